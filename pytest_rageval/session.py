@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import chain
 from typing import Any, NamedTuple, NoReturn
 
 from pytest_rageval.case_output import Output, Routing, routed_streams
@@ -53,8 +54,7 @@ class EvaluatedCase(NamedTuple):
 class CaseBlocks:
     """Consecutive cases for one target and one judge: evaluated in blocks if nothing waits, else asked ahead."""
 
-    def __init__(self, run: RunSession, cases: Sequence[Sequence[Trial]], target: Target, judge: Judge | None) -> None:
-        """`cases`: the trials of each."""
+    def __init__(self, run: RunSession, cases: Sequence[EvalCase], target: Target, judge: Judge | None) -> None:
         self._run, self._cases, self._target, self._judge = run, cases, target, judge
         self._prefetcher, self._is_at_once = run.prefetcher, are_at_once(target, judge)
         self._window = max(1, run.plan.settings.window // run.plan.settings.repeat)
@@ -66,9 +66,9 @@ class CaseBlocks:
         """Return the case at this position, which is asked again on a rerun."""
         self._prefetcher.is_reading = self._is_at_once
         if not self._is_at_once:
-            return self._run.evaluated(self._cases[position], self._observed(position))
+            return self._run.evaluated(self._run.trials(self._cases[position]), self._observed(position))
         if position not in self._evaluated:
-            cases = self._cases[position : position + MOST_OF_A_BLOCK]
+            cases = [*map(self._run.trials, self._cases[position : position + MOST_OF_A_BLOCK])]
             block = self._prefetcher.read(cases, self._target, self._judge)
             evaluated = map(self._run.evaluated, cases, block)
             self._evaluated = dict(enumerate(evaluated, position))
@@ -79,7 +79,7 @@ class CaseBlocks:
         self._top_up(position)
         futures = self._futures.pop(position, None)
         if futures is None:
-            return self._prefetcher.now(self._cases[position], self._target, self._judge)
+            return self._prefetcher.now(self._run.trials(self._cases[position]), self._target, self._judge)
         return [self._prefetcher.observed(future) for future in futures]
 
     def _top_up(self, position: int) -> None:
@@ -90,11 +90,11 @@ class CaseBlocks:
         if first >= last or not is_due:
             return
         self._started = last
-        started = {at: [Future[Observed]() for _ in self._cases[at]] for at in range(first, last)}
+        trials = [self._run.trials(case) for case in self._cases[first:last]]
+        started = {at: [Future[Observed]() for _ in of_case] for at, of_case in enumerate(trials, first)}
         self._futures |= started
-        trials = [trial for at in started for trial in self._cases[at]]
-        futures = [future for of_case in started.values() for future in of_case]
-        self._prefetcher.queue(trials, self._target, self._judge, futures)
+        futures = [*chain.from_iterable(started.values())]
+        self._prefetcher.queue([*chain.from_iterable(trials)], self._target, self._judge, futures)
 
 
 class RunSession:
@@ -213,7 +213,7 @@ class RunSession:
 
         Ends where the first calls all fail alike, unless another process decides about that.
         """
-        blocks = CaseBlocks(self, [self.trials(case) for case in cases], target, judge)
+        blocks = CaseBlocks(self, cases, target, judge)
         for position in range(len(cases)):
             evaluated = blocks.case(position)
             self.keep(evaluated.lines)
@@ -285,7 +285,7 @@ class RunSession:
         if self.own_writer is not None:
             self.own_writer.add(lines, is_paid=not self.prefetcher.is_reading)
         else:
-            self.journal.results("\n".join(line.text for line in lines))
+            self.journal.results(b"\n".join(line.data for line in lines))
 
     @contextmanager
     def asking(self, target: Target, judge: Judge | None) -> Iterator[Judge | None]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.json_text import json_text, spaced
-from pytest_rageval.io.sealed_lines import Key, Place, index, record_at, unsealed_text
+from pytest_rageval.io.sealed_lines import Key, Place, index, lines_at, record_at, unsealed_text
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.results_file import journals
 from pytest_rageval.runs.row import check_observation, check_result
@@ -60,9 +60,9 @@ class ExportSource:
         if self.full is not None:
             yield from (json_text(record, None) for record in self.records())
             return
-        for key in self.watch(sorted(self.places)):
-            compact = unsealed_text(self.places[key].read())
-            yield json_text(record_at(self.places[key]), None) if compact is None else spaced(compact)
+        for place, line in lines_at(self.places[key] for key in self.watch(sorted(self.places))):
+            compact = unsealed_text(line)
+            yield json_text(record_at(place), None) if compact is None else spaced(compact)
 
     def columns(self) -> tuple[str, ...]:
         """Return the flat columns: fields, metrics, `NAME.explanation` of judged metrics, and `origin.NAME`.

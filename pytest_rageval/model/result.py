@@ -36,8 +36,7 @@ class NotApplicable(NamedTuple):
 Outcome = Literal["passed", "failed", "error", "skipped", "xfailed"]
 
 
-@dataclass(frozen=True, slots=True)
-class GateFailed:
+class GateFailed(NamedTuple):
     """A gate that fails for one case."""
 
     metric: str

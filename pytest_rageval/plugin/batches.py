@@ -65,7 +65,7 @@ class Batches:
         batch, position = self._places[item]
         if batch.blocks is None:
             batch.fixtures = {name: item.funcargs[name] for name in PARTS}
-            batch.blocks = CaseBlocks(run, [run.trials(each.case) for each in batch.items], target, judge)
+            batch.blocks = CaseBlocks(run, [each.case for each in batch.items], target, judge)
         return batch.blocks.case(position)
 
 

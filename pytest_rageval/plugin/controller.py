@@ -186,7 +186,7 @@ class Controller(ActiveSession):
         if report.outcome != "rerun":  # type: ignore[comparison-overlap] # by a plugin
             try:
                 if isinstance(payload, str):
-                    self.writer.take(payload)
+                    self.writer.take(payload.encode())
                 else:
                     self.opened().keep(payload)
             except OSError as error:

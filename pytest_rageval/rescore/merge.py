@@ -64,7 +64,7 @@ def merge(runs: Sequence[StoredRun], plan: Plan, reports: Path, baseline: Side |
     try:
         writer.folder.log(f"merged from {', '.join(run.run_id for run in runs)}")
         for line in lines_in_order((run.path / RESULTS for run in runs), source="source"):
-            writer.take(line)
+            writer.take(line.encode())
         for line in lines_in_order((run.path / OBSERVATIONS for run in runs), source="case"):
             writer.folder.append(OBSERVATIONS, line)
         keys = {key for key, _ in writer.rows}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.cases.canonical import content_hash
+from pytest_rageval.cases.canonical import case_from_mapping, content_hash
 from pytest_rageval.cases.loading import CaseFile
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.sealed_lines import record_at
@@ -16,7 +16,7 @@ from pytest_rageval.matching.places import GoldBy
 from pytest_rageval.model import EvalCase
 from pytest_rageval.runs.comparable import asked_differently
 from pytest_rageval.runs.config import dataset_hash_of, dataset_version
-from pytest_rageval.runs.observations import matched_to, recorded_case
+from pytest_rageval.runs.observations import matched_to
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records import CUT
 
@@ -123,7 +123,7 @@ def _changed(cases: Mapping[str, EvalCase], records: Mapping[str, Line], run: St
         written = records[key]["question"]
         if written is not None and case.question[:CUT] != written[:CUT]:
             changed[key] = "question"
-    for old in (recorded_case(record_at(place)) for place in run.observation_places().values()):
+    for old in (case_from_mapping(record_at(place)["case"]) for place in run.observation_places().values()):
         new = cases.get(old.key)
         if new is not None and (names := asked_differently(old, new)):
             changed[old.key] = " and ".join(names)

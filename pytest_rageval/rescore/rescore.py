@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pytest_rageval.cases.canonical import case_from_mapping
 from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.outcomes import ending_from_records
 from pytest_rageval.config.settings import Settings
@@ -23,7 +24,7 @@ from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.rescore.relabel import Labels, Line, Lines
 from pytest_rageval.runs.config import config_hash_of
 from pytest_rageval.runs.folder import RunFolder
-from pytest_rageval.runs.observations import observation_of, recorded_case
+from pytest_rageval.runs.observations import observation_of
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.records import CUT, case_fields, result_record, to_line
 from pytest_rageval.runs.results_file import RunWriter
@@ -290,7 +291,7 @@ def observed_of(line: Line, config: Mapping[str, Any]) -> Observed:
 
 def trial_of(line: Line) -> Trial:
     """Return the trial of a line of observations.jsonl."""
-    case = recorded_case(line)
+    case = case_from_mapping(line["case"])
     test = line["case_key"].removeprefix(case.key).removeprefix("::")
     return Trial(case, line["trial"], test or None)
 

@@ -25,7 +25,6 @@ from pytest_rageval.model import (
     Observation,
     Problem,
     Reference,
-    Source,
     Timings,
     Trial,
 )
@@ -123,7 +122,7 @@ def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Obse
     if record["k"] is None:
         return None
     return Observation(
-        recorded_case(record),
+        case_from_mapping(record["case"]),
         answer_from_response(record["answer"], record["case_key"], is_plain=True),
         _read_matching(record["matching"]),
         {name: _read_judgement(name, judgement) for name, judgement in record["judgements"].items()},
@@ -149,13 +148,6 @@ def matched_to(record: Mapping[str, Any], case: EvalCase, gold_by: GoldBy, rules
         return written
     answer = answer_from_response(record["answer"], record["case_key"], is_plain=True)
     return written | {"matching": _matching(match(case, answer, gold_by, rules))}
-
-
-def recorded_case(record: Mapping[str, Any]) -> EvalCase:
-    """Return the case in a line of observations.jsonl."""
-    written = dict(record["case"])
-    file, line = written.pop("source")
-    return replace(case_from_mapping(written), source=Source(file, line))
 
 
 def _read_judgement(rubric: str, written: Mapping[str, Any]) -> Judgement:

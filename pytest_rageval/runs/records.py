@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -155,7 +155,7 @@ def verdict_record(result: CaseResult, overall: CaseResult) -> dict[str, Any]:
     return {
         "passed": not overall.failed_gates and overall.error is None,
         "gates_held": overall.passed_gates,
-        "failed_gates": [asdict(gate) for gate in overall.failed_gates],
+        "failed_gates": [gate._asdict() for gate in overall.failed_gates],
         "gold_examined": overall.is_gold_examined or _gold_examined(overall),
         "unexamined": overall.unexamined,
         "unobserved": result.unobserved,

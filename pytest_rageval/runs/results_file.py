@@ -7,12 +7,12 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count, takewhile
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Observed, Unobserved
@@ -26,6 +26,7 @@ from pytest_rageval.io.sealed_lines import (
     Place,
     ends_well,
     index,
+    lines_at,
     lines_of,
     record_at,
     record_of,
@@ -99,10 +100,9 @@ class RunWriter:
             raise
         return writer
 
-    def take(self, payload: str) -> None:
+    def take(self, lines: bytes) -> None:
         """Add the lines of results.jsonl that another process made, as they are."""
-        lines = payload.encode().split(b"\n")
-        self.add([RecordLine(line, record_of(line, check_result, NOTED)) for line in lines])
+        self.add([RecordLine(line, record_of(line, check_result, NOTED)) for line in lines.split(b"\n")])
 
     def add(self, lines: Iterable[RecordLine], *, is_paid: bool = True) -> None:
         """Add lines of results.jsonl; lines of free answers are written in blocks."""
@@ -142,7 +142,7 @@ class RunWriter:
             for place, record in whole_records([path], notes, check_result, is_growing=True):
                 key = record["case_key"]
                 if (key, record["trial"]) not in self.rows and case_key in (None, key):
-                    self.take(place.text())
+                    self.take(place.read().rstrip(b"\n"))
             self.warnings += [note for note in notes if note not in self.warnings]
 
     def reconcile(self) -> None:
@@ -233,7 +233,7 @@ class RunJournal:
             return [Unobserved(problem)] * len(kept)
         return kept
 
-    def results(self, payload: str) -> None:
+    def results(self, payload: str | bytes) -> None:
         """Write the result lines of a finished item on a worker; the controller reads them from the report."""
         if self._worker is not None and self._folder is not None:
             with suppress(OSError):  # the controller reports a full disk
@@ -375,13 +375,8 @@ def lines_in_order(
     """
     members = Members(SCHEMA, source) if source is not None else None
     places = {_position(record): place for place, record in whole_records(paths, notes, check, members=members)}
-    with ExitStack() as stack:
-        files: dict[Path, BinaryIO] = {}
-        for _, place in sorted(places.items()):
-            # Open each file once: opening costs more than reading a line.
-            file = files.get(place.path) or files.setdefault(place.path, stack.enter_context(place.path.open("rb")))
-            file.seek(place.offset)
-            yield file.read(place.length).decode("utf-8").rstrip("\n")
+    for _, line in lines_at(place for _, place in sorted(places.items())):
+        yield line.decode("utf-8").rstrip("\n")
 
 
 def put_in_order(folder: Path) -> list[str]:

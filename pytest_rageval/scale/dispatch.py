@@ -278,6 +278,6 @@ class ClusterRun:
     def _write(self, block: Block) -> None:
         # Answers first: a result without its answer cannot be re-scored.
         if block.observations:
-            self._writer.folder.append(OBSERVATIONS, block.observations.removesuffix("\n"))
+            self._writer.folder.append(OBSERVATIONS, block.observations)
         if block.results:
-            self._writer.take(block.results.removesuffix("\n"))
+            self._writer.take(block.results)

@@ -26,23 +26,23 @@ class SentLines(RunFolder):
 
     def __init__(self) -> None:
         super().__init__(Path())
-        self._observations: list[str] = []
+        self._observations: list[bytes] = []
 
     def append(self, name: str, line: str | bytes) -> None:
         """Keep a line; called on the loop's thread, too."""
         if name.startswith(OBSERVATIONS.partition(".")[0]):
-            self._observations.append(line if isinstance(line, str) else line.decode())
+            self._observations.append(line if isinstance(line, bytes) else line.encode())
 
-    def take(self) -> str:
-        """Return the lines since the last call, with their ends."""
+    def take(self) -> bytes:
+        """Return the lines since the last call."""
         lines, self._observations = self._observations, []
-        return "".join(f"{line}\n" for line in lines)
+        return b"\n".join(lines)
 
 
 class PortionWorker:
     """A worker for the whole run: target, judge and rate limits are made once.
 
-    All inputs and outputs are text or numbers.
+    All inputs and outputs are text, lines as bytes, or numbers.
     """
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class PortionWorker:
             run.close()
 
     def _sent(
-        self, evaluated: Sequence[EvaluatedCase], observations: str, tally: Tally, sent: Tally, *, is_free: bool
+        self, evaluated: Sequence[EvaluatedCase], observations: bytes, tally: Tally, sent: Tally, *, is_free: bool
     ) -> Block:
         calls = calls_of([case.evaluation for case in evaluated[: self._first_calls]])[: self._first_calls]
         self._first_calls -= len(calls)
@@ -100,7 +100,7 @@ class PortionWorker:
         sent.asked, sent.judged, sent.cost_usd = tally.asked, tally.judged, tally.cost_usd
         return Block(
             len(evaluated),
-            "".join(f"{line.text}\n" for case in evaluated for line in case.lines),
+            b"\n".join(line.data for case in evaluated for line in case.lines),
             observations,
             tuple(_failures(evaluated)),
             tuple(calls),

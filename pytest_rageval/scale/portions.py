@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pytest_rageval.cases.canonical import case_to_mapping
+from pytest_rageval.cases.canonical import case_from_mapping, case_to_mapping
 from pytest_rageval.model import EvalCase
 from pytest_rageval.prefetch import Call
-from pytest_rageval.runs.observations import recorded_case
 
 MOST_CASES, MOST_BYTES = 1000, 4 << 20
 """The limits of one portion, which waits in the memory of the worker's machine."""
@@ -94,7 +93,8 @@ def _divided(cases: Iterable[EvalCase], size: int) -> Iterator[Portion]:
     part, lines = list[EvalCase](), list[str]()
     length = number = 0
     for case in cases:
-        line = _line(case)
+        # ASCII only, since UTF-8 cannot encode a lone surrogate of a case file.
+        line = json.dumps(case_to_mapping(case), separators=(",", ":"))
         if part and (len(part) == size or length + len(line) > MOST_BYTES):
             yield Portion(part, lines, number)
             part, lines, length, number = [], [], 0, number + 1
@@ -110,12 +110,7 @@ def _divided(cases: Iterable[EvalCase], size: int) -> Iterator[Portion]:
 
 def read_cases(text: str) -> list[EvalCase]:
     """Parse the text of a portion."""
-    return [recorded_case({"case": json.loads(line)}) for line in text.split("\n")]
-
-
-def _line(case: EvalCase) -> str:
-    # ASCII only, since UTF-8 cannot encode a lone surrogate of a case file.
-    return json.dumps(case_to_mapping(case) | {"source": list(case.source)}, separators=(",", ":"))
+    return [case_from_mapping(json.loads(line)) for line in text.split("\n")]
 
 
 MOST_OF_A_BLOCK = 1 << 20
@@ -131,7 +126,7 @@ class Failure(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Lines of results.jsonl and observations.jsonl with their line ends, and the progress of the worker.
+    """Lines of results.jsonl and observations.jsonl, and the progress of the worker.
 
     cases     how many cases the results cover, with all of their trials
     calls     the ends of the worker's first calls, as far as no earlier block holds them
@@ -141,8 +136,8 @@ class Block(NamedTuple):
     """
 
     cases: int
-    results: str
-    observations: str
+    results: bytes
+    observations: bytes
     failures: tuple[Failure, ...] = ()
     calls: tuple[Call, ...] = ()
     asked: int = 0

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
+from pytest_rageval.cases.canonical import case_from_mapping
 from pytest_rageval.comparison.case_diff import CaseLines, representative_trial
 from pytest_rageval.comparison.case_list import case_id, place_text
 from pytest_rageval.errors import RagevalError
@@ -16,7 +17,7 @@ from pytest_rageval.matching.dialects import MISSED
 from pytest_rageval.metrics.registry import Registry, is_described
 from pytest_rageval.model import EvalCase, Observation
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.observations import observation_of, recorded_case
+from pytest_rageval.runs.observations import observation_of
 from pytest_rageval.runs.row import IS_BAD
 from pytest_rageval.text import duration, score_text, short
 from pytest_rageval.views.case_claims import CheckedClaim, checked_claims
@@ -222,7 +223,7 @@ def _observation(line: Mapping[str, Any] | None, run: CaseContext) -> Observatio
 
 
 def _case(line: Mapping[str, Any] | None) -> EvalCase | None:
-    return None if line is None else _read_or_none(lambda: recorded_case(line))
+    return None if line is None else _read_or_none(lambda: case_from_mapping(line["case"]))
 
 
 def _read_or_none(read: Callable[[], T | None]) -> T | None:

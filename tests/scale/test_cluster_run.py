@@ -142,7 +142,7 @@ class FailingCrew(CrewOfOneProcess):
 
     def give(self, worker: int, portion: str) -> None:
         calls = (("http_4xx 401", "HTTP 401: who are you?"),) * (portion.count("\n") + 1)
-        self._events += [BlockArrival(worker, Block(len(calls), "", "", calls=calls)), PortionEnd(worker)]
+        self._events += [BlockArrival(worker, Block(len(calls), b"", b"", calls=calls)), PortionEnd(worker)]
 
 
 def test_where_the_first_calls_of_all_workers_fail_alike_the_others_are_not_made(recorded: Project):

@@ -63,7 +63,7 @@ class MadeUpCrew:
         if self._dies(id):
             del self._streams[worker]
             return WorkerLoss(worker, "killed")
-        return BlockArrival(worker, Block(1, f"{id}\n", "", cost_usd=0.25))
+        return BlockArrival(worker, Block(1, id.encode(), b"", cost_usd=0.25))
 
     def notes(self) -> list[str]:
         return []
@@ -78,7 +78,7 @@ def dispatched(
     """The ids that came, those that were given up, and the notes."""
     given_up: list[str] = []
     handing_out = Dispatch(crew, Portions(CASES, size), parts, lambda case, _: given_up.append(case.id))
-    came = [block.results.strip() for block in handing_out.blocks() if block is not None]
+    came = [block.results.decode() for block in handing_out.blocks() if block is not None]
     return came, given_up, handing_out.notes
 
 

@@ -321,7 +321,7 @@ def a_run(
     config = run_config(plan, cases.values(), (), reports, "bot:answer", {"model": "lexical/1", "heuristic": True})
     writer = RunWriter.new(reports, plan, config | dict(changed or {}))
     for result in results:
-        writer.take(to_line(result_record(result, plan, config["config_hash"])))
+        writer.take(to_line(result_record(result, plan, config["config_hash"])).encode())
         if result.observation is not None and not told.redact:
             line = observation_line(Trial(result.case, result.trial), result.observation, told)
             writer.folder.append("observations.jsonl", line)
