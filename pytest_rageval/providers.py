@@ -46,26 +46,41 @@ class ProviderRow(NamedTuple):
 
 ROWS = (
     ProviderRow(
-        "openai", "openai:OpenAiWire", "https://api.openai.com", ("OPENAI_API_KEY", "AZURE_OPENAI_API_KEY"),
-        hosts=("api.openai.com", "api.mistral.ai", "generativelanguage.googleapis.com", "api.x.ai"), title="OpenAI",
+        "openai",
+        "openai:OpenAiWire",
+        "https://api.openai.com",
+        ("OPENAI_API_KEY", "AZURE_OPENAI_API_KEY"),
+        hosts=("api.openai.com", "api.mistral.ai", "generativelanguage.googleapis.com", "api.x.ai"),
+        title="OpenAI",
         models=("gpt-4.1-2025-04-14", "gpt-4.1-mini-2025-04-14", "gpt-4o-2024-08-06", "gpt-4o-mini-2024-07-18"),
-        roles=("judge", "target"), batches=True, forms=("openai:MODEL", "openai:MODEL@URL"),
+        roles=("judge", "target"),
+        batches=True,
+        forms=("openai:MODEL", "openai:MODEL@URL"),
         factory="openai:openai_model",
     ),
     ProviderRow("http", forms=("http://HOST",), factory="openai:only_model_at"),
     ProviderRow("https", forms=(), factory="openai:only_model_at"),
     ProviderRow(
-        "anthropic", "anthropic:AnthropicWire", "https://api.anthropic.com", ("ANTHROPIC_API_KEY",),
-        hosts=("api.anthropic.com",), title="Anthropic",
+        "anthropic",
+        "anthropic:AnthropicWire",
+        "https://api.anthropic.com",
+        ("ANTHROPIC_API_KEY",),
+        hosts=("api.anthropic.com",),
+        title="Anthropic",
         models=("claude-sonnet-4-5-20250929", "claude-haiku-4-5-20251001"),
-        batches=True, factory="anthropic:anthropic_model",
+        batches=True,
+        factory="anthropic:anthropic_model",
     ),
     ProviderRow("any-llm", forms=("any-llm:PROVIDER/MODEL",), factory="any_llm:any_llm_model"),
     ProviderRow(
-        "ollama", "ollama:OllamaWire", "http://localhost:11434", title="Ollama",
-        models=("llama3.1:8b", "qwen2.5:7b"), roles=("target",),
+        "ollama",
+        "ollama:OllamaWire",
+        "http://localhost:11434",
+        title="Ollama",
+        models=("llama3.1:8b", "qwen2.5:7b"),
+        roles=("target",),
     ),
-)  # fmt: skip
+)
 PROVIDERS: Mapping[str, ProviderRow] = {row.kind: row for row in ROWS}
 JUDGING: Mapping[str, ProviderRow] = {row.kind: row for row in ROWS if "judge" in row.roles}
 ASKED: Mapping[str, ProviderRow] = {row.kind: row for row in ROWS if "target" in row.roles}

@@ -15,12 +15,12 @@ from project import Project, a_case
 TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "pytest_rageval"
 BUDGET = {
-    "lines": 70_267,
-    "statements": 44_411,
-    "modules": 423,
+    "lines": 69_804,
+    "statements": 44_036,
+    "modules": 420,
     "folders with modules": 43,
     "characters of the mean line that is not blank": 53,
-    "lines of tests": 51_285,
+    "lines of tests": 49_905,
     "modules in tests/support": 10,
     "imports of our own modules inside functions": 35,
     "private names of other packages, and patches": 1,

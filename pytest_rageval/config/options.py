@@ -76,9 +76,15 @@ class TargetKind(NamedTuple):
 
 
 HTTP = TargetKind(
-    ("http", "https"), "http(s)://HOST[:PORT]", "http://HOST", r"https?://\S+", "http_target",
-    form="http", is_over_http=True, is_open=True,
-)  # fmt: skip
+    ("http", "https"),
+    "http(s)://HOST[:PORT]",
+    "http://HOST",
+    r"https?://\S+",
+    "http_target",
+    form="http",
+    is_over_http=True,
+    is_open=True,
+)
 PYTHON = TargetKind((), "package.module:callable", "module:callable", OBJECT)
 """The kind for any other name: an object of the project, or a plug-in's target."""
 KINDS_OF_TARGETS = (
@@ -86,27 +92,41 @@ KINDS_OF_TARGETS = (
     HTTP,
     *(
         TargetKind(
-            (api,), f"{api}:MODEL[@URL]", f"{api}:MODEL@URL", rf"{api}:\S.*", "chat_target",
-            form="chat", is_over_http=True, is_open=True,
+            (api,),
+            f"{api}:MODEL[@URL]",
+            f"{api}:MODEL@URL",
+            rf"{api}:\S.*",
+            "chat_target",
+            form="chat",
+            is_over_http=True,
+            is_open=True,
         )
         for api in ASKED
     ),
     PYTHON,
     TargetKind(("asgi",), "asgi:package.module:app", "asgi:module:app", f"asgi:{OBJECT}", "asgi_target"),
     TargetKind(
-        ("answers",), "answers:FILE[#SYSTEM]", "answers:FILE", r"answers:\S.*", "answer_files",
-        source="uploaded answers", is_checkable=True,
+        ("answers",),
+        "answers:FILE[#SYSTEM]",
+        "answers:FILE",
+        r"answers:\S.*",
+        "answer_files",
+        source="uploaded answers",
+        is_checkable=True,
     ),
     TargetKind(
         ("run",), "run:RUN_ID", "run:ID", r"run:\S+", "recorded_target", source="recorded answers", is_open=True
     ),
-)  # fmt: skip
+)
 UPLOADED = "answers"
 """The choice of the browser's form without a target: answers are uploaded."""
 TARGET_FORMS = {
-    "demo": "the demo system", "http": "a server, at a URL", "chat": "a model of a provider",
-    UPLOADED: "answers that I upload", "python": "code of this project",
-}  # fmt: skip
+    "demo": "the demo system",
+    "http": "a server, at a URL",
+    "chat": "a model of a provider",
+    UPLOADED: "answers that I upload",
+    "python": "code of this project",
+}
 """The choices of the browser's form, in its order."""
 SPELLINGS = ", ".join(kind.syntax for kind in KINDS_OF_TARGETS)
 _BY_NAME = {name: kind for kind in KINDS_OF_TARGETS for name in kind.names}

@@ -44,11 +44,27 @@ from pytest_rageval.web.security.sessions import API, Sessions, TokenCheck, open
 from pytest_rageval.web.site import Site, UnknownPageError, WebSettings, check_reach
 
 ROUTERS = (
-    assets, *(module.router for module in (
-        login, dashboard, runs, run, case, agents, dataset_import, datasets, dataset_cases, health, jobs, new_run,
-        label, api,
-    )),
-)  # fmt: skip
+    assets,
+    *(
+        module.router
+        for module in (
+            login,
+            dashboard,
+            runs,
+            run,
+            case,
+            agents,
+            dataset_import,
+            datasets,
+            dataset_cases,
+            health,
+            jobs,
+            new_run,
+            label,
+            api,
+        )
+    ),
+)
 """The routers of all page modules."""
 
 

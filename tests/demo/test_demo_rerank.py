@@ -165,7 +165,7 @@ def test_a_model_scores_all_chunks_in_one_request_and_writes_in_another():
         ("I would say the second one.", "no scores can be read from its reply: it holds no JSON object"),
         (scores(_1=0.9, _2=0.9), '"3" is missing'),
         (scores(_1=0.9, _2=0.9, _3=7), '"3" is 7, expected 0 to 1'),
-        ('{"1": 0.9, "2": NaN, "3": 0.1}', "NaN is no number"),
+        ('{"1": 0.9, "2": NaN, "3": 0.1}', "NaN, which is not a JSON number"),
         ('{"1": 0.9, "2": null, "3": 0.1}', '"2" is null'),
         ("[0.9, 0.8, 0.1]", "it holds a list, expected one object"),
         ("", "it is empty"),

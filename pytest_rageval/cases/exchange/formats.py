@@ -211,10 +211,16 @@ def _read_rows(
     if len(report):
         raise CaseError(*report.problems, *_unknown_columns(report, columns, mapped, used))
     return OtherTestSet(
-        list(cases.values()), answers, repeated=repeated, unused=unused, used=used, kept=tuple(kept),
-        form=form.name if form else None, is_guessed=not (form or mapped or is_own),
+        list(cases.values()),
+        answers,
+        repeated=repeated,
+        unused=unused,
+        used=used,
+        kept=tuple(kept),
+        form=form.name if form else None,
+        is_guessed=not (form or mapped or is_own),
         notes=tuple(f"{note} ({counted(many, 'row')})" for note, many in notes.items()),
-    )  # fmt: skip
+    )
 
 
 def read_other_answers(path: Path, name: str, mapped: Mapping[str, str]) -> OtherTestSet:

@@ -12,9 +12,17 @@ from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Json
 
 TEXTS_OF_OBJECTS = (
-    "text", "content", "page_content", "pageContent", "passage_text", "paragraph_text", "value", "answer", "output",
+    "text",
+    "content",
+    "page_content",
+    "pageContent",
+    "passage_text",
+    "paragraph_text",
+    "value",
+    "answer",
+    "output",
     "response",
-)  # fmt: skip
+)
 _PATHS = ("rel_path", "path", "source", "file", "file_path", "doc_uri", "url", "document", "name")
 
 

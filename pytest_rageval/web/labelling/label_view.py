@@ -114,11 +114,20 @@ def action_of(form: LabelForm) -> Action | None:
 
 
 _COMMANDS: Mapping[str, tuple[Any, ...]] = {
-    "gold": ("toggle_gold",), "irrelevant": ("toggle_irrelevant",), "next-group": ("next_group",),
-    "answerable": ("set_answerable",), "unanswerable": ("ask_to_clear",), "skip": ("skip",),
-    "undo": ("undo",), "redo": ("redo",), "next": ("go", 1), "previous": ("go", -1),
-    "unlabelled": ("next_unlabelled",), "accept": ("decide", "accepted"), "drop": ("decide", "dropped"),
-}  # fmt: skip
+    "gold": ("toggle_gold",),
+    "irrelevant": ("toggle_irrelevant",),
+    "next-group": ("next_group",),
+    "answerable": ("set_answerable",),
+    "unanswerable": ("ask_to_clear",),
+    "skip": ("skip",),
+    "undo": ("undo",),
+    "redo": ("redo",),
+    "next": ("go", 1),
+    "previous": ("go", -1),
+    "unlabelled": ("next_unlabelled",),
+    "accept": ("decide", "accepted"),
+    "drop": ("decide", "dropped"),
+}
 """The session's commands by the words of the buttons."""
 
 
@@ -163,5 +172,8 @@ def _edit(session: LabelSession, form: LabelForm) -> None:
 
 
 _WITH_FORM: Mapping[str, Callable[[LabelSession, LabelForm], None]] = {
-    "find": _find, "ask": _ask, "snippet": _snippet, "edit": _edit,
-}  # fmt: skip
+    "find": _find,
+    "ask": _ask,
+    "snippet": _snippet,
+    "edit": _edit,
+}

@@ -19,15 +19,18 @@ METADATA = "metadata.*"
 """Stored in `metadata` under the column's own name, uninterpreted."""
 PLACE = {"document": PLACES, "section": HEADINGS}
 """Where the answer stands: a file, and the heading in it."""
-FIELDS: tuple[str, ...] = (
-    "question", "reference", *PLACE, "id", "tag", "contexts", "category", "difficulty", "domain"
-)  # fmt: skip
+FIELDS: tuple[str, ...] = ("question", "reference", *PLACE, "id", "tag", "contexts", "category", "difficulty", "domain")
 """The most frequent fields, first in the list of choices."""
 CHOICES: tuple[str, ...] = (*FIELDS, *(name for name in CELLS if name not in FIELDS))
 _MEANT: Mapping[str | None, str] = {
-    QUESTION: "question", ANSWER: "reference", CONTEXTS: "contexts", PLACES: "document", HEADINGS: "section",
-    **{name: name for name in LABELS if name != "history"}, **dict.fromkeys(OF_SYSTEM, LEFT_OUT),
-}  # fmt: skip
+    QUESTION: "question",
+    ANSWER: "reference",
+    CONTEXTS: "contexts",
+    PLACES: "document",
+    HEADINGS: "section",
+    **{name: name for name in LABELS if name != "history"},
+    **dict.fromkeys(OF_SYSTEM, LEFT_OUT),
+}
 _SAME = {"query": "question", "reference_answer": "reference", "expected_answers": "reference"}
 REFERENCE_CHOICES = ("id", "reference")
 """Fields of a references file, which is joined to the questions by id."""
@@ -81,7 +84,7 @@ def mapping_problems(columns: Sequence[MappedColumn], *, are_references: bool = 
             for names in needed
             if {*names}.isdisjoint(fields)
         ),
-    ]  # fmt: skip
+    ]
 
 
 def mapped_record(row: Mapping[str, Json], columns: Sequence[MappedColumn], *, is_table: bool) -> dict[str, Json]:

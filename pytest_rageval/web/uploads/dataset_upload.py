@@ -79,9 +79,12 @@ class DatasetReading(NamedTuple):
 
 
 _LABEL_WORDS = {
-    "reference": "a reference answer", "anchors": "gold places in documents", "ids": "gold ids of documents",
-    "layers": "labels of several layers", "canonical": "gold in rageval's own spelling",
-}  # fmt: skip
+    "reference": "a reference answer",
+    "anchors": "gold places in documents",
+    "ids": "gold ids of documents",
+    "layers": "labels of several layers",
+    "canonical": "gold in rageval's own spelling",
+}
 
 
 def _label_words(names: Sequence[str]) -> str:

@@ -20,10 +20,14 @@ from pytest_rageval.io.lines import FileLine, read_lines
 from pytest_rageval.io.messages import Report
 
 ENCODINGS = (
-    ("utf-8", "UTF-8"), ("cp1252", "Western European (Windows-1252)"), ("cp1250", "Central European (Windows-1250)"),
-    ("cp932", "Japanese (Shift-JIS)"), ("cp949", "Korean (CP949)"), ("gb18030", "Chinese (GB 18030)"),
+    ("utf-8", "UTF-8"),
+    ("cp1252", "Western European (Windows-1252)"),
+    ("cp1250", "Central European (Windows-1250)"),
+    ("cp932", "Japanese (Shift-JIS)"),
+    ("cp949", "Korean (CP949)"),
+    ("gb18030", "Chinese (GB 18030)"),
     ("utf-16", "UTF-16, “Unicode text”"),
-)  # fmt: skip
+)
 SEPARATORS = ((",", "commas"), (";", "semicolons"), ("\t", "tabs"))
 SAMPLE = 1 << 18
 """Bytes from which an encoding is guessed."""

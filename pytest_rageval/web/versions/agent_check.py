@@ -147,10 +147,18 @@ def _with_defaults(agent: Agent, fields: Collection[str]) -> Agent:
 
 
 _FIELDS = {
-    "target": "target", "params": "params", "headers": "headers", "k": "k", "metrics": "metrics", "gates": "gates",
-    "gate": "gates", "judge": "judge", "judge_base_url": "judge_base_url", "judge_temperature": "judge_temperature",
+    "target": "target",
+    "params": "params",
+    "headers": "headers",
+    "k": "k",
+    "metrics": "metrics",
+    "gates": "gates",
+    "gate": "gates",
+    "judge": "judge",
+    "judge_base_url": "judge_base_url",
+    "judge_temperature": "judge_temperature",
     "versions": "llm",
-}  # fmt: skip
+}
 _MAPPING = "target.mapping."
 _PROMPT = re.compile(r"rubrics/(?P<name>\w+)\.(?:txt|toml)[:\d]*: (?:prompt: )?(?P<message>.*)", re.DOTALL)
 _PLACE = re.compile(r"(?:rageval\.toml: )?(?P<key>[a-z_]+)\b")
