@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pytest_rageval.api.case_sources import load_cases
     from pytest_rageval.api.evaluate import evaluate
-    from pytest_rageval.api.evaluated_run import EvaluatedRun, RunComparison, compare_runs
-    from pytest_rageval.api.evaluated_run import compare_runs as compare
+    from pytest_rageval.api.evaluated_run import EvaluatedRun, RunComparison, compare
     from pytest_rageval.judges.judge import Judge
     from pytest_rageval.matching.places import observe
     from pytest_rageval.metrics.registry import metric
@@ -40,7 +39,6 @@ _PLACES = {
     "RunComparison": "api.evaluated_run",
     "Target": "targets.target",
     "compare": "api.evaluated_run",
-    "compare_runs": "api.evaluated_run",
     "evaluate": "api.evaluate",
     "load_cases": "api.case_sources",
     "metric": "metrics.registry",
@@ -71,7 +69,6 @@ __all__ = [
     "Target",
     "__version__",
     "compare",
-    "compare_runs",
     "evaluate",
     "load_cases",
     "metric",
@@ -86,5 +83,4 @@ def __getattr__(name: str) -> object:
         return version("pytest-rageval")
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(f"{__name__}.{_PLACES[name]}")
-    return getattr(module, "compare_runs" if name == "compare" else name)
+    return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)

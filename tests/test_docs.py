@@ -29,7 +29,6 @@ from pytest_rageval.cases.schema import case_schema
 from pytest_rageval.cli.main import GROUP_OF
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.config.settings import ENVIRONMENT, Settings
-from pytest_rageval.config.settings_sources import TABLE_ONLY_AS_OPTION
 from pytest_rageval.demo.parameters import Ask
 from pytest_rageval.gates.gate import FIELDS
 from pytest_rageval.gates.regression import DEFAULT_REGRESSIONS
@@ -176,7 +175,7 @@ def test_every_option_is_in_the_table_with_its_choices():
 
 def test_every_key_is_in_the_table_with_its_default():
     listed = rows("configuration.md", "[a-z_]+")
-    assert listed.keys() == {name for name in Settings.model_fields if name not in TABLE_ONLY_AS_OPTION} | {"metrics"}
+    assert listed.keys() == {*Settings.keys_of_table(), "metrics"}
     for name, cells in listed.items():
         if name != "metrics":
             default = json.loads(Settings().model_dump_json(include={name}, exclude_defaults=False))[name]

@@ -1,4 +1,4 @@
-"""The package from outside: `evaluate`, `load_cases` and `compare_runs`, its public names, the command as a module."""
+"""The package from outside: `evaluate`, `load_cases` and `compare`, its public names, the command as a module."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from processes import python, wait_until
 from project import BOT, SOME, Project, a_case, a_missed_case
 
 import pytest_rageval
-from pytest_rageval import EvaluatedRun, Observation, compare, compare_runs, evaluate, load_cases, metric
+from pytest_rageval import EvaluatedRun, Observation, compare, evaluate, load_cases, metric
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.text import printable
 
@@ -169,14 +169,14 @@ def test_records_are_flat_and_hold_every_score(project: Project):
 
 def test_two_runs_are_compared_by_object_or_by_name(project: Project):
     first, second = evaluate("evalcases", bot, run_id="a"), evaluate("evalcases", deaf_bot, run_id="b")
-    for comparison in (compare(first, second), compare("a", "b"), compare_runs(first, "latest")):
+    for comparison in (compare(first, second), compare("a", "b"), compare(first, "latest")):
         assert comparison.problems == []
         assert comparison.is_compared
         assert "evalcases/a.jsonl::boil" in comparison.newly_failing
         assert comparison.fixed == []
         assert "newly fail" in comparison.verdict
     written = json.loads(project.rageval("compare", "a", "b", "--format", "json").stdout.str())
-    assert written["flipped_to_fail"] == compare_runs(first, second).to_dict()["flipped_to_fail"]
+    assert written["flipped_to_fail"] == compare(first, second).to_dict()["flipped_to_fail"]
 
 
 @pytest.mark.child_process
@@ -187,22 +187,19 @@ def test_compare_stays_a_function_whoever_imported_the_room_of_comparisons_first
         "from pytest_rageval import compare, evaluate\n"
         "case = {'id': 'one', 'question': 'Who?', 'reference': 'Ann'}\n"
         "before = evaluate([case], lambda question: 'Ann', run_id='a')\n"
-        "print(compare(before, evaluate([case], lambda question: 'Bob', run_id='b')).newly_failing)\n"
-        "print(compare is pytest_rageval.compare_runs)\n",
+        "print(compare(before, evaluate([case], lambda question: 'Bob', run_id='b')).newly_failing)\n",
     )
-    assert python("compared.py", cwd=project.path, check=True).stdout.splitlines()[-2:] == [
-        "['cases.jsonl::one']", "True",
-    ]  # fmt: skip
+    assert python("compared.py", cwd=project.path, check=True).stdout.splitlines()[-1] == "['cases.jsonl::one']"
 
 
 def test_runs_of_other_cases_are_not_compared_and_it_is_said_why(project: Project):
     first, second = evaluate([a_case("one")], bot, run_id="a"), evaluate([a_case("two")], bot, run_id="b")
-    comparison = compare_runs(first, second)
+    comparison = compare(first, second)
     assert not comparison.is_compared
     assert comparison.problems
     assert comparison.newly_failing == []
     with pytest.raises(SettingsError, match="nothing"):
-        compare_runs("nothing", first)
+        compare("nothing", first)
 
 
 def test_ctrl_c_keeps_what_was_evaluated(project: Project):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from pytest_rageval.api.case_sources import Cases, check_given, given_cases
+from pytest_rageval.api.case_sources import Cases, given_cases
 from pytest_rageval.api.evaluated_run import EvaluatedRun
 from pytest_rageval.case_output import Output
 from pytest_rageval.config.options import OPTIONS
@@ -55,13 +54,13 @@ def evaluate(
     project = find_project(_options(options, target, judge, metrics))
     prepared = prepare(project, [metric for metric in metrics or () if isinstance(metric, Metric)])
     cases_to_ask = given_cases(cases, prepared.project)
-    check_given(cases_to_ask)
     asked_target = _target(target, prepared, cases_to_ask)
+    root = prepared.project.root
     own_judge = None if judge is None or isinstance(judge, str) else judge_from_object(judge)
     config = run_configuration(
         prepared,
         cases_to_ask,
-        _files(cases_to_ask, prepared.project.root),
+        [path for path in dict.fromkeys(root / case.source.file for case in cases_to_ask) if path.is_file()],
         judges=(None,) if own_judge is None else (f"evaluate(judge={type(judge).__name__})",),
         target=None if target is None or isinstance(target, str) else f"evaluate(target={_name(target)})",
     )
@@ -117,12 +116,6 @@ def _target(target: object, prepared: Prepared, cases: Sequence[EvalCase]) -> Ta
 def _name(target: object) -> str:
     named = target if hasattr(target, "__qualname__") else type(target)
     return f"{named.__module__}.{named.__qualname__}"
-
-
-def _files(cases: Sequence[EvalCase], root: Path) -> list[Path]:
-    """Return the files of the cases, as far as they exist."""
-    paths = dict.fromkeys(root / case.source.file for case in cases)
-    return [path for path in paths if path.is_file()]
 
 
 def _ask(run: RunSession, cases: Sequence[EvalCase], target: Target, judge: Judge | None) -> bool:

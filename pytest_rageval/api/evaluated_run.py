@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.comparison.baseline import Side, open_side, side_of_run
+from pytest_rageval.comparison.baseline import open_side, side_of_run
 from pytest_rageval.comparison.pairing import ComparisonReport, build_comparison
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.export.export_source import look_through
@@ -134,24 +134,21 @@ class RunComparison:
         return comparison_html(self.page)
 
 
-def compare_runs(
-    before: EvaluatedRun | str, after: EvaluatedRun | str, *, ignore_invariants: bool = False
-) -> RunComparison:
+def compare(before: EvaluatedRun | str, after: EvaluatedRun | str, *, ignore_invariants: bool = False) -> RunComparison:
     """Compare two runs, each as `evaluate` returned it or by its name: an id, `latest`, `latest~1`, `baseline`.
 
     SettingsError where there is no such run. What may not be compared is said by `problems`.
     """
     runs = [run for run in (after, before) if isinstance(run, EvaluatedRun)]
     project = runs[0].project if runs else find_project()
-    sides = [_side(run, project) for run in (before, after)]
+    sides = [
+        side_of_run(run.stored)
+        if isinstance(run, EvaluatedRun)
+        else open_side(project.reports, project.baseline_file, run)
+        for run in (before, after)
+    ]
     settings = project.settings
     ignores = ignore_invariants or settings.ignore_invariants
     paired = build_comparison(sides[0], sides[1], settings, ignore_invariants=ignores)
     page = page_of(sides[1], sides[0], paired, settings, is_chosen=True)
     return RunComparison(sides[0].run_id, sides[1].run_id, paired, page)
-
-
-def _side(run: EvaluatedRun | str, project: Project) -> Side:
-    if isinstance(run, EvaluatedRun):
-        return side_of_run(run.stored)
-    return open_side(project.reports, project.baseline_file, run)

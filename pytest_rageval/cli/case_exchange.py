@@ -24,7 +24,8 @@ from pytest_rageval.cases.exchange.formats import (
     read_other_answers,
 )
 from pytest_rageval.cases.names import GIVEN
-from pytest_rageval.cli.case_files import PATHS, case_files, sound_cases
+from pytest_rageval.cases.project_cases import sound_cases
+from pytest_rageval.cli.case_files import PATHS, case_files
 from pytest_rageval.cli.options import EXISTING_FILE, FORCE, exit_codes, output_option
 from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import CaseError, SettingsError

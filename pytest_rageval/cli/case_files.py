@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ import click
 
 from pytest_rageval.cases.discovery import case_files_of, find_case_files
 from pytest_rageval.cases.loading import CaseFile, load_file, looks_like_cases
+from pytest_rageval.cases.project_cases import files_at, load_files, sound_cases
 from pytest_rageval.comparison.case_filter import filtered_keys
 from pytest_rageval.config.files import case_globs
 from pytest_rageval.config.project import Project, find_root
@@ -21,7 +22,6 @@ from pytest_rageval.runs.shards import Shard
 from pytest_rageval.text import counted
 
 PATHS = click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
-GLOBS = ("*.jsonl", "*.csv")
 
 
 def case_files(paths: Sequence[Path]) -> list[CaseFile]:
@@ -35,15 +35,6 @@ def case_files(paths: Sequence[Path]) -> list[CaseFile]:
     return [load_file(path, here) for path in files]
 
 
-def files_at(paths: Iterable[Path]) -> list[Path]:
-    """Return the files, and all case files of the folders, each once."""
-    return list(dict.fromkeys(file for path in paths for file in _below(path)))
-
-
-def _below(path: Path, globs: Sequence[str] = GLOBS) -> Iterable[Path]:
-    return find_case_files(path, globs) if path.is_dir() else [path]
-
-
 def _questions_of(path: Path) -> Iterable[Path]:
     """Return the file of questions that a file of references belongs to; nothing for a file of answers."""
     if ".answers." in path.name:
@@ -54,27 +45,18 @@ def _questions_of(path: Path) -> Iterable[Path]:
     return [file for file in questions if file.exists()] or [path]
 
 
-def sound_cases(files: Iterable[CaseFile]) -> list[EvalCase]:
-    """Return all cases of the files; raise CaseError with every problem where one of the files has any."""
-    files = [*files]
-    if problems := [problem for file in files for problem in file.problems]:
-        raise CaseError(*problems)
-    return [case for file in files for case in file.cases]
-
-
-def chosen_cases(project: Project, named: Iterable[Path], least: int) -> tuple[list[EvalCase], list[Path]]:
+def chosen_cases(project: Project, named: Collection[Path], least: int) -> tuple[list[EvalCase], list[Path]]:
     """Return the cases of the named files, else of the project, and the files.
 
     All problems of the files are raised at once; so is that fewer than `least` cases are there.
     """
-    root, settings = project.root, project.settings
-    places = [*named] or [root]
-    files = dict.fromkeys(file for path in places for file in _below(path, settings.cases if path == root else GLOBS))
-    cases = sound_cases(load_file(file, root, max_line_bytes=settings.max_line_bytes) for file in files)
+    root, globs = project.root, project.settings.cases
+    files = files_at(named) if named and root not in named else find_case_files(root, globs)
+    cases = sound_cases(load_files(project, files))
     if len(cases) < least:
-        where = ", ".join(settings.cases)
+        where = ", ".join(globs)
         raise SettingsError(f"{counted(len(cases), 'case')} found ({where}), {least} or more are needed; write some")
-    return cases, list(files)
+    return cases, files
 
 
 def path_text(path: Path | str) -> str:
@@ -116,8 +98,7 @@ def select_cases(project: Project, wanted: CaseChoice) -> CaseSelection:
     found_files = case_files_of(project.root, project.settings.cases, project.reports)
     named_files = _named_files(project, wanted.places, found_files)
     paths = list(dict.fromkeys([*found_files, *named_files]))
-    limit = project.settings.max_line_bytes
-    files = tuple(load_file(path, project.root, max_line_bytes=limit) for path in paths)
+    files = tuple(load_files(project, paths))
     asked_files = [file for file in files if not wanted.places or file.path in named_files]
     if problems := [problem for file in asked_files for problem in file.problems]:
         raise BrokenCaseFiles(*problems)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -18,7 +18,6 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.export_source import ExportSource, look_through
 from pytest_rageval.export.formats import FILES, TEXTS
 from pytest_rageval.io.atomic import replacing, write_lines
-from pytest_rageval.io.sealed_lines import Key
 from pytest_rageval.render.text.columns import shortened
 from pytest_rageval.text import counted, printable
 
@@ -52,7 +51,9 @@ def export(
     source = look_through(stored, full_text=full_text)
     for note in source.notes:
         click.echo(shortened(printable(note), 500), err=True)
-    _write(replace(source, watch=_watched), form, None if is_printed else path)
+    console, is_still = Console(stderr=True), not sys.stderr.isatty()
+    watch = partial(track, description="exporting", console=console, transient=True, disable=is_still)
+    _write(replace(source, watch=watch), form, None if is_printed else path)
     if not is_printed:
         click.echo(f"{_shown(path)}: {counted(len(source), 'record')}")
 
@@ -75,11 +76,6 @@ def _write(source: ExportSource, form: str, path: Path | None) -> None:
         raise SettingsError(f"--output: {_shown(path or Path('-'))} cannot be written: {reason}") from None
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
         raise SettingsError(f"run {source.run.run_id}: a record is not what a run writes: {error!r}") from None
-
-
-def _watched(keys: Sequence[Key]) -> Iterable[Key]:
-    """Track the keys by a progress bar on a terminal."""
-    return track(keys, "exporting", console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
 
 
 def _shown(path: Path) -> str:

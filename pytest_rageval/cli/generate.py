@@ -11,10 +11,9 @@ from typing import Any
 
 import click
 
-from pytest_rageval.cases.discovery import find_case_files
 from pytest_rageval.cases.drafts import add_drafts, check_is_drafts, drafts_in
-from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.note_folder import NoteFolder
+from pytest_rageval.cases.project_cases import readable_cases
 from pytest_rageval.cli.options import JSON, STOPPED, echo_json, exit_codes, output_option
 from pytest_rageval.cli.output import from_here
 from pytest_rageval.config.project import Project, find_project
@@ -71,11 +70,7 @@ def generate(
     project = find_project()
     path = output or project.root / "evalcases" / f"{docs.resolve().name}.drafts.jsonl"
     check_is_drafts(path)
-    asked_before = [case.question for case in drafts_in(path)] + [
-        case.question
-        for file in find_case_files(project.root, project.settings.cases)
-        for case in load_file(file, project.root).cases  # those that can be read
-    ]
+    asked_before = [case.question for case in (*drafts_in(path), *readable_cases(project))]
     notes = NoteFolder(docs)
     passages = _passages(notes)
     if not passages:

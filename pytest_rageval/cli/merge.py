@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pytest_rageval.cases.discovery import find_case_files
-from pytest_rageval.cases.loading import load_file
+from pytest_rageval.cases.project_cases import readable_cases
 from pytest_rageval.cli.options import REPORTS, exit_codes
 from pytest_rageval.cli.stored_run import end
 from pytest_rageval.comparison.baseline import project_baseline
@@ -27,8 +26,7 @@ def merge(runs: tuple[str, ...], **options: object) -> None:
     """Merge RUNs (ids or folders) of shards into one, equal to the run that was never divided."""
     project = find_project({name: value for name, value in options.items() if value})
     parts = [open_stored_run(project.reports, run, project.baseline_file) for run in runs]
-    files = find_case_files(project.root, project.settings.cases)
-    check_parts(parts, [case for file in files for case in load_file(file, project.root).cases])
+    check_parts(parts, readable_cases(project))
     baseline = project_baseline(project)
     plan = plan_of(parts[0], project.settings, project.root)
     finished = merge_runs(parts, plan, project.reports, baseline, project.baseline_file)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cmd
 import contextlib
+import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from pytest_rageval.cli.case_files import chosen_cases
 from pytest_rageval.cli.main import Verbs
 from pytest_rageval.cli.options import as_arguments, exit_codes, run_options, settings_given
 from pytest_rageval.config.project import Project, find_project
-from pytest_rageval.errors import RagevalError
+from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.render.text.repl_lines import (
     diff_lines,
     evaluation_lines,
@@ -114,6 +115,8 @@ class Lines(cmd.Cmd):
             self._say("  (interrupted)")
         except OSError as error:
             self._fail(f"{error.filename or 'a file'}: {error.strerror or error}")
+        except Exception as error:  # noqa: BLE001  a judge of the project's own may raise anything
+            self._fail(f"{type(error).__name__}: {error}")
         return False
 
     def postcmd(self, stop: bool, line: str) -> bool:
@@ -141,8 +144,7 @@ class Lines(cmd.Cmd):
 
     def do_query(self, text: str) -> None:
         if not text:
-            self._fail("query: write a question behind it")
-            return
+            raise SettingsError("query: write a question behind it")
         self._ask(text)
 
     def _ask(self, question: str) -> None:
@@ -151,8 +153,7 @@ class Lines(cmd.Cmd):
     def do_eval(self, arguments: str) -> None:
         reference, *metrics = arguments.split() or [""]
         if not reference:
-            self._fail("eval: write the number or the id of a case behind it, as in eval 0")
-            return
+            raise SettingsError("eval: write the number or the id of a case behind it, as in eval 0")
         measures = [self.session.measure(name) for name in metrics]
         observation = self.session.evaluated(self.session.case(reference))
         self._show(evaluation_lines(observation))
@@ -160,8 +161,7 @@ class Lines(cmd.Cmd):
 
     def do_judge(self, reference: str) -> None:
         if not reference:
-            self._fail("judge: write the number or the id of a case behind it, as in judge 0")
-            return
+            raise SettingsError("judge: write the number or the id of a case behind it, as in judge 0")
         case = self.session.case(reference)
         self._say(f"  Generating answer for: {' '.join(case.question.split())}")
         observation = self.session.answered(case)
@@ -237,14 +237,11 @@ class Lines(cmd.Cmd):
     @contextlib.contextmanager
     def _history(self) -> Iterator[None]:
         """Set up Tab completion on a terminal, and store the history with the reports unless texts are kept out."""
-        if not self.is_terminal:
+        if not self.is_terminal or importlib.util.find_spec("readline") is None:  # not on every platform
             yield
             return
-        try:
-            import readline  # not on every platform
-        except ImportError:
-            yield
-            return
+        import readline
+
         file = self._project.reports / "cache" / HISTORY
         readline.set_completer_delims(" \t")
         readline.set_history_length(MOST_HISTORY)

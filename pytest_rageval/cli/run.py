@@ -6,10 +6,10 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -58,14 +58,6 @@ class WrongUsage(click.UsageError):
     """Wrong usage with pytest's exit code for it: 2 would mean that a run was interrupted."""
 
     exit_code = USAGE
-
-
-class Engine(NamedTuple):
-    """Workers that the command line names: on a Ray cluster, or processes of this machine."""
-
-    kind: str
-    address: str | None
-    workers: int | None
 
 
 class WithCodesOfPytest(click.Command):
@@ -118,66 +110,78 @@ class WithCodesOfPytest(click.Command):
 )
 @click.option("--json", "as_json", is_flag=True, help="Write the outcome as one JSON object on the last line.")
 @exit_codes(CODES_OF_PYTEST, is_all=True)
-def run(paths: tuple[Path, ...], **parameters: Any) -> None:
+def run(
+    paths: tuple[Path, ...],
+    *,
+    only: str | None,
+    from_run: str | None,
+    engine: str,
+    address: str | None,
+    workers: int | None,
+    **parameters: Any,
+) -> None:
     """Ask, judge, score and gate the cases of PATHS (files or folders; default: those of the project).
 
     What pytest does, case after case and without test items: the same records, reports and gates. Fixtures and hooks
     of a conftest.py are for pytest alone. A step that fails is reported, and the others go on.
     """
-    is_prompted, as_json = not parameters.pop("skip_description_prompt"), bool(parameters.pop("as_json"))
-    is_batched = bool(parameters.pop("judge_batch"))
-    wanted, engine = _wanted(paths, parameters), _engine(parameters)
-    given = _settings_of(parameters)
-    made = partial(_project, given, is_prompted=is_prompted)
-    sys.exit(_run(made, wanted, as_json=as_json, engine=engine, is_batched=is_batched))
+    if engine != "ray" and address is not None:
+        raise WrongUsage("--address is for --engine ray; write that too, or leave --address out")
+    if from_run is not None and only is None:
+        raise WrongUsage("--from names the run that --only looks at; write that too, as in --only changed:worse")
+    given = settings_given(parameters)
+    skipped = [layer for layer in SKIPPED_LAYERS if parameters[f"skip_{layer}_metrics"]]
+    if skipped:
+        given["skipped"] = ",".join([*skipped, *filter(None, [given.get("skipped")])])
+    if parameters["skip_judges"]:
+        given["judge"] = "none"
+    made = partial(_project, given, is_prompted=not parameters["skip_description_prompt"])
+    wanted, crew = CaseChoice(paths, only, from_run or "latest"), _workers(engine, address, workers)
+    as_json, is_batched = parameters["as_json"], parameters["judge_batch"]
+    sys.exit(_run(made, wanted, crew, as_json=as_json, is_batched=is_batched))
 
 
 def run_in(root: Path, wanted: CaseChoice) -> int:
     """Run the cases of the project in this folder, as configured; return the exit code."""
-    return _run(lambda: Project(root, load_settings(root)), wanted, as_json=False)
+    return _run(lambda: Project(root, load_settings(root)), wanted)
 
 
 def _run(
     project: Callable[[], Project],
     wanted: CaseChoice,
+    crew: AbstractContextManager[Workers | None] = nullcontext(),  # noqa: B008 because it holds nothing
     *,
-    as_json: bool,
-    engine: Engine | None = None,
+    as_json: bool = False,
     is_batched: bool = False,
 ) -> int:
     screen = Screen(Mask(secrets_of_environment(os.environ)))
     content: dict[str, Any]
     try:
-        code, content = run_project(project(), wanted, screen, engine, is_batched=is_batched)
+        code, content = run_project(project(), wanted, screen, crew, is_batched=is_batched)
     except RagevalError as error:
-        code, content = _code_of(error), {"problems": screen.problems(*error.problems), "next": [_mending(error)]}
+        is_of_cases = isinstance(error, BrokenCaseFiles)
+        code, mending = (BROKEN_CASES, "rageval cases validate") if is_of_cases else (USAGE, "rageval doctor")
+        content = {"problems": screen.problems(*error.problems), "next": [mending]}
     except (KeyboardInterrupt, click.Abort):
-        code, content = (
-            INTERRUPTED,
-            {"problems": screen.problems("interrupted: nothing was asked"), "next": ["rageval run"]},
-        )
+        problems = screen.problems("interrupted: nothing was asked")
+        code, content = INTERRUPTED, {"problems": problems, "next": ["rageval run"]}
     if as_json:
         echo_json({"exit_code": code, **content}, content.pop("next", ()), indent=None)
     return code
 
 
-def _mending(error: RagevalError) -> str:
-    """Return the command that reports everything that is wrong."""
-    return "rageval cases validate" if isinstance(error, BrokenCaseFiles) else "rageval doctor"
-
-
-def _code_of(error: RagevalError) -> int:
-    return BROKEN_CASES if isinstance(error, BrokenCaseFiles) else USAGE
-
-
 def run_project(
-    project: Project, wanted: CaseChoice, screen: Screen, engine: Engine | None = None, *, is_batched: bool = False
+    project: Project,
+    wanted: CaseChoice,
+    screen: Screen,
+    crew: AbstractContextManager[Workers | None],
+    *,
+    is_batched: bool = False,
 ) -> tuple[int, dict[str, Any]]:
-    """Run the cases of a project, here or by that engine; return the exit code and the other content of `--json`.
+    """Run the cases of a project, here or by a crew; return the exit code and the other content of `--json`.
 
-    `is_batched`: its judging is submitted as a batch once the cases have ended.
-
-    RagevalError for what is wrong before the first question.
+    RagevalError for what is wrong before the first question. `is_batched`: its judging is submitted as a batch once
+    the cases have ended.
     """
     if project.settings.target is None:
         raise SettingsError(NO_TARGET)
@@ -202,7 +206,7 @@ def run_project(
         number = counted(len(cases.asked), "case")
         screen.line(f"dry run: {number}; settings, cases and gates are fine, nothing was asked")
         return 0, {"cases": len(cases.asked), "next": ["rageval run"]}
-    with _workers(engine) as workers:
+    with crew as workers:
         ended = CommandRun(prepared, cases, target, screen, workers, left_out_judge)
         ended.take_all_steps()
         code, content = exit_code(ended, screen), outcome(ended, screen)
@@ -221,60 +225,28 @@ def _submit_judging(ended: CommandRun, settings: Settings, screen: Screen) -> No
 
 
 @contextmanager
-def _workers(engine: Engine | None) -> Iterator[Workers | None]:
+def _workers(engine: str, address: str | None, number: int | None) -> Iterator[Workers | None]:
     """Yield the workers, as long as the run needs their machines; None if this process asks."""
-    if engine is None or engine.kind != "ray":
-        yield engine and Workers(LocalCrew, engine.workers or 1)
+    if engine != "ray":
+        yield Workers(LocalCrew, number) if number is not None else None
         return
-    cluster = RayCluster(engine.address)
+    cluster = RayCluster(address)
     try:
-        yield Workers(cluster.crew, engine.workers or cluster.cpus)
+        yield Workers(cluster.crew, number or cluster.cpus)
     finally:
         # That takes seconds. The run has ended and its verdict was shown: Ctrl-C only shortens the wait.
         with suppress(KeyboardInterrupt):
             cluster.close()
 
 
-def _engine(parameters: dict[str, Any]) -> Engine | None:
-    """Return what evaluates the cases; None for this process."""
-    engine = Engine(*(parameters.pop(name) for name in ("engine", "address", "workers")))
-    if engine.kind != "ray" and engine.address is not None:
-        raise WrongUsage("--address is for --engine ray; write that too, or leave --address out")
-    return engine if engine.kind == "ray" or engine.workers is not None else None
-
-
-def _wanted(paths: tuple[Path, ...], parameters: dict[str, Any]) -> CaseChoice:
-    only, from_run = parameters.pop("only"), parameters.pop("from_run")
-    if from_run is not None and only is None:
-        raise WrongUsage("--from names the run that --only looks at; write that too, as in --only changed:worse")
-    return CaseChoice(paths, only, from_run or "latest")
-
-
-def _settings_of(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return the given settings, those of this command's own flags included."""
-    given = settings_given(parameters)
-    skipped = [layer for layer in SKIPPED_LAYERS if parameters.pop(f"skip_{layer}_metrics")]
-    if skipped:
-        given["skipped"] = ",".join([*skipped, *filter(None, [given.get("skipped")])])
-    if parameters.pop("skip_judges"):
-        given["judge"] = "none"
-    return given
-
-
 def _project(given: dict[str, Any], *, is_prompted: bool) -> Project:
-    """Return the project of the current folder; prompt only once its settings are valid."""
+    """Return the project of the current folder; prompt for a description at a terminal if none is given."""
     project = find_project(given)
-    described = _described(given) if is_prompted else given
-    return project if described is given else find_project(described)
-
-
-def _described(given: dict[str, Any]) -> dict[str, Any]:
-    """Add a description: prompt for it at a terminal if none is given."""
-    is_person = sys.stdin.isatty() and sys.stdout.isatty()
-    if not is_person or any(given.get(name) for name in ("description", "dry_run", "resume")):
-        return given
+    settings, is_person = project.settings, sys.stdin.isatty() and sys.stdout.isatty()
+    if not (is_prompted and is_person) or settings.description or settings.dry_run or settings.resume:
+        return project
     text: str = click.prompt("Description of this run (Enter: none)", default="", show_default=False)
-    return given | {"description": text.strip()} if text.strip() else given
+    return project._replace(settings=settings.model_copy(update={"description": text.strip() or None}))
 
 
 def _why_no_case(prepared: Prepared, wanted: CaseChoice) -> str:

@@ -16,7 +16,6 @@ from pytest_rageval.cli.metrics import describe
 from pytest_rageval.cli.options import exit_codes_of
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.config.settings import ENVIRONMENT, Settings
-from pytest_rageval.config.settings_sources import TABLE_ONLY_AS_OPTION
 from pytest_rageval.gates.gate import CLOSED, FIELDS, GATE_FORM, GATE_PATTERN, HOLDS
 from pytest_rageval.gates.regression import DEFAULT_REGRESSIONS, REGRESSION_FORM, REGRESSION_PATTERN
 from pytest_rageval.io.json_text import json_text
@@ -129,7 +128,7 @@ def settings_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of the table. Dependencies between keys are checked by loading alone."""
     schema = Settings.model_json_schema()
     fields: dict[str, Any] = schema["properties"]
-    keys = {name: field for name, field in fields.items() if name not in TABLE_ONLY_AS_OPTION}
+    keys = {name: fields[name] for name in Settings.keys_of_table()}
     api = {"url": {"type": "string"}, "mapping": fields["mapping"]}
     keys["target"] = {"anyOf": [fields["target"], {"type": "object", "properties": api, "additionalProperties": False}]}
     keys["metrics"] = {

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import click
 
-from pytest_rageval.cases.loading import load_file
-from pytest_rageval.cli.case_files import files_at
+from pytest_rageval.cases.project_cases import files_at, load_files
 from pytest_rageval.cli.options import CommandOnRun, exit_codes
 from pytest_rageval.cli.output import Progress
 from pytest_rageval.cli.stored_run import OpenedRun, end, open_run, run_argument
@@ -94,8 +93,7 @@ def _labels(at: OpenedRun, paths: Sequence[Path]) -> Labels:
     files = files_at(path.resolve() for path in paths)
     if not files:
         raise click.UsageError(f"--cases: no case files in {', '.join(map(str, paths))}")
-    most = at.settings.max_line_bytes
-    labels = read_new_labels(at.run, [load_file(file, at.root, max_line_bytes=most) for file in files], at.root)
+    labels = read_new_labels(at.run, load_files(at.project, files), at.root)
     if labels.kept:
         kept = listed(labels.kept)
         click.secho(f"{counted(len(labels.kept), 'case')} of the run not there, labels kept: {kept}", fg="yellow")

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from pytest_rageval.cases.loading import shown_name
 from pytest_rageval.cli.case_files import chosen_cases
 from pytest_rageval.cli.options import STOPPED, as_arguments, echo_json, exit_codes, run_options, settings_given
 from pytest_rageval.cli.output import Progress, columns
@@ -121,7 +122,7 @@ def _request(project: Project, resume: str | None, options: Mapping[str, Any]) -
         raise click.UsageError("--quick is a grid of its own; leave it or --grid out")
     grid = parse_grid(options["grids"], options["index_params"])
     values = grid.values or (QUICK if options["is_quick"] else FULL)
-    paths = tuple(_relative(path, project.root) for path in options["cases"])
+    paths = tuple(shown_name(path.resolve(), project.root) for path in options["cases"])
     return None, SweepRequest(
         values,
         grid.indexing if grid.values else (*INDEXING, *options["index_params"]),
@@ -131,11 +132,6 @@ def _request(project: Project, resume: str | None, options: Mapping[str, Any]) -
         options["seed"] or 0,
         options["is_confirmed"],
     )
-
-
-def _relative(path: Path, root: Path) -> str:
-    whole = path.resolve()
-    return whole.relative_to(root.resolve()).as_posix() if whole.is_relative_to(root.resolve()) else whole.as_posix()
 
 
 def _next(swept: Sweep) -> Iterator[str]:

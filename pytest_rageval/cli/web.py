@@ -110,11 +110,14 @@ def _serve(
         limits=WebLimits(**(limits or {})),
         **where,
     )
-    serve_web(create_web_app(settings), settings, _say, is_opened=is_opened, is_token_shown=token == "", page=page)
-
-
-def _say(line: str) -> None:
-    click.echo(printable(line))
+    serve_web(
+        create_web_app(settings),
+        settings,
+        lambda line: click.echo(printable(line)),
+        is_opened=is_opened,
+        is_token_shown=token == "",
+        page=page,
+    )
 
 
 def _warn(what: str) -> None:

@@ -73,7 +73,7 @@ def read_table(root: Path) -> tuple[str, dict[str, Any]]:
                 raise SettingsError(f"{path.name}: cannot be read: {error.strerror}") from None
             tool = content.get("tool", {})
             if path is own and "tool" not in content:
-                tables[path.name] = _without_agent(content)
+                tables[path.name] = {k: v for k, v in content.items() if k != AGENT or not isinstance(v, dict)}
             elif isinstance(tool, dict) and "rageval" in tool:
                 tables[path.name] = tool["rageval"]
     if len(tables) == 2:
@@ -83,7 +83,3 @@ def read_table(root: Path) -> tuple[str, dict[str, Any]]:
             raise SettingsError(f"{name}: [tool.rageval] is {table!r}, expected a table")
         return (name if name == OWN_FILE else f"{name} [tool.rageval]"), table
     return "pyproject.toml [tool.rageval]", {}
-
-
-def _without_agent(content: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in content.items() if key != AGENT or not isinstance(value, dict)}

@@ -34,9 +34,11 @@ RESERVED_PARAMS = {"question": "it is the case's", "history": "it is the case's"
 ENVIRONMENT = {"RAGEVAL_TARGET": "target", "RAGEVAL_JUDGE": "judge", "RAGEVAL_REPORTS": "reports"}
 """Settings by environment variable."""
 T = TypeVar("T")
-_CANNOT_CHANGE_RESULTS = object()
+_CANNOT_CHANGE_RESULTS, _NOT_IN_TABLE = object(), object()
 Operational = Annotated[T, _CANNOT_CHANGE_RESULTS]
 """A setting that affects how a run proceeds, never its results."""
+OptionOnly = Annotated[T, _NOT_IN_TABLE]
+"""A setting of one run alone, or of another key of the table than its own."""
 _REGRESSION = 'a table such as { metric = "mrr", max_drop = 0.05 }'
 
 
@@ -44,7 +46,7 @@ class Settings(Frozen):
     """Everything a run is told. Field names are the keys of `[tool.rageval]`; see docs/configuration.md."""
 
     target: Annotated[str, Expects('a target, as in "http://localhost:8080"')] | None = None
-    mapping: TargetMapping | None = None
+    mapping: OptionOnly[TargetMapping | None] = None
     """Of the table's `target`; None where the target is no URL."""
     judge: str = "lexical"
     judge_base_url: str | None = None
@@ -99,16 +101,16 @@ class Settings(Frozen):
     report: Operational[bool] = True
     report_json: Operational[bool] = True
     """Are report.html and report.json written at the end of a run?"""
-    enabled: Annotated[tuple[str, ...], Expects('a list of metrics and layers, as in ["retrieval", "mrr"]')] | None = (
-        None
-    )
-    skipped: Operational[tuple[str, ...]] = ()
+    enabled: OptionOnly[
+        Annotated[tuple[str, ...], Expects('a list of metrics and layers, as in ["retrieval", "mrr"]')] | None
+    ] = None
+    skipped: OptionOnly[Operational[tuple[str, ...]]] = ()
     """Layers that are not scored, by code or title."""
     ontology: Annotated[OneOrMore, Expects("a path or a list of paths")] | None = None
     """One TOML or JSON file, or the `.ttl` files of RDF with SHACL shapes, relative to the root directory."""
-    metric_options: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
+    metric_options: OptionOnly[Mapping[str, Mapping[str, Any]]] = Field(default_factory=dict)
     gates: Gates = Gates()
-    gate: tuple[str, ...] = ()
+    gate: OptionOnly[tuple[str, ...]] = ()
     """Gates of the command line: they replace the table's gates of the same metric."""
     abstention: Abstention = Abstention()
     regression: Operational[
@@ -117,26 +119,31 @@ class Settings(Frozen):
             Expects(f"a list, each of them {_REGRESSION}"),
         ]
     ] = ()
-    tolerated: Operational[tuple[str, ...]] = ()
+    tolerated: OptionOnly[Operational[tuple[str, ...]]] = ()
     """Regression gates of the command line: they replace those of the same metric."""
     weights: Mapping[str, Weight] = Field(default_factory=dict)
     baseline: Operational[str | None] = None
-    update_baseline: Operational[bool] = False
-    force: Operational[bool] = False
+    update_baseline: OptionOnly[Operational[bool]] = False
+    force: OptionOnly[Operational[bool]] = False
     allow_regressions: Operational[bool] = False
     ignore_invariants: Operational[bool] = False
-    retrieval_only: bool = False
+    retrieval_only: OptionOnly[bool] = False
     allow_partial: Operational[bool] = False
     repeat: int = Field(1, ge=1, le=1000)
-    shard: Operational[str | None] = None
-    resume: Operational[str | None] = None
-    run_id: Operational[str | None] = None
-    description: Operational[str | None] = None
+    shard: OptionOnly[Operational[str | None]] = None
+    resume: OptionOnly[Operational[str | None]] = None
+    run_id: OptionOnly[Operational[str | None]] = None
+    description: OptionOnly[Operational[str | None]] = None
     web_allows: Annotated[tuple[str, ...], Expects('a list, as in ["shop.bot:ask"]')] = ()
     """Targets and judges that run code or read files of this machine and that the browser may name all the same."""
     store_full_text: Operational[bool] = False
     redact: Operational[bool] = False
-    dry_run: Operational[bool] = False
+    dry_run: OptionOnly[Operational[bool]] = False
+
+    @classmethod
+    def keys_of_table(cls) -> list[str]:
+        """Return the settings that are keys of the table."""
+        return [name for name, field in cls.model_fields.items() if _NOT_IN_TABLE not in field.metadata]
 
     def deciding(self) -> dict[str, Any]:
         """Return the settings that can change results, as JSON."""

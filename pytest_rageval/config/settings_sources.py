@@ -59,29 +59,11 @@ def load_settings(
     return settings if _is_url(settings.target) else settings.model_copy(update={"mapping": None})
 
 
-TABLE_ONLY_AS_OPTION = {
-    "update_baseline",
-    "force",
-    "run_id",
-    "dry_run",
-    "gate",
-    "tolerated",
-    "enabled",
-    "skipped",
-    "metric_options",
-    "retrieval_only",
-    "description",
-    "mapping",
-    "shard",
-    "resume",
-}
-
-
 def _from_table(place: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the table as fields of Settings, and the problems of its keys."""
     fields: dict[str, Any] = {}
     problems: list[str] = []
-    known = [name for name in Settings.model_fields if name not in TABLE_ONLY_AS_OPTION] + ["metrics"]
+    known = [*Settings.keys_of_table(), "metrics"]
     for key, value in table.items():
         if key not in known:
             problems.append(f"{place}: {key} is not a known key{nearest_key(key, known)}")

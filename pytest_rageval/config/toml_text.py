@@ -43,17 +43,14 @@ def toml_key(name: str) -> str:
 def _lines(table: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[str]:
     for name, value in table.items():
         if not isinstance(value, Mapping):
-            yield f"{toml_key(name)} = {_over_lines(value) if _has_lines(value) else toml_value(value)}"
+            has_lines = isinstance(value, str) and "\n" in value
+            yield f"{toml_key(name)} = {_over_lines(value) if has_lines else toml_value(value)}"
     for name, value in table.items():
         if isinstance(value, Mapping):
             path = (*above, name)
             yield ""
             yield f"[{'.'.join(map(toml_key, path))}]"
             yield from _lines(value, path)
-
-
-def _has_lines(value: Any) -> bool:
-    return isinstance(value, str) and "\n" in value
 
 
 def _over_lines(text: str) -> str:

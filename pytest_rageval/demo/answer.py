@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from pytest_rageval.demo.chunking import NoteChunk
-from pytest_rageval.demo.rerank import ModelDraft
 from pytest_rageval.demo.retrieval import Hit, text_terms
 from pytest_rageval.text import counted
 
@@ -68,6 +67,13 @@ class WrittenAnswer:
     cited: tuple[NoteChunk, ...] = ()
     abstain_reason: str | None = None
     remarks: tuple[str, ...] = ()
+
+
+class ModelDraft(NamedTuple):
+    """A model's text; `[2]` is the second passage that it was shown. None: they do not contain the answer."""
+
+    text: str | None
+    is_cut: bool = False
 
 
 class _Sentence(NamedTuple):

@@ -8,12 +8,14 @@ import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
-from pytest_rageval.demo.parameters import BODY_BYTES, Ask, BadRequest, IndexBudget, parse_body
-from pytest_rageval.demo.rerank import LanguageModel, LlmError
-from pytest_rageval.demo.system import System, listed_chunk
+from pytest_rageval.demo.parameters import BODY_BYTES, Ask, BadRequest, IndexBudget, LlmError, parse_body
+from pytest_rageval.demo.system import Library, answer, listed_chunk
+
+if TYPE_CHECKING:
+    from pytest_rageval.demo.llm import Llm
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -24,7 +26,7 @@ def create_app(
     corpus: Path | None = None,
     *,
     graph: Path | None = None,
-    llm: LanguageModel | None = None,
+    llm: Llm | None = None,
     bound_host: str | None = None,
 ) -> DemoApp:
     """Make the demo over its own notes, or over another folder of vaults (then without a graph, unless given).
@@ -33,23 +35,28 @@ def create_app(
     host that it is served at, requests of pages from elsewhere are refused. Raises FileNotFoundError if the corpus is
     no folder.
     """
-    if corpus is not None and not corpus.is_dir():
+    if corpus is None:
+        corpus, graph = HERE / "corpus", graph or HERE / "knowledge" / "graph.toml"
+    if not corpus.is_dir():
         raise FileNotFoundError(f"corpus {corpus} is not a folder")
-    return DemoApp(System(corpus, graph, llm), bound_host)
+    return DemoApp(Library(corpus, graph), llm, bound_host)
 
 
+HERE = Path(__file__).parent
 PAGE_CHUNKS = 500
 
 
 class DemoApp:
     """The routes of the demo, as an ASGI app without a lifespan.
 
+    May be used from any thread and event loop; with a language model, from that model's loop only.
+
     POST /api/v1/ask[?debug=true], POST /api/v1/index, GET /api/v1/index/stats, GET /api/v1/index/chunks[?cursor=N],
     GET /api/v1/health. The index is built on the first request, in a thread.
     """
 
-    def __init__(self, system: System, bound_host: str | None) -> None:
-        self._system, self._bound_host = system, bound_host
+    def __init__(self, library: Library, llm: Llm | None, bound_host: str | None) -> None:
+        self._library, self._llm, self._bound_host = library, llm, bound_host
         self._routes: dict[str, tuple[str, Callable[[str, bytes], Awaitable[dict[str, Any]]]]] = {
             "/api/v1/ask": ("POST", self._ask),
             "/api/v1/index": ("POST", self._index),
@@ -91,22 +98,22 @@ class DemoApp:
         debug = _parameter(query, "debug", "true|1|false|0", "true or false") in ("true", "1")
         ask = parse_body(Ask, body)
         # A search takes a millisecond: a thread would cost more than it frees. Building an index takes longer.
-        library = self._system.library
+        library = self._library
         built = library.index_for(ask) if library.is_ready(ask) else await asyncio.to_thread(library.index_for, ask)
-        return await self._system.ask(ask, built, debug=debug)
+        return await answer(ask, built, self._llm, debug=debug)
 
     async def _index(self, query: str, body: bytes) -> dict[str, Any]:
         _parameter(query)
         wanted = parse_body(IndexBudget, body if body.strip() else b"{}")
-        return (await asyncio.to_thread(self._system.library.rebuild, wanted)).coverage
+        return (await asyncio.to_thread(self._library.rebuild, wanted)).coverage
 
     async def _stats(self, query: str, _: bytes) -> dict[str, Any]:
         _parameter(query)
-        return (await asyncio.to_thread(self._system.library.index_for)).coverage
+        return (await asyncio.to_thread(self._library.index_for)).coverage
 
     async def _chunks(self, query: str, _: bytes) -> dict[str, Any]:
         start = int(_parameter(query, "cursor", "[0-9]{1,9}", "what `next` said") or 0)
-        chunks = (await asyncio.to_thread(self._system.library.index_for)).index.chunks
+        chunks = (await asyncio.to_thread(self._library.index_for)).index.chunks
         end = start + PAGE_CHUNKS
         return {
             "chunks": [listed_chunk(chunk) for chunk in chunks[start:end]],
@@ -115,7 +122,7 @@ class DemoApp:
 
     async def _health(self, query: str, _: bytes) -> dict[str, Any]:
         _parameter(query)
-        return {"status": "ok", "index": "built" if self._system.library.is_ready() else "not built yet"}
+        return {"status": "ok", "index": "built" if self._library.is_ready() else "not built yet"}
 
 
 async def _body(receive: Receive) -> bytes:

@@ -37,11 +37,6 @@ class Note:
     meta: Mapping[str, str] = field(default_factory=dict)
     problem: str | None = None
 
-    @property
-    def folder(self) -> str:
-        """Return the folder of the note inside its vault; empty at the top."""
-        return self.rel_path.rpartition("/")[0]
-
 
 def read_notes(corpus: Path) -> tuple[Note, ...]:
     """Read every `*.md` file below the vaults of the corpus, sorted by vault and path, without hidden files."""
@@ -126,24 +121,23 @@ class NoteChunk:
 
 
 class CutNote(NamedTuple):
-    """The result of cutting a note: its chunks, and counts of omitted passages by reason."""
+    """The result of cutting a note: its chunks, and how many passages are beyond the budget."""
 
     chunks: tuple[NoteChunk, ...]
-    skipped: Mapping[str, int]
+    skipped: int
 
 
 def cut_note(note: Note, budget: TokenBudget) -> CutNote:
     """Cut a note into chunks in order. A section without text gives none; a word beyond the budget is left out."""
     chunks: list[NoteChunk] = []
-    skipped: Counter[str] = Counter()
+    skipped = 0
     seen: Counter[str] = Counter()
     for heading_path, pieces in sections(note):
         parts = [part for piece in pieces for part in _fit(piece, budget.chunk_max_tokens)]
         fitting = [part for part in parts if _size(part.text) <= budget.chunk_max_tokens]
-        if len(parts) > len(fitting):
-            skipped[OVER_BUDGET] += len(parts) - len(fitting)
+        skipped += len(parts) - len(fitting)
         chunks.extend(_chunk(note, heading_path, pack, seen) for pack in _packed(fitting, budget))
-    return CutNote(tuple(chunks), dict(skipped))
+    return CutNote(tuple(chunks), skipped)
 
 
 def _fit(piece: Piece, most: int) -> Iterator[Piece]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from pytest_rageval.demo.parameters import Ask
-from pytest_rageval.demo.rerank import LlmError, ModelDraft, PromptPassage
+from pytest_rageval.demo.answer import ModelDraft
+from pytest_rageval.demo.chunking import NoteChunk
+from pytest_rageval.demo.parameters import Ask, LlmError
 from pytest_rageval.errors import ModelFailure, SettingsError
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.llm.chat_model import Exchange, chat_model
@@ -98,7 +99,7 @@ class Llm:
         if problem is not None:
             raise SettingsError(self._of_this_option(problem))
 
-    async def relevance(self, ask: Ask, passages: Sequence[PromptPassage]) -> list[float]:
+    async def relevance(self, ask: Ask, passages: Sequence[NoteChunk]) -> list[float]:
         """Score each passage, from 0 to 1, by how far it helps to answer; one request. Raises LlmError.
 
         Every passage has its score, or the reply counts for nothing.
@@ -124,7 +125,7 @@ class Llm:
             raise LlmError(f"{self.name}: its reply {QUOTES_THE_MARKER} of the request")
         return scores
 
-    async def write(self, ask: Ask, passages: Sequence[PromptPassage]) -> ModelDraft:
+    async def write(self, ask: Ask, passages: Sequence[NoteChunk]) -> ModelDraft:
         """Write an answer from these passages, with citations as the model wrote them. Raises LlmError."""
         exchange, marker = await self._say(_WRITING, ask, passages, 800)
         text = (exchange.reply.text or "").strip()
@@ -146,7 +147,7 @@ class Llm:
         self,
         template: str,
         ask: Ask,
-        passages: Sequence[PromptPassage],
+        passages: Sequence[NoteChunk],
         max_tokens: int,
         schema: tuple[str, Mapping[str, Json]] | None = None,
     ) -> tuple[Exchange, str]:
@@ -155,8 +156,8 @@ class Llm:
             "question": ask.question[:LONGEST_TURN],
             "history": [{"role": turn.role[:40], "text": turn.text[:LONGEST_TURN]} for turn in ask.history[-TURNS:]],
             "contexts": [
-                {"id": str(number), "text": f"{passage.place}\n{passage.text}"[:LONGEST_PASSAGE]}
-                for number, passage in enumerate(passages, start=1)
+                {"id": str(number), "text": f"{_place(chunk)}\n{chunk.text}"[:LONGEST_PASSAGE]}
+                for number, chunk in enumerate(passages, start=1)
             ],
         }
         marker = new_marker(variables)
@@ -175,3 +176,7 @@ class Llm:
 
     def _of_this_option(self, problem: str) -> str:
         return f"--llm {self._spec}: {problem}"
+
+
+def _place(chunk: NoteChunk) -> str:
+    return " | ".join(filter(None, (chunk.rel_path, chunk.heading_path, chunk.meta.get("date"))))

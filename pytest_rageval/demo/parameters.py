@@ -25,6 +25,10 @@ class BadRequest(Exception):
         self.problems, self.status, self.headers = problems, status, headers
 
 
+class LlmError(Exception):
+    """A failure of the language model; the message says why, in one line without credentials."""
+
+
 def _whole(value: Any) -> Any:
     """Return 5.0 as 5."""
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -7,42 +7,17 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_rageval.demo.chunking import NoteChunk
-from pytest_rageval.demo.parameters import Ask
+from pytest_rageval.demo.parameters import Ask, LlmError
 from pytest_rageval.demo.retrieval import Hit, RetrievedChunks, milliseconds_since, text_terms
+
+if TYPE_CHECKING:
+    from pytest_rageval.demo.llm import Llm
 
 MODEL_PROMPT = "cited-1"
 """Version of the prompts for writing and ranking."""
-
-
-class LlmError(Exception):
-    """A failure of the model; the message says why, in one line without credentials."""
-
-
-class PromptPassage(NamedTuple):
-    """A passage for the model: its place (path, headings, date) and its text."""
-
-    place: str
-    text: str
-
-
-class ModelDraft(NamedTuple):
-    """The model's text; `[2]` is the second passage that it was shown. None: they do not contain the answer."""
-
-    text: str | None
-    is_cut: bool = False
-
-
-class LanguageModel(Protocol):
-    """The interface of a language model; `demo.llm.Llm` asks one at a server."""
-
-    name: str
-
-    async def relevance(self, ask: Ask, passages: Sequence[PromptPassage]) -> list[float]: ...
-
-    async def write(self, ask: Ask, passages: Sequence[PromptPassage]) -> ModelDraft: ...
 
 
 MOST = 50
@@ -75,7 +50,7 @@ class RerankedChunks(NamedTuple):
 
 
 async def rerank(
-    ask: Ask, retrieved: RetrievedChunks, rarity: Callable[[str], float], llm: LanguageModel | None
+    ask: Ask, retrieved: RetrievedChunks, rarity: Callable[[str], float], llm: Llm | None
 ) -> RerankedChunks:
     """Rank the retrieved chunks by relevance, without those below `rerank_threshold` or `min_score`.
 
@@ -86,7 +61,7 @@ async def rerank(
     by, problem, scores = LEXICAL, None, None
     if llm is not None and hits:
         try:
-            scores = await llm.relevance(ask, [passage(hit.chunk) for hit in hits])
+            scores = await llm.relevance(ask, [hit.chunk for hit in hits])
             by = llm.name
         except LlmError as error:
             problem = str(error)
@@ -124,13 +99,6 @@ def passage_relevance(terms: Sequence[str], chunk: NoteChunk, rarity: Callable[[
         for first, second in pairs
     )
     return round(math.sqrt((1 - FROM_ADJACENCY) * coverage + FROM_ADJACENCY * adjacency), 6)
-
-
-def passage(chunk: NoteChunk) -> PromptPassage:
-    """Return a chunk as a passage for the model."""
-    return PromptPassage(
-        " | ".join(filter(None, (chunk.rel_path, chunk.heading_path, chunk.meta.get("date")))), chunk.text
-    )
 
 
 def _share(weighed: Iterable[tuple[float, bool]]) -> float:

@@ -9,14 +9,26 @@ from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_rageval.demo.answer import CHUNKS_READ, PROMPT, WrittenAnswer, checked, write
-from pytest_rageval.demo.chunking import CHUNKER, CutNote, Note, NoteChunk, TokenBudget, cut_note, read_notes
+from pytest_rageval.demo.answer import CHUNKS_READ, PROMPT, checked, write
+from pytest_rageval.demo.chunking import (
+    CHUNKER,
+    OVER_BUDGET,
+    CutNote,
+    Note,
+    NoteChunk,
+    TokenBudget,
+    cut_note,
+    read_notes,
+)
 from pytest_rageval.demo.knowledge import Graph, load_graph
 from pytest_rageval.demo.parameters import Ask, BadRequest, IndexBudget, merged_budget
-from pytest_rageval.demo.rerank import MODEL_PROMPT, LanguageModel, RerankedChunks, passage, rerank
+from pytest_rageval.demo.rerank import MODEL_PROMPT, RerankedChunks, rerank
 from pytest_rageval.demo.retrieval import Folders, Hit, Index, RetrievedChunks, milliseconds_since, retrieve
+
+if TYPE_CHECKING:
+    from pytest_rageval.demo.llm import Llm
 
 INDEXES_KEPT = 6
 """Indexes to keep, since a sweep returns to its budgets; the least recently used one is dropped."""
@@ -92,9 +104,7 @@ def coverage(notes: Sequence[Note], cuts: Sequence[CutNote], budget: TokenBudget
 
     `chunks_embedded` are those in the index, which here is one of words: the name is that of the contract.
     """
-    skipped: Counter[str] = Counter()
-    for cut in cuts:
-        skipped.update(cut.skipped)
+    skipped = sum(cut.skipped for cut in cuts)
     without = [(note, why_empty(note, cut)) for note, cut in zip(notes, cuts, strict=True) if not cut.chunks]
     embedded = sum(len(cut.chunks) for cut in cuts)
     sizes = sorted(chunk.token_count for cut in cuts for chunk in cut.chunks)
@@ -105,17 +115,17 @@ def coverage(notes: Sequence[Note], cuts: Sequence[CutNote], budget: TokenBudget
         "docs_without_chunks": [
             {"vault": note.vault, "rel_path": note.rel_path, "reason": reason} for note, reason in without
         ],
-        "chunks_attempted": embedded + skipped.total(),
+        "chunks_attempted": embedded + skipped,
         "chunks_embedded": embedded,
-        "chunks_skipped": skipped.total(),
-        "chunks_skipped_reasons": dict(sorted(skipped.items())),
+        "chunks_skipped": skipped,
+        "chunks_skipped_reasons": {OVER_BUDGET: skipped} if skipped else {},
         "chunk_token_stats": _sizes(sizes),
         "coverage_by_doc_type": {
             DOC_TYPE: {
                 "processed": len(notes),
                 "with_0_chunks": len(without),
                 "chunks_embedded": embedded,
-                "chunks_skipped": skipped.total(),
+                "chunks_skipped": skipped,
             }
         },
         "chunker_version": CHUNKER,
@@ -129,7 +139,7 @@ def why_empty(note: Note, cut: CutNote) -> str:
     if note.problem is not None:
         return note.problem
     if cut.skipped:
-        return max(sorted(cut.skipped), key=cut.skipped.__getitem__)
+        return OVER_BUDGET
     return "headings_only" if any(line.strip() for line in note.lines) else "empty"
 
 
@@ -145,56 +155,38 @@ def _sizes(sizes: Sequence[int]) -> dict[str, float]:
     }
 
 
-HERE = Path(__file__).parent
+async def answer(ask: Ask, built: BuiltIndex, llm: Llm | None, *, debug: bool) -> dict[str, Any]:
+    """Answer a question over an index, in words of the model if there is one; the response is ready for JSON.
 
-
-class System:
-    """The demo over a corpus, its own by default; see `create_app`.
-
-    May be used from any thread and event loop; with a language model, from that model's loop only.
+    The same for the same question, apart from `debug.latency` and from a language model's text. Waits for nothing but
+    that model. Raises `BadRequest`, and LlmError if the model fails to write.
     """
-
-    def __init__(self, corpus: Path | None = None, graph: Path | None = None, llm: LanguageModel | None = None) -> None:
-        if corpus is None:
-            corpus, graph = HERE / "corpus", graph or HERE / "knowledge" / "graph.toml"
-        self.library = Library(corpus, graph)
-        self._llm = llm
-
-    async def ask(self, ask: Ask, built: BuiltIndex, *, debug: bool) -> dict[str, Any]:
-        """Answer a question over the index that the library has for it; the response is ready for JSON.
-
-        The same for the same question, apart from `debug.latency` and from a language model's text. Waits for
-        nothing but that model. Raises `BadRequest`, and LlmError if the model fails to write.
-        """
-        _check_scope(ask, built.folders)
-        retrieved = retrieve(ask, built.index, built.folders)
-        reranked = await rerank(ask, retrieved, built.index.rarity, self._llm) if ask.rerank else None
-        hits = retrieved.hits if reranked is None else reranked.hits
-        began = time.perf_counter()
-        written = await self._written(ask, retrieved.terms, hits, built)
-        generation_ms = milliseconds_since(began)
-        response: dict[str, Any] = {
-            "answer": written.text,
-            "references": [_place(chunk) for chunk in written.cited],
-            "abstained": written.abstain_reason is not None,
-            "abstain_reason": written.abstain_reason,
-        }
-        if debug:
-            response["debug"] = _debug(ask, built, retrieved, generation_ms)
-            if reranked is not None:
-                _add_reranking(response["debug"], reranked, ask.rerank_threshold)
-            if self._llm is not None:
-                response["debug"]["versions"] |= {"llm": self._llm.name, "prompt": MODEL_PROMPT}
-            if written.remarks:
-                response["debug"]["remarks"] = list(written.remarks)
-        return response
-
-    async def _written(self, ask: Ask, terms: Sequence[str], hits: Sequence[Hit], built: BuiltIndex) -> WrittenAnswer:
-        if self._llm is None or not hits:
-            return write(ask.question, terms, hits, built.index.rarity)
+    _check_scope(ask, built.folders)
+    retrieved = retrieve(ask, built.index, built.folders)
+    reranked = await rerank(ask, retrieved, built.index.rarity, llm) if ask.rerank else None
+    hits = retrieved.hits if reranked is None else reranked.hits
+    began = time.perf_counter()
+    if llm is None or not hits:
+        written = write(ask.question, retrieved.terms, hits, built.index.rarity)
+    else:
         shown = [hit.chunk for hit in hits[:CHUNKS_READ]]
-        draft = await self._llm.write(ask, [passage(chunk) for chunk in shown])
-        return checked(ask.question, draft, shown)
+        written = checked(ask.question, await llm.write(ask, shown), shown)
+    generation_ms = milliseconds_since(began)
+    response: dict[str, Any] = {
+        "answer": written.text,
+        "references": [_place(chunk) for chunk in written.cited],
+        "abstained": written.abstain_reason is not None,
+        "abstain_reason": written.abstain_reason,
+    }
+    if debug:
+        response["debug"] = _debug(ask, built, retrieved, generation_ms)
+        if reranked is not None:
+            _add_reranking(response["debug"], reranked, ask.rerank_threshold)
+        if llm is not None:
+            response["debug"]["versions"] |= {"llm": llm.name, "prompt": MODEL_PROMPT}
+        if written.remarks:
+            response["debug"]["remarks"] = list(written.remarks)
+    return response
 
 
 def _check_scope(ask: Ask, folders: Folders) -> None:

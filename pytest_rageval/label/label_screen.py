@@ -40,6 +40,7 @@ from pytest_rageval.text import counted, printable
 
 LEAST_WIDTH, LEAST_HEIGHT, LEAST = 40, 12, "40 × 12"
 TYPED = r"[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*"
+SNIPPET = "snippet: ↑↓ to the last line, ⏎ takes it, esc leaves it"
 WIDE = 72
 """Columns from which list and text stand side by side."""
 
@@ -243,7 +244,7 @@ class LabelScreen(App[None]):
             "case": _two_ends(case_title(session), bar + saved),
             "question": _two_ends(question_line(session), answerable),
             "golds": Text(golds_line(session, view)),
-            "message": Text(self._message()),
+            "message": Text(SNIPPET if isinstance(self.focused, ChunkText) else clean(session.message)),
             "notes": Text("\n".join(self._notes(view))),
         }
         for name, text in texts.items():
@@ -261,11 +262,6 @@ class LabelScreen(App[None]):
         if session.is_blind and marks == session.store.marks_of(session.case) and not marks.is_label:
             return "[a/u]"
         return "[a] yes" if marks.answerable else "[u] no"
-
-    def _message(self) -> str:
-        if isinstance(self.focused, ChunkText):
-            return "snippet: ↑↓ to the last line, ⏎ takes it, esc leaves it"
-        return clean(self.session.message)
 
     def _notes(self, view: SessionView) -> Iterator[str]:
         """Yield notes on the chunk pointed at, if there is room."""

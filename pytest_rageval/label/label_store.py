@@ -196,7 +196,11 @@ class OpinionStore:
 
     def save(self, state: CaseState, pool: Sequence[Place]) -> str:
         case = state.case
-        bare = EvalCase(case.id, case.question, metadata={POOL: [*map(_judged, pool)]})
+        judged: list[Json] = [
+            {"rel_path": place.rel_path, "heading_path": place.heading_path} if isinstance(place, Anchor) else place
+            for place in pool
+        ]
+        bare = EvalCase(case.id, case.question, metadata={POOL: judged})
         cases = {**self._cases, case.id: case_with_marks(bare, state.marks)}
         lines = []
         for opinion in cases.values():
@@ -206,12 +210,6 @@ class OpinionStore:
         self._writer.write("".join(lines).encode("utf-8"))
         self._cases = cases
         return ""
-
-
-def _judged(place: Place) -> Json:
-    if isinstance(place, Anchor):
-        return {"rel_path": place.rel_path, "heading_path": place.heading_path}
-    return place
 
 
 LabelStore = CaseFileStore | OpinionStore

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_rageval.cases.drafts import ENDING
-from pytest_rageval.cases.loading import load_file
+from pytest_rageval.cases.project_cases import load_files, sound_cases
 from pytest_rageval.config.project import Project
 from pytest_rageval.engine import raised
 from pytest_rageval.errors import CaseError, Problems, SettingsError, TargetError
@@ -63,10 +63,7 @@ def cases_to_label(path: Path, project: Project) -> list[EvalCase]:
     if not path.is_file():
         near = [file.name for file in path.parent.glob("*.jsonl")] if path.parent.is_dir() else []
         raise CaseError(f"{path}: there is no such file{did_you_mean(path.name, near)}")
-    loaded = load_file(path, project.root, max_line_bytes=project.settings.max_line_bytes)
-    if loaded.problems:
-        raise CaseError(*loaded.problems)
-    return list(loaded.cases)
+    return sound_cases(load_files(project, [path]))
 
 
 def label_store(labelling: Labelling, project: Project) -> LabelStore:

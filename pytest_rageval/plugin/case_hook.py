@@ -111,14 +111,10 @@ def marked_cases(metafunc: pytest.Metafunc, load: Callable[[Path], CaseFile]) ->
         problem = str(error)
     if problem:
         pytest.fail(f"rageval mark: select={select!r}: {problem}", pytrace=False)
-    cases = [case for case in file.cases if chosen(_words(case))]
+    cases = [case for case in file.cases if chosen([word.lower() for word in keywords(case)])]
     if not cases:
         pytest.fail(f"rageval mark: select={select!r} leaves no case of {mark.args[0]}", pytrace=False)
     return cases
-
-
-def _words(case: EvalCase) -> list[str]:
-    return [word.lower() for word in keywords(case)]
 
 
 _WORD = re.compile(r"[^\s()]+")

@@ -76,16 +76,12 @@ def _unreached(session: pytest.Session, active: ActiveSession) -> int:
     """
     ended = active.session.ended
     if not session.config.pluginmanager.hasplugin("dsession"):
-        own = (item for item in session.items if not isinstance(item, EvalItem) and OURS & {*_fixtures(item)})
-        return sum(item.nodeid not in ended for item in own)
+        others = (item for item in session.items if item.nodeid not in ended and not isinstance(item, EvalItem))
+        return sum(not OURS.isdisjoint(getattr(item, "fixturenames", ())) for item in others)
     keys = {case.key for case in active.all_cases()}
     if keys.issuperset(key for key, _ in active.writer.rows):
         return 0
     return sum(nodeid not in ended and nodeid not in active.expected for nodeid in active.session.ids_of_workers)
-
-
-def _fixtures(item: pytest.Item) -> list[str]:
-    return list(getattr(item, "fixturenames", ()))
 
 
 def _selection(config: pytest.Config) -> Iterator[tuple[str, str]]:

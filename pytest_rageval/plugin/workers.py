@@ -11,11 +11,11 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
-from difflib import unified_diff
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import pytest
+from xdist.report import report_collection_diff  # type: ignore[import-untyped]
 
 from pytest_rageval.http.call_limit import BackOff
 from pytest_rageval.plugin.active import ActiveSession
@@ -119,10 +119,8 @@ class BlockScheduling:
 
     def _report_differences(self, first: tuple[Any, list[str]], others: Sequence[tuple[Any, list[str]]]) -> None:
         for node, collection in others:
-            if collection != first[1]:
-                names = first[0].gateway.id, node.gateway.id
-                differences = unified_diff(first[1], collection, *names, lineterm="")
-                text = "\n".join([f"Different tests were collected between {' and '.join(names)}:", *differences])
+            names = first[0].gateway.id, node.gateway.id
+            if text := report_collection_diff(first[1], collection, *names):
                 report = pytest.CollectReport(names[1], "failed", text, [])
                 self._config.hook.pytest_collectreport(report=report)
 

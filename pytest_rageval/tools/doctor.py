@@ -17,6 +17,7 @@ from pytest_rageval.cases.discovery import find_case_files
 from pytest_rageval.cases.gold_places import unwinnable
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.note_folder import NoteFolder
+from pytest_rageval.cases.project_cases import readable_cases
 from pytest_rageval.comparison.baseline import project_baseline
 from pytest_rageval.config.files import has_table
 from pytest_rageval.config.project import Project
@@ -37,7 +38,7 @@ from pytest_rageval.runs.folder import check_reports
 from pytest_rageval.runs.judge_notes import doubts_about
 from pytest_rageval.text import counted
 from pytest_rageval.tools.diagnosis import Diagnosis, failure, success, warning
-from pytest_rageval.tools.target_check import cases_of_project, look_at_target
+from pytest_rageval.tools.target_check import look_at_target
 
 ALL_CHECKS_S = 3.0
 """Seconds for all checks together, so that the command, which takes a second to start, ends within five."""
@@ -183,7 +184,7 @@ def look_at_labels(project: Project) -> Iterator[Diagnosis]:
     """Check golds against the notes, if their folder is configured: can every case be won?"""
     if (notes := project.notes) is None:
         return
-    cases = cases_of_project(project)
+    cases = readable_cases(project)
     lost = unwinnable(cases, NoteFolder(notes))
     if lost:
         what = f"{len(lost)} of {counted(len(cases), 'case')} cannot be won: the notes lack their golds"

@@ -12,14 +12,13 @@ from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.engine import Evaluation, Observed, Unobserved, evaluation, judgements_of
-from pytest_rageval.errors import JudgeError, RagevalError, SettingsError
+from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache, project_cache
 from pytest_rageval.judges.judge import Judge, can_judge
 from pytest_rageval.judges.judge_spec import judge_with_cache
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import EvalCase, Json, Observation, Source, Trial
-from pytest_rageval.prefetch import LoopBlockedError
 from pytest_rageval.prepare import Prepared, prepare
 from pytest_rageval.tools.sweep.bench import NOT_TUNED, Asking
 from pytest_rageval.tools.sweep.grid import FIELDS, NEVER_SWEPT, Point, parse_value
@@ -164,10 +163,6 @@ class Session:
             return replace(observation, judgements=self._asking.loop.run(judging))
         except JudgeError as error:
             raise SettingsError(f"judge {judge.model}: {error.kind}: {plan.mask.message(str(error))}") from None
-        except (RagevalError, LoopBlockedError):
-            raise
-        except Exception as error:  # noqa: BLE001  a judge of the project's own may raise anything
-            raise SettingsError(f"{type(error).__name__}: {error}") from None
 
     def report(self) -> list[Evaluation]:
         """Ask every case now, and gate it as in a run without a judge."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 
-from pytest_rageval.cases.discovery import case_files_of
-from pytest_rageval.cases.loading import load_file
+from pytest_rageval.cases.project_cases import readable_cases
 from pytest_rageval.config.options import HTTP, kind_of
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.toml_text import toml_value
@@ -43,7 +42,7 @@ def look_at_target(project: Project) -> Iterator[Diagnosis]:
     except RagevalError as error:
         yield from (failure(problem) for problem in error.problems)
         return
-    cases = cases_of_project(project)
+    cases = readable_cases(project)
     if problems := check_target(target, spec, cases, is_partial_allowed=project.settings.allow_partial):
         yield from (failure(problem) for problem in problems)
         return
@@ -120,9 +119,3 @@ def _gold_in_index(project: Project, chunks: Sequence[Chunk], cases: Sequence[Ev
     elif labelled:
         all_of_them = f"all {cases_labelled}" if labelled > 1 else cases_labelled
         yield success(f"its {counted(len(chunks), 'chunk')} hold the gold of {all_of_them}")
-
-
-def cases_of_project(project: Project) -> list[EvalCase]:
-    """Return the cases of a project's files."""
-    files = case_files_of(project.root, project.settings.cases, project.reports)
-    return [case for path in files for case in load_file(path, project.root).cases]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from pytest_rageval.cases.drafts import draft_id
@@ -209,16 +210,8 @@ def _name_in(value: Json) -> str | None:
     return str(value) if isinstance(value, str | int) else None
 
 
-def _question_in(value: Json) -> str | None:
-    """Return the question in a text, in an object with a key for it, or in the last message of a user."""
-    return _text_in(value, ("user", "human"), INNER_QUESTION)
-
-
-def _answer_in(value: Json) -> str | None:
-    return _text_in(value, ("assistant", "ai"), INNER_ANSWER)
-
-
 def _text_in(value: Json, roles: Sequence[str], keys: Sequence[str]) -> str | None:
+    """Return a text, the text below one of these keys of an object, or that of the last message of these roles."""
     if isinstance(value, dict):
         lists = (value[key] for key in ("messages", "choices") if isinstance(value.get(key), list))
         text = _content(value) if _role(value) in roles else None
@@ -226,6 +219,10 @@ def _text_in(value: Json, roles: Sequence[str], keys: Sequence[str]) -> str | No
     if isinstance(value, list):
         return next((text for one in reversed(value) if _role(one) in roles and (text := _content(one))), None)
     return value if isinstance(value, str) else None
+
+
+_question_in = partial(_text_in, roles=("user", "human"), keys=INNER_QUESTION)
+_answer_in = partial(_text_in, roles=("assistant", "ai"), keys=INNER_ANSWER)
 
 
 def _role(message: Json) -> str:

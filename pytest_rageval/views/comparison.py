@@ -57,11 +57,15 @@ ONE_SIDED = {
 
 
 class MetricColumn(NamedTuple):
-    """A figure of a compared metric: heading and text. `page_head`: on a page, '' if the page shows its own."""
+    """A figure of a compared metric: heading, text, and another heading on a page, '' if the page shows its own."""
 
     head: str
     text: Callable[[Content], str]
-    page_head: str = ""
+    other_head: str | None = None
+
+    @property
+    def page_head(self) -> str:
+        return self.head if self.other_head is None else self.other_head
 
 
 def _after(metric: Content) -> str:
@@ -75,12 +79,12 @@ def _interval(metric: Content) -> str:
 
 
 METRIC_COLUMNS = (
-    MetricColumn("before", lambda metric: score_text(metric["before"]), "before"),
-    MetricColumn("after", _after),
-    MetricColumn("change", lambda metric: change(metric["delta"]), "change"),
+    MetricColumn("before", lambda metric: score_text(metric["before"])),
+    MetricColumn("after", _after, ""),
+    MetricColumn("change", lambda metric: change(metric["delta"])),
     MetricColumn("95 %", _interval, "95 % of the change"),
-    MetricColumn("p", lambda metric: NO_VALUE if metric["p_adjusted"] is None else p_text(metric["p_adjusted"]), "p"),
-    MetricColumn("n", lambda metric: str(metric["n_paired"])),
+    MetricColumn("p", lambda metric: NO_VALUE if metric["p_adjusted"] is None else p_text(metric["p_adjusted"])),
+    MetricColumn("n", lambda metric: str(metric["n_paired"]), ""),
 )
 """The figures of a compared metric, in every face."""
 

@@ -26,7 +26,6 @@ from pytest_rageval.web.pages import (
     dashboard,
     dataset_cases,
     dataset_import,
-    dataset_labelling,
     datasets,
     health,
     jobs,
@@ -47,7 +46,7 @@ from pytest_rageval.web.site import Site, UnknownPageError, WebSettings, check_r
 ROUTERS = (
     assets, *(module.router for module in (
         login, dashboard, runs, run, case, agents, dataset_import, datasets, dataset_cases, health, jobs, new_run,
-        label, dataset_labelling, api,
+        label, api,
     )),
 )  # fmt: skip
 """The routers of all page modules."""

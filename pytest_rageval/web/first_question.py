@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_rageval.config.project import Project
-from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import RagevalError
-from pytest_rageval.io.environment_secrets import WEB_TOKEN
 from pytest_rageval.io.masking import Mask
+from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.model import Answer, AskRequest, Chunk
 from pytest_rageval.prepare import target_in
 from pytest_rageval.targets.first_contact import FirstContact, first_contact, places_line
 from pytest_rageval.targets.target import Connection
 from pytest_rageval.text import cut
-from pytest_rageval.web.keys import read_env_file
 from pytest_rageval.web.security.code_border import check_listed
 from pytest_rageval.web.versions.agent import Agent
-from pytest_rageval.web.versions.agent_store import AgentStore
+from pytest_rageval.web.versions.agent_store import configured
 
 QUESTION = "What can you help me with?"
 WITHIN_S = 60.0
@@ -50,15 +46,8 @@ class FirstAnswer(NamedTuple):
     mapping: Mapping[str, Any] | None = None
 
 
-def key_environment(env_file: Path | None) -> dict[str, str]:
-    """Return the variables of `.env` and the environment without the app's token: an agent's headers may send them."""
-    environment = {**({} if env_file is None else read_env_file(env_file)), **os.environ}
-    environment.pop(WEB_TOKEN, None)
-    return environment
-
-
 def ask_one_question(
-    agent: Agent, agents: AgentStore, root: Path, environment: Mapping[str, str], question: str
+    agent: Agent, registry: Registry, root: Path, environment: Mapping[str, str], question: str
 ) -> FirstAnswer:
     """Ask the system of an agent that may not be saved yet; whatever goes wrong is part of what is returned."""
     told, begun = FirstAnswer(question.strip() or QUESTION), time.perf_counter()
@@ -66,9 +55,8 @@ def ask_one_question(
         return told._replace(problems=["Answers are uploaded for this agent: there is nobody to ask."])
     mask = Mask(())
     try:
-        with tempfile.TemporaryDirectory(prefix="rageval-ask-") as folder:
-            agents.lay_out(agent, Path(folder))
-            settings = load_settings(Path(folder), environment={})
+        with configured(agent, registry) as (settings, _):
+            pass
         mask = Mask(settings.secrets(environment))
         check_listed(settings, root)
         project = Project(root, settings)

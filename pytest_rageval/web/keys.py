@@ -19,8 +19,6 @@ LARGEST = 64 * 1024
 _LINE = re.compile(r"(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*(?P<value>.*)")
 _QUOTED = re.compile(r"""(?P<mark>['"])(?P<value>[^'"\\$]*)(?P=mark)(?:[ \t]+#.*)?""")
 _PLAIN = re.compile(r"""[^\s'"\\$#`]*""")
-NOT_INHERITED = (*ENVIRONMENT, WEB_TOKEN)
-"""Variables that would query another system than the agent's, write elsewhere, or give the run the server's token."""
 
 
 def read_env_file(path: Path) -> dict[str, str]:
@@ -68,14 +66,21 @@ def _value(written: str) -> str | None:
     return written if _PLAIN.fullmatch(written) else None
 
 
-def run_environment(root: Path, env_file: Path | None, environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the variables for a run of this project's code; the environment overrides the file.
+def key_environment(env_file: Path | None, environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the variables of `.env` and of the environment, which overrides them, without the app's token.
 
-    Raise SettingsError if the file is unreadable.
+    An agent's headers may send them. Raise SettingsError if the file is unreadable.
     """
     own = os.environ if environment is None else environment
     variables = {**({} if env_file is None else read_env_file(env_file)), **own}
-    for name in NOT_INHERITED:
+    variables.pop(WEB_TOKEN, None)
+    return variables
+
+
+def run_environment(root: Path, env_file: Path | None, environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the variables for a run of this project's code, without those that would change what is run."""
+    variables = key_environment(env_file, environment)
+    for name in ENVIRONMENT:
         variables.pop(name, None)
     paths = [str(root), *filter(None, [variables.get("PYTHONPATH")])]
     return variables | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}

@@ -15,12 +15,12 @@ from fault_server import status
 from judge_server import JudgeServer
 from processes import python
 
-from pytest_rageval.demo.answer import checked
+from pytest_rageval.demo.answer import ModelDraft, checked
 from pytest_rageval.demo.app import DemoApp, create_app
 from pytest_rageval.demo.chunking import NoteChunk
 from pytest_rageval.demo.llm import LONGEST_ANSWER, LONGEST_PASSAGE, Llm
 from pytest_rageval.demo.parameters import RERANK_THRESHOLD
-from pytest_rageval.demo.rerank import MOST, ModelDraft, passage_relevance
+from pytest_rageval.demo.rerank import MOST, passage_relevance
 
 DRIFT = "By how many micrometres does the imaging plane sink during a two-photon session?"
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from fault_server import status
 from judge_server import JudgeServer
+from processes import PATIENCE_S
 from test_prompt import ATTACKS, MARKER, fences, outside
 
 from pytest_rageval.errors import JudgeError
@@ -247,7 +248,7 @@ def test_equal_answers_at_the_same_time_are_judged_once(cache: SqliteCache):
         return found
 
     with JudgeServer(delay=0.05) as server:
-        found = asyncio.run(asyncio.wait_for(use(), 30))
+        found = asyncio.run(asyncio.wait_for(use(), PATIENCE_S))
     assert len(server.chats) == 1
     assert len({tuple(sorted(scores(each).items())) for each in found}) == 1
 

@@ -41,7 +41,7 @@ def an_agent(**fields: Any) -> Agent:
 
 
 def messages(agent: Agent, store: AgentStore) -> dict[str, str]:
-    return {problem.field: problem.message for problem in agent_problems(agent, store.registry, store.folder)}
+    return dict(agent_problems(agent, store.registry, store.folder))
 
 
 # ── versions ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -7,7 +7,7 @@ then it is known which metrics there are, and which cases are the worst.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from pytest_rageval.comparison.baseline import side_of_run
-from pytest_rageval.config.settings import Settings
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.render.html.page_run import PageRun, compared_side, read_page
 from pytest_rageval.render.html.report_file import REPORT
@@ -63,44 +62,35 @@ class HtmlTable:
     @pytest.hookimpl(optionalhook=True)
     def pytest_html_results_summary(self, prefix: list[str], session: pytest.Session) -> None:
         """Complete the rows of cases just before pytest-html writes its page."""
-        finished = self._active.finished
+        finished, tests = self._active.finished, self._tests
         if finished is None:
             self._put_texts_back()
+        if finished is None or not tests:
             return
-        prepared = self._active.prepared
-        keys = {nodeid: case.key for nodeid, case in self._active.expected.items()}
-        above, problem = self._complete(
-            finished.folder, prepared.settings, prepared.project.baseline_file, keys, int(session.exitstatus)
-        )
-        prefix += above
-        self._session.notes += [problem] if problem is not None else []
-
-    def _complete(
-        self, folder: Path, settings: Settings, baseline: Path, keys: Mapping[str, str], exit_status: int
-    ) -> tuple[list[str], str | None]:
-        """Add columns and details to the table; what stands above it, and why they could not be added.
-
-        keys    those of cases by the node ids of their tests
-        """
-        tests = self._tests
-        if not tests:
-            return [], None
         try:
-            page = _page(StoredRun(folder), settings, baseline, exit_status)
-            table = CaseTable(page)
+            table = CaseTable(self._page(finished.folder, int(session.exitstatus)))
             parts = dict(table.parts())
-            above = [table.summary(self._link(folder))]
+            above = table.summary(self._link(finished.folder))
         except Exception as error:  # noqa: BLE001 results are on disk: a page must not end their run in an internal error
             self._put_texts_back()
-            return [], f"pytest-html: no details of cases: {type(error).__name__}: {error}; report.html has them"
+            reason = f"{type(error).__name__}: {error}"
+            self._session.notes.append(f"pytest-html: no details of cases: {reason}; report.html has them")
+            return
+        prefix.append(above)
+        keys = {nodeid: case.key for nodeid, case in self._active.expected.items()}
         shown = {case.key for case in table.cases}
         for nodeid in [nodeid for nodeid, key in keys.items() if key not in shown]:
             tests.pop(nodeid, None)
-        self._add_columns(table, {nodeid: parts[key] for nodeid, key in keys.items() if key in parts})
-        self._put_texts_back(without={nodeid for nodeid, key in keys.items() if key in parts})
-        return above, None
+        detailed = {nodeid: parts[key] for nodeid, key in keys.items() if key in parts}
+        self._add_columns(table, detailed)
+        self._put_texts_back(without=detailed)
 
-    def _put_texts_back(self, without: frozenset[str] | set[str] = frozenset()) -> None:
+    def _page(self, folder: Path, exit_status: int) -> PageRun:
+        project, run = self._active.prepared.project, StoredRun(folder)
+        before = compared_side(run, project.reports, project.baseline_file)
+        return read_page(side_of_run(run), before, project.settings, exit_status=exit_status)
+
+    def _put_texts_back(self, without: Collection[str] = ()) -> None:
         """Show cases as pytest shows any test."""
         for nodeid, text in self._texts.items():
             if nodeid not in without and (row := _row_of_case(self._tests.get(nodeid, ()))) is not None:
@@ -140,11 +130,6 @@ class HtmlTable:
                 # A new list: the rows of one test share theirs.
                 details = {"name": "case", "format_type": "html", "content": part.details}
                 row_of_case["extras"] = [*row_of_case["extras"], details]
-
-
-def _page(run: StoredRun, settings: Settings, baseline: Path, exit_status: int) -> PageRun:
-    before = compared_side(run, run.path.parent.parent, baseline)
-    return read_page(side_of_run(run), before, settings, exit_status=exit_status)
 
 
 def _row_of_case(rows: list[dict[str, Any]] | tuple[()]) -> dict[str, Any] | None:

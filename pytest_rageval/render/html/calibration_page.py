@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import version
 
@@ -41,8 +40,8 @@ def _charts(calibration: Calibration) -> Iterator[tuple[str, Chart]]:
     places = Axis(low, high, low, high)
     marks = [AxisValue(places.across(min(max(limit, low), high)), name) for name, limit in limits.items()]
     for passes, name in KINDS.items():
-        if scores := Counter(case.score for case in calibration.cases if case.passes is passes):
-            yield name, histogram(scores, calibration.scale, Counter())._replace(marks=marks, dashed="limits")
+        if scores := [case.score for case in calibration.cases if case.passes is passes]:
+            yield name, histogram(scores, calibration.scale)._replace(marks=marks, dashed="limits")
     confusion, share = calibration.confusion, Axis(0, 1, 0, 1)
     if calibration.curve and confusion.specificity is not None:
         diagonal, curve = (

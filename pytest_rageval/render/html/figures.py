@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 WIDTH, HEIGHT = 100, 20
@@ -167,16 +168,11 @@ class Chart(NamedTuple):
     dashed: str = "before"
 
 
-def histogram(values: Counter[float], scale: Sequence[float], before: Counter[float]) -> Chart:
+def histogram(values: Iterable[float], scale: Sequence[float], before: Iterable[float] = ()) -> Chart:
     """Count the values in each tenth of the scale; a value on a border counts above it, the last one below."""
     low, high = scale
-    width = high - low
-    edges = [low + width * number / BINS for number in range(BINS + 1)]
-    counts, was = (
-        _counts(((int((value - low) / width * BINS), number) for value, number in each.items()), BINS)
-        for each in (values, before)
-    )
-    return _bar_chart(edges, counts, was, "cases by score")
+    edges = [low + (high - low) * number / BINS for number in range(BINS + 1)]
+    return _bar_chart(edges, _counts(values, edges), _counts(before, edges), "cases by score")
 
 
 def doubling_histogram(values: Sequence[float], before: Mapping[str, float] | None = None) -> Chart | None:
@@ -186,9 +182,8 @@ def doubling_histogram(values: Sequence[float], before: Mapping[str, float] | No
         return None
     first, last = (math.floor(math.log2(end)) for end in (min(positive), max(positive)))
     bins = last - first + 1
-    times = Counter(positive).items()
-    counts = _counts(((math.floor(math.log2(value)) - first, number) for value, number in times), bins)
-    chart = _bar_chart([2.0**power for power in range(first, last + 2)], counts, [0] * bins, "cases by ms")
+    edges = [2.0**power for power in range(first, last + 2)]
+    chart = _bar_chart(edges, _counts(positive, edges), [0] * bins, "cases by ms")
     marks = [
         AxisValue(FRAME.left + (math.log2(time) - first) / bins * (FRAME.right - FRAME.left), name)
         for name, time in (before or {}).items()
@@ -197,11 +192,11 @@ def doubling_histogram(values: Sequence[float], before: Mapping[str, float] | No
     return chart._replace(marks=[mark for mark in marks if FRAME.left <= mark.at <= FRAME.right])
 
 
-def _counts(places: Iterable[tuple[int, int]], bins: int) -> list[int]:
-    counts = [0] * bins
-    for place, number in places:
-        counts[min(max(place, 0), bins - 1)] += number
-    return counts
+def _counts(values: Iterable[float], edges: Sequence[float]) -> list[int]:
+    """Return how many values are between two edges; those beyond all edges count in the first and the last bin."""
+    in_order = sorted(values)
+    ends = [0, *(bisect_left(in_order, edge) for edge in edges[1:-1]), len(in_order)]
+    return [end - start for start, end in pairwise(ends)]
 
 
 def _bar_chart(edges: Sequence[float], counts: Sequence[int], before: Sequence[int], unit: str) -> Chart:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
+
+from pydantic_core import to_json
 
 from pytest_rageval.cases.gold_places import cannot_be_won_line
 from pytest_rageval.comparison.case_filter import all_rounded
@@ -72,9 +73,8 @@ BLOCKS = '<script type="text/plain" id="blocks">'
 
 def packed(value: Any) -> str:
     """Compress a text, or a value as JSON."""
-    is_text = isinstance(value, str)
-    text = value if is_text else json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return b64encode(zlib.compress(text.encode(), LEVEL)).decode("ascii")
+    data = value.encode() if isinstance(value, str) else to_json(value)
+    return b64encode(zlib.compress(data, LEVEL)).decode("ascii")
 
 
 def report_html(page: PageRun, *, budget: int | None = BUDGET) -> str:
@@ -168,13 +168,19 @@ def _listed_text(cases: Sequence[ListedCase]) -> str:
 
     Each case follows a NUL, with a field on each line.
     """
-    fields = (
-        (case.id, on_one_line(case.question), on_one_line(case.answer), on_one_line(case.why, WHY), case.place)
+    texts = (
+        "\n".join(
+            (
+                case.id.replace("\n", " "),
+                on_one_line(case.question),
+                on_one_line(case.answer),
+                on_one_line(case.why, WHY),
+                case.place.replace("\n", " "),
+            )
+        )
         for case in cases
     )
-    lines = [field.replace("\n", " ") for case in fields for field in case]
-    written = printable("\n".join(lines)).split("\n")
-    return "\0".join("\n".join(written[start : start + 5]) for start in range(0, len(written), 5))
+    return "\0".join(map(printable, texts))
 
 
 def _project(page: PageRun) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -200,11 +199,9 @@ def distributions(page: PageRun) -> Iterator[tuple[str, int, Chart]]:
     described, columns = page.metrics["metrics"], page.listed.scores
     before = page.before_columns
     for name in sorted(described, key=lambda name: (list(LAYERS).index(described[name]["layer"]), name)):
-        values, was = (
-            Counter([score for score in each.get(name, ()) if score is not None]) for each in (columns, before)
-        )
-        if len(values) > 2:
-            yield name, values.total(), histogram(values, described[name]["scale"], was)
+        values, was = ([score for score in each.get(name, ()) if score is not None] for each in (columns, before))
+        if len({*values}) > 2:
+            yield name, len(values), histogram(values, described[name]["scale"], was)
 
 
 def latency_rows(page: PageRun) -> list[tuple[str, ...]]:

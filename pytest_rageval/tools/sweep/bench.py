@@ -201,7 +201,7 @@ class Bench:
         return Answers(observed)
 
     def _counting(self, point: Point) -> Watch:
-        index = self.grid.index_of(point)
+        index = point.only(self.grid.indexing)
 
         def watch(asked: int) -> None:
             self.calls += asked

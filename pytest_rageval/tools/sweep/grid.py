@@ -108,10 +108,6 @@ class Grid:
             families.setdefault(point.only(name for name in names if name not in self.cuts), []).append(point)
         return [Family(tuple(points), self.cuts) for points in families.values()]
 
-    def index_of(self, point: Point) -> tuple[tuple[str, str], ...]:
-        """Return the values that determine the index of this point; equal for points that share one."""
-        return point.only(self.indexing)
-
 
 @dataclass(frozen=True)
 class Family:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import socket
-import tempfile
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_text
 from pytest_rageval.judges.judge_spec import asks_server
@@ -30,7 +28,7 @@ from pytest_rageval.web.keys import needed_keys
 from pytest_rageval.web.uploads.answers_upload import AnswersUpload
 from pytest_rageval.web.versions.agent import MAIN_RUBRIC, AgentVersion
 from pytest_rageval.web.versions.agent_check import agent_warnings
-from pytest_rageval.web.versions.agent_store import AgentStore
+from pytest_rageval.web.versions.agent_store import AgentStore, configured
 from pytest_rageval.web.versions.dataset_store import DatasetStore, DatasetVersion
 
 CASES = "evalcases"
@@ -67,15 +65,12 @@ class RunChoice:
 
         seconds_a_case  what a case of the agent took the last time, if it ran before
         """
-        version = self.datasets.read(self.dataset.slug, self.dataset.number)
-        if version.problem is not None and not version.is_sound:
-            raise SettingsError(version.problem)
+        self.agent.check_sound()
+        self.datasets.read(self.dataset.slug, self.dataset.number).check_sound()
         if self.is_asked and self.agent.agent.target is None:
             raise SettingsError(f"{self.agent.title} names no system to ask; upload its answers, or give it one")
-        with tempfile.TemporaryDirectory(prefix="rageval-outlook-") as folder:
-            self.agents.write_configuration(self.agent.slug, self.agent.number, Path(folder))
-            settings = load_settings(Path(folder), environment={})
-            plan = make_plan(settings, self.agents.registry, Path(folder))
+        with configured(self.agent.agent, self.agents.registry) as (settings, folder):
+            plan = make_plan(settings, self.agents.registry, folder)
         cases, times = len(self.cases), len(self.cases) * settings.repeat
         asked = f"{counted(times, 'question')} to {settings.target}" if self.is_asked else "nothing is asked"
         lines = [f"{counted(cases, 'case')}; {asked}"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,14 +10,13 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from fastapi import Depends, Request
+from pydantic import BaseModel, BeforeValidator, Field
 
 from pytest_rageval.cases.discovery import case_files_of
 from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.cases.marks import Place
 from pytest_rageval.config.project import Project
-from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import CaseError, Problems, SettingsError
-from pytest_rageval.io.environment_secrets import WEB_TOKEN
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.label.label_session import LabelSession
 from pytest_rageval.label.label_store import CaseFileStore, CaseState, LabelStore
@@ -33,17 +30,21 @@ from pytest_rageval.label.opening import (
     project_systems,
 )
 from pytest_rageval.model import EvalCase
-from pytest_rageval.web.keys import read_env_file
+from pytest_rageval.web.keys import key_environment
 from pytest_rageval.web.rendering import path_to
 from pytest_rageval.web.security.code_border import check_listed
-from pytest_rageval.web.site import Site, UnknownPageError
+from pytest_rageval.web.site import UnknownPageError
 from pytest_rageval.web.versions.agent import AgentVersion
-from pytest_rageval.web.versions.agent_store import AgentStore
+from pytest_rageval.web.versions.agent_store import AgentStore, configured
 from pytest_rageval.web.versions.dataset_store import DatasetStore, DatasetVersion
 from pytest_rageval.web.versions.version_folder import VersionChoice, version_choice
 
 PROJECT, DEMO = "project", "demo"
 """The form values of the project's target and the demo; an agent version is `shop-bot/3`."""
+
+
+Blank = Annotated[int | None, BeforeValidator(lambda written: None if written == "" else written)]
+"""An optional number, which a form sends as blank."""
 
 
 class SystemOption(NamedTuple):
@@ -53,16 +54,7 @@ class SystemOption(NamedTuple):
     title: str
 
 
-def offered_systems(site: Site, versions: Iterable[AgentVersion]) -> list[SystemOption]:
-    """Return the selectable systems, the project's target only if its configuration is readable and names one."""
-    try:
-        target = site.project().settings.target
-    except SettingsError:
-        target = None
-    return _options(target, versions)
-
-
-def _options(target: str | None, versions: Iterable[AgentVersion]) -> list[SystemOption]:
+def offered_systems(target: str | None, versions: Iterable[AgentVersion]) -> list[SystemOption]:
     """Return the agent versions, the last saved first, then the project's target and the demo."""
     asked = [version for version in versions if version.agent.target is not None]
     asked.sort(key=lambda version: version.created, reverse=True)
@@ -72,23 +64,10 @@ def _options(target: str | None, versions: Iterable[AgentVersion]) -> list[Syste
     return [*options, SystemOption(DEMO, "the demo")]
 
 
-def chosen_systems(
-    chosen: Sequence[str],
-    project: Project,
-    agents: AgentStore,
-    cases: Sequence[EvalCase],
-    environment: Mapping[str, str],
-) -> list[AskedSystem]:
-    """Return the named systems with keys from `environment`; SettingsError names all that cannot be queried."""
-    problems = Problems()
-    systems = [problems.attempt(_system, name, project, agents, cases, environment) for name in chosen]
-    problems.raise_all()
-    return [system for system in systems if system is not None]
-
-
 def _system(
     name: str, project: Project, agents: AgentStore, cases: Sequence[EvalCase], environment: Mapping[str, str]
 ) -> AskedSystem:
+    """Return a chosen system with keys from `environment`; raise SettingsError if it cannot be queried."""
     if name == DEMO:
         return asked_system(project, DEMO, cases, environment)
     if name == PROJECT:
@@ -97,30 +76,23 @@ def _system(
         return asked_system(project, project.settings.target, cases, environment)
     if (choice := version_choice(name)) is None:
         raise SettingsError(f"{shown_value(name)} names no system; choose one of the list")
-    title = agents.read(*choice).title
-    settings = _agent_project(choice, project, agents)
-    if settings.settings.target is None:
-        raise SettingsError(f"{title} names no system to ask; choose another for the chunks")
+    version = agents.read(*choice)
+    version.check_sound()
+    if version.agent.target is None:
+        raise SettingsError(f"{version.title} names no system to ask; choose another for the chunks")
+    with configured(version.agent, agents.registry, project.reports) as (settings, _):
+        check_listed(settings, project.root)
     try:
-        return asked_system(settings, settings.settings.target, cases, environment, title)
+        return asked_system(Project(project.root, settings), version.agent.target, cases, environment, version.title)
     except SettingsError as error:
-        raise SettingsError(*(f"{title}: {problem}" for problem in error.problems)) from None
-
-
-def _agent_project(choice: VersionChoice, project: Project, agents: AgentStore) -> Project:
-    """Return the project with the configuration of an agent version, as a run of that version queries it."""
-    with tempfile.TemporaryDirectory(prefix="rageval-label-") as folder:
-        agents.write_configuration(choice.slug, choice.number, Path(folder))
-        settings = load_settings(Path(folder), {"reports": str(project.reports)}, environment={})
-    check_listed(settings, project.root)
-    return Project(project.root, settings)
+        raise SettingsError(*(f"{version.title}: {problem}" for problem in error.problems)) from None
 
 
 MOST_OPEN = 6
 """Maximum number of open sessions; the least recently used one is closed for a new one."""
 
 
-class LabelPlace(NamedTuple):
+class LabelPlace(BaseModel):
     """A place in a labelling session, as its address holds it, so that a page can be reloaded and shared.
 
     file      path of the case file within the project; blank for a dataset's open version
@@ -134,21 +106,20 @@ class LabelPlace(NamedTuple):
     file: str = ""
     dataset: str = ""
     case: str = ""
-    row: int = 0
-    start: int | None = None
-    group: int = 1
+    row: int = Field(0, ge=0)
+    start: Blank = None
+    group: int = Field(1, ge=1, le=9)
 
     def at_row(self, row: int, start: int | None = None) -> LabelPlace:
         """Return this place with another chunk selected."""
-        return self._replace(row=row, start=start)
+        return self.model_copy(update={"row": row, "start": start})
 
     def at_case(self, case: str | None) -> LabelPlace:
         """Return the place of another case in the same file."""
-        return LabelPlace(self.file, self.dataset, case or "")
+        return LabelPlace(file=self.file, dataset=self.dataset, case=case or "")
 
     @property
     def address(self) -> str:
-        group = None if self.group == 1 else self.group
         return path_to(
             "label",
             "cases",
@@ -157,7 +128,7 @@ class LabelPlace(NamedTuple):
             case=self.case,
             row=self.row or None,
             start=self.start,
-            group=group,
+            group=None if self.group == 1 else self.group,
         )
 
 
@@ -212,33 +183,34 @@ class OpenLabelling:
     def move_to(self, place: LabelPlace) -> None:
         """Move the session to the place in an address, or raise CaseError if there is no such case."""
         session = self.session
+        before = session.case.id, session.row
         if place.case and place.case != session.case.id:
             session.save()
             session.open_case(place.case)
         last = max(0, len(session.pool.candidates) - 1)
-        session.row = min(max(0, place.row), last)
+        session.row, session.group = min(place.row, last), place.group
         session.range_start = None if place.start is None else min(max(0, place.start), last)
-        session.group = min(max(1, place.group), 9)
+        session.asks_to_clear = session.asks_to_clear and before == (session.case.id, session.row)
 
     def current_place(self, place: LabelPlace) -> LabelPlace:
         """Return the place that the session shows now."""
         session = self.session
-        is_same = session.case.id == place.case
-        row, start = (session.row, session.range_start) if is_same else (0, None)
-        return place._replace(case=session.case.id, row=row, start=start, group=session.group if is_same else 1)
+        now = LabelPlace(file=place.file, dataset=place.dataset, case=session.case.id)
+        if session.case.id != place.case:
+            return now
+        return now.model_copy(update={"row": session.row, "start": session.range_start, "group": session.group})
 
     @property
     def seen(self) -> str:
-        """Return a hash of the case, its labels and the selected chunk, to detect forms of outdated pages."""
+        """Return a hash of the case, its labels and its chunks, to detect forms of outdated pages."""
         session, case = self.session, self.session.case
-        chunk = session.candidate.chunk if session.candidate is not None else None
-        state = repr((case.id, case.question, case.history, case.contexts, session.states[session.at], chunk))
-        return hashlib.sha256(state.encode("utf-8", "replace")).hexdigest()[:16]
+        chunks = [candidate.chunk for candidate in session.pool.candidates]
+        state = case.id, case.question, case.history, case.contexts, session.states[session.at], chunks
+        return hashlib.sha256(repr((state, session.asks_to_clear)).encode("utf-8", "replace")).hexdigest()[:16]
 
     def act(self, action: Callable[[LabelSession], object]) -> None:
         """Apply an action, and save its labels at once."""
         session = self.session
-        session.message = ""
         action(session)
         message, session.message = session.message, ""
         session.save()
@@ -306,22 +278,19 @@ class LabelDesk:
                     slot.labelling.keys_stamp = keys_stamp
                 return slot.labelling
 
-    def reopen(self, place: LabelPlace) -> None:
-        """Drop a session with its undo history, so that the file is read again."""
-        self._close(lambda key: key == (place.file, place.dataset))
-
-    def close_dataset(self, slug: str) -> None:
-        """Save and close the session of a dataset's open version."""
-        self._close(lambda key: key[1] == slug)
-
-    def close(self) -> None:
-        """Close all sessions."""
-        self._close(lambda _: True)
+    def close(self, file: str | None = None, dataset: str | None = None) -> None:
+        """Close all sessions, or that of a file or of a dataset with its undo history: it is read again then."""
+        named = file is not None or dataset is not None
+        with self._lock:
+            keys = [key for key in self._slots if not named or key == (file or "", dataset or "")]
+            slots = [self._slots.pop(key) for key in keys]
+        for slot in slots:
+            slot.close()
 
     def choose(self, slug: str, systems: Sequence[str]) -> None:
         """Retrieve the chunks of a dataset from these systems from now on."""
         self.chosen[slug] = systems
-        self.close_dataset(slug)
+        self.close(dataset=slug)
 
     def _slot(self, key: _Key) -> _Slot:
         """Return the place of a session, as the most recently used one. Close the oldest if there are too many."""
@@ -332,29 +301,34 @@ class LabelDesk:
             other.close()
         return slot
 
-    def _close(self, is_meant: Callable[[_Key], bool]) -> None:
-        with self._lock:
-            slots = [self._slots.pop(key) for key in list(self._slots) if is_meant(key)]
-        for slot in slots:
-            slot.close()
-
     def _open(self, project: Project, place: LabelPlace) -> OpenLabelling:
-        environment = {**({} if self._env_file is None else read_env_file(self._env_file)), **os.environ}
-        environment.pop(WEB_TOKEN, None)  # an agent's header must not send it
+        environment = key_environment(self._env_file)
         if place.dataset:
             version = self._open_version(place.dataset)
             store = OpenVersionStore(self._datasets, version, project.notes)
             labelling = Labelling(self._datasets.path(version.slug, version.number))
-            first = [each.value for each in _options(project.settings.target, self._agents.newest_versions()[0])[:1]]
-            systems = self.chosen.get(place.dataset, first)
             return OpenLabelling(
                 labelling,
                 project,
-                lambda cases: chosen_systems(systems, project, self._agents, cases, environment),
+                lambda cases: self._systems(place.dataset, project, cases, environment),
                 store,
             )
-        labelling = _labelling(project, place)
+        path = label_files(project).get(place.file)
+        if path is None:
+            raise CaseError(f"there is no case file {place.file!r} in this project")
+        labelling = Labelling(path)
         return OpenLabelling(labelling, project, lambda cases: project_systems(labelling, project, cases, environment))
+
+    def _systems(
+        self, slug: str, project: Project, cases: Sequence[EvalCase], environment: Mapping[str, str]
+    ) -> list[AskedSystem]:
+        """Return the systems for a dataset; raise SettingsError naming all that cannot be queried."""
+        offered = offered_systems(project.settings.target, self._agents.newest_versions()[0])
+        chosen = self.chosen.get(slug, [offered[0].value])
+        problems = Problems()
+        systems = [problems.attempt(_system, name, project, self._agents, cases, environment) for name in chosen]
+        problems.raise_all()
+        return [system for system in systems if system is not None]
 
     def _open_version(self, slug: str) -> DatasetVersion:
         """Return the version that takes labels, or raise UnknownPageError if none is open."""
@@ -374,13 +348,6 @@ def _desk(request: Request) -> LabelDesk:
 TheDesk = Annotated[LabelDesk, Depends(_desk)]
 """A route parameter: the desk."""
 _Key = tuple[str, str]
-
-
-def _labelling(project: Project, place: LabelPlace) -> Labelling:
-    path = label_files(project).get(place.file)
-    if path is None:
-        raise CaseError(f"there is no case file {place.file!r} in this project")
-    return Labelling(path)
 
 
 def _stamp(path: Path) -> tuple[int, int]:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import Field
 
 from pytest_rageval.label.label_session import LabelSession
 from pytest_rageval.label.session_view import SessionView, session_view
-from pytest_rageval.model import Chunk
+from pytest_rageval.web.labelling.label_desk import Blank, LabelPlace
 
 MOST_LINES, LONGEST_LINE = 200, 2_000
 """Limits of a chunk's displayed text; a snippet may include lines beyond them by number."""
@@ -76,70 +75,62 @@ ANSWER_WITHIN_S = 60.0
 """Timeout in seconds for another question to the systems."""
 LONGEST_WORDS, LONGEST_DRAFT = 2_000, 500_000
 Action = Callable[[LabelSession], object]
-Blank = Annotated[int | None, BeforeValidator(lambda written: None if written == "" else written)]
-"""An optional number, which a form sends as blank."""
 
 
-class LabelForm(BaseModel):
-    """The form of a mark: the place, the hash of the case when the page was made (`seen`), and the action.
+class LabelForm(LabelPlace):
+    """The form of a mark: its place, the hash of the case when the page was made (`seen`), and the action.
 
     do      the word of a button
-    toggle  the checkbox of a chunk: its row and its hash
+    toggle  the row of the chunk whose checkbox was pressed
     """
 
-    file: str = ""
-    dataset: str = ""
     case: str
-    row: int = Field(0, ge=0)
-    start: Blank = None
-    group: int = Field(1, ge=1, le=9)
     seen: str = ""
     do: str = ""
-    toggle: str = ""
+    toggle: Blank = None
     words: str = Field("", max_length=LONGEST_WORDS)
     first: Blank = None
     last: Blank = None
     draft: str = Field("", max_length=LONGEST_DRAFT)
 
 
-def chunk_token(row: int, chunk: Chunk) -> str:
-    """Return the name of a chunk's checkbox: another chunk may be in its row when it is pressed."""
-    return f"{row}-{hashlib.sha256(repr(chunk).encode('utf-8', 'replace')).hexdigest()[:12]}"
-
-
-def _toggle(session: LabelSession, token: str) -> None:
-    """Mark the chunk of a checkbox as gold, or unmark it."""
-    for row, candidate in enumerate(session.pool.candidates):
-        if token == chunk_token(row, candidate.chunk):
-            session.row, session.range_start = row, None
-            session.toggle_gold()
-            return
-    session.message = "the chunks have changed meanwhile; nothing was marked"
-
-
 def words_of(form: LabelForm) -> str:
     """Return what a form was to do."""
-    if form.toggle:
-        return f"tick or untick chunk {int(form.toggle.partition('-')[0] or 0) + 1}"
+    if form.toggle is not None:
+        return f"tick or untick chunk {form.toggle + 1}"
     return f"{form.do} for chunk {form.row + 1}" if form.do in ("gold", "irrelevant", "snippet") else form.do
 
 
 def action_of(form: LabelForm) -> Action | None:
     """Return the action of a form, or None if it is unknown."""
-    if re.fullmatch(r"\d{1,4}-[0-9a-f]{12}", form.toggle):
-        return lambda session: _toggle(session, form.toggle)
-    if form.do.startswith("group-") and form.do[6:] in set("123456789"):
-        return lambda session: session.put_in_group(int(form.do[6:]))
-    plain = _PLAIN.get(form.do)
-    if plain is not None:
-        return plain
+    if form.toggle is not None:
+        return lambda session: _toggle(session, form.toggle or 0)
+    if re.fullmatch("group-[1-9]", form.do):
+        return lambda session: session.do("put_in_group", int(form.do[6:]))
+    if form.do in _COMMANDS:
+        return lambda session: session.do(*_COMMANDS[form.do])
     with_form = _WITH_FORM.get(form.do)
     return None if with_form is None else lambda session: with_form(session, form)
 
 
+_COMMANDS: Mapping[str, tuple[Any, ...]] = {
+    "gold": ("toggle_gold",), "irrelevant": ("toggle_irrelevant",), "next-group": ("next_group",),
+    "answerable": ("set_answerable",), "unanswerable": ("ask_to_clear",), "skip": ("skip",),
+    "undo": ("undo",), "redo": ("redo",), "next": ("go", 1), "previous": ("go", -1),
+    "unlabelled": ("next_unlabelled",), "accept": ("decide", "accepted"), "drop": ("decide", "dropped"),
+}  # fmt: skip
+"""The session's commands by the words of the buttons."""
+
+
+def _toggle(session: LabelSession, row: int) -> None:
+    """Mark the chunk of a checkbox as gold, or unmark it."""
+    session.row, session.range_start = min(row, max(0, len(session.pool.candidates) - 1)), None
+    session.do("toggle_gold")
+
+
 def _find(session: LabelSession, form: LabelForm) -> None:
     if form.words.strip():
-        session.find(form.words.strip())
+        session.do("find", form.words.strip())
 
 
 def _ask(session: LabelSession, form: LabelForm) -> None:
@@ -160,48 +151,17 @@ def _snippet(session: LabelSession, form: LabelForm) -> None:
     lines = (candidate.chunk.text or "").split("\n") if candidate is not None else []
     first = form.first or 0
     last = form.last or first
-    if not 1 <= first <= last <= len(lines):
+    if 1 <= first <= last <= len(lines):
+        session.do("add_snippet", "\n".join(lines[first - 1 : last]))
+    else:
         session.message = f"choose lines from 1 to {len(lines)}" if lines else "this chunk has no text"
-        return
-    session.add_snippet("\n".join(lines[first - 1 : last]))
-
-
-def _unanswerable(session: LabelSession) -> None:
-    """Mark the case as unanswerable. If it has golds, the page asks whether to `clear` them first."""
-    if session.marks.golds:
-        session.message = ""  # the page asks whether to clear them
-    else:
-        session.set_answerable(is_answerable=False)
-
-
-def _decide(session: LabelSession, decision: Any) -> None:
-    if session.drafts is None:
-        session.message = "accept and drop are for drafts"
-    else:
-        session.decide(decision)
 
 
 def _edit(session: LabelSession, form: LabelForm) -> None:
-    if form.draft.strip():
-        session.edit_draft(" ".join(line.strip() for line in form.draft.splitlines()))
+    if session.drafts is not None and form.draft.strip():
+        session.do("edit_draft", " ".join(line.strip() for line in form.draft.splitlines()))
 
 
-_PLAIN: Mapping[str, Action] = {
-    "gold": LabelSession.toggle_gold,
-    "irrelevant": LabelSession.toggle_irrelevant,
-    "next-group": LabelSession.next_group,
-    "answerable": lambda session: session.set_answerable(is_answerable=True),
-    "unanswerable": _unanswerable,
-    "clear": lambda session: session.set_answerable(is_answerable=False),
-    "skip": LabelSession.skip,
-    "undo": LabelSession.undo,
-    "redo": LabelSession.redo,
-    "next": lambda session: session.go(1),
-    "previous": lambda session: session.go(-1),
-    "unlabelled": LabelSession.next_unlabelled,
-    "accept": lambda session: _decide(session, "accepted"),
-    "drop": lambda session: _decide(session, "dropped"),
-}
 _WITH_FORM: Mapping[str, Callable[[LabelSession, LabelForm], None]] = {
     "find": _find, "ask": _ask, "snippet": _snippet, "edit": _edit,
 }  # fmt: skip

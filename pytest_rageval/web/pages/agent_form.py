@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 from starlette.datastructures import FormData
@@ -30,7 +30,7 @@ from pytest_rageval.web.versions.agent import (
     editable_rubrics,
     own_prompt,
 )
-from pytest_rageval.web.versions.agent_check import agent_problems
+from pytest_rageval.web.versions.agent_check import Problem, agent_problems
 
 _SERVER = ("server", "another server of OpenAI's kind")
 CHAT_PROVIDERS = (*((kind, row.title) for kind, row in ASKED.items() if row.title), _SERVER)
@@ -90,19 +90,10 @@ class AgentForm(BaseModel):
     question: Paragraphs = ""
 
 
-Problem = tuple[str, str]
-"""A field, and what is wrong with it."""
-
-
-class ReadAgent(NamedTuple):
-    """A submitted form and its agent, None if the form has errors."""
-
-    form: FormState[AgentForm]
-    agent: Agent | None
-
-
-def agent_of_form(form: FormData, registry: Registry, original: Agent | None, root: Path) -> ReadAgent:
-    """Return the submitted form and its agent. Report all problems at once, each beside its field.
+def agent_of_form(
+    form: FormData, registry: Registry, original: Agent | None, root: Path
+) -> tuple[FormState[AgentForm], Agent | None]:
+    """Return the submitted form and its agent, None if it has errors: all at once, each beside its field.
 
     original  the version that is edited: its settings without a field stay; None for a new agent
     root      the project, whose configuration lists what the browser may name
@@ -116,9 +107,9 @@ def agent_of_form(form: FormData, registry: Registry, original: Agent | None, ro
         if not original.metrics and set(fields["metrics"]) == {*shown_metrics(original, registry)}:
             fields["metrics"] = ()
     agent = Agent(**fields)
-    state = _with_problems(state, problems, sent)
-    state = _with_problems(state, agent_problems(agent, registry, root), sent)
-    return ReadAgent(state, None if state.errors else agent)
+    for found in (problems, agent_problems(agent, registry, root)):
+        state = _with_problems(state, found, sent)
+    return state, None if state.errors else agent
 
 
 def read_agent_form(form: FormData, registry: Registry) -> FormState[AgentForm]:
@@ -234,11 +225,7 @@ def _needed(form: AgentForm, name: str, problems: list[Problem]) -> str:
 def _target(form: AgentForm, problems: list[Problem]) -> str | None:
     """Return the target in its configuration format, or None if answers are uploaded."""
     if form.target_kind == "chat":
-        model, url = _needed(form, "chat_model", problems), form.chat_url.strip()
-        if form.chat_provider == "server":
-            url = _needed(form, "chat_url", problems)
-        kind = "openai" if form.chat_provider == "server" else form.chat_provider
-        return f"{kind}:{model}" + (f"@{url}" if url and form.chat_provider != "openai" else "")
+        return _model_spec(form, "chat", form.chat_provider, problems)
     if form.target_kind in ("http", "python"):
         return _needed(form, "url" if form.target_kind == "http" else "python", problems)
     return None if form.target_kind == UPLOADED else "demo"
@@ -249,10 +236,26 @@ def _judge(form: AgentForm, problems: list[Problem]) -> str:
         return form.judge_kind
     if form.judge_kind == "other":
         return _needed(form, "judge_spec", problems)
-    model = _needed(form, "judge_model", problems)
-    if form.judge_kind == "server":
-        return f"openai:{model}@{_needed(form, 'judge_url', problems)}"
-    return f"{form.judge_kind}:{model}"
+    return _model_spec(form, "judge", form.judge_kind, problems)
+
+
+def _model_spec(form: AgentForm, prefix: str, kind: str, problems: list[Problem]) -> str:
+    """Return a model as configurations name it: `openai:MODEL@URL` for a server that speaks as OpenAI's does."""
+    model, url = _needed(form, f"{prefix}_model", problems), str(getattr(form, f"{prefix}_url")).strip()
+    if kind == "server":
+        kind, url = "openai", _needed(form, f"{prefix}_url", problems)
+    elif kind == "openai" or prefix == "judge":  # a field that the form hides then
+        url = ""
+    return f"{kind}:{model}@{url}" if url else f"{kind}:{model}"
+
+
+def _model_values(spec: str, prefix: str, kind_field: str) -> dict[str, str]:
+    """Return the values of the fields for a model."""
+    kind, _, rest = spec.partition(":")
+    model, _, url = rest.partition("@http")
+    url = f"http{url}" if url else ""
+    provider = "server" if kind == "openai" and url else kind
+    return {kind_field: provider, f"{prefix}_model": model, f"{prefix}_url": url}
 
 
 def _mapping(form: AgentForm, problems: list[Problem]) -> dict[str, Any] | None:
@@ -344,24 +347,17 @@ def _prompts(values: Mapping[str, Any], problems: list[Problem]) -> dict[str, st
 def _target_values(agent: Agent) -> dict[str, str]:
     target = agent.target or ""
     if agent.target_kind == "chat":
-        api, _, rest = target.partition(":")
-        model, _, url = rest.partition("@http")
-        provider = "server" if api == "openai" and url else api
-        return {"chat_provider": provider, "chat_model": model, "chat_url": f"http{url}" if url else ""}
+        return _model_values(target, "chat", "chat_provider")
     field = {"http": "url", "python": "python"}.get(agent.target_kind)
     return {field: target} if field else {}
 
 
 def _judge_values(agent: Agent) -> dict[str, str]:
-    kind, _, rest = agent.judge.partition(":")
-    model, _, url = rest.partition("@http")
     if agent.judge in ("lexical", "none"):
         return {"judge_kind": agent.judge}
-    if kind in JUDGING and JUDGING[kind].title and not url and not agent.judge_base_url:
-        return {"judge_kind": kind, "judge_model": model}
-    if kind == "openai" and url and not agent.judge_base_url:
-        return {"judge_kind": "server", "judge_model": model, "judge_url": f"http{url}"}
-    return {"judge_kind": "other", "judge_spec": agent.judge}
+    values = _model_values(agent.judge, "judge", "judge_kind")
+    is_of_form = values["judge_kind"] == "server" or (values["judge_kind"] in dict(JUDGES) and not values["judge_url"])
+    return values if is_of_form and not agent.judge_base_url else {"judge_kind": "other", "judge_spec": agent.judge}
 
 
 def _mapping_values(mapping: Mapping[str, Any] | None) -> dict[str, str]:

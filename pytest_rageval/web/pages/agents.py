@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
+from functools import cache, partial
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Depends, Request
@@ -16,14 +16,13 @@ from pytest_rageval.config.options import TARGET_FORMS
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric, Registry, doc_parts
 from pytest_rageval.providers import PROVIDERS
-from pytest_rageval.web.first_question import ask_one_question, key_environment
+from pytest_rageval.web.first_question import ask_one_question
 from pytest_rageval.web.forms import FormState, Submitted
-from pytest_rageval.web.keys import KEYS_OF_PROVIDERS, key_states, needed_keys
+from pytest_rageval.web.keys import KEYS_OF_PROVIDERS, key_environment, key_states, needed_keys
 from pytest_rageval.web.pages.agent_form import (
     CHAT_PROVIDERS,
     JUDGES,
     AgentForm,
-    ReadAgent,
     agent_of_form,
     agent_values,
     found_values,
@@ -37,7 +36,7 @@ from pytest_rageval.web.versions.agent import MAIN_RUBRIC, Agent, AgentVersion, 
 from pytest_rageval.web.versions.agent_check import agent_warnings
 from pytest_rageval.web.versions.agent_store import FIRST_METRICS, AgentStore, new_agent
 from pytest_rageval.web.versions.value_changes import agent_changes, changed_in_words
-from pytest_rageval.web.versions.version_folder import NewerVersion, slug_of
+from pytest_rageval.web.versions.version_folder import NewerVersion, mentions, slug_of
 
 router = APIRouter()
 AUTHOR = "author"
@@ -61,7 +60,7 @@ Agents = Annotated[AgentStore, Depends(_store)]
 @router.get("/agents")
 def agents_page(request: Request, store: Agents, q: str = "") -> Response:
     versions, problems = store.newest_versions()
-    shown = [version for version in versions if _mentions(version, q)]
+    shown = [version for version in versions if mentions(q, version.texts)]
     return page(request, "agents.html", versions=shown, all=len(versions), problems=problems, q=q, folder=store.folder)
 
 
@@ -73,52 +72,57 @@ def new_agent_page(request: Request, store: Agents) -> Response:
 @router.post("/agents")
 def create_agent(request: Request, site: TheSite, store: Agents, submitted: Submitted) -> Response:
     """Save the first version of an agent, unless the name is taken."""
-    if (page := _before_saving(request, site, store, submitted, None, 0)) is not None:
-        return page
-    form, agent = agent_of_form(submitted, store.registry, None, site.settings.root)
-    if agent is None or form.model is None:
-        return _form_page(request, store, form, None, 0, status=422)
-    slug = slug_of(agent.name)
-    try:
-        _save(request, store, slug, agent, form.model, form.model.note.strip(), 0)
-    except NewerVersion:
-        refused = form.with_problem("name", "is taken: an agent of this name, or of one very like it, is there already")
-        return _form_page(request, store, refused, None, 0, status=422)
-    return redirect(path_to("agents", slug))
+    return _decide(request, site, store, submitted)
 
 
-def _save(
-    request: Request, store: AgentStore, slug: str, agent: Agent, form: AgentForm, note: str, based_on: int
-) -> None:
-    store.save(slug, agent, note, based_on, form.author.strip())
-    request.session[AUTHOR] = form.author.strip()
+@router.post("/agents/{slug}")
+def save_agent(request: Request, site: TheSite, store: Agents, submitted: Submitted, slug: str) -> Response:
+    """Save the next version of an agent, or show the conflict if another window saved one since."""
+    return _decide(request, site, store, submitted, slug)
 
 
-def _before_saving(
-    request: Request, site: Site, store: AgentStore, submitted: FormData, original: AgentVersion | None, based_on: int
-) -> Response | None:
-    """Return the form after one question to the system, or with a prompt reset; None if its button saves."""
+def _decide(request: Request, site: Site, store: AgentStore, submitted: FormData, slug: str = "") -> Response:
+    """Do what the pressed button says: reset a prompt, ask the system one question, or save; "" for a new agent."""
+    newest = store.last(slug) if slug else 0
+    based_on = _number_or(submitted.get("based_on"), newest) if slug else 0
+    original = store.read(slug, min(based_on, newest)) if slug else None
+    shown = partial(_form_page, request, store, original=original, based_on=based_on)
     if isinstance(rubric := submitted.get("reset"), str) and rubric in editable_rubrics():
-        state = with_default_prompt(submitted, store.registry, rubric)
-        return _form_page(request, store, state, original, based_on, reset=rubric)
-    if "ask" not in submitted:
-        return None
-    root, env_file = site.settings.root, site.settings.env_file
-    form, agent = _asked_agent(submitted, store.registry, root)
+        return shown(with_default_prompt(submitted, store.registry, rubric), reset=rubric)
+    if "ask" in submitted:
+        return _ask(site, store, submitted, shown)
+    form, agent = agent_of_form(submitted, store.registry, original.agent if original else None, site.settings.root)
     if agent is None or form.model is None:
-        return _form_page(request, store, form, original, based_on, status=422)
-    told = ask_one_question(agent, store, root, key_environment(env_file), form.model.question)
-    if told.mapping:
-        form = replace(form, values={**form.values, **found_values(told.mapping, form.model.url.strip())})
-    return _form_page(request, store, form, original, based_on, told=told)
+        return shown(form, status=422)
+    note, author = form.model.note.strip(), form.model.author.strip()
+    if original is not None:
+        if agent == original.agent and original.problem is None and based_on == newest:
+            return shown(form.with_problem("", f"Nothing differs from version {based_on}."), status=422)
+        note = note or changed_in_words(agent_changes(original.agent, agent))
+    try:
+        saved = store.save(slug or slug_of(agent.name), agent, note, based_on, author)
+    except NewerVersion as newer:
+        if original is not None:
+            return _conflict_page(request, store, form, original, agent, newer)
+        taken = "is taken: an agent of this name, or of one very like it, is there already"
+        return shown(form.with_problem("name", taken), status=422)
+    request.session[AUTHOR] = author
+    return redirect(path_to("agents", saved.slug))
 
 
-def _asked_agent(form: FormData, registry: Registry, root: Path) -> ReadAgent:
-    """Return the agent as far as it is asked; its name and how it is measured may still be wrong."""
+def _ask(site: Site, store: AgentStore, submitted: FormData, shown: Callable[..., Response]) -> Response:
+    """Ask the agent one question as far as it is asked; its name and how it is measured may still be wrong."""
     measured = {"name": "asked", "judge_kind": "lexical", "metrics": "token_f1", "other_metrics": "", "gates": ""}
-    kept = [(name, text) for name, text in form.multi_items() if name not in measured and "." not in name]
-    read = agent_of_form(FormData([*kept, *measured.items()]), registry, None, root)
-    return read._replace(form=FormState(read_agent_form(form, registry).values, read.form.errors, read.form.model))
+    kept = [(name, text) for name, text in submitted.multi_items() if name not in measured and "." not in name]
+    read, agent = agent_of_form(FormData([*kept, *measured.items()]), store.registry, None, site.settings.root)
+    values = dict(read_agent_form(submitted, store.registry).values)
+    if agent is None or read.model is None:
+        return shown(replace(read, values=values), status=422)
+    environment = key_environment(site.settings.env_file)
+    told = ask_one_question(agent, store.registry, site.settings.root, environment, read.model.question)
+    if told.mapping:
+        values |= found_values(told.mapping, read.model.url.strip())
+    return shown(FormState(values), told=told)
 
 
 @router.get("/agents/{slug}")
@@ -146,28 +150,6 @@ def edit_agent_page(request: Request, store: Agents, slug: str, version: int | N
     original = store.read(slug, version or newest)
     state: FormState[AgentForm] = FormState(agent_values(original.agent, store.registry))
     return _form_page(request, store, state, original, newest)
-
-
-@router.post("/agents/{slug}")
-def save_agent(request: Request, site: TheSite, store: Agents, submitted: Submitted, slug: str) -> Response:
-    """Save the next version of an agent, or show the conflict if another window saved one since."""
-    newest = store.last(slug)
-    based_on = _number_or(submitted.get("based_on"), newest)
-    original = store.read(slug, min(based_on, newest))
-    if (page := _before_saving(request, site, store, submitted, original, based_on)) is not None:
-        return page
-    form, agent = agent_of_form(submitted, store.registry, original.agent, site.settings.root)
-    if agent is None or form.model is None:
-        return _form_page(request, store, form, original, based_on, status=422)
-    if agent == original.agent and original.problem is None and based_on == newest:
-        refused = form.with_problem("", f"Nothing differs from version {based_on}.")
-        return _form_page(request, store, refused, original, based_on, status=422)
-    note = form.model.note.strip() or changed_in_words(agent_changes(original.agent, agent))
-    try:
-        _save(request, store, slug, agent, form.model, note, based_on)
-    except NewerVersion as newer:
-        return _conflict_page(request, store, form, original, agent, newer)
-    return redirect(path_to("agents", slug))
 
 
 @router.get("/agents/{slug}/diff")
@@ -302,12 +284,6 @@ def _own_gate(registry: Registry, name: str) -> str:
     bare = name.partition("@")[0]
     gates = registry[bare].gates if bare in registry else ()
     return "; ".join(gate.partition(" tag ")[0].partition(" when ")[0].removeprefix(f"{bare} ") for gate in gates[:1])
-
-
-def _mentions(version: AgentVersion, q: str) -> bool:
-    agent = version.agent
-    texts = (version.slug, agent.name, agent.description, agent.target_in_words, agent.judge, *agent.tags)
-    return all(any(word in text.lower() for text in texts) for word in q.lower().split())
 
 
 def _number_or(written: object, otherwise: int) -> int:

@@ -23,7 +23,6 @@ from pytest_rageval.web.pages.run import any_cases
 from pytest_rageval.web.run_list import TheFolders
 from pytest_rageval.web.security.sessions import is_program
 from pytest_rageval.web.site import TheSite, UnknownPageError
-from pytest_rageval.web.uploads.upload import UploadedFile
 
 PREFIX = "/api/v1"
 MOST_ROWS = 1_000
@@ -208,7 +207,7 @@ def score_answers(
     """Upload answers and start a run that scores them."""
     choice = stores.choice(agent, dataset, "uploaded answers")
     choice.outlook()
-    upload = stores.uploads.begin({}, {ANSWERS: UploadedFile(answers.filename or "answers", answers.file)}, {})
+    upload = stores.uploads.begin({}, {ANSWERS: answers}, {})
     try:
         job = stores.start(choice, description, baseline, upload)
     finally:

@@ -123,7 +123,7 @@ def save_draft_case(submitted: Submitted, site: TheSite, run_id: str) -> Respons
         raise SettingsError(f"run {run_id} keeps no texts (redact): there is no question to draft a case from")
     file = _drafts_file(project.root, drafts_file_of(record))
     add_drafts(project.root / file, [Mask(project.settings.secrets()).value(draft)])
-    return redirect(LabelPlace(file, case=str(draft["id"])).address)
+    return redirect(LabelPlace(file=file, case=str(draft["id"])).address)
 
 
 def _records_by_trial(run: StoredRun, name: str, check: Check, case: str) -> dict[int, Mapping[str, Any]]:

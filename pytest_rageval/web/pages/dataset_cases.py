@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
 from starlette.datastructures import FormData
 from starlette.responses import Response
@@ -21,12 +21,14 @@ from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import TheSite, UnknownPageError
 from pytest_rageval.web.uploads.dataset_upload import long_texts, trimmed
-from pytest_rageval.web.versions.dataset_store import DatasetStore
+from pytest_rageval.web.versions.dataset_store import DatasetVersion
 from pytest_rageval.web.versions.value_changes import case_changes
 from pytest_rageval.web.versions.version_folder import NewerVersion
 
 router = APIRouter()
 NEW = "new"
+TEXTS = ("id", "question", "category", "difficulty")
+"""Fields of the form that are keys of a case of the same name."""
 
 
 class CaseForm(BaseModel):
@@ -45,119 +47,116 @@ class CaseForm(BaseModel):
     action: Literal["save", "remove"] = "save"
 
 
+class OpenCase(NamedTuple):
+    """A case in its version; `original` is None for a new one."""
+
+    version: DatasetVersion
+    position: str
+    cases: Sequence[EvalCase]
+    original: EvalCase | None
+
+
+def _open_case(store: Datasets, slug: str, number: int, position: str) -> OpenCase:
+    """Return the case at a 1-based position or a new one; raise UnknownPageError if there is none."""
+    cases, original = store.cases(slug, number), None
+    if position != NEW:
+        is_number = position.isascii() and position.isdigit() and len(position) < 10
+        if not is_number or not 0 < int(position) <= len(cases):
+            raise UnknownPageError(f"there is no case {position!r}; this version has {len(cases)}")
+        original = cases[int(position) - 1]
+    return OpenCase(store.read(slug, number), position, cases, original)
+
+
+TheCase = Annotated[OpenCase, Depends(_open_case)]
+
+
 @router.get("/datasets/{slug}/versions/{number}/cases/{position}")
-def dataset_case_page(request: Request, store: Datasets, slug: str, number: int, position: str) -> Response:
+def dataset_case_page(request: Request, store: Datasets, opened: TheCase) -> Response:
     """Show a case in a form, which can be saved if the version is the newest."""
-    cases = store.cases(slug, number)
-    original = _case_at(cases, position)
-    state: FormState[CaseForm] = FormState({} if original is None else case_values(original))
-    return _case_form(request, store, slug, number, position, cases, state)
+    state: FormState[CaseForm] = FormState({} if opened.original is None else case_values(opened.original))
+    return _case_form(request, store, opened, state)
 
 
 @router.post("/datasets/{slug}/versions/{number}/cases/{position}")
 def save_dataset_case(
-    request: Request, site: TheSite, store: Datasets, submitted: Submitted, slug: str, number: int, position: str
+    request: Request, site: TheSite, store: Datasets, submitted: Submitted, opened: TheCase
 ) -> Response:
     """Save the next version with this case changed, added or removed."""
-    cases = store.cases(slug, number)
-    original = _case_at(cases, position)
-    state = read_form(CaseForm, submitted)
-    case: EvalCase | None = None
-    if state.model is not None and state.model.action == "remove" and original is not None:
-        after = [other for other in cases if other is not original]
-        words = f"case {shown_value(original.id)} removed"
-        if not after:
-            state = state.with_problem("", "This is the only case; a dataset needs one.")
-    else:
+    original, state, case = opened.original, read_form(CaseForm, submitted), None
+    if state.model is None or state.model.action == "save" or original is None:
         state, case = case_of_form(submitted, original, site.settings.limits.field_characters)
-        state = _checked(state, case, original, cases)
-        after = [case if other is original else other for other in cases] if case and original else [*cases]
-        after += [case] if case and original is None else []
-        words = _words(case, original) if case else ""
+        state = _checked(state, case, opened)
+    elif len(opened.cases) == 1:
+        state = state.with_problem("", "This is the only case; a dataset needs one.")
     if state.model is None:
-        return _case_form(request, store, slug, number, position, cases, state, status=422)
-    version = store.read(slug, number)
+        return _case_form(request, store, opened, state, status=422)
+    after = [case if other is original else other for other in opened.cases]
+    after += [case] if original is None else []
+    note = state.model.note.strip() or _words(case, original)
+    version = opened.version
     try:
-        saved = store.save(slug, version.about, after, state.model.note.strip() or words, state.model.based_on)
+        kept = [other for other in after if other is not None]
+        saved = store.save(version.slug, version.about, kept, note, state.model.based_on)
     except NewerVersion as newer:
-        return _conflict(request, store, slug, state, original or case, case, newer)
-    return redirect(path_to("datasets", slug, "diff", before=saved.number - 1, after=saved.number))
+        return _conflict(request, store, opened, state, case, newer)
+    return redirect(path_to("datasets", saved.slug, "diff", before=saved.number - 1, after=saved.number))
 
 
-def _case_at(cases: Sequence[EvalCase], position: str) -> EvalCase | None:
-    """Return the case at a 1-based position, or None for a new one; raise UnknownPageError if there is none."""
-    if position == NEW:
-        return None
-    if position.isascii() and position.isdigit() and len(position) < 10 and 0 < int(position) <= len(cases):
-        return cases[int(position) - 1]
-    raise UnknownPageError(f"there is no case {position!r}; this version has {len(cases)}")
-
-
-def _checked(
-    state: FormState[CaseForm], case: EvalCase | None, original: EvalCase | None, cases: Sequence[EvalCase]
-) -> FormState[CaseForm]:
+def _checked(state: FormState[CaseForm], case: EvalCase | None, opened: OpenCase) -> FormState[CaseForm]:
     """Add the problems of the case among the others: a duplicate id, or no difference."""
     if case is None:
         return state
-    if original is None and any(other.id == case.id for other in cases):
+    if opened.original is None and any(other.id == case.id for other in opened.cases):
         return state.with_problem("id", f"{shown_value(case.id)} is used already; ids are unique in a dataset")
-    if original is not None and not case_changes(original, case):
+    if opened.original is not None and not case_changes(opened.original, case):
         return state.with_problem("", "Nothing differs.")
     return state
 
 
-def _words(case: EvalCase, original: EvalCase | None) -> str:
-    if original is None:
-        return f"case {shown_value(case.id)} added"
-    names = ", ".join(change.name for change in case_changes(original, case))
-    return f"case {shown_value(case.id)}: {names}"
+def _words(case: EvalCase | None, original: EvalCase | None) -> str:
+    """Return what changes; `case` is None if it is removed, `original` if it is new."""
+    named = f"case {shown_value((case or original or NO_CASE).id)}"
+    if case is None or original is None:
+        return f"{named} {'removed' if case is None else 'added'}"
+    return f"{named}: {', '.join(change.name for change in case_changes(original, case))}"
 
 
 def _conflict(
     request: Request,
-    store: DatasetStore,
-    slug: str,
+    store: Datasets,
+    opened: OpenCase,
     state: FormState[CaseForm],
-    original: EvalCase | None,
     typed: EvalCase | None,
     newer: NewerVersion,
 ) -> Response:
     """Render the typed form over the version that was saved in between, with the differences.
 
-    original  the case that was edited, removed or added
-    typed     its new content; None if it was to be removed
+    typed  the new content of the case; None if it was to be removed
     """
-    assert original is not None
-    cases = store.cases(slug, newer.newest)
-    theirs = next((case for case in cases if case.id == original.id), None)
+    case_id = (opened.original or typed or NO_CASE).id
+    cases = store.cases(newer.slug, newer.newest)
+    theirs = next((case for case in cases if case.id == case_id), None)
     place = str(cases.index(theirs) + 1) if theirs is not None else NEW
     mine = case_changes(theirs, typed) if theirs is not None and typed is not None else []
     conflict = {"number": newer.newest, "mine": mine, "is_there": theirs is not None, "is_removal": typed is None}
-    typed_values: FormState[CaseForm] = FormState({**state.values, "id": original.id}, state.errors)
-    return _case_form(request, store, slug, newer.newest, place, cases, typed_values, status=409, conflict=conflict)
+    now = OpenCase(store.read(newer.slug, newer.newest), place, cases, theirs)
+    form: FormState[CaseForm] = FormState({**state.values, "id": case_id}, state.errors)
+    return _case_form(request, store, now, form, status=409, conflict=conflict)
 
 
 def _case_form(
-    request: Request,
-    store: DatasetStore,
-    slug: str,
-    number: int,
-    position: str,
-    cases: Sequence[EvalCase],
-    form: FormState[CaseForm],
-    **content: Any,
+    request: Request, store: Datasets, opened: OpenCase, form: FormState[CaseForm], **content: Any
 ) -> Response:
-    at = None if position == NEW else int(position)
     return page(
         request,
         "dataset_case.html",
         form=form,
-        version=store.read(slug, number),
-        position=position,
-        at=at,
-        case=None if at is None else cases[at - 1],
-        total=len(cases),
-        newest=store.last(slug),
+        version=opened.version,
+        position=opened.position,
+        at=None if opened.original is None else int(opened.position),
+        case=opened.original,
+        total=len(opened.cases),
+        newest=store.last(opened.version.slug),
         **{"conflict": None, **content},
     )
 
@@ -165,27 +164,23 @@ def _case_form(
 # ── the form ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+NO_CASE = EvalCase("", "")
+
+
 def case_values(case: EvalCase) -> dict[str, str | Sequence[str]]:
     """Return the field values for a case. Several right answers go into the JSON."""
-    record = _record(case)
+    record = case_to_mapping(case)
+    del record["source"]
     gold = dict(record.pop("gold", {}))
-    reference = gold.pop("answer") if isinstance(gold.get("answer"), str) else ""
+    values = {name: str(record.pop(name, "")) for name in TEXTS}
+    values["reference"] = gold.pop("answer") if isinstance(gold.get("answer"), str) else ""
+    record.pop("answerable", None)
+    values["answerable"] = "yes" if case.answerable else "no"
+    if not any("," in tag for tag in case.tags):
+        values["tags"] = ", ".join(record.pop("tags", []))
     if gold:
         record["gold"] = gold
-    has_plain_tags = not any("," in tag for tag in case.tags)
-    tags = record.pop("tags", []) if has_plain_tags else []
-    for name in ("id", "question", "answerable", "category", "difficulty"):
-        record.pop(name, None)
-    return {
-        "id": case.id,
-        "question": case.question,
-        "reference": reference,
-        "answerable": _yes(case.answerable),
-        "category": case.category or "",
-        "difficulty": case.difficulty or "",
-        "tags": ", ".join(tags),
-        "rest": json_text(record, 2),
-    }
+    return {**values, "id": case.id, "rest": json_text(record, 2)}
 
 
 def case_of_form(form: FormData, original: EvalCase | None, most: int) -> tuple[FormState[CaseForm], EvalCase | None]:
@@ -209,47 +204,30 @@ def case_of_form(form: FormData, original: EvalCase | None, most: int) -> tuple[
     if state.model is None:
         return state, None
     try:
-        case, _ = case_from_record(record, original.source if original else NOWHERE)
+        return state, case_from_record(record, original.source if original else NOWHERE)[0]
     except Unsound as unsound:
         for finding in unsound.findings.first:
             state = state.with_problem(_field_of(finding.path), str(finding))
         return state, None
-    return state, case
-
-
-def _record(case: EvalCase) -> dict[str, Json]:
-    record = case_to_mapping(case)
-    del record["source"]
-    return record
 
 
 def _typed_record(form: CaseForm, rest: Mapping[str, Any], original: EvalCase | None) -> dict[str, Json]:
     """Return the case as a record of a file: the fields without blank ones, and the keys of the JSON."""
-    record: dict[str, Json] = {
-        **rest,
-        "id": original.id if original else form.id,
-        "question": form.question,
-        "answerable": form.answerable == "yes",
-    }
-    for name in ("category", "difficulty"):
-        if text := getattr(form, name).strip():
-            record[name] = text
+    typed = {name: text for name in TEXTS if (text := getattr(form, name)).strip() or name == "question"}
+    record: dict[str, Json] = {**rest, **typed, "answerable": form.answerable == "yes"}
+    if original is not None:
+        record["id"] = original.id
     if tags := split_tags(form.tags):
         record["tags"] = list(tags)
     if form.reference.strip():
         record["gold"] = {**(rest.get("gold") or {}), "answer": form.reference}
-    return {name: value for name, value in record.items() if name != "id" or value.strip()}
+    return record
 
 
 def _field_of(path: Sequence[str | int]) -> str:
     """Return the form field for a path in the record."""
-    first = str(path[0]) if path else ""
     if path[:2] == ("gold", "answer"):
         return "reference"
-    if first in ("id", "question", "answerable", "category", "difficulty", "tags"):
-        return first
+    if path and path[0] in (*TEXTS, "answerable", "tags"):
+        return str(path[0])
     return "rest" if path else "question"
-
-
-def _yes(claim: bool) -> str:
-    return "yes" if claim else "no"

@@ -20,6 +20,7 @@ from pytest_rageval.web.rendering import page
 from pytest_rageval.web.site import Site, TheSite
 from pytest_rageval.web.versions.dataset_store import DatasetStore, DatasetVersion
 from pytest_rageval.web.versions.value_changes import dataset_changes
+from pytest_rageval.web.versions.version_folder import mentions
 
 router = APIRouter()
 PAGE_SIZE = 50
@@ -53,6 +54,10 @@ class VersionPages:
     ) -> Response:
         """Render a page of a version's cases. If the file is unreadable, show why, and keep its versions reachable."""
         store, slug = self._store, version.slug
+        try:
+            target = self._site.project().settings.target
+        except SettingsError:  # the page of the health says so
+            target = None
         cases: Sequence[EvalCase] = ()
         try:
             cases = store.cases(slug, version.number)
@@ -79,7 +84,7 @@ class VersionPages:
             newest=store.last(slug),
             versions=store.versions(slug)[0],
             place=store.path(slug, version.number),
-            options=(options := offered_systems(self._site, self._agents.newest_versions()[0])),
+            options=(options := offered_systems(target, self._agents.newest_versions()[0])),
             systems=self._desk.chosen.get(slug, [option.value for option in options[:1]]),
             labelled=sum(Marks.of(case).is_label for case in cases) if version.is_open else 0,
         )
@@ -91,7 +96,7 @@ TheVersionPages = Annotated[VersionPages, Depends(VersionPages)]
 @router.get("/datasets")
 def datasets_page(request: Request, store: Datasets, q: str = "") -> Response:
     versions, problems = store.newest_versions()
-    shown = [version for version in versions if _mentions(version, q)]
+    shown = [version for version in versions if mentions(q, version.texts)]
     return page(
         request,
         "datasets.html",
@@ -185,8 +190,7 @@ def dataset_audit_page(request: Request, site: TheSite, store: Datasets, slug: s
 def _matches(case: EvalCase, q: str, category: str) -> bool:
     if category and case.category != category:
         return False
-    texts = (case.id, case.question, *(case.gold.answers or ()), *case.tags)
-    return all(any(word in text.lower() for text in texts) for word in q.lower().split())
+    return mentions(q, (case.id, case.question, *(case.gold.answers or ()), *case.tags))
 
 
 def _findings(site: Site, cases: Sequence[EvalCase]) -> tuple[list[AuditFinding], str]:
@@ -199,8 +203,3 @@ def _findings(site: Site, cases: Sequence[EvalCase]) -> tuple[list[AuditFinding]
     if notes is None:
         return findings, "Golds were not looked for in the notes: name their folder as notes in the configuration."
     return [*findings_in_notes(cases, notes), *findings], f"Golds were looked for in {notes}."
-
-
-def _mentions(version: DatasetVersion, q: str) -> bool:
-    texts = (version.slug, version.about.name, version.about.description, *version.about.tags)
-    return all(any(word in text.lower() for text in texts) for word in q.lower().split())

@@ -1,22 +1,32 @@
-"""The label pages: mark chunks as golds case by case with the terminal's keys, accept or drop drafts."""
+"""The label pages: mark chunks as golds case by case with the terminal's keys, of a file or of a dataset's version."""
 
 from __future__ import annotations
 
 from concurrent.futures import wait
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Query, Request
+from pydantic import AfterValidator, BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.web.forms import Submitted, read_form
-from pytest_rageval.web.labelling.label_desk import LabelDesk, LabelPlace, OpenLabelling, TheDesk, label_files
-from pytest_rageval.web.labelling.label_view import LabelForm, action_of, chunk_token, label_view, words_of
+from pytest_rageval.web.labelling.label_desk import (
+    DEMO,
+    PROJECT,
+    LabelDesk,
+    LabelPlace,
+    OpenLabelling,
+    TheDesk,
+    label_files,
+)
+from pytest_rageval.web.labelling.label_view import LabelForm, action_of, label_view, words_of
 from pytest_rageval.web.pages.datasets import Datasets, TheVersionPages
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import TheSite, UnknownPageError
+from pytest_rageval.web.versions.version_folder import version_choice
 
 POOL_WITHIN_S = 1.5
 """Seconds that a page waits for the chunks of its case; after that it appears without them and polls."""
@@ -43,13 +53,10 @@ def label_files_page(request: Request, site: TheSite, store: Datasets) -> Respon
     )
 
 
-def _place(
-    file: str = "", dataset: str = "", case: str = "", row: int = 0, start: int | None = None, group: int = 1
-) -> LabelPlace:
-    return LabelPlace(file, dataset, case, row, start, group)
+class LabelQuery(LabelPlace):
+    """The address of a label page; `scores` shows the scores of the chunks."""
 
-
-ThePlace = Annotated[LabelPlace, Depends(_place)]
+    scores: bool = True
 
 
 @router.get("/label/cases")
@@ -59,11 +66,9 @@ def label_page(
     desk: TheDesk,
     pages: TheVersionPages,
     store: Datasets,
-    place: ThePlace,
-    clear: bool = False,
-    scores: bool = True,
+    place: Annotated[LabelQuery, Query()],
 ) -> Response:
-    """Show one case with its chunks; `clear` asks whether to clear its golds, `scores` shows the scores.
+    """Show one case with its chunks.
 
     If a system cannot be queried for chunks of a dataset, show its page with the problem: another system can be chosen
     there.
@@ -75,7 +80,7 @@ def label_page(
             raise
         return pages.render(store.newest(place.dataset), status=409, problems=error.problems)
     _wait_for_pool(labelling, place, POOL_WITHIN_S)
-    return _render(request, labelling, place, asks_to_clear=clear, shows_scores=scores)
+    return _render(request, labelling, place, shows_scores=place.scores)
 
 
 @router.post("/label/cases")
@@ -84,30 +89,26 @@ def mark(request: Request, site: TheSite, desk: TheDesk, submitted: Submitted) -
     form = read_form(LabelForm, submitted).model
     if form is None or (action := action_of(form)) is None:
         raise HTTPException(400, "This button is none of the label page.")
-    place = LabelPlace(form.file, form.dataset, form.case, form.row, form.start, form.group)
-    labelling = _open(site, desk, place)
-    _wait_for_pool(labelling, place, MARK_WITHIN_S)  # a session that was just opened has no chunks yet
+    labelling = _open(site, desk, form)
+    _wait_for_pool(labelling, form, MARK_WITHIN_S)  # a session that was just opened has no chunks yet
     with labelling.lock:
         if labelling.is_closed:
             raise HTTPException(409, CLOSED)
-        _move_to(labelling, place)
+        _move_to(labelling, form)
         if form.seen != labelling.seen:
             theirs = "This case was marked or changed elsewhere meanwhile; nothing was overwritten. So it is now."
             problem = f"{theirs} Yours was: {words_of(form)}; press it again if it is still right."
-            return _render(request, labelling, place, status=409, problem=problem)
-        asks_to_clear = form.do == "unanswerable" and bool(labelling.session.marks.golds)
+            return _render(request, labelling, form, status=409, problem=problem)
         labelling.act(action)
-        address = labelling.current_place(place).address
-    return redirect(f"{address}&clear=true" if asks_to_clear else address)
+        return redirect(labelling.current_place(form).address)
 
 
 @router.post("/label/anew")
 def reopen(desk: TheDesk, submitted: Submitted) -> Response:
     """Read a file again after another program changed it."""
     file, dataset, case = (str(submitted.get(name, "")) for name in ("file", "dataset", "case"))
-    place = LabelPlace(file, dataset, case)
-    desk.reopen(place)
-    return redirect(place.address)
+    desk.close(file, dataset)
+    return redirect(LabelPlace(file=file, dataset=dataset, case=case).address)
 
 
 def _open(site: TheSite, desk: LabelDesk, place: LabelPlace) -> OpenLabelling:
@@ -140,7 +141,6 @@ def _render(
     *,
     status: int = 200,
     problem: str = "",
-    asks_to_clear: bool = False,
     shows_scores: bool = True,
 ) -> Response:
     with labelling.lock:
@@ -156,11 +156,61 @@ def _render(
             session=session,
             place=labelling.current_place(place),
             seen=labelling.seen,
-            tokens=[chunk_token(row, each.chunk) for row, each in enumerate(session.pool.candidates)],
             message=message,
             is_waiting=is_waiting,
             is_aside=labelling.is_aside,
-            asks_to_clear=asks_to_clear,
             shows_scores=shows_scores,
             back=path_to("datasets", place.dataset) if place.dataset else path_to("label"),
         )
+
+
+# ── the open version of a dataset ─────────────────────────────────────────────────────────────────────────────
+
+
+MOST_SYSTEMS = 8
+"""Maximum number of systems per case: each retrieves 20 chunks."""
+
+
+def _system(written: str) -> str:
+    if written not in (PROJECT, DEMO) and version_choice(written) is None:
+        raise ValueError("names no system; choose one of the list")
+    return written
+
+
+class BeginLabelsForm(BaseModel):
+    """The systems that retrieve the chunks (without any, only the notes are searched), and the version shown."""
+
+    systems: list[Annotated[str, AfterValidator(_system)]] = Field(default_factory=list, max_length=MOST_SYSTEMS)
+    version: int = Field(ge=1)
+
+
+@router.post("/datasets/{slug}/label")
+def begin_labelling(
+    pages: TheVersionPages, desk: TheDesk, store: Datasets, submitted: Submitted, slug: str
+) -> Response:
+    """Open the next version for labels, or go on with the open one, with chunks from the chosen systems."""
+    form = read_form(BeginLabelsForm, submitted)
+    if form.model is None:
+        problems = [f"{name}: {problem}" for name, found in form.errors.items() for problem in found]
+        return pages.render(store.newest(slug), problems=problems, status=422)
+    store.open_next(slug, form.model.version)
+    desk.choose(slug, form.model.systems)
+    return redirect(LabelPlace(dataset=slug).address)
+
+
+@router.post("/datasets/{slug}/label/finish")
+def finish_labelling(desk: TheDesk, store: Datasets, _: Submitted, slug: str) -> Response:
+    """Close the open version."""
+    store.last(slug)
+    desk.close(dataset=slug)
+    store.close(slug)
+    return redirect(path_to("datasets", slug))
+
+
+@router.post("/datasets/{slug}/label/discard")
+def discard_labels(desk: TheDesk, store: Datasets, _: Submitted, slug: str) -> Response:
+    """Remove the open version; the others stay."""
+    store.last(slug)
+    desk.close(dataset=slug)
+    store.discard_open(slug)
+    return redirect(path_to("datasets", slug))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_rageval.cases.exchange.reading import RowReading
 from pytest_rageval.cases.exchange.row_files import value_of_cell
 from pytest_rageval.cases.keys import CELLS
-from pytest_rageval.cases.names import ANSWER, CONTEXTS, HEADINGS, OF_SYSTEM, PLACES, QUESTION, field_of
+from pytest_rageval.cases.names import ANSWER, CONTEXTS, HEADINGS, LABELS, OF_SYSTEM, PLACES, QUESTION, field_of
 from pytest_rageval.io.expected import flag_of
 from pytest_rageval.io.suggestions import KEY_CUTOFF, suggestion
 from pytest_rageval.model import Json
@@ -24,8 +25,8 @@ FIELDS: tuple[str, ...] = (
 """The most frequent fields, first in the list of choices."""
 CHOICES: tuple[str, ...] = (*FIELDS, *(name for name in CELLS if name not in FIELDS))
 _MEANT: Mapping[str | None, str] = {
-    QUESTION: "question", ANSWER: "reference", CONTEXTS: "contexts", "id": "id", "category": "category",
-    PLACES: "document", HEADINGS: "section", **dict.fromkeys(OF_SYSTEM, LEFT_OUT),
+    QUESTION: "question", ANSWER: "reference", CONTEXTS: "contexts", PLACES: "document", HEADINGS: "section",
+    **{name: name for name in LABELS if name != "history"}, **dict.fromkeys(OF_SYSTEM, LEFT_OUT),
 }  # fmt: skip
 _SAME = {"query": "question", "reference_answer": "reference", "expected_answers": "reference"}
 REFERENCE_CHOICES = ("id", "reference")
@@ -91,7 +92,9 @@ def mapped_record(row: Mapping[str, Json], columns: Sequence[MappedColumn], *, i
     if kept := {column.name.strip(): row[column.name] for column in there if column.field == METADATA}:
         own = chosen.get("metadata")
         chosen["metadata"] = {**kept, **own} if isinstance(own, dict) else kept
-    return RowReading(chosen).case
+    fields = {QUESTION: "question"} if is_table else {}  # cells are no case yet: its checks would only cost time
+    fields |= {PLACE[each.field]: json.dumps(_key(each), ensure_ascii=False) for each in there if each.field in PLACE}
+    return RowReading(chosen, fields).case
 
 
 def _key(column: MappedColumn) -> str:

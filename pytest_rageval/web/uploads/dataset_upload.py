@@ -48,7 +48,7 @@ def look(part: Part) -> Look:
     """Return the beginning of a file, or raise CaseError if it has too many columns."""
     rows = list(islice(_rows(part, Report(part.name)), LOOKED_AT))
     first = rows[0].record if rows else {}
-    form = None if is_case(first) else format_of(first)
+    form = None if part.is_table or is_case(first) else format_of(first)
     if form is not None and (form.fields or form.name == "squad"):
         return Look(fields=form.fields)
     names = dict.fromkeys(name for row in rows for name in (row.columns if isinstance(row, CsvRow) else row.record))

@@ -35,17 +35,10 @@ class UnknownUpload(UnknownPageError):
     """An upload does not exist, or not any more."""
 
 
-class UploadedFile(NamedTuple):
-    """A file of a form: its name and content."""
-
-    name: str
-    content: BinaryIO
-
-
-def file_of(submitted: FormData, part: str) -> UploadedFile | None:
+def file_of(submitted: FormData, part: str) -> UploadFile | None:
     """Return the file of a field, or None if none was chosen."""
     file = submitted.get(part)
-    return UploadedFile(file.filename, file.file) if isinstance(file, UploadFile) and file.filename else None
+    return file if isinstance(file, UploadFile) and file.filename else None
 
 
 class Upload(NamedTuple):
@@ -86,14 +79,14 @@ class Uploads:
         self.folder = data / "uploads"
         self.limits = limits
 
-    def begin(self, session: Session, files: Mapping[str, UploadedFile], about: Mapping[str, Any]) -> Upload:
+    def begin(self, session: Session, files: Mapping[str, UploadFile], about: Mapping[str, Any]) -> Upload:
         """Keep files in place of the session's earlier ones, or raise CaseError for a wrong size or type.
 
         files  by part, a plain word of ours
         about  the other fields of the form
         """
         self._make_room(session)
-        names = {part: _shown_name(file.name) for part, file in files.items()}
+        names = {part: _shown_name(file.filename or part) for part, file in files.items()}
         for name in names.values():
             if _suffix(name) is None:
                 raise CaseError(f"{name}: is none of {', '.join(SUFFIXES)}; save it as CSV, XLSX or JSONL")
@@ -104,7 +97,7 @@ class Uploads:
             try:
                 upload.folder.mkdir(parents=True)
                 for part, file in files.items():
-                    self._keep(file.content, upload.folder / f"{part}{_suffix(names[part])}", names[part])
+                    self._keep(file.file, upload.folder / f"{part}{_suffix(names[part])}", names[part])
                 write_json(upload.folder / _ABOUT, {"names": names, "about": dict(about)})
             except OSError as error:
                 raise SettingsError(f"{self.folder}: cannot be written: {error.strerror or error}") from None

@@ -123,6 +123,11 @@ class AgentVersion(StoredVersion):
     def name(self) -> str:
         return self.agent.name
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        agent = self.agent
+        return self.slug, agent.name, agent.description, agent.target_in_words, agent.judge, *agent.tags
+
 
 RUBRICS = "rubrics"
 """The folder of an agent's prompts, relative to the configuration of a run."""

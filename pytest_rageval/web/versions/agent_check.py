@@ -3,46 +3,54 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_rageval.config.options import HTTP, SPELLINGS, kind_of
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.config.settings_sources import load_settings
-from pytest_rageval.config.toml_text import toml_document
 from pytest_rageval.errors import Problems, SettingsError
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.judges.lexical_judge import LexicalJudge
-from pytest_rageval.judges.rubrics import check_rubrics
 from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.plan import make_plan
 from pytest_rageval.providers import BY_NAME, FORMS
 from pytest_rageval.runs.judge_notes import kinship_notes
 from pytest_rageval.web.security.code_border import check_listed
-from pytest_rageval.web.versions.agent import RUBRICS, Agent, agent_table, write_prompts
+from pytest_rageval.web.versions.agent import Agent
+from pytest_rageval.web.versions.agent_store import configured
+
+Problem = tuple[str, str]
+"""A field of the form, or "" for the whole form, and what is wrong with it."""
 
 
-class FieldProblem(NamedTuple):
-    """One problem with its form field; an empty field means the whole form."""
+def agent_problems(agent: Agent, registry: Registry, root: Path) -> list[Problem]:
+    """Return all problems, including those that a run in the project at `root` would report for the configuration.
 
-    field: str
-    message: str
+    Those of the keys come first, then those of the values without the wrong keys.
+    """
+    problems = [*_target_problems(agent), *_judge_problems(agent), *_threshold_problems(agent, registry)]
+    for _ in range(2):
+        agent = _with_defaults(agent, {field for field, _ in problems})
+        try:
+            with configured(agent, registry) as (settings, folder):
+                return [*problems, *_problems_of_run(settings, registry, folder, root)]
+        except SettingsError as error:
+            problems += map(_field_problem, error.problems)
+    return problems
 
 
-def agent_problems(agent: Agent, registry: Registry, root: Path) -> list[FieldProblem]:
-    """Return all problems, including those that a run in the project at `root` would report for the configuration."""
-    problems = [
-        *_target_problems(agent),
-        *_judge_problems(agent),
-        *_threshold_problems(agent, registry),
-        *_prompt_problems(agent),
-    ]
-    sound = _with_defaults(agent, {problem.field for problem in problems})
-    with tempfile.TemporaryDirectory(prefix="rageval-agent-") as folder:
-        return [*problems, *_configuration_problems(sound, registry, Path(folder), root)]
+def _problems_of_run(settings: Settings, registry: Registry, folder: Path, root: Path) -> Iterator[Problem]:
+    if any(settings.secrets({})):  # a version file may end up in a repository
+        yield (
+            "headers",
+            "a header, a parameter or a URL holds a key, which would stand in a plain file; write env:NAME as the "
+            "header's value and set NAME in the environment",
+        )
+    unmade = Problems()
+    unmade.attempt(check_listed, settings, root)
+    unmade.attempt(make_plan, settings, registry, folder)
+    yield from map(_field_problem, unmade)
 
 
 def agent_warnings(agent: Agent, registry: Registry, models: Sequence[str] = ()) -> list[str]:
@@ -84,7 +92,7 @@ def _unscored_thresholds(agent: Agent, registry: Registry) -> Iterator[str]:
             )
 
 
-def _target_problems(agent: Agent) -> Iterator[FieldProblem]:
+def _target_problems(agent: Agent) -> Iterator[Problem]:
     if agent.target is None or agent.target == "demo":
         return
     kind, colon, rest = agent.target.partition(":")
@@ -92,49 +100,38 @@ def _target_problems(agent: Agent) -> Iterator[FieldProblem]:
         try:
             model_and_url(kind, rest)
         except SettingsError as error:
-            yield FieldProblem("target", str(error))
+            yield ("target", str(error))
     elif kind_of(agent.target) is HTTP:
         if not re.fullmatch(r"https?://[^\s/?#]+[^\s#]*", agent.target):
-            yield FieldProblem("target", f"is {shown_value(agent.target)}, expected a URL, as in http://localhost:8080")
+            yield ("target", f"is {shown_value(agent.target)}, expected a URL, as in http://localhost:8080")
     elif not colon or not re.fullmatch(r"[^\s:][^\s]*", agent.target) or not rest:
-        yield FieldProblem("target", f"is {shown_value(agent.target)}; targets are spelt {SPELLINGS}")
+        yield ("target", f"is {shown_value(agent.target)}; targets are spelt {SPELLINGS}")
 
 
 _JUDGES = ("lexical", "none")
 
 
-def _judge_problems(agent: Agent) -> Iterator[FieldProblem]:
+def _judge_problems(agent: Agent) -> Iterator[Problem]:
     kind, colon, rest = agent.judge.partition(":")
     if kind in BY_NAME and colon:
         try:
             model_and_url(kind, rest)
         except SettingsError as error:
-            yield FieldProblem("judge", str(error))
+            yield ("judge", str(error))
     elif agent.judge not in _JUDGES and not (colon and rest.strip()) and agent.judge_base_url is None:
-        yield FieldProblem(
+        yield (
             "judge",
             f"is {shown_value(agent.judge)}; write lexical, {', '.join(FORMS)}, nli:FOLDER or "
             "package.module:object, or give the base URL of the server that serves this model",
         )
 
 
-def _threshold_problems(agent: Agent, registry: Registry) -> Iterator[FieldProblem]:
+def _threshold_problems(agent: Agent, registry: Registry) -> Iterator[Problem]:
     for name, threshold in agent.thresholds.items():
         if name not in registry:
-            yield FieldProblem("metrics", f"{shown_value(name)} is not a metric")
+            yield ("metrics", f"{shown_value(name)} is not a metric")
         elif not 0 <= threshold <= 1:
-            yield FieldProblem(f"threshold.{name}", f"is {threshold:g}, expected a number from 0 to 1")
-
-
-def _prompt_problems(agent: Agent) -> Iterator[FieldProblem]:
-    """Check each prompt separately, so that every problem appears at its own field."""
-    for name, prompt in agent.prompts.items():
-        with tempfile.TemporaryDirectory(prefix="rageval-prompt-") as folder:
-            write_prompts({name: prompt}, Path(folder))
-            try:
-                check_rubrics(Path(folder), name)
-            except SettingsError as error:
-                yield from (FieldProblem(f"prompt.{name}", _PLACE_OF_PROMPT.sub("", line)) for line in error.problems)
+            yield (f"threshold.{name}", f"is {threshold:g}, expected a number from 0 to 1")
 
 
 def _with_defaults(agent: Agent, fields: Collection[str]) -> Agent:
@@ -144,49 +141,9 @@ def _with_defaults(agent: Agent, fields: Collection[str]) -> Agent:
     if "target" in fields or "mapping" in fields:
         changed |= {"target": empty["target"], "mapping": None}
     kept = {name: value for name, value in agent.thresholds.items() if f"threshold.{name}" not in fields}
-    prompts = {name: prompt for name, prompt in agent.prompts.items() if f"prompt.{name}" not in fields}
     if "metrics" in fields:
         kept = {}
-    return agent.model_copy(update={"thresholds": kept, "prompts": prompts, **changed})
-
-
-def _configuration_problems(agent: Agent, registry: Registry, folder: Path, root: Path) -> Iterator[FieldProblem]:
-    """Yield the problems that a run would report: of keys first, then of values without the wrong keys."""
-    try:
-        settings = _settings(agent, registry, folder)
-    except SettingsError as error:
-        problems = [_field_problem(problem) for problem in error.problems]
-        yield from problems
-        try:
-            settings = _settings(_with_defaults(agent, {problem.field for problem in problems}), registry, folder)
-        except SettingsError:
-            return
-    yield from _secret_problems(settings)
-    unmade = Problems()
-    unmade.attempt(check_listed, settings, root)
-    unmade.attempt(make_plan, settings, registry, folder)
-    yield from map(_field_problem, unmade)
-
-
-def _settings(agent: Agent, registry: Registry, folder: Path) -> Settings:
-    """Write the configuration of a run of this agent and load its settings; raise SettingsError if it is invalid."""
-    try:
-        text = toml_document(agent_table(agent, registry))
-    except ValueError as error:
-        raise SettingsError(str(error)) from None
-    (folder / "rageval.toml").write_text(text, encoding="utf-8")
-    write_prompts(agent.prompts, folder / RUBRICS)
-    return load_settings(folder, environment={})
-
-
-def _secret_problems(settings: Settings) -> Iterator[FieldProblem]:
-    """Report keys in the configuration. They belong in the environment: a version file may end up in a repository."""
-    if any(settings.secrets({})):
-        yield FieldProblem(
-            "headers",
-            "a header, a parameter or a URL holds a key, which would stand in a plain file; write env:NAME as the "
-            "header's value and set NAME in the environment",
-        )
+    return agent.model_copy(update={"thresholds": kept, **changed})
 
 
 _FIELDS = {
@@ -195,17 +152,18 @@ _FIELDS = {
     "versions": "llm",
 }  # fmt: skip
 _MAPPING = "target.mapping."
-_PLACE_OF_PROMPT = re.compile(r"\A[a-z_/]+\.(?:txt|toml)(?::\d+)?(?::\d+)?: (?:prompt: )?")
+_PROMPT = re.compile(r"rubrics/(?P<name>\w+)\.(?:txt|toml)[:\d]*: (?:prompt: )?(?P<message>.*)", re.DOTALL)
 _PLACE = re.compile(r"(?:rageval\.toml: )?(?P<key>[a-z_]+)\b")
 
 
-def _field_problem(problem: str) -> FieldProblem:
+def _field_problem(problem: str) -> Problem:
     """Return a run's error message with the field whose name it begins with."""
     if problem.startswith("unknown metric "):
-        return FieldProblem("metrics", problem)
+        return "metrics", problem
+    if (prompt := _PROMPT.fullmatch(problem)) is not None:
+        return f"prompt.{prompt['name']}", prompt["message"]
     bare = problem.removeprefix("rageval.toml: ")
     if bare.startswith(_MAPPING):
-        return FieldProblem("mapping", bare.removeprefix(_MAPPING))
+        return "mapping", bare.removeprefix(_MAPPING)
     match = _PLACE.match(problem)
-    field = _FIELDS.get(match["key"], "") if match else ""
-    return FieldProblem(field, bare)
+    return _FIELDS.get(match["key"], "") if match else "", bare

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.config.toml_text import toml_document
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_bytes, write_text
@@ -21,7 +26,7 @@ from pytest_rageval.web.versions.agent import (
     read_agent,
     write_prompts,
 )
-from pytest_rageval.web.versions.version_folder import CHANGED, VersionStore, saved_now, seal_problem, sealed_text
+from pytest_rageval.web.versions.version_folder import VersionStore, saved_now, seal_problem, sealed_text
 
 CONFIGURATION = "rageval.toml"
 FIRST_METRICS = (MAIN_RUBRIC, "faithfulness")
@@ -42,11 +47,6 @@ class AgentStore(VersionStore[AgentVersion]):
         flaw = seal_problem(content)
         return version if flaw is None else version.model_copy(update={"problem": f"{place} {flaw}"})
 
-    def lay_out(self, agent: Agent, folder: Path) -> None:
-        """Write an agent that may not be saved yet as the configuration of a run."""
-        write_text(folder / CONFIGURATION, toml_document(agent_table(agent, self.registry)))
-        write_prompts(agent.prompts, folder / RUBRICS)
-
     def save(self, slug: str, agent: Agent, note: str, based_on: int, author: str = "") -> AgentVersion:
         """Write the next version, or raise NewerVersion if `based_on` (0: none) is not the newest any more."""
         created = saved_now()
@@ -64,13 +64,11 @@ class AgentStore(VersionStore[AgentVersion]):
     def write_configuration(self, slug: str, number: int, folder: Path) -> AgentVersion:
         """Write a version as the configuration of a run: the unchanged file and its rubrics.
 
-        Raise SettingsError if the file was changed after it was saved: the run's origin would be wrong.
+        Raise SettingsError if the file was changed after it was saved.
         """
         version = self.read(slug, number)
-        content = self.content(slug, number)
-        if version.problem is not None and seal_problem(content) == CHANGED:
-            raise SettingsError(version.problem)
-        write_bytes(folder / CONFIGURATION, content)
+        version.check_sound()
+        write_bytes(folder / CONFIGURATION, self.content(slug, number))
         write_prompts(version.agent.prompts, folder / RUBRICS)
         return version
 
@@ -79,6 +77,23 @@ class AgentStore(VersionStore[AgentVersion]):
 def _read_agent(content: bytes, slug: str, number: int, place: str, registry: Registry) -> AgentVersion:
     """Return the version in a file, cached because lists name every version on every page."""
     return read_agent(content, slug, number, place, registry)
+
+
+@contextmanager
+def configured(agent: Agent, registry: Registry, reports: Path | None = None) -> Iterator[tuple[Settings, Path]]:
+    """Yield the settings of a run of an agent, which may not be saved yet, and the folder that they stand in.
+
+    Raise SettingsError with every problem of its configuration.
+    """
+    with tempfile.TemporaryDirectory(prefix="rageval-agent-") as name:
+        folder = Path(name)
+        try:
+            write_text(folder / CONFIGURATION, toml_document(agent_table(agent, registry)))
+        except ValueError as error:
+            raise SettingsError(str(error)) from None
+        write_prompts(agent.prompts, folder / RUBRICS)
+        options = {} if reports is None else {"reports": str(reports)}
+        yield load_settings(folder, options, environment={}), folder
 
 
 def new_agent(name: str = "", description: str = "") -> Agent:

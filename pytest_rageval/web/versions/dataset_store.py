@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pytest_rageval.cases.canonical import case_to_mapping
 from pytest_rageval.cases.case_text import CaseText, edited_json
 from pytest_rageval.cases.loading import CaseFile, load_file
-from pytest_rageval.errors import CaseError, SettingsError
+from pytest_rageval.errors import CaseError
 from pytest_rageval.io.atomic import write_bytes
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.strict_json import StrictJsonError, parse
@@ -67,6 +67,10 @@ class DatasetVersion(StoredVersion):
     @property
     def name(self) -> str:
         return self.about.name
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return self.slug, self.about.name, self.about.description, *self.about.tags
 
 
 class DatasetStore(VersionStore[DatasetVersion]):
@@ -194,9 +198,7 @@ class DatasetStore(VersionStore[DatasetVersion]):
         if self.is_open(slug, number):
             self.close(slug)
         _content_hash.cache_clear()
-        version = self.read(slug, number)
-        if version.problem is not None and not version.is_sound:
-            raise SettingsError(version.problem)
+        self.read(slug, number).check_sound()
         return self.path(slug, number)
 
 

@@ -83,14 +83,25 @@ class StoredVersion(BaseModel):
         return self.slug
 
     @property
-    def is_sound(self) -> bool:
-        """Return False if the files were changed after they were saved."""
-        return self.problem is None or not self.problem.endswith(CHANGED)
+    def texts(self) -> tuple[str, ...]:
+        """Return the texts that a list is searched by."""
+        return (self.slug,)
+
+    def check_sound(self) -> None:
+        """Raise SettingsError if the files were changed after they were saved: the origin of a run would be wrong."""
+        if self.problem is not None and self.problem.endswith(CHANGED):
+            raise SettingsError(self.problem)
 
     @property
     def title(self) -> str:
         """Return the name with the number: `Shop bot v3`."""
         return f"{self.name} v{self.number}"
+
+
+def mentions(q: str, texts: Iterable[str]) -> bool:
+    """Return True if each word of a search stands in one of these texts."""
+    lowered = [text.lower() for text in texts]
+    return all(any(word in text for text in lowered) for word in q.lower().split())
 
 
 def saved_now() -> str:

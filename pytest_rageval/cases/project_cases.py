@@ -1,0 +1,40 @@
+"""Case files of a project or of named places, loaded together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from pytest_rageval.cases.discovery import case_files_of, find_case_files
+from pytest_rageval.cases.loading import CaseFile, load_file
+from pytest_rageval.config.project import Project
+from pytest_rageval.errors import CaseError
+from pytest_rageval.model import EvalCase
+
+GLOBS = ("*.jsonl", "*.csv")
+
+
+def files_at(places: Iterable[Path]) -> list[Path]:
+    """Return the files, and all case files of the folders, each once."""
+    below = (find_case_files(place, GLOBS) if place.is_dir() else [place] for place in places)
+    return list(dict.fromkeys(file for files in below for file in files))
+
+
+def load_files(project: Project, paths: Iterable[Path]) -> list[CaseFile]:
+    """Read case files as the project limits them; broken ones have problems."""
+    limit = project.settings.max_line_bytes
+    return [load_file(path, project.root, max_line_bytes=limit) for path in paths]
+
+
+def sound_cases(files: Iterable[CaseFile]) -> list[EvalCase]:
+    """Return all cases of the files; raise CaseError with every problem if one of the files has any."""
+    files = [*files]
+    if problems := [problem for file in files for problem in file.problems]:
+        raise CaseError(*problems)
+    return [case for file in files for case in file.cases]
+
+
+def readable_cases(project: Project) -> list[EvalCase]:
+    """Return the cases of the project's files, without those that cannot be read."""
+    paths = case_files_of(project.root, project.settings.cases, project.reports)
+    return [case for file in load_files(project, paths) for case in file.cases]
