@@ -53,8 +53,6 @@ class Format(NamedTuple):
     fields: Mapping[str, str] = NOTHING
 
 
-_OF_HOTPOTQA = "context[*].join(' ', [1])"
-
 FORMATS = (
     Format("promptfoo", "vars || keys(@)[?starts_with(@, '__expected')]", {QUESTION: "vars", CONTEXTS: "vars.context"}),
     Format("openai-evals", "input[0].role && ideal", {QUESTION: "input", ANSWER: "ideal"}),
@@ -85,7 +83,7 @@ FORMATS = (
     Format("llamaindex", "query && (reference_answer || relevant_docs)", {IDS: "relevant_docs"}),
     Format("squad", "question && answers.answer_start || question && contains(keys(@), 'is_impossible')"),
     Format("ragas", "user_input"),
-    Format("hotpotqa", "supporting_facts && context", {CONTEXTS: _OF_HOTPOTQA, IDS: "supporting_facts[*][0]"}),
+    Format("hotpotqa", "supporting_facts", {CONTEXTS: "context[*].join(' ', [1])", IDS: "supporting_facts[*][0]"}),
     Format("messages", "messages[0].role", {QUESTION: "messages"}),
     Format("sharegpt", "conversations[0].from", {QUESTION: "conversations[].{role: from, content: value}"}),
 )
