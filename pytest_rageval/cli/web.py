@@ -63,7 +63,7 @@ def web(data: Path | None, reports: str | None, token: str | None, *, no_token: 
 def serve_label_page(project: Project, file: Path, case_id: str | None) -> None:
     """Serve the project to this machine, on a free port, and open the page that labels this file."""
     _check_extra()
-    from pytest_rageval.web.labelling.label_desk import label_files  # here, because the extra may be missing
+    from pytest_rageval.web.label_desk import label_files  # here, because the extra may be missing
     from pytest_rageval.web.rendering import path_to
 
     resolved = file.resolve()

@@ -17,7 +17,7 @@ from pytest_rageval.errors import RagevalError
 from pytest_rageval.text import printable
 from pytest_rageval.web.forms import submitted
 from pytest_rageval.web.jobs.jobs import Jobs
-from pytest_rageval.web.labelling.label_desk import LabelDesk
+from pytest_rageval.web.label_desk import LabelDesk
 from pytest_rageval.web.opened_runs import OpenedRuns
 from pytest_rageval.web.pages import (
     agents,

@@ -15,7 +15,7 @@ from web_app import WebApp, allow_code, confirm, sent_by, served, store_of, uplo
 
 from pytest_rageval.errors import CaseError
 from pytest_rageval.label.label_store import CaseState
-from pytest_rageval.web.labelling.label_desk import OpenVersionStore
+from pytest_rageval.web.label_desk import OpenVersionStore
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
 

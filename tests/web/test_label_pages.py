@@ -19,7 +19,7 @@ from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.label.label_session import LabelSession
 from pytest_rageval.label.opening import Labelling
-from pytest_rageval.web.labelling.label_desk import LabelDesk, LabelPlace, OpenLabelling
+from pytest_rageval.web.label_desk import LabelDesk, LabelPlace, OpenLabelling
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import printable
 from pytest_rageval.views.case import CaseView
 from pytest_rageval.web.forms import Submitted
-from pytest_rageval.web.labelling.label_desk import LabelPlace
+from pytest_rageval.web.label_desk import LabelPlace
 from pytest_rageval.web.opened_runs import TheRuns
 from pytest_rageval.web.pages.run import any_cases
 from pytest_rageval.web.rendering import page, path_to, redirect

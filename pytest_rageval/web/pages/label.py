@@ -13,7 +13,7 @@ from starlette.responses import Response
 from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.web.forms import Submitted, read_form
-from pytest_rageval.web.labelling.label_desk import (
+from pytest_rageval.web.label_desk import (
     DEMO,
     PROJECT,
     LabelDesk,
@@ -22,7 +22,7 @@ from pytest_rageval.web.labelling.label_desk import (
     TheDesk,
     label_files,
 )
-from pytest_rageval.web.labelling.label_view import LabelForm, action_of, label_view, words_of
+from pytest_rageval.web.label_view import LabelForm, action_of, label_view, words_of
 from pytest_rageval.web.pages.datasets import Datasets, TheVersionPages
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import TheSite, UnknownPageError

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from pytest_rageval.label.label_session import LabelSession
 from pytest_rageval.label.session_view import SessionView, session_view
-from pytest_rageval.web.labelling.label_desk import Blank, LabelPlace
+from pytest_rageval.web.label_desk import Blank, LabelPlace
 
 MOST_LINES, LONGEST_LINE = 200, 2_000
 """Limits of a chunk's displayed text; a snippet may include lines beyond them by number."""
