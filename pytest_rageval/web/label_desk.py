@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-from fastapi import Depends, Request
 from pydantic import BaseModel, BeforeValidator, Field
 
 from pytest_rageval.cases.discovery import case_files_of
@@ -33,7 +32,7 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.web.keys import key_environment
 from pytest_rageval.web.rendering import path_to
 from pytest_rageval.web.security.code_border import check_listed
-from pytest_rageval.web.site import UnknownPageError
+from pytest_rageval.web.site import UnknownPageError, of_app
 from pytest_rageval.web.versions.agent import AgentVersion
 from pytest_rageval.web.versions.agent_store import AgentStore, configured
 from pytest_rageval.web.versions.dataset_store import DatasetStore, DatasetVersion
@@ -340,12 +339,7 @@ class LabelDesk:
         return newest
 
 
-def _desk(request: Request) -> LabelDesk:
-    desk: LabelDesk = request.app.state.label_desk
-    return desk
-
-
-TheDesk = Annotated[LabelDesk, Depends(_desk)]
+TheDesk = Annotated[LabelDesk, of_app("label_desk")]
 """A route parameter: the desk."""
 _Key = tuple[str, str]
 

@@ -66,9 +66,10 @@ class OpenedRuns:
 
     def _result(self, run_id: str, other: str | None, stamp: object, read: Callable[[], RunCases]) -> RunCases:
         """Return what was read from files in this state; two windows on a large run read it once."""
+        if (opened := self._known(run_id, other, stamp)) is not None:
+            return opened  # while another run is read
         with self._reading:
-            known, opened = self._kept.get((run_id, other), (None, None))
-            if opened is None or known != stamp:
+            if (opened := self._known(run_id, other, stamp)) is None:
                 try:
                     with no_collection(is_for_good=True):
                         opened = read()
@@ -81,6 +82,10 @@ class OpenedRuns:
                 while len(self._kept) > MOST_KEPT:
                     del self._kept[next(iter(self._kept))]
             return opened
+
+    def _known(self, run_id: str, other: str | None, stamp: object) -> RunCases | None:
+        known, opened = self._kept.get((run_id, other), (None, None))
+        return opened if known == stamp else None
 
     def _opened(self, run_id: str, other: str | None) -> RunCases:
         run, project = self._site.stored_run(run_id), self._site.project()

@@ -24,8 +24,8 @@ from pytest_rageval.web.run_list import (
     run_choices,
     trends_of,
 )
-from pytest_rageval.web.versions.agent_store import AgentStore, new_agent
-from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore
+from pytest_rageval.web.versions.agent_store import new_agent
+from pytest_rageval.web.versions.dataset_store import DatasetAbout
 from pytest_rageval.web.versions.version_folder import NewerVersion, slug_of
 
 CARDS, NEWEST, MOST_RUNNING = 6, 12, 6
@@ -74,25 +74,17 @@ CASE_FILES = ("notes_anchors.jsonl", "reference.csv", "sanity.jsonl")
 
 @router.post("/demo/agent")
 def make_demo_agent(_: Submitted, store: Agents) -> Response:
-    return redirect(path_to("agents", save_demo_agent(store)))
-
-
-@router.post("/demo/questions")
-def make_demo_questions(_: Submitted, store: Datasets) -> Response:
-    return redirect(path_to("datasets", save_demo_questions(store)))
-
-
-def save_demo_agent(store: AgentStore) -> str:
-    """Save the demo as an agent unless it exists, and return its slug."""
+    """Save the demo as an agent unless it exists."""
     slug = slug_of(AGENT)
     about = "The small RAG system inside the package: real retrieval over shipped notes, no model, no network."
     with suppress(NewerVersion):
         store.save(slug, new_agent(AGENT, about), "", 0)
-    return slug
+    return redirect(path_to("agents", slug))
 
 
-def save_demo_questions(store: DatasetStore) -> str:
-    """Save the demo's questions as a dataset unless it exists, and return its slug."""
+@router.post("/demo/questions")
+def make_demo_questions(_: Submitted, store: Datasets) -> Response:
+    """Save the demo's questions as a dataset unless it exists."""
     slug = slug_of(QUESTIONS)
     paths = [shipped("evalcases") / name for name in CASE_FILES]
     cases = [case for path in paths for case in load_file(path, path.parent).cases]
@@ -103,4 +95,4 @@ def save_demo_questions(store: DatasetStore) -> str:
     )
     with suppress(NewerVersion):
         store.save(slug, about, cases, "", 0)
-    return slug
+    return redirect(path_to("datasets", slug))
