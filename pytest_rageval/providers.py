@@ -39,6 +39,11 @@ class ProviderRow(NamedTuple):
     factory: str = ""
 
     @property
+    def key(self) -> str | None:
+        """Return the environment variable whose key is sent; None if there is none."""
+        return self.keys[0] if self.keys else None
+
+    @property
     def spellings(self) -> tuple[str, ...]:
         """Return the formats of a judge's spec of this kind."""
         return (f"{self.kind}:MODEL",) if self.forms is None else self.forms

@@ -45,7 +45,7 @@ def judge_cache() -> None:
 @JSON
 def stats(cache: Path | None, *, as_json: bool) -> None:
     """Count the judgements by rubric and model, with the days of the first and the last."""
-    path = cache or from_here(find_project().judge_cache_file)
+    path = _path(cache)
     with open_entries(path) as connection:
         groups = entry_groups(connection)
         size = _size(path)
@@ -69,7 +69,7 @@ def export(file: Path, cache: Path | None) -> None:
     read are named and left out.
     """
     lines, left_out = [], []
-    with open_entries(cache or from_here(find_project().judge_cache_file)) as connection:
+    with open_entries(_path(cache)) as connection:
         for key, entry in entries(connection):
             if isinstance(entry, BadEntry):
                 left_out.append(f"entry {printable(key[:12])}… left out: {entry}")
@@ -98,7 +98,7 @@ def import_(file: Path, cache: Path | None, *, replace: bool) -> None:
         found = read_entries(file)
     except RagevalError as error:
         raise RagevalError(*_bounded(list(error.problems)), "nothing is imported") from None
-    with open_entries(cache or from_here(find_project().judge_cache_file), create=True) as connection:
+    with open_entries(_path(cache), create=True) as connection:
         counts = add(connection, found, replace=replace)
     click.echo(
         f"read {counted(len(found), 'judgement')}: {counts.added:,} added, {counts.replaced:,} replaced, "
@@ -116,7 +116,7 @@ def prune_(cache: Path | None, older_than: int | None, model: str | None, rubric
     """Remove the judgements that all the given options name; nothing else ever removes any."""
     if older_than is None and model is None and rubric is None:
         raise click.UsageError("say what may go: --older-than, --model, --rubric, or several of them")
-    path = cache or from_here(find_project().judge_cache_file)
+    path = _path(cache)
     with open_entries(path) as connection:
         before = sum(group.entries for group in entry_groups(connection))
         removed = prune(connection, older_than_days=older_than, model=model, rubric=rubric, dry_run=dry_run)
@@ -125,6 +125,10 @@ def prune_(cache: Path | None, older_than: int | None, model: str | None, rubric
     size = "" if dry_run or not removed else f"; {file_size(_size(path))} are left"
     click.echo(f"{_shown(path)}: {verb} {number:,} of {counted(before, 'judgement')}{size}")
     _echo_groups(removed)
+
+
+def _path(cache: Path | None) -> Path:
+    return cache or from_here(find_project().judge_cache_file)
 
 
 def _size(path: Path) -> int:

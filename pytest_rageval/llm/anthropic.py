@@ -46,7 +46,7 @@ class AnthropicWire:
         self, url: str | None = None, provider: ProviderRow = ANTHROPIC, *, key_of: KeySource = judge_key
     ) -> None:
         self.chat_url, self.models_url = chat.addresses(url or provider.home, "/messages")
-        found = key_of(self.chat_url, next(iter(provider.keys), None), provider.home)
+        found = key_of(self.chat_url, provider.key, provider.home)
         key, self.key_name = key_header(found, "x-api-key")
         self.headers = {"anthropic-version": VERSION, **key}
         self.takes_batches = provider.batches

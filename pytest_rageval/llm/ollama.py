@@ -32,7 +32,7 @@ class OllamaWire:
         base = endpoint(url or provider.home, "")
         api = "" if urlsplit(base).path.endswith("/api") else "/api"
         self.chat_url, self.models_url = endpoint(base, f"{api}/chat"), endpoint(base, f"{api}/tags")
-        self.headers, self.key_name = key_header(key_of(self.chat_url, next(iter(provider.keys), None), provider.home))
+        self.headers, self.key_name = key_header(key_of(self.chat_url, provider.key, provider.home))
 
     def body(self, question: chat.Question, manner: chat.Manner = chat.EVERYTHING) -> dict[str, Json]:
         """Return the request body; a JSON Schema goes into `format`, the token limit into `num_predict`."""

@@ -93,7 +93,7 @@ class OpenAiWire:
         self.chat_url, self.models_url = chat.addresses(url or provider.home, "/chat/completions")
         host = urlsplit(self.chat_url).hostname or ""
         is_azure = provider is OPENAI and host.endswith((".openai.azure.com", ".services.ai.azure.com"))
-        variable = AZURE_KEY if is_azure and os.environ.get(AZURE_KEY) else next(iter(provider.keys), None)
+        variable = AZURE_KEY if is_azure and os.environ.get(AZURE_KEY) else provider.key
         self.headers, self.key_name = key_header(key_of(self.chat_url, variable, provider.home))
         self.takes_batches = provider.batches
 
