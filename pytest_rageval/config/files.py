@@ -73,7 +73,8 @@ def read_table(root: Path) -> tuple[str, dict[str, Any]]:
                 raise SettingsError(f"{path.name}: cannot be read: {error.strerror}") from None
             tool = content.get("tool", {})
             if path is own and "tool" not in content:
-                tables[path.name] = {k: v for k, v in content.items() if k != AGENT or not isinstance(v, dict)}
+                is_agent = isinstance(content.get(AGENT), dict)
+                tables[path.name] = {key: value for key, value in content.items() if key != AGENT or not is_agent}
             elif isinstance(tool, dict) and "rageval" in tool:
                 tables[path.name] = tool["rageval"]
     if len(tables) == 2:

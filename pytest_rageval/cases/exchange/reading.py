@@ -23,7 +23,6 @@ from pytest_rageval.cases.exchange.checks import (
 from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS, with_extra_parts
 from pytest_rageval.cases.exchange.values import (
     TEXTS_OF_OBJECTS,
-    are_texts,
     as_object,
     conversation_of,
     listed_values,
@@ -172,10 +171,11 @@ class RowReading:
         if field == ANSWER:
             return reference_of(value)
         if field == CONTEXTS:
-            return {"contexts": texts_of(value)} if are_texts(value if isinstance(value, list) else [value]) else None
+            texts = texts_of(value if isinstance(value, list) else [value])
+            return None if texts is None else {"contexts": texts}
         if field == FACTS:
-            facts = listed_values(value)
-            return {"expected_key_facts": [str(fact) for fact in texts_of(facts)]} if are_texts(facts) else None
+            texts = texts_of(listed_values(value))
+            return None if texts is None else {"expected_key_facts": texts}
         if field in (PLACES, IDS):
             return places_of(value, field)
         if field == HEADINGS:

@@ -39,14 +39,10 @@ def _text(value: Json) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def texts_of(value: Json) -> list[Json]:
-    values = value if isinstance(value, list) else [value]
-    return [_text(each) or (each if isinstance(each, str) else json.dumps(each, ensure_ascii=False)) for each in values]
-
-
-def are_texts(values: list[Json]) -> bool:
-    """Return True if each value is a number, a text or an object that holds one."""
-    return all(isinstance(each, (int, float)) or _text(each) is not None for each in values)
+def texts_of(values: list[Json]) -> list[str] | None:
+    """Return the texts of values; None unless each is a text, a number or an object that holds a text."""
+    texts = [json.dumps(each) if isinstance(each, (int, float)) else _text(each) for each in values]
+    return None if None in texts else [text for text in texts if text is not None]
 
 
 def reference_of(value: Json) -> dict[str, Json]:
@@ -56,7 +52,8 @@ def reference_of(value: Json) -> dict[str, Json]:
         if not value:
             return {"answerable": False}
     if isinstance(value, list):
-        texts = list(dict.fromkeys(text for text in map(_text, value) if text is not None)) or texts_of(value)
+        texts = list(dict.fromkeys(text for text in map(_text, value) if text is not None))
+        texts = texts or [json.dumps(each, ensure_ascii=False) for each in value]
         if value and isinstance(value[-1], dict) and "role" in value[-1]:
             texts = texts[-1:]
         return {"reference": texts[0]} if len(texts) == 1 else {"expected_answers": texts}

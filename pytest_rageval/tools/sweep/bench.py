@@ -103,7 +103,8 @@ class Bench:
         self._index: object = None
         self._options, self._files = options, files
         self._watch, self._on_finished = watch, on_finished
-        self._asking = Asking.of(self._prepared(self.settings_of(Point({}))))
+        self._default = self._prepared(self.settings_of(Point({})))
+        self._asking = Asking.of(self._default)
 
     def __enter__(self) -> Bench:
         return self
@@ -123,7 +124,7 @@ class Bench:
                 f"--grid: {target.name} takes a question alone and cannot be given {', '.join(unseen)}; "
                 "add a parameter named request to the function, whose params hold them"
             )
-        check_can_answer(self._prepared(self.settings_of(Point({}))), target, self.cases)
+        check_can_answer(self._default, target, self.cases)
         problems: dict[str, None] = {}
         for point in self.grid.points():
             try:
@@ -147,8 +148,7 @@ class Bench:
     @cached_property
     def place_rules(self) -> PlaceRules:
         """Return how the golds of the cases and the places of answers are compared."""
-        prepared = self._prepared(self.settings_of(Point({})))
-        return prepared.knowing(namesakes_of(self.cases)).plan.place_rules
+        return self._default.knowing(namesakes_of(self.cases)).plan.place_rules
 
     def run_id(self, point: Point) -> str:
         """Return the id of the point's run: the same whenever the sweep is resumed."""
