@@ -40,7 +40,8 @@ class AnswerRecord(NamedTuple):
     line: int
     question: str | None
     text: str | tuple[int, int]
-    """The answer as JSON, or the place of its line in the file: offset and length in bytes."""
+    """The answer as JSON, or the place of its line in the file: offset and length in bytes. A key `extra`, which is
+    our own name for all others, stands only in the former."""
 
 
 BLOCK = 1 << 18
@@ -74,7 +75,7 @@ class AnswersFile:
                 # A call of the system for each answer would cost a third of reading it.
                 self._block = offset, os.pread(self._descriptor, max(length, BLOCK), offset)
             start = offset - self._block[0]
-            text = self._block[1][start : start + length].decode()
+            return _answer_of(_LINES.checked(self._block[1][start : start + length]))
         return _answer_of(_LINES.checked(text))
 
 
@@ -211,8 +212,11 @@ def _record(row: JsonRow | CsvRow, is_as_written: bool) -> tuple[str | None, Ans
     """Return the system and the record of one line; one with other names keeps its answer under ours."""
     if isinstance(row, CsvRow):
         _complete(row)
+    text: str | tuple[int, int]
     if isinstance(row, CsvRow) or not is_as_written:
-        text: str | tuple[int, int] = json.dumps(row.record)
+        text = json.dumps(row.record)
+    elif row.value is None and '"extra"' in row.text:
+        text = row.text
     else:
         text = row.start, len(row.text.encode())
         if row.value is not None:
