@@ -1,4 +1,4 @@
-"""The pages of one run, finished or not, its exports, and the comparison of two runs."""
+"""The pages of one run: its job, its results as far as they are recorded, its exports, and its comparison."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pytest_rageval.render.html.report_file import FILES
 from pytest_rageval.render.html.report_page import KEYS
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
+from pytest_rageval.web.forms import Submitted
 from pytest_rageval.web.jobs.job import LOG, log_tail
 from pytest_rageval.web.jobs.jobs import Jobs, TheJobs
-from pytest_rageval.web.opened_runs import BASELINE, OpenedRuns, TheRuns
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.results_table import workbook
-from pytest_rageval.web.run_cases import Filter, RunCases, TheQuery
+from pytest_rageval.web.run_cases import BASELINE, Filter, OpenedRuns, RunCases, TheQuery, TheRuns
 from pytest_rageval.web.run_list import Rows, RunFolders, TheFolders
 from pytest_rageval.web.run_rows import origin_of
 from pytest_rageval.web.site import TheSite, UnknownPageError
@@ -223,3 +223,28 @@ def _choice_form(request: Request, rows: Rows, a: str = "", b: str = "", problem
     chosen = {"a": a or before or BASELINE, "b": b or newest}
     status = 409 if problem else 200
     return page(request, "compare_choice.html", status=status, lines=finished, chosen=chosen, problem=problem)
+
+
+@router.get("/jobs/{job_id}")
+def show_job(request: Request, jobs: TheJobs, job_id: str) -> Response:
+    """Show one job: what it runs, its progress and its log."""
+    return page(request, "job.html", job_status=jobs.status(job_id), log=jobs.log(job_id))
+
+
+@router.get("/jobs/{job_id}/progress")
+def show_progress(request: Request, jobs: TheJobs, job_id: str) -> Response:
+    """Show the changing part of the job's page, for a script that polls while the run goes on."""
+    return page(request, "job_progress.html", job_status=jobs.status(job_id), log=jobs.log(job_id))
+
+
+@router.post("/jobs/{job_id}/cancel")
+def cancel_job(_: Submitted, jobs: TheJobs, job_id: str) -> Response:
+    jobs.cancel(job_id)
+    return redirect(path_to("jobs", job_id))
+
+
+@router.post("/jobs/{job_id}/resume")
+def resume_job(_: Submitted, jobs: TheJobs, job_id: str) -> Response:
+    """Finish a stopped or killed run."""
+    jobs.resume(job_id)
+    return redirect(path_to("jobs", job_id))
