@@ -25,7 +25,7 @@ from pytest_rageval.comparison.case_list import (
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.render.html.page_run import PageRun, compared_side, read_page
-from pytest_rageval.render.html.report_page import page_content
+from pytest_rageval.render.html.report_page import page_sections, page_start
 from pytest_rageval.runs.columns import SCORES, CaseColumns
 from pytest_rageval.runs.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.results_file import journals
@@ -41,6 +41,8 @@ DESCRIBED = ("scale", "better", "layer")
 ROWS = 50
 """Cases on a page of the list."""
 MOST_IN_MENU = 100
+AT_ONCE = 20_000
+"""Maximum number of cases of a run whose sections are on its page from the start."""
 ANY = "*"
 """The value of a menu that takes its term out of the filter."""
 _TERM_OF = r'(?:^|(?<=\s)){}:(?:"(?:[^"\\]|\\.)*"|[^\s"]+)'
@@ -146,9 +148,19 @@ class RunCases:
     report: PageRun | None = None
 
     @cached_property
-    def content(self) -> Mapping[str, Any]:
-        """Return the template values of the report's first screen and sections."""
-        return page_content(self.report) if self.report else {}
+    def start(self) -> Mapping[str, Any]:
+        """Return the template values of the report's first screen and list of cases."""
+        return page_start(self.report) if self.report else {}
+
+    @cached_property
+    def sections(self) -> Mapping[str, Any]:
+        """Return the template values of the report's sections."""
+        return page_sections(self.report) if self.report else {}
+
+    @property
+    def are_sections_late(self) -> bool:
+        """Return True if the sections take so long that a page shows its cases before them."""
+        return len(self.listed.cases) > AT_ONCE
 
     @property
     def is_partial(self) -> bool:
@@ -333,7 +345,7 @@ class OpenedRuns:
         trend = recent_runs_of(self._folders.rows(), printable(run_id))
         report = read_page(side_of_run(run), before, project.settings, is_chosen=other is not None, trend=trend)
         opened = cases_of_report(report)
-        _ = opened.content
+        _ = opened.start
         return opened
 
 

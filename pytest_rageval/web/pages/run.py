@@ -115,14 +115,19 @@ def _log_lines(jobs: Jobs, run: StoredRun) -> list[str]:
     return [printable(line) for line in jobs.log(run.run_id) or log_tail(run.path / LOG)]
 
 
-def run_content(opened: RunCases) -> dict[str, Any]:
-    """Return the values that the templates of a finished run need."""
+def run_content(opened: RunCases, against: str = "") -> dict[str, Any]:
+    """Return the values that the templates of a finished run need, by itself or against a chosen other run."""
     report = opened.report
     assert report is not None  # because it has ended
     run_id, head = printable(opened.run.run_id), origin_of(report.config)
     dataset, version = head.dataset, str(head.dataset_version)
+    against = {"against": against} if against else {}
+    late = path_to("runs", run_id, "sections", **against) if opened.are_sections_late else None
     return {
-        **opened.content,
+        **opened.start,
+        **({} if late else opened.sections),
+        **against,
+        "sections_at": late,
         "page": report,
         "head": head,
         "audit": path_to("datasets", dataset, "versions", version, "audit") if dataset and is_slug(dataset) else None,
@@ -131,6 +136,15 @@ def run_content(opened: RunCases) -> dict[str, Any]:
         "compare_with": path_to("compare", b=run_id),
         "description": report.metrics.get("description"),
     }
+
+
+@router.get("/runs/{run_id}/sections")
+def show_sections(
+    request: Request, run_id: str, site: TheSite, runs: TheRuns, against: Annotated[str, Query(max_length=400)] = ""
+) -> Response:
+    """Show the sections of a finished run: a script puts them below the cases of a large one."""
+    opened = runs.open(printable(site.stored_run(run_id).run_id), against or None)
+    return page(request, "run_sections.html", **run_content(opened, against) | opened.sections)
 
 
 @router.get("/runs/{run_id}/export.{form}")
@@ -203,7 +217,7 @@ def compare_page(
     except SettingsError as error:
         return _choice_form(request, rows, a, b, str(error))
     listed = opened.page(query)
-    content = run_content(opened) | {"listed": listed, "against": a, "agent_versions": _versions(folders, b)}
+    content = run_content(opened, a) | {"listed": listed, "agent_versions": _versions(folders, b)}
     return _at(page(request, "compare.html", **content), path_to("compare", a=a, b=b, **listed.query.asked))
 
 
