@@ -121,12 +121,12 @@ def run_content(opened: RunCases, against: str = "") -> dict[str, Any]:
     assert report is not None  # because it has ended
     run_id, head = printable(opened.run.run_id), origin_of(report.config)
     dataset, version = head.dataset, str(head.dataset_version)
-    against = {"against": against} if against else {}
-    late = path_to("runs", run_id, "sections", **against) if opened.are_sections_late else None
+    other = {"against": against} if against else {}
+    late = path_to("runs", run_id, "sections", against=against) if opened.are_sections_late else None
     return {
         **opened.start,
         **({} if late else opened.sections),
-        **against,
+        **other,
         "sections_at": late,
         "page": report,
         "head": head,
@@ -144,7 +144,7 @@ def show_sections(
 ) -> Response:
     """Show the sections of a finished run: a script puts them below the cases of a large one."""
     opened = runs.open(printable(site.stored_run(run_id).run_id), against or None)
-    return page(request, "run_sections.html", **run_content(opened, against) | opened.sections)
+    return page(request, "run_sections.html", **{**run_content(opened, against), **opened.sections})
 
 
 @router.get("/runs/{run_id}/export.{form}")
