@@ -40,7 +40,7 @@ class AnswerRecord(NamedTuple):
     line: int
     question: str | None
     text: str | tuple[int, int]
-    """The answer as JSON, or the place of its line in the file, offset and length in bytes, if it has no key `extra`."""
+    """The answer as JSON, or the offset and length in bytes of its line in the file, if it has no key `extra`."""
 
 
 BLOCK = 1 << 18
