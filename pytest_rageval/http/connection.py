@@ -105,7 +105,8 @@ class HttpConnection(asyncio.Protocol):
     async def send(self, method: str, target: bytes, fields: Fields, body: bytes) -> Reply:
         """Send a request and wait for the head of its reply; raise HttpFailure with the reason alone."""
         self._beginning = b""
-        parts = (h11.Request(method=method, target=target, headers=list(fields)), h11.Data(data=body), h11.EndOfMessage())
+        head = h11.Request(method=method, target=target, headers=list(fields))
+        parts = (head, h11.Data(data=body), h11.EndOfMessage())
         try:
             self._transport.write(b"".join(self._parser.send(part) or b"" for part in parts))
             while not isinstance(event := await self._next_event(), h11.Response):

@@ -6,7 +6,7 @@ import re
 import reprlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from pytest_rageval.errors import ModelFailure, SettingsError
@@ -16,6 +16,9 @@ from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.llm.server_error import ServerError, server_error
 from pytest_rageval.model import Json
 from pytest_rageval.text import excerpt, printable
+
+if TYPE_CHECKING:
+    from pytest_rageval.llm.batch import BatchExchange, BatchReply, BatchState
 
 Form = Literal["schema", "object", "text"]
 """How to request a reply in JSON: by its schema, as any JSON object, or by the prompt alone."""
@@ -127,26 +130,43 @@ def sampling(question: Question, manner: Manner, limit_name: str) -> dict[str, J
     return {name: value for name, value in sent.items() if value is not None}
 
 
-class Wire(Protocol):
-    """One kind of endpoint: its addresses, request bodies and replies."""
+class Wire:
+    """One kind of endpoint: its addresses, request bodies and replies; with `takes_batches`, its batches too."""
 
     api: str
     """Name of the API: `openai`, `azure`, `anthropic`, `ollama`."""
-    chat_url: str
-    models_url: str
-    key_name: str
-    """The environment variable that holds the key for it."""
     text_path: str
     """Path of the text in a reply."""
+    chat_url: str
+    models_url: str
+    headers: Mapping[str, str]
+    key_name: str
+    """The environment variable that holds the key for it."""
+    takes_batches = False
 
-    @property
-    def headers(self) -> Mapping[str, str]: ...
-
-    def body(self, question: Question, manner: Manner = EVERYTHING) -> dict[str, Json]: ...
+    def body(self, question: Question, manner: Manner = EVERYTHING) -> dict[str, Json]:
+        raise NotImplementedError
 
     def read(self, data: Json) -> ChatReply:
         """Read a reply of this kind; raise ValueError with what is wrong with it."""
-        ...
+        raise NotImplementedError
+
+    async def submit_batch(self, exchange: BatchExchange, requests: Mapping[str, Json]) -> str:
+        """Begin a batch of requests, and return its id."""
+        raise NotImplementedError
+
+    async def find_batch(
+        self, exchange: BatchExchange, requests: Collection[str], since: str, known: Collection[str]
+    ) -> str | None:
+        """Return the id of the batch of these requests, none of the known ones, if it was begun since that time."""
+        raise NotImplementedError
+
+    async def batch_state(self, exchange: BatchExchange, batch: str) -> BatchState:
+        raise NotImplementedError
+
+    def batch_reply(self, line: Mapping[str, Json]) -> tuple[str, BatchReply]:
+        """Read one line of the results of a batch."""
+        raise NotImplementedError
 
 
 T = TypeVar("T")
@@ -171,11 +191,6 @@ def below(url: str, path: str) -> str:
     return endpoint(url, path if has_version else f"/v1{path}")
 
 
-def addresses(base: str, chat: str) -> tuple[str, str]:
-    """Return the addresses for chat requests and for the list of models."""
-    return below(base, chat), below(base, "/models")
-
-
 Ending = Literal["length", "refusal", "content_filter", "tool_calls"]
 """Why a reply is incomplete: cut at the limit, declined, blocked by a filter, or a tool call instead of text."""
 
@@ -193,6 +208,8 @@ class ChatReply:
     usage          all counts that the server reports
     latency        milliseconds by phase, if the server reports them
     unread         the unread fields by part of the reply: `reply`, `choice`, `message`
+    cost_usd, latency_ms   price and time of the request, where they are counted
+    left_out       parameters not sent, see `Manner.left_out`
     """
 
     text: str | None
@@ -206,6 +223,9 @@ class ChatReply:
     usage: Json = None
     latency: Mapping[str, float] = field(default_factory=dict)
     unread: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
+    cost_usd: float | None = None
+    latency_ms: float = 0.0
+    left_out: tuple[str, ...] = ()
 
     @property
     def is_truncated(self) -> bool:

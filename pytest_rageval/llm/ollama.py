@@ -20,7 +20,7 @@ _TOP_FIELDS = frozenset({"format", "options", "keep_alive", "think", "tools", "l
 _COUNTS = ("prompt_eval_count", "eval_count", "load_duration", "prompt_eval_duration", "eval_duration")
 
 
-class OllamaWire:
+class OllamaWire(chat.Wire):
     """POST …/api/chat, without streaming."""
 
     api = "ollama"

@@ -81,7 +81,7 @@ async def _only_model(models_url: str, headers: Mapping[str, str]) -> str:
     raise SettingsError(f"{where}: {len(names)} models{': ' * bool(names)}{shown}; write openai:MODEL@URL")
 
 
-class OpenAiWire:
+class OpenAiWire(chat.Wire):
     """POST …/v1/chat/completions."""
 
     api = "openai"
@@ -90,7 +90,8 @@ class OpenAiWire:
     def __init__(
         self, url: str | None = None, provider: ProviderRow = OPENAI, *, key_of: KeySource = judge_key
     ) -> None:
-        self.chat_url, self.models_url = chat.addresses(url or provider.home, "/chat/completions")
+        base = url or provider.home
+        self.chat_url, self.models_url = chat.below(base, "/chat/completions"), chat.below(base, "/models")
         host = urlsplit(self.chat_url).hostname or ""
         is_azure = provider is OPENAI and host.endswith((".openai.azure.com", ".services.ai.azure.com"))
         variable = AZURE_KEY if is_azure and os.environ.get(AZURE_KEY) else provider.key
