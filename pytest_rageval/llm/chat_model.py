@@ -22,7 +22,6 @@ from pytest_rageval.llm.chat_protocol import (
     Manner,
     Message,
     Question,
-    Wire,
     after_refusal,
     json_from_body,
     read_by,
@@ -38,6 +37,7 @@ from pytest_rageval.llm.endpoint_options import (
 )
 from pytest_rageval.llm.model_spec import model_and_url, model_identity
 from pytest_rageval.llm.server_error import refusal_in, status_in
+from pytest_rageval.llm.wire import Wire
 from pytest_rageval.model import Json
 from pytest_rageval.providers import JUDGING, ProviderRow
 from pytest_rageval.text import printable

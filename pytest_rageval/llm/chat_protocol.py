@@ -6,7 +6,7 @@ import re
 import reprlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from pytest_rageval.errors import ModelFailure, SettingsError
@@ -16,9 +16,6 @@ from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.llm.server_error import ServerError, server_error
 from pytest_rageval.model import Json
 from pytest_rageval.text import excerpt, printable
-
-if TYPE_CHECKING:
-    from pytest_rageval.llm.batch import BatchExchange, BatchReply, BatchState
 
 Form = Literal["schema", "object", "text"]
 """How to request a reply in JSON: by its schema, as any JSON object, or by the prompt alone."""
@@ -128,45 +125,6 @@ def sampling(question: Question, manner: Manner, limit_name: str) -> dict[str, J
         **{name: value for name, value in sampled.items() if name not in manner.refused},
     }
     return {name: value for name, value in sent.items() if value is not None}
-
-
-class Wire:
-    """One kind of endpoint: its addresses, request bodies and replies; with `takes_batches`, its batches too."""
-
-    api: str
-    """Name of the API: `openai`, `azure`, `anthropic`, `ollama`."""
-    text_path: str
-    """Path of the text in a reply."""
-    chat_url: str
-    models_url: str
-    headers: Mapping[str, str]
-    key_name: str
-    """The environment variable that holds the key for it."""
-    takes_batches = False
-
-    def body(self, question: Question, manner: Manner = EVERYTHING) -> dict[str, Json]:
-        raise NotImplementedError
-
-    def read(self, data: Json) -> ChatReply:
-        """Read a reply of this kind; raise ValueError with what is wrong with it."""
-        raise NotImplementedError
-
-    async def submit_batch(self, exchange: BatchExchange, requests: Mapping[str, Json]) -> str:
-        """Begin a batch of requests, and return its id."""
-        raise NotImplementedError
-
-    async def find_batch(
-        self, exchange: BatchExchange, requests: Collection[str], since: str, known: Collection[str]
-    ) -> str | None:
-        """Return the id of the batch of these requests, none of the known ones, if it was begun since that time."""
-        raise NotImplementedError
-
-    async def batch_state(self, exchange: BatchExchange, batch: str) -> BatchState:
-        raise NotImplementedError
-
-    def batch_reply(self, line: Mapping[str, Json]) -> tuple[str, BatchReply]:
-        """Read one line of the results of a batch."""
-        raise NotImplementedError
 
 
 T = TypeVar("T")

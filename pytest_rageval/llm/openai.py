@@ -23,6 +23,7 @@ from pytest_rageval.llm.chat_model import ChatModel, body_of, model_at
 from pytest_rageval.llm.credentials import KeySource, judge_key, key_header
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.model_spec import model_and_url
+from pytest_rageval.llm.wire import Wire
 from pytest_rageval.model import Json
 from pytest_rageval.providers import PROVIDERS, ProviderRow
 from pytest_rageval.text import printable
@@ -81,7 +82,7 @@ async def _only_model(models_url: str, headers: Mapping[str, str]) -> str:
     raise SettingsError(f"{where}: {len(names)} models{': ' * bool(names)}{shown}; write openai:MODEL@URL")
 
 
-class OpenAiWire(chat.Wire):
+class OpenAiWire(Wire):
     """POST …/v1/chat/completions."""
 
     api = "openai"

@@ -17,8 +17,8 @@ from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.judges.model_judge import ModelJudge
 from pytest_rageval.llm.batch import PRICE, BatchClient, BatchExchange, BatchReply, BatchState
-from pytest_rageval.llm.chat_protocol import Wire
 from pytest_rageval.llm.endpoint_options import Tariff
+from pytest_rageval.llm.wire import Wire
 from pytest_rageval.model import Json
 from pytest_rageval.plan import Plan
 from pytest_rageval.providers import BATCHED
