@@ -66,30 +66,13 @@ def observe_at_once(
     case: EvalCase, target: Target, judge: Judge | None, plan: Plan, *, submitted: float, trial: int
 ) -> Observed:
     """Ask and judge one case on this thread, with a target and a judge that never wait."""
-    question, queue_ms, started = ask_request(case, plan, trial), _ms(submitted), time.perf_counter()
+    observing = observe_case(case, target, judge, plan, submitted=submitted, trial=trial)
     try:
-        answer = _completed(target.ask(question))
-    except TargetError as error:
-        return Unobserved(problem_of(error.kind, error, plan.mask), Timings(queue_ms, _ask_ms(target, started)))
-    asked = _Asked(_fit(answer, plan), Timings(queue_ms, _ask_ms(target, started)))
-    if judge is not None:
-        asked = _completed(_judged(judge, case, asked, plan, trial, None))
-    return _observation(case, target, question, asked, plan)
-
-
-def _ask_ms(target: Target, started: float) -> float | None:
-    """Return the milliseconds that asking took; None if nothing is called."""
-    return _ms(started) if is_called(target) else None
-
-
-def _completed(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Return the result of a coroutine that never waits; raise RuntimeError if it does."""
-    try:
-        coroutine.send(None)
+        observing.send(None)
     except StopIteration as end:
-        result: T = end.value
-        return result
-    coroutine.close()
+        observed: Observed = end.value
+        return observed
+    observing.close()
     raise RuntimeError("`answers_at_once` is said of a target or judge that waits; take the attribute away")
 
 
