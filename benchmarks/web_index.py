@@ -102,8 +102,7 @@ def opened(folder: Path, cases: int) -> dict[str, float]:
     from report_page import store_runs
 
     from pytest_rageval.runs.reader import StoredRun
-    from pytest_rageval.web.opened_runs import OpenedRuns
-    from pytest_rageval.web.run_cases import CaseQuery
+    from pytest_rageval.web.run_cases import CaseQuery, OpenedRuns
     from pytest_rageval.web.run_list import RunFolders
     from pytest_rageval.web.site import Site, WebSettings
 
@@ -113,14 +112,15 @@ def opened(folder: Path, cases: int) -> dict[str, float]:
     runs = OpenedRuns(site, RunFolders(site))
     read, _ = timed(lambda: sum(1 for _ in StoredRun(site.runs / "now").records()))
     first, opened = timed(lambda: runs.open("now"))
+    sections, _ = timed(lambda: opened.sections)
     pages = []
     for query, sort in QUERIES:
         for number in (1, 500):
             seconds, found = timed(lambda q=query, s=sort, n=number: opened.page(CaseQuery(q, s, n)))  # type: ignore[misc]
             assert not found.problem
             pages.append(seconds + timed(lambda found=found: found.cells)[0])  # type: ignore[misc]
-    return {"records read once": read, "first open": first, "first page": pages[0], "first filter": pages[2],
-            "slowest page": max(pages[3:])}  # fmt: skip
+    return {"records read once": read, "first open": first, "sections": sections, "first page": pages[0],
+            "first filter": pages[2], "slowest page": max(pages[3:])}  # fmt: skip
 
 
 def compare_with_before(run: Path) -> None:

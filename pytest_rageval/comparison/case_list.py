@@ -185,9 +185,10 @@ def list_cases(
             if fall.share < drops.get(fall.number, _NO_FALL)[0]:
                 drops[fall.number] = fall.share, name
     levels = _levels(now, shares_of(metrics))
+    moved = [(changes.get(key, UNCHANGED), *drops.get(place, _NO_FALL)) for place, key in enumerate(now.case_keys)]
     cases = [
-        ListedCase._make((*recorded[key][:_OF_RECORD], changes.get(key, UNCHANGED), *drops.get(place, _NO_FALL), level))
-        for place, (key, level) in enumerate(zip(now.case_keys, levels, strict=True))
+        ListedCase._make(recorded[key][:_OF_RECORD] + change + (level,))
+        for key, change, level in zip(now.case_keys, moved, levels, strict=True)
     ]
     layers = {name: metric["layer"] for name, metric in metrics.items()}
     known_falls = falls if before is not None else None

@@ -16,8 +16,8 @@ from pytest_rageval.errors import JudgeError, ModelFailure, SettingsError
 from pytest_rageval.judges.judge import JudgeSpec, Share, ShareJudge, sum_costs
 from pytest_rageval.judges.model_judge import LONGEST_RAW, MOST_TOKENS, AsksModel
 from pytest_rageval.judges.requests import reference_texts
-from pytest_rageval.llm.chat_model import ChatModel, Exchange, chat_model
-from pytest_rageval.llm.chat_protocol import Message
+from pytest_rageval.llm.chat_model import ChatModel, chat_model
+from pytest_rageval.llm.chat_protocol import ChatReply, Message
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.json_exchange import UnreadableReply, stated_object
 from pytest_rageval.model import Json, JudgeRequest
@@ -99,28 +99,28 @@ class DeepEvalJudge(AsksModel, ShareJudge):
 
     async def share(self, request: JudgeRequest) -> Share:
         """Measure with several requests to the model; convert any exception of DeepEval to JudgeError."""
-        exchanges: list[Exchange] = []
+        replies: list[ChatReply] = []
         test_case = _test_case(request.variables)
         if request.rubric in ("faithfulness", "groundedness") and not test_case.get("retrieval_context"):
             return Share(None, "there is no context to compare with")
         try:
-            metric = self._metric_for(request.rubric, test_case, exchanges, request.trial)
+            metric = self._metric_for(request.rubric, test_case, replies, request.trial)
             score = float(await metric.a_measure(self._deepeval.LLMTestCase(**test_case), _show_indicator=False))
         except JudgeError:
             raise
         except Exception as error:  # another package's code may raise anything; the error belongs to this case
             raised = excerpt(f"{type(error).__name__}: {error}")
             raise JudgeError("exception", printable(f"judge {self.model!r} raised {raised}")) from error
-        claims, cost = _claims(metric), sum_costs(exchanges)
+        claims, cost = _claims(metric), sum_costs(replies)
         if claims == []:
             return Share(None, "the answer makes no claim", (), cost)
         if not 0 <= score <= 1:
             raise JudgeError("invalid_reply", f"judge {self.model!r}: the score is {score:g}, expected one from 0 to 1")
         return Share(score, cut(printable(str(metric.reason or "")), 4_000), claims or (), cost)
 
-    def _metric_for(self, rubric: str, test_case: Mapping[str, Any], exchanges: list[Exchange], trial: int) -> Any:
+    def _metric_for(self, rubric: str, test_case: Mapping[str, Any], replies: list[ChatReply], trial: int) -> Any:
         # A metric stores its last measurement, so each judgement needs its own.
-        model = _model_class()(self._chat, exchanges, trial)
+        model = _model_class()(self._chat, replies, trial)
         if self._metric == "faithfulness":
             return self._deepeval.FaithfulnessMetric(model=model, async_mode=True)
         looks_at, steps = STEPS[rubric]
@@ -169,14 +169,14 @@ def _claims(metric: Any) -> list[tuple[str, float]] | None:
 
 @functools.cache
 def _model_class() -> Any:
-    """Return a `DeepEvalBaseLLM` that sends its prompts to a chat model and records each exchange."""
+    """Return a `DeepEvalBaseLLM` that sends its prompts to a chat model and records each reply."""
     base: Any = import_module("deepeval.models").DeepEvalBaseLLM
 
     class AskingModel(base):  # type: ignore[misc]  # DeepEval is no dependency: its classes are Any
         """One model, for one judgement."""
 
-        def __init__(self, chat: ChatModel, exchanges: list[Exchange], trial: int) -> None:
-            self._chat, self._exchanges, self._trial = chat, exchanges, trial
+        def __init__(self, chat: ChatModel, replies: list[ChatReply], trial: int) -> None:
+            self._chat, self._replies, self._trial = chat, replies, trial
             super().__init__(chat.model)
 
         def load_model(self) -> Any:
@@ -190,12 +190,12 @@ def _model_class() -> Any:
 
         async def a_generate(self, prompt: str, schema: Any = None) -> Any:
             """Return the reply's text, or with a schema the reply as an instance of it."""
-            return await ask(self._chat, self._exchanges, prompt, schema, self._trial)
+            return await ask(self._chat, self._replies, prompt, schema, self._trial)
 
     return AskingModel
 
 
-async def ask(chat: ChatModel, exchanges: list[Exchange], prompt: str, schema: Any, trial: int = 0) -> Any:
+async def ask(chat: ChatModel, replies: list[ChatReply], prompt: str, schema: Any, trial: int = 0) -> Any:
     """Return one reply, read strictly by the schema (a pydantic model); if it does not fit, try once more."""
 
     def read(text: str) -> Any:
@@ -212,12 +212,12 @@ async def ask(chat: ChatModel, exchanges: list[Exchange], prompt: str, schema: A
     messages, most, reason, raw = [Message("user", prompt)], chat.max_tokens or MOST_TOKENS, "", None
     while True:
         try:
-            exchange = await chat.say(messages, max_tokens=most, **asked)
+            reply = await chat.say(messages, max_tokens=most, **asked)
         except ModelFailure as failure:
             again = f" (asked again, since {reason})" if reason else ""
             raise JudgeError(failure.kind, f"{failure}{again}", raw, status=failure.status) from None
-        exchanges.append(exchange)
-        reply, before = exchange.reply, reason
+        replies.append(reply)
+        before = reason
         raw = cut(reply.text or "", LONGEST_RAW)
         try:
             if reply.flaw is not None:

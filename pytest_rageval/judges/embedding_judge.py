@@ -110,7 +110,7 @@ class EmbeddingJudge(PaidEndpoint, ShareJudge):
         address = below(url, "/embeddings")
         headers, key_name = key_header(judge_key(address, OPENAI_KEY, OPENAI.home))
         super().__init__(address, headers, key_name, Tariff(model, address), options, backoff=backoff)
-        self._name, self._models_url = model, below(url, "/models")
+        self._name, self.models_url = model, below(url, "/models")
         self.model = f"embedding/1:{model}"
         self.identity = model_identity("embedding/1", model, address, options.server_name)
         self._known: OrderedDict[str, Vector] = OrderedDict()
@@ -201,10 +201,6 @@ class EmbeddingJudge(PaidEndpoint, ShareJudge):
         while len(self._known) > MOST_VECTORS:
             self._known.popitem(last=False)
         return vectors
-
-    async def check(self) -> str | None:
-        """Return why the server is unusable, in one line, or None; costs nothing."""
-        return await self.problem(self._models_url)
 
     async def _fetch(self, batch: Sequence[str], bill: list[Cost]) -> list[Vector]:
         # Servers cannot read a lone surrogate in JSON.

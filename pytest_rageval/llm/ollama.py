@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pytest_rageval.http.address import endpoint
 from pytest_rageval.llm import chat_protocol as chat
 from pytest_rageval.llm.credentials import KeySource, judge_key, key_header
+from pytest_rageval.llm.wire import Wire
 from pytest_rageval.model import Json
 from pytest_rageval.providers import PROVIDERS, ProviderRow
 
@@ -20,7 +21,7 @@ _TOP_FIELDS = frozenset({"format", "options", "keep_alive", "think", "tools", "l
 _COUNTS = ("prompt_eval_count", "eval_count", "load_duration", "prompt_eval_duration", "eval_duration")
 
 
-class OllamaWire:
+class OllamaWire(Wire):
     """POST …/api/chat, without streaming."""
 
     api = "ollama"

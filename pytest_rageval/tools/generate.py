@@ -241,11 +241,11 @@ class ModelDrafts:
             self.spent.kept += 1
             return passage, self._kept[key]
         message = Message("user", self._prompt(passage))
-        exchange = await self._model.say([message], schema=SCHEMA, schema_name="questions", max_tokens=MOST_OUT)
+        reply = await self._model.say([message], schema=SCHEMA, schema_name="questions", max_tokens=MOST_OUT)
         self.spent.requests += 1
-        cost = exchange.cost_usd
+        cost = reply.cost_usd
         self.spent.dollars = None if cost is None or self.spent.dollars is None else self.spent.dollars + cost
-        if exchange.reply.flaw is not None or (text := exchange.reply.text) is None:
+        if reply.flaw is not None or (text := reply.text) is None:
             self.spent.unreadable += 1
             return passage, None
         with self._journal.open("a", encoding="utf-8") as file:

@@ -18,7 +18,6 @@ from pytest_rageval.text import printable
 from pytest_rageval.web.forms import submitted
 from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.label_desk import LabelDesk
-from pytest_rageval.web.opened_runs import OpenedRuns
 from pytest_rageval.web.pages import (
     agents,
     api,
@@ -28,7 +27,6 @@ from pytest_rageval.web.pages import (
     dataset_import,
     datasets,
     health,
-    jobs,
     label,
     login,
     new_run,
@@ -37,6 +35,7 @@ from pytest_rageval.web.pages import (
 )
 from pytest_rageval.web.rendering import page
 from pytest_rageval.web.rendering import router as assets
+from pytest_rageval.web.run_cases import OpenedRuns
 from pytest_rageval.web.run_list import RunFolders
 from pytest_rageval.web.run_shelf import RunShelf
 from pytest_rageval.web.security.guard import Guard
@@ -58,7 +57,6 @@ ROUTERS = (
             datasets,
             dataset_cases,
             health,
-            jobs,
             new_run,
             label,
             api,

@@ -18,8 +18,17 @@ from pytest_rageval.render.html.first_screen import PREFERRED
 from pytest_rageval.runs.history import PastRun, with_changes
 from pytest_rageval.runs.reader import CONFIG, METRICS, RESULTS
 from pytest_rageval.text import printable
-from pytest_rageval.web.jobs.job import ENDED, JOB, Job, number_in, read_job
-from pytest_rageval.web.jobs.job_status import ENDED_WITH_A_VERDICT, JobStatus, ProgressReader, status
+from pytest_rageval.web.jobs.job import (
+    ENDED,
+    ENDED_WITH_A_VERDICT,
+    JOB,
+    Job,
+    JobStatus,
+    ProgressReader,
+    number_in,
+    read_job,
+    status,
+)
 from pytest_rageval.web.run_rows import RUN_STATES, RunRow, iso_time, read_run
 from pytest_rageval.web.run_shelf import RunShelf
 from pytest_rageval.web.site import Site, of_app

@@ -221,6 +221,7 @@ def pages_of(app: WebApp) -> dict[str, list[str]]:
         "/": ["/"], "/running": ["/running"], "/login": ["/login"],
         "/runs": ["/runs", path_to("runs", text=ALL[:300])],
         "/runs/{run_id}": ["/runs/now", "/runs/alone", "/runs/killed", path_to("runs", "now", q=ALL[:300]), "/runs/no"],
+        "/runs/{run_id}/sections": ["/runs/now/sections", "/runs/alone/sections?against=now"],
         "/runs/{run_id}/cases/{key:path}": [now, f"{now}?view=compare", alone],
         "/compare": ["/compare", "/compare?a=before&b=now", path_to("compare", a=ALL[:300], b="now")],
         "/history": ["/history", path_to("history", metric=ALL[:300], agent=ALL[:300])],

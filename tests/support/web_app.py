@@ -22,8 +22,7 @@ from processes import PATIENCE_S
 from project import FOUNDING
 
 from pytest_rageval.web.app import create_web_app
-from pytest_rageval.web.jobs.job import Job
-from pytest_rageval.web.jobs.job_status import JobStatus
+from pytest_rageval.web.jobs.job import Job, JobStatus
 from pytest_rageval.web.jobs.jobs import Jobs, LayOut
 from pytest_rageval.web.jobs.run_choice import add_origin
 from pytest_rageval.web.server import make_server, open_socket

@@ -18,8 +18,7 @@ from pytest_rageval.errors import Problems, SettingsError
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.web.versions.agent import Agent, AgentVersion, agent_text, default_prompt, read_agent
-from pytest_rageval.web.versions.agent_check import agent_problems, agent_warnings
-from pytest_rageval.web.versions.agent_store import AgentStore
+from pytest_rageval.web.versions.agent_store import AgentStore, agent_problems, agent_warnings
 from pytest_rageval.web.versions.value_changes import agent_changes, changed_in_words
 from pytest_rageval.web.versions.version_folder import NewerVersion, UnknownVersion, checked_slug, is_slug, slug_of
 

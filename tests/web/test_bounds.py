@@ -17,9 +17,9 @@ from pytest_rageval.cases.loading import MAX_LINE_BYTES, cases_of_rows
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.model import EvalCase
 from pytest_rageval.web.jobs.job import log_tail
+from pytest_rageval.web.jobs.run_choice import read_answers_upload
 from pytest_rageval.web.security.sessions import FAILURES, LoginFailures, network_of
 from pytest_rageval.web.uploads import dataset_upload
-from pytest_rageval.web.uploads.answers_upload import read_answers_upload
 from pytest_rageval.web.versions.dataset_store import DatasetStore
 
 ROWS = b"id,question,reference\nq1,Why?,So\n"

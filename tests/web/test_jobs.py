@@ -21,9 +21,8 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import is_locked
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.web.jobs.job import LONGEST_LINE, PROCESS, log_tail, number_in
+from pytest_rageval.web.jobs.job import LONGEST_LINE, PROCESS, JobStatus, ProgressReader, log_tail, number_in
 from pytest_rageval.web.jobs.job_process import write_log
-from pytest_rageval.web.jobs.job_status import JobStatus, ProgressReader
 from pytest_rageval.web.keys import read_env_file, run_environment
 
 KEY = "sk-test-1234567890abcdef"

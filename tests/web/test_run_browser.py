@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +11,8 @@ from browser import Chromium, OpenPage
 from hostile import hostile_run
 from stored_runs import store_fallen
 from web_app import TOKEN, WebApp, served
+
+from pytest_rageval.web import run_cases
 
 pytestmark = pytest.mark.browser
 
@@ -42,6 +46,24 @@ def log_in(page: OpenPage, app: WebApp) -> None:
 
 def rows(page: OpenPage) -> int:
     return int(page.evaluate("document.querySelectorAll('[data-row]').length"))
+
+
+def test_a_large_run_shows_its_cases_before_its_sections(
+    chromium: Chromium, app: WebApp, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(run_cases, "AT_ONCE", 50)
+    for address in ("/runs/now", "/compare?a=before&b=now"):
+        plain = app.get(address).text
+        assert "data-row" in plain
+        assert 'id="heat"' not in plain
+        (link,) = re.findall(r'<a href="([^"]*/sections[^"]*)">', plain)
+        assert 'id="heat"' in app.get(html.unescape(link)).text
+        with chromium.page() as page:
+            log_in(page, app)
+            page.goto(app.address + address)
+            page.wait_for_selector("#heat")
+            assert page.evaluate("document.querySelectorAll('#late-title').length") == 0
+            assert page.problems == []
 
 
 def test_cases_are_walked_by_keys_as_in_the_report(page: OpenPage, app: WebApp):

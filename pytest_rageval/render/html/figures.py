@@ -101,7 +101,7 @@ class PlotFrame(NamedTuple):
 
 
 FRAME = PlotFrame()
-MOST_LABELS = 6
+MOST_LABELS, LABEL_HEIGHT = 6, 8
 
 
 class AxisValue(NamedTuple):
@@ -138,8 +138,9 @@ class Axis(NamedTuple):
         return (value - self.low) / (self.high - self.low)
 
     def labels(self, place: Callable[[float], float]) -> tuple[AxisValue, ...]:
-        """Return the first and the last value at their places, once if they are equal."""
-        return tuple(AxisValue(place(value), f"{value:.2f}") for value in dict.fromkeys((self.first, self.last)))
+        """Return the first and the last value at their places; the last alone if they would overlap."""
+        first, last = (AxisValue(place(value), f"{value:.2f}") for value in (self.first, self.last))
+        return (last,) if first.text == last.text or abs(first.at - last.at) < LABEL_HEIGHT else (first, last)
 
 
 class Bar(NamedTuple):
@@ -222,9 +223,13 @@ def _bar_chart(edges: Sequence[float], counts: Sequence[int], before: Sequence[i
 
 
 def time_chart(
-    values: Sequence[float | None], dates: Sequence[str], before: float | None, least: float
+    values: Sequence[float | None],
+    dates: Sequence[str],
+    before: float | None = None,
+    least: float = 0.1,
+    marked: Iterable[int] = (),
 ) -> Chart | None:
-    """Draw a mean from run to run, and the baseline's as a dashed line; None for fewer than two values."""
+    """Draw a mean from run to run, with dashed lines for the baseline's and at `marked` runs; None below two values."""
     numbers = [value for value in values if value is not None]
     if len(numbers) < 2:
         return None
@@ -236,4 +241,6 @@ def time_chart(
     )
     dashed = "" if before is None else f"M{FRAME.left} {axis.height(before):g}H{FRAME.right}"
     across = [AxisValue(lefts[0], dates[0]), AxisValue(lefts[-1], dates[-1])]
-    return Chart(f"mean of {len(values)} runs in time", across, axis.labels(axis.height), line=line, before=dashed)
+    marks = [AxisValue(lefts[number], "") for number in marked]
+    unit = f"mean of {len(values)} runs in time"
+    return Chart(unit, across, axis.labels(axis.height), line=line, before=dashed, marks=marks)

@@ -89,21 +89,22 @@ def report_html(page: PageRun, *, budget: int | None = BUDGET) -> str:
         version=version("pytest-rageval"),
         keys=KEYS,
         bodied=bodied,
-        **page_content(page),
+        **page_start(page),
+        **page_sections(page),
     )
     before, place, after = html.rpartition(BLOCKS)
     return f"{before}{place}{blocks}{after}"
 
 
-def page_content(page: PageRun) -> dict[str, Any]:
-    """Return what the templates of the first screen, of the list of cases and of the sections show."""
+def page_start(page: PageRun) -> dict[str, Any]:
+    """Return what the templates of the first screen and of the list of cases show."""
     return {
         "sections": SECTIONS,
         "about": _about(page),
         "total": len(page.cases),
+        "one_sided": ONE_SIDED,
         **_first_screen(page),
         **_case_list(page),
-        **_sections(page),
     }
 
 
@@ -250,7 +251,8 @@ def _case_list(page: PageRun) -> Mapping[str, Any]:
     }
 
 
-def _sections(page: PageRun) -> Mapping[str, Any]:
+def page_sections(page: PageRun) -> Mapping[str, Any]:
+    """Return what the templates of the sections show: they go through the scores of all cases."""
     heat_layers, heat_rows = sections.heat(page)
     history_names = [tile.name for tile in first_screen.tiles(page) if tile.n is not None]
     return {
@@ -270,7 +272,6 @@ def _sections(page: PageRun) -> Mapping[str, Any]:
         "configuration": sections.configuration(page),
         "versions": versions_table(page.comparison) if page.comparison else None,
         "definitions": sections.definitions(page),
-        "one_sided": ONE_SIDED,
         "change_columns": [column for column in METRIC_COLUMNS if column.page_head],
     }
 

@@ -1,4 +1,4 @@
-"""The files of a job's folder, `data/jobs/ID/`: the order, the process, the end and the log.
+"""A job: the files of its folder `data/jobs/ID/` (order, process, end, log), its progress and its status.
 
 The process of a job holds the lock of its folder from its start to its end, however it ends.
 """
@@ -6,7 +6,14 @@ The process of a job holds the lock of its folder from its start to its end, how
 from __future__ import annotations
 
 import errno
+import math
 import os
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
@@ -14,7 +21,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import open_regular, read_json, readable_json
+from pytest_rageval.io.atomic import is_locked, open_regular, read_json, readable_json
+from pytest_rageval.runs.reader import CONFIG, RESULTS, StoredRun
+from pytest_rageval.text import counted
 
 JOB, PROCESS, ENDED, CANCELLED, LOG = "job.json", "process.json", "ended.json", "cancelled", "log.txt"
 CONFIGURATION = "rageval.toml"
@@ -84,3 +93,181 @@ def tail(path: Path, size: int) -> bytes:
     with open_regular(path) as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - size))
         return file.read(size)
+
+
+BLOCK = 8 * 2**20
+MANY_A_SECOND = 100
+_OUTCOME = re.compile(rb'"outcome":"(\w+)"')
+_COST = re.compile(rb'"judge_cost_usd":([0-9.eE+-]+)')
+_TRIAL = b'"trial":'
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Ended cases by outcome, `rate` in cases per second, `cost_usd` of judging."""
+
+    done: int = 0
+    total: int = 0
+    passed: int = 0
+    failed: int = 0
+    errors: int = 0
+    rate: float | None = None
+    cost_usd: float | None = None
+
+    @property
+    def rate_in_words(self) -> str:
+        """Return the rate as `9.8 cases/s`, blank while unknown."""
+        if not self.rate:
+            return ""
+        return f"{self.rate:.1f} cases/s" if self.rate < MANY_A_SECOND else f"{self.rate:,.0f} cases/s"
+
+    @property
+    def time_left_in_words(self) -> str:
+        """Return the time left as `about 40 s left`, blank while unknown."""
+        if not self.rate or self.done >= self.total:
+            return ""
+        seconds = (self.total - self.done) / self.rate
+        for unit, length, most in (("s", 1, 100), ("min", 60, 6000)):
+            if seconds < most:
+                return f"about {math.ceil(seconds / length)} {unit} left"
+        return f"about {seconds / 3600:.1f} h left"
+
+    @property
+    def cost_in_words(self) -> str:
+        """Return the cost of judging as `$0.12`, blank if it is zero or unknown."""
+        return f"${self.cost_usd:.2f}" if self.cost_usd else ""
+
+    @property
+    def percent(self) -> int:
+        return min(100, 100 * self.done // self.total) if self.total else 0
+
+    @property
+    def ended(self) -> str:
+        """Return how many cases of a stopped run are kept."""
+        what = f"{self.done} of {counted(self.total, 'case')} had ended, and stay"
+        return what if self.done else "no case had ended"
+
+
+class ProgressReader:
+    """A thread-safe incremental reader of one run's results."""
+
+    def __init__(self, run_folder: Path, total: int) -> None:
+        self._file, self._total = run_folder / RESULTS, total
+        self._lock = threading.Lock()
+        self._offset = 0
+        self._outcomes: Counter[str] = Counter()
+        self._cost: float | None = None
+        self._since = time.monotonic(), 0
+
+    def read(self) -> Progress:
+        """Return the current progress of the run, with its rate since the first case that was seen."""
+        with self._lock:
+            is_first = not self._outcomes
+            self._read_new()
+            done, now = sum(self._outcomes.values()), time.monotonic()
+            if is_first:  # neither the start-up nor an earlier part of a resumed run counts for the rate
+                self._since = now, done
+            seconds, more = now - self._since[0], done - self._since[1]
+            failed = self._outcomes["failed"] + self._outcomes["xfailed"]
+            errors, rate = self._outcomes["error"], more / seconds if more and seconds else None
+            return Progress(done, self._total, done - failed - errors, failed, errors, rate, self._cost)
+
+    def _read_new(self) -> None:
+        try:
+            with open_regular(self._file) as file:
+                if self._offset > file.seek(0, 2):  # another program rewrote the file
+                    self._offset, self._cost = 0, None
+                    self._outcomes.clear()
+                file.seek(self._offset)
+                rest = b""
+                while block := file.read(BLOCK):
+                    *lines, rest = (rest + block).split(b"\n")
+                    for line in lines:
+                        self._count(line)
+                        self._offset += len(line) + 1
+        except OSError:
+            return
+
+    def _count(self, line: bytes) -> None:
+        # Our keys come before and after any that a system may have named the same; quotation marks in texts are
+        # escaped. Parsing each record takes fifty times as long.
+        if (outcome := _OUTCOME.search(line)) is None:
+            return
+        if costs := _COST.findall(line):
+            self._cost = (self._cost or 0.0) + float(costs[-1])
+        if line[line.rfind(_TRIAL) + len(_TRIAL) :].startswith(b"0"):
+            self._outcomes[outcome[1].decode()] += 1
+
+
+State = Literal["starting", "running", "stopping", "finished", "stopped", "killed", "failed"]
+TONES: Mapping[State, str] = {"stopping": "amber", "stopped": "amber", "killed": "red", "failed": "red"}
+ENDED_WITH_A_VERDICT = (0, 1)
+"""Exit codes of a completed run."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """The current status of one job.
+
+    has_run  whether its run has a folder
+    tone     of the sentence: the tone of the run's verdict once there is one
+    """
+
+    job: Job
+    state: State
+    sentence: str
+    progress: Progress
+    has_run: bool
+    tone: str
+
+    @property
+    def is_going(self) -> bool:
+        return self.state in ("starting", "running", "stopping")
+
+    @property
+    def can_resume(self) -> bool:
+        return self.state in ("stopped", "killed") and self.has_run and self.progress.done < self.job.cases
+
+
+def status(folder: Path, job: Job, run_folder: Path, progress: Progress) -> JobStatus:
+    """Return the current status of a job."""
+    # Check the lock before the end: a run that ends in between is then seen as going or ended, never as killed.
+    is_going, code = is_locked(folder), number_in(folder / ENDED, "exit_code")
+    is_cancelled, has_run = (folder / CANCELLED).exists(), (run_folder / CONFIG).is_file()
+    verdict = _verdict(run_folder)
+    state: State
+    if code is None and is_going:
+        state, sentence = _going(progress, is_cancelled=is_cancelled, has_run=has_run)
+    elif code in ENDED_WITH_A_VERDICT and verdict is not None:
+        state, sentence = "finished", verdict["sentence"]
+    elif is_cancelled:
+        state, sentence = "stopped", f"cancelled: {progress.ended}"
+    elif code is not None:
+        reason = next((line for line in reversed(log_tail(folder / LOG)) if line.startswith("ERROR: ")), None)
+        what = f"exit code {code}" if reason is None else reason.removeprefix("ERROR: ")
+        state, sentence = "failed", f"the run did not come to its end: {what}"
+    elif verdict is not None:
+        state, sentence = "finished", verdict["sentence"]
+    else:
+        state, sentence = "killed", f"its process is gone without an end: {progress.ended}"
+    tone = verdict["tone"] if verdict is not None and state == "finished" else TONES.get(state, "grey")
+    return JobStatus(job, state, sentence, progress, has_run, tone)
+
+
+def _verdict(run_folder: Path) -> Mapping[str, str] | None:
+    """Return the run's verdict, or None if it has not ended or its file is unreadable."""
+    try:
+        metrics = StoredRun(run_folder).metrics
+    except SettingsError:
+        return None
+    return None if metrics is None else metrics.get("verdict")
+
+
+def _going(progress: Progress, *, is_cancelled: bool, has_run: bool) -> tuple[State, str]:
+    if is_cancelled:
+        return "stopping", "cancelled; the cases that ended are written down"
+    if not has_run:
+        return "starting", "starting"
+    if progress.done >= progress.total:
+        return "running", f"all {counted(progress.total, 'case')} ended; summary and reports are being written"
+    return "running", f"{progress.done} of {counted(progress.total, 'case')}"

@@ -19,8 +19,20 @@ from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.atomic import LockHeld, is_locked, take_lock, write_json
 from pytest_rageval.runs.folder import check_reports
-from pytest_rageval.web.jobs.job import CANCELLED, ENDED, JOB, LOG, PROCESS, Job, log_tail, number_in, read_job
-from pytest_rageval.web.jobs.job_status import JobStatus, ProgressReader, status
+from pytest_rageval.web.jobs.job import (
+    CANCELLED,
+    ENDED,
+    JOB,
+    LOG,
+    PROCESS,
+    Job,
+    JobStatus,
+    ProgressReader,
+    log_tail,
+    number_in,
+    read_job,
+    status,
+)
 from pytest_rageval.web.keys import run_environment
 from pytest_rageval.web.security.code_border import check_listed
 from pytest_rageval.web.site import UnknownPageError, of_app

@@ -1,4 +1,4 @@
-"""A chosen agent and dataset version: what a run of them takes, what to beware of, and its job."""
+"""A chosen agent and dataset version, perhaps with uploaded answers: what a run takes, its warnings, its job."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ import shutil
 import socket
 import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.errors import SettingsError
+from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.io.atomic import write_text
 from pytest_rageval.judges.judge_spec import asks_server
 from pytest_rageval.llm.chat_model import chat_model
 from pytest_rageval.llm.endpoint_options import EndpointOptions, Tariff
-from pytest_rageval.model import EvalCase
+from pytest_rageval.matching.passages import contexts
+from pytest_rageval.model import NOWHERE, EvalCase
 from pytest_rageval.plan import make_plan
 from pytest_rageval.runs.judge_notes import estimate_at
+from pytest_rageval.targets.answer_files import AnswersTarget, load_answers
 from pytest_rageval.text import counted, duration
 from pytest_rageval.web.jobs.job import CONFIGURATION, Job, Source
 from pytest_rageval.web.keys import needed_keys
-from pytest_rageval.web.uploads.answers_upload import AnswersUpload
 from pytest_rageval.web.versions.agent import MAIN_RUBRIC, AgentVersion
-from pytest_rageval.web.versions.agent_check import agent_warnings
-from pytest_rageval.web.versions.agent_store import AgentStore, configured
+from pytest_rageval.web.versions.agent_store import AgentStore, agent_warnings, configured
 from pytest_rageval.web.versions.dataset_store import DatasetStore, DatasetVersion
 
 CASES = "evalcases"
@@ -186,3 +186,40 @@ def _tariff(settings: Settings) -> Tariff | None:
         return chat_model(settings.judge, EndpointOptions(base_url=settings.judge_base_url, is_replay=True)).tariff
     except SettingsError:
         return None
+
+
+ANSWER_SUFFIXES = (".csv", ".jsonl")
+ALL = 10_000
+"""Number of chunks of an answer to consider: more than any cut-off."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswersUpload:
+    """Answers that cover every case.
+
+    model_names       models that wrote the answers, according to the file
+    without_contexts  number of answers without contexts, to which groundedness and the like do not apply
+    """
+
+    answers: int
+    model_names: tuple[str, ...]
+    without_contexts: int
+
+
+def read_answers_upload(path: Path, shown_as: str, cases: Sequence[EvalCase], most_rows: int) -> AnswersUpload:
+    """Read the answers in a file, or raise CaseError with every problem, missing and unknown ids among them.
+
+    shown_as  the name of the person's file
+    cases     all cases of the dataset
+    """
+    if path.suffix not in ANSWER_SUFFIXES:
+        raise CaseError(f"{shown_as}: answers are a file that ends with {' or '.join(ANSWER_SUFFIXES)}")
+    file = load_answers(path, shown_as=shown_as, most_rows=most_rows)
+    target = AnswersTarget(file)
+    cases = [replace(case, source=NOWHERE) for case in cases]  # so that problems name cases by their ids
+    if problems := target.check_coverage(cases):
+        raise CaseError(*problems)
+    answers = [answer for case in cases if (answer := target.of(case)) is not None]
+    names = sorted({name for answer in answers if isinstance(name := answer.extra.get("model_name"), str) and name})
+    bare = sum(not contexts(case, answer, ALL) for case, answer in zip(cases, answers, strict=True))
+    return AnswersUpload(len(answers), tuple(names), bare)

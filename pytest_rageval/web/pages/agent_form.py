@@ -30,7 +30,7 @@ from pytest_rageval.web.versions.agent import (
     editable_rubrics,
     own_prompt,
 )
-from pytest_rageval.web.versions.agent_check import Problem, agent_problems
+from pytest_rageval.web.versions.agent_store import Problem, agent_problems
 
 _SERVER = ("server", "another server of OpenAI's kind")
 CHAT_PROVIDERS = (*((kind, row.title) for kind, row in ASKED.items() if row.title), _SERVER)

@@ -33,8 +33,7 @@ from pytest_rageval.web.pages.agent_form import (
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import Site, TheSite
 from pytest_rageval.web.versions.agent import MAIN_RUBRIC, Agent, AgentVersion, editable_rubrics, threshold_gate
-from pytest_rageval.web.versions.agent_check import agent_warnings
-from pytest_rageval.web.versions.agent_store import FIRST_METRICS, AgentStore, new_agent
+from pytest_rageval.web.versions.agent_store import FIRST_METRICS, AgentStore, agent_warnings, new_agent
 from pytest_rageval.web.versions.value_changes import agent_changes, changed_in_words
 from pytest_rageval.web.versions.version_folder import NewerVersion, mentions, slug_of
 

@@ -15,11 +15,11 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from pytest_rageval.web.jobs.jobs import Jobs, TheJobs
-from pytest_rageval.web.opened_runs import TheRuns
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.pages.new_run import ANSWERS, LIKE_THIS, TheStores
 from pytest_rageval.web.pages.run import any_cases
+from pytest_rageval.web.run_cases import TheRuns
 from pytest_rageval.web.run_list import TheFolders
 from pytest_rageval.web.security.sessions import is_program
 from pytest_rageval.web.site import TheSite, UnknownPageError

@@ -25,10 +25,9 @@ from pytest_rageval.text import printable
 from pytest_rageval.views.case import CaseView
 from pytest_rageval.web.forms import Submitted
 from pytest_rageval.web.label_desk import LabelPlace
-from pytest_rageval.web.opened_runs import TheRuns
 from pytest_rageval.web.pages.run import any_cases
 from pytest_rageval.web.rendering import page, path_to, redirect
-from pytest_rageval.web.run_cases import CaseQuery, Filter, Order
+from pytest_rageval.web.run_cases import CaseQuery, Filter, Order, TheRuns
 from pytest_rageval.web.run_rows import origin_of
 from pytest_rageval.web.site import TheSite, UnknownPageError
 

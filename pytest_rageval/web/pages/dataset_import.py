@@ -15,16 +15,19 @@ from pytest_rageval.web.forms import FormState, Note, OneLine, Paragraphs, Submi
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import Site, TheSite
-from pytest_rageval.web.uploads.column_mapping import (
+from pytest_rageval.web.uploads.dataset_upload import (
     CHOICES,
     LEFT_OUT,
     METADATA,
     REFERENCE_CHOICES,
+    DatasetReading,
+    Look,
     MappedColumn,
     guess_mapping,
+    look,
     mapping_problems,
+    read_dataset,
 )
-from pytest_rageval.web.uploads.dataset_upload import DatasetReading, Look, look, read_dataset
 from pytest_rageval.web.uploads.tables import ENCODINGS, SEPARATORS, Part, chosen_table
 from pytest_rageval.web.uploads.upload import Upload, Uploads, file_of
 from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore

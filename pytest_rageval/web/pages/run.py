@@ -1,4 +1,4 @@
-"""The pages of one run, finished or not, its exports, and the comparison of two runs."""
+"""The pages of one run: its job, its results as far as they are recorded, its exports, and its comparison."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pytest_rageval.render.html.report_file import FILES
 from pytest_rageval.render.html.report_page import KEYS
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
+from pytest_rageval.web.forms import Submitted
 from pytest_rageval.web.jobs.job import LOG, log_tail
 from pytest_rageval.web.jobs.jobs import Jobs, TheJobs
-from pytest_rageval.web.opened_runs import BASELINE, OpenedRuns, TheRuns
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.results_table import workbook
-from pytest_rageval.web.run_cases import Filter, RunCases, TheQuery
+from pytest_rageval.web.run_cases import BASELINE, Filter, OpenedRuns, RunCases, TheQuery, TheRuns
 from pytest_rageval.web.run_list import Rows, RunFolders, TheFolders
 from pytest_rageval.web.run_rows import origin_of
 from pytest_rageval.web.site import TheSite, UnknownPageError
@@ -115,14 +115,19 @@ def _log_lines(jobs: Jobs, run: StoredRun) -> list[str]:
     return [printable(line) for line in jobs.log(run.run_id) or log_tail(run.path / LOG)]
 
 
-def run_content(opened: RunCases) -> dict[str, Any]:
-    """Return the values that the templates of a finished run need."""
+def run_content(opened: RunCases, against: str = "") -> dict[str, Any]:
+    """Return the values that the templates of a finished run need, by itself or against a chosen other run."""
     report = opened.report
     assert report is not None  # because it has ended
     run_id, head = printable(opened.run.run_id), origin_of(report.config)
     dataset, version = head.dataset, str(head.dataset_version)
+    other = {"against": against} if against else {}
+    late = path_to("runs", run_id, "sections", against=against) if opened.are_sections_late else None
     return {
-        **opened.content,
+        **opened.start,
+        **({} if late else opened.sections),
+        **other,
+        "sections_at": late,
         "page": report,
         "head": head,
         "audit": path_to("datasets", dataset, "versions", version, "audit") if dataset and is_slug(dataset) else None,
@@ -131,6 +136,15 @@ def run_content(opened: RunCases) -> dict[str, Any]:
         "compare_with": path_to("compare", b=run_id),
         "description": report.metrics.get("description"),
     }
+
+
+@router.get("/runs/{run_id}/sections")
+def show_sections(
+    request: Request, run_id: str, site: TheSite, runs: TheRuns, against: Annotated[str, Query(max_length=400)] = ""
+) -> Response:
+    """Show the sections of a finished run: a script puts them below the cases of a large one."""
+    opened = runs.open(printable(site.stored_run(run_id).run_id), against or None)
+    return page(request, "run_sections.html", **{**run_content(opened, against), **opened.sections})
 
 
 @router.get("/runs/{run_id}/export.{form}")
@@ -203,7 +217,7 @@ def compare_page(
     except SettingsError as error:
         return _choice_form(request, rows, a, b, str(error))
     listed = opened.page(query)
-    content = run_content(opened) | {"listed": listed, "against": a, "agent_versions": _versions(folders, b)}
+    content = run_content(opened, a) | {"listed": listed, "agent_versions": _versions(folders, b)}
     return _at(page(request, "compare.html", **content), path_to("compare", a=a, b=b, **listed.query.asked))
 
 
@@ -223,3 +237,28 @@ def _choice_form(request: Request, rows: Rows, a: str = "", b: str = "", problem
     chosen = {"a": a or before or BASELINE, "b": b or newest}
     status = 409 if problem else 200
     return page(request, "compare_choice.html", status=status, lines=finished, chosen=chosen, problem=problem)
+
+
+@router.get("/jobs/{job_id}")
+def show_job(request: Request, jobs: TheJobs, job_id: str) -> Response:
+    """Show one job: what it runs, its progress and its log."""
+    return page(request, "job.html", job_status=jobs.status(job_id), log=jobs.log(job_id))
+
+
+@router.get("/jobs/{job_id}/progress")
+def show_progress(request: Request, jobs: TheJobs, job_id: str) -> Response:
+    """Show the changing part of the job's page, for a script that polls while the run goes on."""
+    return page(request, "job_progress.html", job_status=jobs.status(job_id), log=jobs.log(job_id))
+
+
+@router.post("/jobs/{job_id}/cancel")
+def cancel_job(_: Submitted, jobs: TheJobs, job_id: str) -> Response:
+    jobs.cancel(job_id)
+    return redirect(path_to("jobs", job_id))
+
+
+@router.post("/jobs/{job_id}/resume")
+def resume_job(_: Submitted, jobs: TheJobs, job_id: str) -> Response:
+    """Finish a stopped or killed run."""
+    jobs.resume(job_id)
+    return redirect(path_to("jobs", job_id))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Annotated, Literal, NamedTuple
+from itertools import pairwise
+from typing import Annotated, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
@@ -12,11 +12,11 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.render.html.figures import Spark, spark
+from pytest_rageval.render.html.figures import time_chart
 from pytest_rageval.render.html.first_screen import PREFERRED
 from pytest_rageval.runs.history import PastRun
-from pytest_rageval.text import change, printable
-from pytest_rageval.views.history import change_words
+from pytest_rageval.text import printable
+from pytest_rageval.views.history import runs_table
 from pytest_rageval.web.forms import Submitted, read_form
 from pytest_rageval.web.jobs.jobs import TheJobs
 from pytest_rageval.web.rendering import page, path_to, redirect
@@ -124,52 +124,6 @@ PASSING = "pass rate"
 CHARTS = 6
 LASTS = (20, 50, 200)
 """The selectable numbers of runs; the largest for a single metric only."""
-SHOWN_CHANGES = 3
-
-
-class TimelineRow(NamedTuple):
-    """A run under a chart; `is_other_version` if its cases differ from the run before it."""
-
-    run: PastRun
-    value: float | None
-    change: str
-    is_other_version: bool
-
-    @property
-    def changes(self) -> str:
-        """Return what changed in the configuration before the run."""
-        texts = [*map(change_words, self.run.changes)]
-        more = len(texts) - SHOWN_CHANGES
-        return "; ".join(texts[:SHOWN_CHANGES]) + (f"; and {more} more" if more > 0 else "")
-
-
-class Timeline(NamedTuple):
-    """A metric over time, the oldest run first."""
-
-    metric: str
-    rows: Sequence[TimelineRow]
-
-    @property
-    def values(self) -> list[float]:
-        return [row.value for row in self.rows if row.value is not None]
-
-    @property
-    def line(self) -> Spark | None:
-        return spark([row.value for row in self.rows])
-
-    @property
-    def changes(self) -> list[float]:
-        """Return where the configuration changed, in per cent of the width."""
-        return self._places(lambda row: bool(row.run.changes) and not row.is_other_version)
-
-    @property
-    def versions(self) -> list[float]:
-        """Return where the cases changed."""
-        return self._places(lambda row: row.is_other_version)
-
-    def _places(self, is_meant: Callable[[TimelineRow], bool]) -> list[float]:
-        steps = max(len(self.rows) - 1, 1)
-        return [round(100 * place / steps, 1) for place, row in enumerate(self.rows) if place and is_meant(row)]
 
 
 @router.get("/history")
@@ -187,6 +141,9 @@ def history_page(
     runs = past_runs(rows, chosen, agent, last if metric else min(last, LASTS[1])) if chosen else []
     names = sorted({name.partition("@")[0] for run in runs for name, mean in run.metrics.items() if mean is not None})
     shown = [metric] if metric else [PASSING, *[name for name in PREFERRED if name in names][: CHARTS - 1]]
+    changed = [place for place, (one, other) in enumerate(pairwise(runs), 1) if one.dataset_hash != other.dataset_hash]
+    dates = [run.timestamp[5:10] for run in runs]
+    charts = ((name, time_chart([_value(run, name) for run in runs], dates, marked=changed)) for name in shown)
     return page(
         request,
         "history.html",
@@ -194,26 +151,16 @@ def history_page(
         dataset=chosen,
         agents=run_choices(rows)["agent"],
         names=[PASSING, *names],
-        timelines=[_timeline(name, runs) for name in shown] if runs else [],
+        charts=[(name, chart and chart._replace(dashed="other cases")) for name, chart in charts] if runs else [],
+        table=runs_table(runs, [name for name in shown if name != PASSING]) if runs else None,
+        links={run.run_id: path_to("runs", run.run_id) for run in runs},
+        are_of_other_cases=bool(changed),
         count=len(runs),
         agent=agent,
         metric=metric,
         last=last,
         lasts=LASTS,
     )
-
-
-def _timeline(metric: str, runs: Sequence[PastRun]) -> Timeline:
-    """Return the values of a metric, each with its change since the last earlier run of the same cases."""
-    rows: list[TimelineRow] = []
-    last_of: dict[str, float] = {}
-    for place, run in enumerate(runs):
-        value, before = _value(run, metric), last_of.get(run.dataset_hash)
-        moved = "" if value is None or before is None else change(value - before)
-        rows.append(TimelineRow(run, value, moved, place > 0 and runs[place - 1].dataset_hash != run.dataset_hash))
-        if value is not None:
-            last_of[run.dataset_hash] = value
-    return Timeline(metric, rows)
 
 
 def _value(run: PastRun, metric: str) -> float | None:
