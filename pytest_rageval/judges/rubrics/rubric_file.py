@@ -202,13 +202,9 @@ def _prompt_problems(prompt: str, *, is_fenced: bool) -> Iterator[Problem]:
         elif name not in names:
             yield f"{{{name}}}", f"prompt has an unknown placeholder {{{name}}}{nearest_of(name, names)}"
     if is_fenced and MARKER not in placeholders:
-        yield (
-            "prompt",
-            (
-                f"prompt has no {{{MARKER}}}: without it, what is judged cannot be told from instructions; or name the "
-                "variables in material, which is fenced by itself"
-            ),
-        )
+        lacking = "without it, what is judged cannot be told from instructions"
+        remedy = "or name the variables in material, which is fenced by itself"
+        yield "prompt", f"prompt has no {{{MARKER}}}: {lacking}; {remedy}"
 
 
 def _score_problems(score: str, name: str, rubric: _RubricTable) -> Iterator[Problem]:
@@ -230,7 +226,7 @@ def _score_problems(score: str, name: str, rubric: _RubricTable) -> Iterator[Pro
     for bound, value in (("minimum", described.minimum), ("maximum", described.maximum)):
         if value is not None and not low <= value <= high:
             yield f"{place}.{bound}", f"{place}.{bound} is {value:g}, {beyond}"
-    for choice in described.enum or () if described.type != "boolean" else ():
+    for choice in (described.enum or ()) if described.type != "boolean" else ():
         if isinstance(choice, bool) or not isinstance(choice, int | float):
             yield f"{place}.enum", f"{place}.enum holds {choice!r}, expected numbers of the scale [{low:g}, {high:g}]"
         elif not low <= choice <= high:
