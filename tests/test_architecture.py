@@ -54,7 +54,6 @@ LIGHT = (
     "io/__init__",
     "io/collector",
     "plugin/__init__",
-    "plugin/door",
     "plugin/fixtures",
     "plugin/hooks",
     "plugin/hookspecs",

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_rageval.cases.conversion import Converted, case_from_record
+from pytest_rageval.cases.conversion import Converted, case_from_record, usual_case
 from pytest_rageval.cases.discovery import NO_CASES, REFERENCES, SUFFIXES, has_references, is_reference_file
 from pytest_rageval.cases.keys import CELLS, Cell, Label
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.io.lines import JsonRow, json_rows, read_lines
 from pytest_rageval.io.messages import Finding, Findings, Report, Unsound, invalid
 from pytest_rageval.io.records import Name, RecordReader
+from pytest_rageval.io.strict_json import parse
 from pytest_rageval.model import EvalCase, Json, Source
 
 if TYPE_CHECKING:
@@ -50,7 +51,16 @@ def load_file(path: Path, root: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -
         return CaseFile(path, (), ())  # read together with its questions, which report its problems
     with no_collection():
         partner = _find_partner(path, report, root, max_line_bytes)
-    return cases_of_rows(path, rows_of(path, report, max_line_bytes), report, partner)
+    read = _usual_case(report.file) if partner is None else _in_full
+    return cases_of_rows(path, rows_of(path, report, max_line_bytes, read=read), report, partner)
+
+
+def _in_full(_text: str, _number: int) -> None:
+    """Read no line at once: all are joined with their references."""
+
+
+def _usual_case(file: str) -> Callable[[str, int], Converted | None]:
+    return lambda text, number: usual_case(text, Source(file, number))
 
 
 def cases_of_rows(
@@ -87,20 +97,28 @@ def rows_of(
     max_bytes: int,
     columns: Mapping[str, Cell] = CELLS,
     needed: Sequence[Sequence[str]] = (("question", "query"),),
+    read: Callable[[str, int], Converted | None] = _in_full,
 ) -> Iterator[JsonRow] | Iterator[CsvRow]:
-    """Return the rows of a file, as CSV if its suffix says so; report the others."""
+    """Return the rows of a file, as CSV if its suffix says so; report the others. `read`: as for `json_rows`."""
     lines = read_lines(path, report, max_bytes)
     if path.suffix.lower() == ".csv":
         from pytest_rageval.cases.csv_rows import csv_rows  # here, because most cases are lines of JSON
 
         return csv_rows(lines, report, columns, needed, max_bytes)
-    return json_rows(lines, report)
+    return json_rows(lines, report, read)
 
 
 def _converted_rows(rows: Iterable[JsonRow | CsvRow], report: Report, partner: Partner | None) -> Iterator[Converted]:
     """Yield the cases of the valid rows; report the others."""
     lines_by_id: dict[str, int] = {}
     for row in rows:
+        if isinstance(row, JsonRow) and row.value is not None:
+            usual: Converted = row.value
+            if usual[0].id not in lines_by_id:
+                lines_by_id[usual[0].id] = row.line
+                yield usual
+                continue
+            row = row._replace(record=parse(row.text), value=None)
         converted, problems = None, []
         if partner is not None:
             try:

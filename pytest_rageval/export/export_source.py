@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.json_text import json_text, spaced
+from pytest_rageval.io.json_text import harmless, json_text
 from pytest_rageval.io.sealed_lines import Key, Place, index, lines_at, record_at, unsealed_text
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.results_file import journals
@@ -62,7 +62,7 @@ class ExportSource:
             return
         for place, line in lines_at(self.places[key] for key in self.watch(sorted(self.places))):
             compact = unsealed_text(line)
-            yield json_text(record_at(place), None) if compact is None else spaced(compact)
+            yield json_text(record_at(place), None) if compact is None else harmless(compact)
 
     def columns(self) -> tuple[str, ...]:
         """Return the flat columns: fields, metrics, `NAME.explanation` of judged metrics, and `origin.NAME`.

@@ -27,22 +27,11 @@ def json_text(value: Any, indent: int | None = 1, *, sort_keys: bool = False, de
         text = json.dumps(
             value, ensure_ascii=False, allow_nan=False, indent=indent, sort_keys=sort_keys, default=default
         )
-    return _shown(text)
+    return harmless(text)
 
 
-def spaced(compact: str) -> str:
-    """Convert compact JSON to the text that `json_text` writes on one line for the same value."""
-    has_escapes = "\\" in compact
-    if has_escapes:  # JSON text contains neither of these control characters
-        compact = compact.replace("\\\\", "\0").replace('\\"', "\1")
-    parts = compact.split('"')
-    # The number of parts is odd, and every other part is a string.
-    parts[::2] = '"'.join(parts[::2]).replace(",", ", ").replace(":", ": ").split('"')
-    text = '"'.join(parts)
-    return _shown(text.replace("\1", '\\"').replace("\0", "\\\\") if has_escapes else text)
-
-
-def _shown(text: str) -> str:
+def harmless(text: str) -> str:
+    """Escape the harmful characters of JSON text."""
     # The only harmful ASCII character that JSON leaves as it is is DEL; for other texts this halves the pattern's time.
     # Texts that were cut end with an ellipsis.
     is_harmless = "\x7f" not in text if text.replace("…", "").isascii() else text.isprintable()

@@ -91,7 +91,7 @@ class JsonRow(NamedTuple):
 
 
 def json_rows(
-    lines: Iterator[FileLine], report: Report, read: Callable[[str], Any] = lambda _: None
+    lines: Iterator[FileLine], report: Report, read: Callable[[str, int], Any] = lambda _, _number: None
 ) -> Iterator[JsonRow]:
     """Yield the objects of a JSONL file; report and skip other lines.
 
@@ -106,7 +106,7 @@ def json_rows(
             report.add_unread(number, 1, "is JSON over several lines; write one object a line (JSONL)")
             return
         is_first = False
-        if (value := read(text)) is not None:
+        if (value := read(text, number)) is not None:
             yield JsonRow(number, {}, text, value, start)
             continue
         record = parse_line(number, text, report)

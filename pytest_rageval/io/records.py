@@ -79,6 +79,13 @@ class RecordReader(Generic[T]):
         except ValidationError as error:
             raise Unsound(self._findings(error, sound, context)) from None
 
+    def usual(self, text: str) -> T | None:
+        """Read the JSON of a record without any problem; None for others. Keys may stand in it twice."""
+        try:
+            return self._validate(text)
+        except ValidationError:
+            return None
+
     def _from_plain(self, value: Json, context: Any) -> T:
         try:
             return self._validate(to_json(value), context=context)

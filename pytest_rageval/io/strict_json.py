@@ -63,6 +63,17 @@ def parse_beginning(text: str) -> tuple[Json, int]:
         raise StrictJsonError(kind, text, _oddity(error)) from None
 
 
+def holds_keys_once(text: str, keys: int) -> bool:
+    """Return True if valid JSON of which so many different keys were read can hold no key twice.
+
+    A search for double keys takes as long as all the rest of reading: a count of colons shows that there are none,
+    or, with colons in its texts, a count of key ends, as long as no white space is before a colon.
+    """
+    if text.count(":") == keys:
+        return True
+    return text.count('":') == keys and not any(space in text for space in (" :", "\t:", "\r:", "\n:"))
+
+
 class Oddity(NamedTuple):
     """A violation of strict JSON as the end of a sentence, and its 0-based offset in characters."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -28,20 +28,21 @@ from pytest_rageval.finish import Finished
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
-from pytest_rageval.judges.judge import JudgementCache
+from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.model import CaseResult, EvalCase
-from pytest_rageval.plugin.batches import PARTS, AdaptedFixtures, Batches
+from pytest_rageval.plugin.batches import AdaptedFixtures
 from pytest_rageval.plugin.case_hook import call_hook, marked_cases, with_case_hook
 from pytest_rageval.plugin.display.captured_output import CapturedOutput, mask_report
 from pytest_rageval.plugin.display.progress_line import ProgressLine
 from pytest_rageval.plugin.evaluator import Evaluator
-from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case, keywords, own_nodeid
-from pytest_rageval.plugin.report_payload import attach
+from pytest_rageval.plugin.items import PARTS, EvalFile, EvalItem, item_case, keywords, own_nodeid
+from pytest_rageval.plugin.report_payload import CALLS, attach
 from pytest_rageval.plugin.session import EvalSession
+from pytest_rageval.prefetch import FIRST_CALLS, calls_of
 from pytest_rageval.prepare import Prepared, check_gate_conditions, make_target, prepare
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.shards import Shard
-from pytest_rageval.session import RunSession
+from pytest_rageval.session import CaseBlocks, EvaluatedCase, RunSession
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import counted, printable
 
@@ -70,6 +71,8 @@ class ActiveSession:
         self._files: dict[Path, CaseFile] = {}
         self._collectors: list[EvalFile] = []
         self._target: Target | None = None
+        self._uncounted = FIRST_CALLS
+        """How many more calls of this process can decide that the run breaks off."""
         self.mask = Mask(secrets_of_environment(os.environ))
         self._prepared: Prepared | RagevalError
         try:
@@ -130,10 +133,10 @@ class ActiveSession:
         self._collectors.append(EvalFile.from_parent(parent, path=path, runner=self))
         return self._collectors[-1]
 
-    def take_hooks(self) -> None:
-        """Look up the hooks of all items, once everything is collected."""
+    def pytest_collection_finish(self) -> None:
+        """Look up the hooks of all items, without those of `conftest.py` files of other folders."""
         for collector in self._collectors:
-            collector.take_hooks()
+            collector.hooks = collector.ihook
 
     def load(self, path: Path) -> CaseFile:
         """Read a case file once, and apply the project's hook to its cases."""
@@ -163,25 +166,23 @@ class ActiveSession:
         cases = marked_cases(metafunc, self.load)
         metafunc.parametrize("eval_case", cases, ids=[case.id for case in cases])
 
-    def name(self, item: pytest.Item) -> None:
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
         """Let `-k` find a test of the project's own by its case; pytest escapes an id that is not ASCII."""
-        if (case := item_case(item)) is not None:
+        if not isinstance(item, EvalItem) and (case := item_case(item)) is not None:
             item.extra_keyword_matches.update(keywords(case))
 
-    def take_shard(self, items: list[pytest.Item]) -> None:
-        """Deselect cases of other shards, in whatever test they are; tests without a case are in every shard."""
-        if not self.is_prepared or self.settings.shard is None:
-            return
-        shard = Shard.parse(self.settings.shard)
-        cases = [item_case(item) for item in items]
-        are_kept = [case is None or shard.takes(case.key) for case in cases]
-        deselected = [item for item, is_kept in zip(items, are_kept, strict=True) if not is_kept]
-        if deselected:
-            self.config.hook.pytest_deselected(items=deselected)
-            items[:] = [item for item, is_kept in zip(items, are_kept, strict=True) if is_kept]
+    @pytest.hookimpl(trylast=True)  # once plugins have multiplied items
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Deselect cases of other shards, in whatever test they are, and leave one item a case.
 
-    def drop_duplicates(self, items: list[pytest.Item]) -> None:
-        """Leave one item a case, despite `--keep-duplicates`, multiplying plugins and files named twice."""
+        Items are multiplied by `--keep-duplicates`, plugins, and files named twice.
+        """
+        if self.is_prepared and self.settings.shard is not None:
+            takes = Shard.parse(self.settings.shard).takes
+            others = {item for item in items if (case := item_case(item)) is not None and not takes(case.key)}
+            if others:
+                self.config.hook.pytest_deselected(items=[item for item in items if item in others])
+                items[:] = [item for item in items if item not in others]
         real, kept = cache(os.path.realpath), dict[object, pytest.Item]()
         for number, item in enumerate(items):
             kept.setdefault((real(item.path), item.case.id) if isinstance(item, EvalItem) else number, item)
@@ -194,7 +195,6 @@ class ActiveSession:
     # ── the run ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _start(self, run: RunSession) -> RunSession:
-        self._batches = Batches(run)
         self.captured.begin()
         run.prefetcher.new_output = self.captured.output
         return run
@@ -208,11 +208,6 @@ class ActiveSession:
         """Return the writer of the run, on the controlling process."""
         return self.opened().writer
 
-    def plan_batches(self, items: Sequence[EvalItem]) -> None:
-        """Take the final order of the items, without those whose results the resumed run has."""
-        run = self.opened()
-        self._batches.plan([item for item in items if not run.is_done(item.case)])
-
     def stop_asking(self) -> None:
         """Close what asks and judges; safe to call twice."""
         if self.run is not None:
@@ -222,7 +217,7 @@ class ActiveSession:
                 self.run.stop_asking()
                 self.captured.end()
 
-    def close(self) -> None:
+    def pytest_unconfigure(self) -> None:
         """Release files and lock, whatever happens."""
         if self.run is not None:
             try:
@@ -248,9 +243,12 @@ class ActiveSession:
             problems = error.problems
         if problems:  # outside of the exception handler, whose error pytest would show too
             pytest.fail("; ".join(problems), pytrace=False)
-        yield from self.lent(target)
+        yield from self._lent(target)
 
-    def lent(self, part: Any) -> Iterator[Any]:
+    def judge(self) -> Iterator[Judge | None]:
+        yield from self._lent(self.prepared.judge)
+
+    def _lent(self, part: Any) -> Iterator[Any]:
         """Give a target or judge to the session; close it at the end, on the loop on which it was used."""
         yield part
         if self.run is not None:
@@ -272,10 +270,6 @@ class ActiveSession:
         if self._is_dry_run:
             pytest.skip("dry run: not asked")
 
-    def known_fixtures(self, item: EvalItem) -> Mapping[str, object]:
-        """Return what fixtures gave to the items before this one, if the session made them for all."""
-        return self._batches.fixtures_of(item) if self.run is not None else {}
-
     def evaluate(self, item: EvalItem) -> tuple[CaseResult, Ending]:
         """Return the item's result and outcome; an error of one line if it has none."""
         run = self.opened()
@@ -283,8 +277,7 @@ class ActiveSession:
             result = run.unfinished.result(item.case)
             end = run.ending(result)
         else:
-            target, judge = self._adapted.target_and_judge(*map(item.funcargs.__getitem__, PARTS))
-            item.evaluated = evaluated = self._batches.evaluated(item, target, judge)
+            item.evaluated = evaluated = self._evaluated(item, run)
             if self._progress_line is not None:
                 self._progress_line.wipe()
             self._show(evaluated.printed)
@@ -295,6 +288,17 @@ class ActiveSession:
                 pytest.skip(printable(result.error.message))
             pytest.fail(printable(f"{result.error.kind}: {result.error.message}"), pytrace=False)
         return result, end
+
+    def _evaluated(self, item: EvalItem, run: RunSession) -> EvaluatedCase:
+        target, judge = self._adapted.target_and_judge(*[item.funcargs[name] for name in PARTS])
+        batch = item.batch
+        if batch is None or item.attempts > 1:
+            trials = run.trials(item.case)
+            return run.evaluated(trials, run.prefetcher.now(trials, target, judge), item.attempts)
+        if batch.blocks is None:
+            batch.fixtures = {name: item.funcargs[name] for name in PARTS}
+            batch.blocks = CaseBlocks(run, batch.cases, target, judge)
+        return batch.blocks.case(item.position)
 
     def _show(self, printed: Output) -> None:
         """Show what asking, judging and scoring printed as the output of the test under way."""
@@ -316,14 +320,22 @@ class ActiveSession:
 
         return Evaluator(node, evaluate)
 
-    def attach(self, item: pytest.Item, report: pytest.TestReport, raised: BaseException | None) -> None:
-        """Put the records of an item on its report. `raised`: what ended this phase of its test."""
+    @pytest.hookimpl(wrapper=True, tryfirst=True)  # outermost, so that marks such as xfail come first
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Put the records of an item on its report, masked."""
+        report = yield
         mask_report(report, self.mask)
-        is_silent = report.passed and report.when != "call" and not report.sections
-        if self.is_prepared and not is_silent:
+        if self.is_prepared and (report.when == "call" or not report.passed or report.sections):
             is_asked = not (self._is_dry_run or item.config.option.setuponly)  # --setup-plan sets it too
+            raised = call.excinfo.value if call.excinfo is not None else None
             printed = self.captured.output()
             with printed:
-                attach(item, report, raised, self.opened, is_asked=is_asked)
+                evaluations = attach(item, report, raised, self.opened, is_asked=is_asked)
             if printed:
                 self.captured.add_to_report(printed, item, report)
+            if evaluations and self._uncounted > 0:
+                report.__dict__[CALLS] = calls = calls_of(evaluations)
+                self._uncounted -= len(calls)
+        return report

@@ -1,9 +1,8 @@
-"""Items that may be evaluated together, and the target and judge that their fixtures gave."""
+"""Items that are evaluated together, and the target and judge that their fixtures gave."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
@@ -14,59 +13,29 @@ from pytest_rageval.judges import judge_from_object
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judge_spec import judge_with_cache
 from pytest_rageval.plan import Plan
-from pytest_rageval.plugin.items import EvalFile, EvalItem, fixture_definition
-from pytest_rageval.session import CaseBlocks, EvaluatedCase, RunSession
+from pytest_rageval.plugin.items import PARTS, EvalFile, EvalItem, ItemBatch, fixture_definition
 from pytest_rageval.targets import target_from_object
 from pytest_rageval.targets.target import Target
 
-PARTS = ("rag_client", "rag_judge", "rag_judge_cache")
 
+def plan_batches(items: Iterable[EvalItem]) -> None:
+    """Put items, in their final order, into batches that are evaluated ahead; any other item is evaluated on demand.
 
-@dataclass
-class ItemBatch:
-    """Consecutive items with the same target, judge and cache; `fixtures` are these, once the first item has them."""
+    A batch ends where a fixture override makes another target or judge.
+    """
+    shared_by: dict[EvalFile, tuple[int, ...] | None] = {}
 
-    items: Sequence[EvalItem]
-    blocks: CaseBlocks | None = None
-    fixtures: Mapping[str, object] = field(default_factory=dict)
+    def definitions_of(item: EvalItem) -> tuple[int, ...] | None:
+        if item.file not in shared_by:  # the items of a file share their definitions
+            shared_by[item.file] = _session_definitions(item)
+        return shared_by[item.file]
 
-
-class Batches:
-    """The session's items, divided where a fixture override makes another target or judge."""
-
-    def __init__(self, run: RunSession) -> None:
-        self._run = run
-        self._places: dict[EvalItem, tuple[ItemBatch, int]] = {}
-        self._definitions: dict[EvalFile, tuple[int, ...] | None] = {}
-
-    def plan(self, items: Sequence[EvalItem]) -> None:
-        """Take the final order of the items to evaluate ahead; any other item is evaluated on demand."""
-        for definitions, group in groupby(filter(_will_be_asked, items), key=self._definitions_of):
-            if definitions is not None:
-                batch = ItemBatch(list(group))
-                self._places.update((item, (batch, position)) for position, item in enumerate(batch.items))
-
-    def _definitions_of(self, item: EvalItem) -> tuple[int, ...] | None:
-        """Return the fixture definitions of the item's file, which its items share."""
-        if item.file not in self._definitions:
-            self._definitions[item.file] = _session_definitions(item)
-        return self._definitions[item.file]
-
-    def fixtures_of(self, item: EvalItem) -> Mapping[str, object]:
-        """Return what target, judge and cache were for the items of the same batch before."""
-        return self._places[item][0].fixtures if item in self._places else {}
-
-    def evaluated(self, item: EvalItem, target: Target, judge: Judge | None) -> EvaluatedCase:
-        """Return the evaluated case of this item."""
-        run = self._run
-        if item not in self._places or item.attempts > 1:
-            trials = run.trials(item.case)
-            return run.evaluated(trials, run.prefetcher.now(trials, target, judge), item.attempts)
-        batch, position = self._places[item]
-        if batch.blocks is None:
-            batch.fixtures = {name: item.funcargs[name] for name in PARTS}
-            batch.blocks = CaseBlocks(run, [each.case for each in batch.items], target, judge)
-        return batch.blocks.case(position)
+    for definitions, group in groupby(filter(_will_be_asked, items), key=definitions_of):
+        if definitions is not None:
+            batch = ItemBatch()
+            for item in group:
+                item.batch, item.position = batch, len(batch.cases)
+                batch.cases.append(item.case)
 
 
 def _will_be_asked(item: pytest.Item) -> bool:
@@ -79,7 +48,7 @@ def _session_definitions(item: pytest.Item) -> tuple[int, ...] | None:
     definitions = [fixture_definition(item, name) for name in PARTS]
     if any(getattr(definition, "scope", None) != "session" for definition in definitions):
         return None
-    return tuple(id(definition) for definition in definitions)
+    return tuple(map(id, definitions))
 
 
 class AdaptedFixtures:

@@ -15,6 +15,7 @@ from pytest_rageval.errors import RagevalError
 from pytest_rageval.finish import Extent
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plugin.active import ActiveSession
+from pytest_rageval.plugin.batches import plan_batches
 from pytest_rageval.plugin.case_hook import call_hook
 from pytest_rageval.plugin.display.progress_line import ProgressLine, tally_text
 from pytest_rageval.plugin.display.run_verdict import report_gates, report_verdict, summarised, write_summary
@@ -123,8 +124,8 @@ class Controller(ActiveSession):
         if session.testsfailed and not option.continue_on_collection_errors:
             return
         self._open([item.case for item in items], {item.path for item in items})
-        if self.run is not None:
-            self.plan_batches(items)
+        if (run := self.run) is not None:
+            plan_batches(item for item in items if not run.is_done(item.case))
 
     def _open(self, cases: Sequence[EvalCase], files: Iterable[Path]) -> None:
         """Check that the target of these files can answer and their judge can be asked, and open the run.
@@ -249,7 +250,7 @@ class Controller(ActiveSession):
                 session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
         self.interrupts.end_finishing()
 
-    def close(self) -> None:
+    def pytest_unconfigure(self) -> None:
         """Take the last results of the workers, once they have ended, and close the run."""
         self.interrupts.begin_closing()
         try:
@@ -259,7 +260,7 @@ class Controller(ActiveSession):
         except (OSError, RagevalError) as error:
             self._cannot_finish(error)
         finally:
-            super().close()
+            super().pytest_unconfigure()
 
     def _take_late_results(self) -> None:
         """Finish the run again if results came later: its metrics are of exactly what is on disk."""

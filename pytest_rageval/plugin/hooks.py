@@ -1,32 +1,74 @@
 """The face for pytest: each hook decides whether it is about us and hands over.
 
 This module is imported in every test session of every project that has the plugin installed, so it imports nothing
-beyond the standard library and pytest; the rest comes through the door when the first case file does.
+beyond the standard library and pytest; `enter` loads the rest when a session turns out to have cases.
 
 PYTEST_DONT_REWRITE, as the package says: a second session of the same process would warn that it was not.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from pytest_rageval.config.files import has_table, may_have_cases
 from pytest_rageval.config.options import OPTIONS
+from pytest_rageval.io.collector import no_collection
 from pytest_rageval.plugin import hookspecs
-from pytest_rageval.plugin.door import Arrivals, controller, enter, entered
 from pytest_rageval.plugin.fixtures import session_fixtures
 from pytest_rageval.plugin.session import FIXTURES, ROUTING, SESSION, EvalSession
 
+if TYPE_CHECKING:
+    from pytest_rageval.plugin.active import ActiveSession
+    from pytest_rageval.plugin.controller import Controller
+
+ACTIVE = pytest.StashKey["ActiveSession"]()
 MARKER = (
     "rageval(path=None, select=None, **facts): on a test, run it for each case of a file (path relative to the test "
     "file, select as in -k) as its `eval_case`; on an eval item, what its case says, "
     "as in -m \"rageval(category='multi_hop')\""
 )
+
+
+def enter(config: pytest.Config) -> ActiveSession:
+    """Return the active part of the session, made at the first call; the session has cases from then on."""
+    if ACTIVE not in config.stash:
+        is_first = "pytest_rageval.plugin.active" not in sys.modules
+        with no_collection(is_for_good=is_first):  # pytest looks twice itself
+            from pytest_rageval.plugin.controller import activate
+        config.stash[ACTIVE] = activate(config.stash[SESSION])
+    return config.stash[ACTIVE]
+
+
+class Arrivals:
+    """Hooks that hand the records of reports to the controller, and note which tests ended and failed."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config, self._session = config, config.stash[SESSION]
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        self._session.ids_of_workers = ids
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
+        session, facts = self._session, report.__dict__
+        if report.when == "call" or not report.passed:
+            session.ended.add(report.nodeid)
+        if "rageval" in facts:
+            cast("Controller", enter(self._config)).take_report(report)
+        counted = session.of_pytest.testsfailed
+        result = yield
+        if session.of_pytest.testsfailed > counted:
+            session.failed.add(report.nodeid)
+        if "rageval_calls" in facts:
+            cast("Controller", enter(self._config)).count_calls(report)
+        return result
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -55,7 +97,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
     session = config.stash[SESSION] = EvalSession(config)
-    config.pluginmanager.register(session_fixtures(config), FIXTURES)
+    config.pluginmanager.register(session_fixtures(lambda: enter(config)), FIXTURES)
     if not session.is_worker:
         config.pluginmanager.register(Arrivals(config), "rageval-arrivals")
 
@@ -75,7 +117,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if session.config.pluginmanager.hasplugin("dsession"):
         ours.collected += ours.files_to_collect()
         if ours.collected:
-            controller(session.config).open_for_workers()
+            cast("Controller", enter(session.config)).open_for_workers()
         elif ours.given_options:
             enter(session.config).check_settings()
 
@@ -97,20 +139,6 @@ def pytest_collect_file(
     return collectors
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Let `-k` find tests over cases by their cases' words, as it finds the cases themselves."""
-    if "eval_case" in getattr(getattr(item, "callspec", None), "params", ()):
-        enter(item.config).name(item)
-
-
-@pytest.hookimpl(trylast=True)  # once plugins have multiplied items
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("rageval_shard"):
-        enter(config).take_shard(items)
-    if active := entered(config):
-        active.drop_duplicates(items)
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "eval_case" in metafunc.fixturenames and metafunc.definition.get_closest_marker("rageval"):
         enter(metafunc.config).parametrize(metafunc)
@@ -119,21 +147,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """End the session on wrong settings, before anything runs; our options are checked in any session."""
     ours = session.config.stash[SESSION]
-    if active := entered(session.config):
-        active.take_hooks()
-    if not ours.is_worker and (entered(session.config) or ours.given_options):
+    if not ours.is_worker and (ACTIVE in session.config.stash or ours.given_options):
         enter(session.config).check_settings()
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    # Outermost, so that marks such as xfail come first.
-    report = yield
-    if active := entered(item.config):
-        active.attach(item, report, call.excinfo.value if call.excinfo is not None else None)
-    return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config, exitstatus: int) -> None:
@@ -146,8 +161,3 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if is_meant and not ours.found_files:
         patterns = ", ".join(ours.globs)
         terminalreporter.write_line(f"rageval: no file holds cases: nothing matches {patterns}", yellow=True)
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    if active := entered(config):
-        active.close()

@@ -6,7 +6,8 @@ import ast
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,19 @@ from pytest_rageval.io.collector import no_collection
 from pytest_rageval.model import CaseResult, EvalCase
 from pytest_rageval.plugin.session import one_case
 from pytest_rageval.render.text.failure import failure_text
-from pytest_rageval.session import EvaluatedCase
+from pytest_rageval.session import CaseBlocks, EvaluatedCase
+
+PARTS = ("rag_client", "rag_judge", "rag_judge_cache")
+"""The fixtures of an item."""
+
+
+@dataclass(eq=False)
+class ItemBatch:
+    """Consecutive items with the same target, judge and cache; `fixtures` are these, once the first item has them."""
+
+    cases: list[EvalCase] = field(default_factory=list)
+    fixtures: Mapping[str, object] = field(default_factory=dict)
+    blocks: CaseBlocks | None = None
 
 
 class EvalFile(pytest.Module):
@@ -37,10 +50,6 @@ class EvalFile(pytest.Module):
         self.hooks = self.ihook
         """The hooks of the `conftest.py` files above, for all items: pytest looks them up eleven times an item."""
 
-    def take_hooks(self) -> None:
-        """Look up the hooks after collection, without those of `conftest.py` files loaded later."""
-        self.hooks = self.ihook
-
     def collect(self) -> Iterator[EvalItem]:
         file = self.runner.load(self.path)
         if file.problems and self.runner.is_reported(self.path):
@@ -49,19 +58,14 @@ class EvalFile(pytest.Module):
             raise self.CollectError("\n".join(file.problems))
         if not self.runner.is_prepared:
             return
-        with no_collection():
-            items = self._items(file.cases)
-        yield from items
-
-    def _items(self, cases: Sequence[EvalCase]) -> list[EvalItem]:
-        """Make items that share one resolution of their fixtures."""
         items: list[EvalItem] = []
-        shared: dict[str, Any] = {}
-        for case in cases:
-            item = EvalItem.from_parent(self, name=node_name(case.id), callobj=one_case, case=case, file=self, **shared)
-            items.append(item)
-            shared = shared or fixture_resolution(item)
-        return items
+        shared: dict[str, Any] = {}  # one resolution of their fixtures
+        with no_collection():
+            for case in file.cases:
+                name = node_name(case.id)
+                items.append(EvalItem.from_parent(self, name=name, callobj=one_case, case=case, file=self, **shared))
+                shared = shared or fixture_resolution(items[0])
+        yield from items
 
 
 class KnownFailure(pytest.xfail.Exception):  # type: ignore[misc, name-defined] # made by a decorator of pytest's
@@ -78,6 +82,9 @@ class EvalItem(pytest.Function):
         super().__init__(**function)
         self.case = case
         self.file = file
+        self.batch: ItemBatch | None = None
+        self.position = 0
+        """The place of the case in the batch."""
         self.attempts = 0
         self.recorded_attempt = -1
         """The last recorded attempt. If a hook hides a failed setup, pytest goes on to the call."""
@@ -117,8 +124,8 @@ class EvalItem(pytest.Function):
         self.file.runner.check_asking_allowed()
         self.attempts += 1
         self.evaluated = self.verdict = None
-        # pytest resolves missing ones for each item again, though the session has one value.
-        self.funcargs.update(self.file.runner.known_fixtures(self))
+        if self.batch is not None:  # pytest resolves missing ones for each item again, though the session has one value
+            self.funcargs.update(self.batch.fixtures)
         super().setup()
         if self.config.option.setuponly:  # --setup-plan sets it too
             return

@@ -21,7 +21,6 @@ from pytest_rageval.model import CaseResult, Outcome, Problem
 from pytest_rageval.plugin.case_hook import call_hook
 from pytest_rageval.plugin.evaluator import RESULTS
 from pytest_rageval.plugin.items import EvalItem
-from pytest_rageval.prefetch import calls_of
 from pytest_rageval.runs.records import RecordLine
 from pytest_rageval.session import RunSession, with_outcome
 from pytest_rageval.text import printable
@@ -40,28 +39,30 @@ def attach(
     opened: Callable[[], RunSession],
     *,
     is_asked: bool,
-) -> None:
-    """Put the records of this item on its report, once its outcome is known."""
-    if isinstance(item, EvalItem):
-        is_recorded = item.recorded_attempt == item.attempts
-    elif item.stash.get(RESULTS, None):
-        is_recorded = False
-    else:
-        return
+) -> Sequence[Evaluation]:
+    """Put the records of this item on its report, once its outcome is known; return what was evaluated for it."""
+    own = item.stash.get(RESULTS, [])
+    if not (own or isinstance(item, EvalItem)):
+        return ()
+    is_recorded = isinstance(item, EvalItem) and item.recorded_attempt == item.attempts
     _drop_place_of_ours(report)
+    evaluations: Sequence[Evaluation] = ()
     if is_asked and _is_final(report) and not is_recorded:
         run = opened()
         lines: Sequence[RecordLine]
         if isinstance(item, EvalItem):
+            evaluations = [item.evaluated.evaluation] if item.evaluated is not None else ()
             lines = _records_of_item(item, report, run)
         else:
-            lines = _records_of_test(item, report, raised, run)
+            evaluations, item.stash[RESULTS] = own, []
+            lines = _records_of_test(item, evaluations, report, raised, run)
         if lines and run.own_writer is not None:  # this process keeps them
             report.__dict__["rageval"] = lines
         elif lines:
             report.__dict__["rageval"] = "\n".join(line.text for line in lines)
             run.journal.results(report.__dict__["rageval"])
     _make_printable(report)
+    return evaluations
 
 
 def _records_of_item(item: EvalItem, report: pytest.TestReport, run: RunSession) -> Sequence[RecordLine]:
@@ -69,7 +70,6 @@ def _records_of_item(item: EvalItem, report: pytest.TestReport, run: RunSession)
     case, item.evaluated, item.recorded_attempt = item.evaluated, None, item.attempts
     outcome = _outcome(report)
     if case is not None:
-        report.__dict__[CALLS] = calls_of([case.evaluation])
         is_hidden = outcome in HARMLESS and case.result.outcome not in HARMLESS
         evaluation, lines = case.evaluation, case.lines
         if outcome != case.result.outcome and not is_hidden:
@@ -85,11 +85,13 @@ def _records_of_item(item: EvalItem, report: pytest.TestReport, run: RunSession)
 
 
 def _records_of_test(
-    item: pytest.Item, report: pytest.TestReport, raised: BaseException | None, run: RunSession
+    item: pytest.Item,
+    evaluations: Sequence[Evaluation],
+    report: pytest.TestReport,
+    raised: BaseException | None,
+    run: RunSession,
 ) -> list[RecordLine]:
     """Return the records of a test of the project's own, with the outcome that pytest gives it."""
-    evaluations, item.stash[RESULTS] = item.stash[RESULTS], []
-    report.__dict__[CALLS] = calls_of(evaluations)
     outcome = _outcome(report)
     if outcome in HARMLESS and isinstance(raised, GateFailure):
         outcome = "failed"

@@ -19,6 +19,7 @@ from xdist.report import report_collection_diff  # type: ignore[import-untyped]
 
 from pytest_rageval.http.call_limit import BackOff
 from pytest_rageval.plugin.active import ActiveSession
+from pytest_rageval.plugin.batches import plan_batches
 from pytest_rageval.plugin.items import EvalItem, node_name, without_group
 from pytest_rageval.plugin.session import EvalSession
 from pytest_rageval.runs.folder import RunFolder
@@ -290,11 +291,12 @@ class Worker(ActiveSession):
         folder = RunFolder(Path(worker_input("rageval_run"))) if worker_input("rageval_run") else None
         worker = worker_input("workerid")
         prepared = self.prepared.knowing(filter(None, worker_input("rageval_namesakes").split("\n")))
-        self.run = self._start(RunSession.join(prepared, folder, worker, worker_input("rageval_config_hash")))
+        self.run = run = self._start(RunSession.join(prepared, folder, worker, worker_input("rageval_config_hash")))
         if worker_input("rageval_blocks"):
             items = [item for item in self.session.of_pytest.items if isinstance(item, EvalItem)]
-            self.plan_batches(block(items, worker_number(worker), self.session.workers))
-        return self.run
+            own = block(items, worker_number(worker), self.session.workers)
+            plan_batches(item for item in own if not run.is_done(item.case))
+        return run
 
     def pytest_sessionfinish(self) -> None:
         """Hand notes, and how far calls were delayed, to the controller before xdist sends its output."""

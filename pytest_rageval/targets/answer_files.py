@@ -40,7 +40,7 @@ class AnswerRecord(NamedTuple):
     line: int
     question: str | None
     text: str | tuple[int, int]
-    """The answer as JSON, or the place of its line in the file: offset and length in bytes."""
+    """The answer as JSON; without a key `extra` in it the place of its line in the file: offset and length in bytes."""
 
 
 BLOCK = 1 << 18
@@ -65,17 +65,16 @@ class AnswersFile:
 
     def answer(self, record: AnswerRecord) -> Answer:
         """Read an answer; raise TargetError if the file was changed since it was checked."""
-        text = record.text
-        if not isinstance(text, str):
-            offset, length = text
-            if not self._block[0] <= offset <= offset + length <= self._block[0] + len(self._block[1]):
-                if self._present_state() != self._state:
-                    raise TargetError("invalid_response", f"{self.file} was changed while it was used; run again")
-                # A call of the system for each answer would cost a third of reading it.
-                self._block = offset, os.pread(self._descriptor, max(length, BLOCK), offset)
-            start = offset - self._block[0]
-            text = self._block[1][start : start + length].decode()
-        return _answer_of(_LINES.checked(text))
+        if isinstance(record.text, str):
+            return _answer_of(_LINES.checked(record.text))
+        offset, length = record.text
+        if not self._block[0] <= offset <= offset + length <= self._block[0] + len(self._block[1]):
+            if self._present_state() != self._state:
+                raise TargetError("invalid_response", f"{self.file} was changed while it was used; run again")
+            # A call of the system for each answer would cost a third of reading it.
+            self._block = offset, os.pread(self._descriptor, max(length, BLOCK), offset)
+        start = offset - self._block[0]
+        return _answer_of(_LINES.checked(self._block[1][start : start + length]))
 
 
 def load_answers(
@@ -214,7 +213,7 @@ def _record(row: JsonRow | CsvRow, is_as_written: bool) -> tuple[str | None, Ans
     if isinstance(row, CsvRow) or not is_as_written:
         text: str | tuple[int, int] = json.dumps(row.record)
     else:
-        text = row.start, len(row.text.encode())
+        text = (row.start, len(row.text.encode())) if row.value or '"extra"' not in row.text else row.text
         if row.value is not None:
             system, name, question = row.value
             return system, AnswerRecord(name, row.line, question, text)

@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 
 from pytest_rageval.io.expected import EXTRA
 from pytest_rageval.io.records import Name
+from pytest_rageval.io.strict_json import holds_keys_once
 from pytest_rageval.model import Chunk, Reference
 from pytest_rageval.words import fold
 
@@ -25,7 +26,7 @@ UsualLine = tuple[str | None, str, str | None]
 """System, name and question of a line that needs no closer look."""
 
 
-def usual_line(text: str) -> UsualLine | None:
+def usual_line(text: str, _number: int) -> UsualLine | None:
     """Read a line with nothing but what nearly all answers have; None for others, and for all that may be wrong."""
     try:
         line: dict[str, Any] = _usual_lines().validate_json(text)
@@ -36,7 +37,6 @@ def usual_line(text: str) -> UsualLine | None:
     name = line["id"] if "id" in line else asking(question) if question and not question.isspace() else None
     if name is None or "answer" not in line or not line.keys().isdisjoint(debug):
         return None
-    # A search for keys that stand twice takes as long as all the rest. A key ends with `":`, and so does nothing else.
     keys = len(line) + len(debug)
     for of in (line, debug):
         for part in of.values():
@@ -44,8 +44,7 @@ def usual_line(text: str) -> UsualLine | None:
                 keys += sum(map(len, part))
             elif part.__class__ is dict and part is not debug:
                 keys += len(part)
-    is_strict = text.count('":') == keys and " :" not in text and "\t:" not in text
-    return (line.get("system"), name, question) if is_strict else None
+    return (line.get("system"), name, question) if holds_keys_once(text, keys) else None
 
 
 @cache

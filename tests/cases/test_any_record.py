@@ -7,11 +7,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from case_files import a_line, loaded
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_rageval.cases.conversion import case_from_record
+from pytest_rageval.cases.conversion import case_from_record, usual_case
 from pytest_rageval.cases.keys import KEYS
 from pytest_rageval.io.messages import Unsound
 from pytest_rageval.model import NOWHERE, Edge, EvalCase, Source
@@ -97,7 +98,35 @@ def test_an_edge_reads_the_same_by_every_way(written: str):
         assert expected is None
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"question": "Why?", "question": "Why?"}',
+        '{"question": "Why?", "question" : "Why?"}',
+        '{"question": "Why?", "gold": {"answer"\t:"a", "answer"  :"b"}}',
+        '{"question": "a \\":", "id": "a", "id" : "b"}',
+        '{"question": "Why?", "gold_supports": [{"rel_path": "a.md", "rel_path"\r: "b.md"}]}',
+        '{"question": "Why?", "metadata": {"a": [{"b": 1, "b": 2}]}}',
+        '{"question": "Why?", "metadata": {"a": NaN}}',
+        '{"question": "Why?", "metadata": {"a": 1e999}}',
+        '{"question": "Why?", "category": null}',
+        '{"question": "Why?", "sorce": "a"}',
+        '{"question": "\\ud800"}',
+        '{"id": "a"}',
+    ],
+)
+def test_a_line_that_may_be_wrong_is_not_read_at_once(line: str):
+    assert usual_case(line, NOWHERE) is None
+
+
+@given(records)
+def test_a_line_read_at_once_gives_the_same_case(record: dict[str, Any]):
+    case = usual_case(json.dumps(record), NOWHERE)
+    assert case is None or case == case_from_record(record, NOWHERE)
+
+
 def test_what_others_froze_stays_frozen(tmp_path: Path):
+    loaded(tmp_path, a_line())  # makes what is made once
     gc.freeze()
     try:
         before = gc.get_freeze_count()

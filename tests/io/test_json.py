@@ -6,10 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pytest_rageval.io.json_text import json_text, spaced
+from pytest_rageval.io.json_text import harmless, json_text
 from pytest_rageval.io.strict_json import MAX_DEPTH, StrictJsonError, limits_broken, parse
 
 REFUSED: list[tuple[str | bytes, str, str]] = [
@@ -102,17 +100,7 @@ def test_a_command_of_a_ci_service_is_none(command: str, indent: int | None):
     assert json.loads(text) == [command]
 
 
-@pytest.mark.parametrize("harmless", ["plain", "한국어 …", "# A > ## Version", "##very", "a\nb\tc", "\u00a0"])
-def test_all_else_is_as_any_json_has_it(harmless: str):
-    assert json_text({"a": harmless}, None) == json.dumps({"a": harmless}, ensure_ascii=False)
-
-
-PARTS = (
-    st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from(['"', "\\", '\\"', "a, b: c", "\x7f##["])
-)
-VALUES = st.recursive(PARTS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=12)
-
-
-@given(VALUES)
-def test_compact_json_is_spaced_as_if_its_value_were_written(value: object):
-    assert spaced(json.dumps(value, ensure_ascii=False, separators=(",", ":"))) == json_text(value, None)
+@pytest.mark.parametrize("text", ["plain", "한국어 …", "# A > ## Version", "##very", "a\nb\tc", "\u00a0", '"', "\\"])
+def test_all_else_is_as_any_json_has_it(text: str):
+    assert json_text({"a": text}, None) == json.dumps({"a": text}, ensure_ascii=False)
+    assert harmless(text) == text

@@ -73,7 +73,6 @@ OF_A_GUEST = {
     "pytest_rageval.io",
     "pytest_rageval.io.collector",
     "pytest_rageval.plugin",
-    "pytest_rageval.plugin.door",
     "pytest_rageval.plugin.fixtures",
     "pytest_rageval.plugin.hooks",
     "pytest_rageval.plugin.hookspecs",
@@ -112,7 +111,7 @@ def own_guest(project: Project) -> Project:
 
 
 @pytest.mark.child_process
-def test_a_suite_without_cases_loads_16_small_modules_and_of_others_the_standard_library(own_guest: Project):
+def test_a_suite_without_cases_loads_15_small_modules_and_of_others_the_standard_library(own_guest: Project):
     with_us = imported(own_guest, "pytest", *HOOKS)
     assert ours(with_us) == OF_A_GUEST
     foreign = {module.partition(".")[0] for module in with_us - imported(own_guest, "pytest") - OF_A_GUEST}
