@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
 from pytest_rageval.cases.drafts import add_drafts, check_is_drafts, drafts_in
 from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.cases.project_cases import readable_cases
-from pytest_rageval.cli.options import JSON, STOPPED, echo_json, exit_codes, output_option
+from pytest_rageval.cli.options import JSON, STOPPED, as_written_here, echo_json, exit_codes, output_option
 from pytest_rageval.cli.output import from_here
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
@@ -23,7 +21,7 @@ from pytest_rageval.llm.chat_model import chat_model
 from pytest_rageval.llm.endpoint_options import Budget, EndpointOptions
 from pytest_rageval.providers import FORMS
 from pytest_rageval.text import counted, printable
-from pytest_rageval.tools.generate import Draft, ModelDrafts, NotePassage, SiftedDrafts, questions_in, sift
+from pytest_rageval.tools.generate import ModelDrafts, SiftedDrafts, Spent, note_passages, questions_in, sift
 
 REPLIES = ".drafts.replies"
 """The suffix of the file of stored replies; no case file has it."""
@@ -72,52 +70,49 @@ def generate(
     check_is_drafts(path)
     asked_before = [case.question for case in (*drafts_in(path), *readable_cases(project))]
     notes = NoteFolder(docs)
-    passages = _passages(notes)
+    passages = note_passages(notes)
     if not passages:
         raise SettingsError(f"{docs}: no notes there; what is read are .md, .markdown and .txt files with text")
     click.echo(f"{counted(len(passages), 'section')} in {printable(str(docs))}", err=as_json)
-    asking = None if llm is None else _asking(project, llm, path, most, max_cost)
-    content: dict[str, Any] = {"file": str(from_here(path)), "sections": len(passages)}
-    estimate = None if asking is None else _show_estimate(asking, passages)
-    if dry_run and asking is None:
+    asking, estimate = None, None
+    if llm is not None:
+        asking = _asking(project, llm, path, most, max_cost)
+        requests, dollars = asking.estimate(passages)
+        estimate = {"requests": requests, "dollars": dollars}
+        cost = "at a price that is not known" if dollars is None else f"about ${dollars:.4f}"
+        click.echo(f"asking the model: {counted(requests, 'request')}, {cost}", err=True)
+    elif dry_run:
         click.echo("nothing is asked of a model without --llm", err=as_json)
     sifted, added = SiftedDrafts(), 0
     if not dry_run:
         drafts = [draft for passage in passages for draft in questions_in(passage)]
-        drafts += [] if asking is None else _drafted(asking, passages)
+        if asking is not None:
+            drafts += asking.drafts(passages)
+            _say_spent(asking.spent)
         sifted = sift(drafts, notes, asked_before)
         added = add_drafts(path, [draft.record() for draft in sifted.drafts])
-    is_interrupted = asking is not None and asking.is_interrupted
-    has_stopped = asking is not None and asking.spent.stopped is not None
+    spent, file = None if asking is None else asking.spent, str(from_here(path))
+    has_ended_early = spent is not None and (spent.interrupted or spent.stopped is not None)
     if as_json:
-        content |= {
+        content = {
+            "file": file,
+            "sections": len(passages),
             "new_drafts": added,
             "dropped": {"not_in_section": sifted.not_in_text, "asked_already": sifted.repeated},
             "estimate": estimate,
-            "model": None if asking is None else asdict(asking.spent),
-            "interrupted": is_interrupted,
+            "model": spent and asdict(spent),
         }
-        commands = [this_command()] * (is_interrupted or has_stopped)
-        echo_json(content, [*commands, *[f"rageval label {shlex.quote(content['file'])}"] * bool(added)])
+        commands = [this_command()] * has_ended_early
+        echo_json(content, [*commands, *[f"rageval label {shlex.quote(file)}"] * bool(added)])
     elif not dry_run:
-        _say(sifted, added, content["file"])
-    if is_interrupted or has_stopped:
-        raise SystemExit(STOPPED if is_interrupted else 1)
+        _say(sifted, added, file)
+    if has_ended_early:
+        raise SystemExit(STOPPED if spent is not None and spent.interrupted else 1)
 
 
 def this_command() -> str:
     """Return the command line of this process, without a password."""
     return shlex.join(["rageval", *map(public_target, sys.argv[1:])])
-
-
-def _passages(notes: NoteFolder) -> list[NotePassage]:
-    """Return the sections with text."""
-    return [
-        NotePassage(rel_path, section)
-        for rel_path in notes.rel_paths
-        for section in notes.sections(rel_path) or ()
-        if section.text.strip()
-    ]
 
 
 def _asking(project: Project, spec: str, path: Path, most: int, max_cost: float | None) -> ModelDrafts:
@@ -133,30 +128,20 @@ def _asking(project: Project, spec: str, path: Path, most: int, max_cost: float 
     try:
         model = chat_model(spec, options)
     except SettingsError as error:
-        raise SettingsError(*(f"--llm: {problem}".replace("--rageval-", "--") for problem in error.problems)) from None
+        raise SettingsError(*(f"--llm: {as_written_here(problem)}" for problem in error.problems)) from None
     replies = path.with_name(path.name.removesuffix(".drafts.jsonl") + REPLIES)
     return ModelDrafts(model, replies, most=most, concurrency=settings.judge_concurrency)
 
 
-def _show_estimate(asking: ModelDrafts, passages: Sequence[NotePassage]) -> dict[str, float | None]:
-    requests, dollars = asking.estimate(passages)
-    cost = "at a price that is not known" if dollars is None else f"about ${dollars:.4f}"
-    click.echo(f"asking the model: {counted(requests, 'request')}, {cost}", err=True)
-    return {"requests": requests, "dollars": dollars}
-
-
-def _drafted(asking: ModelDrafts, passages: Sequence[NotePassage]) -> list[Draft]:
-    """Return the model's drafts until Ctrl-C, its budget or an error of its server ends them."""
-    drafts, spent = [*asking.drafts(passages)], asking.spent
+def _say_spent(spent: Spent) -> None:
     cost = "cost unknown" if spent.dollars is None else f"${spent.dollars:.4f}"
     kept = f", {spent.kept} kept from before" if spent.kept else ""
     unreadable = f", {spent.unreadable} unreadable" if spent.unreadable else ""
     click.echo(f"the model: {counted(spent.requests, 'request')}, {cost}{kept}{unreadable}", err=True)
     if spent.stopped is not None:
         click.echo(printable(f"stopped: {spent.stopped}; the same command goes on from here"), err=True)
-    if asking.is_interrupted:
+    if spent.interrupted:
         click.echo(printable(f"interrupted; {this_command()} goes on from here"), err=True)
-    return drafts
 
 
 def _say(sifted: SiftedDrafts, added: int, file: str) -> None:

@@ -35,6 +35,12 @@ class NotePassage(NamedTuple):
     section: NoteSection
 
 
+def note_passages(notes: NoteFolder) -> list[NotePassage]:
+    """Return the sections with text."""
+    every = ((path, section) for path in notes.rel_paths for section in notes.sections(path) or ())
+    return [NotePassage(path, section) for path, section in every if section.text.strip()]
+
+
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A question that a passage answers. `quote` is text of the passage, and becomes the anchor's snippet."""
@@ -199,6 +205,7 @@ class Spent:
     dollars: float | None = 0.0
     unreadable: int = 0
     stopped: str | None = None
+    interrupted: bool = False
 
 
 class ModelDrafts:
@@ -206,7 +213,6 @@ class ModelDrafts:
 
     def __init__(self, model: ChatModel, journal: Path, *, most: int = 3, concurrency: int = 4) -> None:
         self.spent = Spent()
-        self.is_interrupted = False
         self._model, self._journal, self._most, self._concurrency = model, journal, most, concurrency
         self._kept = _kept_replies(journal)
 
@@ -233,7 +239,7 @@ class ModelDrafts:
             is_budget = failure.kind == "budget"
             self.spent.stopped = "as much is spent as --max-cost allows" if is_budget else str(failure)
         except KeyboardInterrupt:
-            self.is_interrupted = True
+            self.spent.interrupted = True
 
     async def _reply(self, passage: NotePassage) -> tuple[NotePassage, str | None]:
         key = self._key(passage)
