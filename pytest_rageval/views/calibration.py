@@ -119,24 +119,17 @@ def _interval(estimate: Estimate | None) -> str:
 
 
 def _limits(calibration: Calibration) -> Iterator[str]:
+    """Yield for each aim the limit as a gate, and its result."""
     reasons = {threshold for threshold in calibration.thresholds.values() if isinstance(threshold, str)}
     if len(reasons) == 1:
         yield f"no limit is suggested: {next(iter(reasons))}"
         return
-    for gate, text in suggested_limits(calibration).values():
-        yield f"{gate}  {text}" if gate else text
-
-
-def suggested_limits(calibration: Calibration) -> dict[str, tuple[str, str]]:
-    """Return for each aim the limit as a gate, '' without one, and its result."""
-    gate, metric = str(calibration.gate), calibration.gate.name
-    limits = {}
     for aim, limit in calibration.thresholds.items():
         if isinstance(limit, str):
-            limits[aim] = "", f"{AIMS[aim]}: no limit is suggested: {limit}"
+            yield f"{AIMS[aim]}: no limit is suggested: {limit}"
         else:
-            limits[aim] = f"{metric} >= {limit.limit:.12g}", f"{AIMS[aim]} {_result_of(limit, gate)}"
-    return limits
+            gate = f"{calibration.gate.name} >= {limit.limit:.12g}"
+            yield f"{gate}  {AIMS[aim]} {_result_of(limit, str(calibration.gate))}"
 
 
 def _result_of(limit: Threshold, gate: str) -> str:
