@@ -35,7 +35,6 @@ FLIPS = ("flipped_to_fail", "flipped_to_pass")
 COPIED = (
     "metrics",
     "layers",
-    "fallen",
     *FLIPS,
     "unmeasured",
     "only_before",
