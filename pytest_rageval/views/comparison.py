@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.changes import gain
-from pytest_rageval.comparison.gate_lines import gate_line, p_text
+from pytest_rageval.comparison.gate_lines import failed_gate, gate_line, p_text
 from pytest_rageval.comparison.layer_table import layer_gain
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS
 from pytest_rageval.io.suggestions import listed
@@ -313,12 +313,6 @@ def _why(detail: Content) -> Iterator[str]:
         if gates := detail.get(f"failed_gates_{name}"):
             yield from map(failed_gate, gates)
             return
-
-
-def failed_gate(gate: Content) -> str:
-    """Return `recall_any@5 is 0, gate >= 1 (tag)` for a gate of a record."""
-    tag = f" ({gate['tag']})" if gate["tag"] else ""
-    return f"{gate['metric']} is {short(gate['value'])}, gate {gate['threshold']}{tag}"
 
 
 def _gold_move(gold: Content) -> str:
