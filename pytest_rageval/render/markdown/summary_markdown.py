@@ -148,10 +148,9 @@ def _compared(metrics: Mapping[str, Any], previous: Mapping[str, Any] | None) ->
             yield from metrics_section(comparison) if comparison["compared"] else ()
             # Cases that newly fail against the baseline are listed above, with all that fails now.
             changed = cases_by_change(comparison, other, is_partial=metrics["partial"])
-            lists = (
-                NameList(title, tuple(keys)) for title, tone, keys in changed if (other, tone) != (BASELINE, "worse")
-            )
-            yield from lists
+            for title, tone, keys in changed:
+                if (other, tone) != (BASELINE, "worse"):
+                    yield NameList(title, tuple(keys))
 
 
 def _layers(metrics: Mapping[str, Any], registry: Registry) -> Iterator[str]:
