@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import compress
-from operator import ne
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.baseline import Side
-from pytest_rageval.comparison.changes import Shares, shares_of, signed_width
+from pytest_rageval.comparison.changes import Shares, moved_scores, shares_of
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.io.sealed_lines import Members, Place, whole_records
@@ -212,17 +210,12 @@ def worst_cases_first(listed: CaseList) -> CaseList:
 
 def _falls(before: CaseColumns, now: CaseColumns, metrics: Mapping[str, Any]) -> dict[str, list[Fall]]:
     """Return the falls of each metric by the cases' places in the columns."""
-    _, before_at, now_at = shared_cases(before, now)
-    falls: dict[str, list[Fall]] = {}
-    for name in sorted(before.scores.keys() & now.scores.keys() & metrics.keys()):
-        width = signed_width(metrics[name])
-        was, after = values_at(before.scores[name], before_at), values_at(now.scores[name], now_at)
-        moved = compress(zip(now_at, was, after, strict=True), map(ne, was, after))  # fast, as most cases are equal
-        both = ((number, old, new) for number, old, new in moved if old is not None and new is not None)
-        shares = ((number, old, new, (new - old) / width) for number, old, new in both)
-        if fallen := [Fall(share, number, old, new) for number, old, new, share in shares if share < 0]:
-            falls[name] = fallen
-    return falls
+    shared = shared_cases(before, now)
+    falls = {
+        name: [Fall(share, shared.after[at], was, is_now) for at, was, is_now, share in moved if share < 0]
+        for name, moved in moved_scores(before, now, shared, metrics)
+    }
+    return {name: fallen for name, fallen in falls.items() if fallen}
 
 
 def _levels(columns: CaseColumns, shares: Shares) -> Iterator[float | None]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from operator import sub
+from itertools import compress, count
+from operator import ne, sub
 from typing import Any, NamedTuple, cast
 
 from pytest_rageval.io.suggestions import listed
@@ -18,6 +19,8 @@ from pytest_rageval.stats.paired_test import LEVEL, PairedTest, Side, adjusted, 
 from pytest_rageval.stats.power import detectable_mean, detectable_share
 
 OVERALL, JUDGED_OTHERWISE = "overall_score", "judged otherwise"
+NAMED = 20
+"""How many cases of a group are named: a group can hold all cases of a run."""
 ROUNDING = 1e-12
 """Smaller differences are rounding errors of binary fractions."""
 
@@ -218,6 +221,38 @@ def compared_layers(
                 "why": why,
             }
     return layers
+
+
+def fallen_together(
+    before: CaseColumns, after: CaseColumns, shared: SharedCases, described: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the groups of metrics that got worse in the same cases (two or more), largest groups first."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for name, moved in moved_scores(before, after, shared, described):
+        fallen = tuple(shared.keys[at] for at, _, _, share in moved if share < -ROUNDING)
+        groups.setdefault(fallen, []).append(name)
+    found = [
+        {"metrics": names, "cases": len(keys), "first": [*keys[:NAMED]]}
+        for keys, names in groups.items()
+        if min(len(keys), len(names)) > 1
+    ]
+    return sorted(found, key=lambda group: (-group["cases"], group["metrics"]))
+
+
+Move = tuple[int, float, float, float]
+"""One case in one metric: its place among the shared cases, its score before and after, its gain."""
+
+
+def moved_scores(
+    before: CaseColumns, after: CaseColumns, shared: SharedCases, described: Mapping[str, Any]
+) -> Iterator[tuple[str, list[Move]]]:
+    """Yield each metric of both sides with the cases whose scores differ, if both sides have one."""
+    for name in sorted(before.scores.keys() & after.scores.keys() & described.keys()):
+        was, now = values_at(before.scores[name], shared.before), values_at(after.scores[name], shared.after)
+        width = signed_width(described[name])
+        moved = compress(zip(count(), was, now), map(ne, was, now))  # fast, as most cases are equal
+        both = ((at, old, new) for at, old, new in moved if old is not None and new is not None)
+        yield name, [(at, old, new, (new - old) / width) for at, old, new in both]
 
 
 def signed_width(metric: Mapping[str, Any]) -> float:

@@ -35,6 +35,7 @@ FLIPS = ("flipped_to_fail", "flipped_to_pass")
 COPIED = (
     "metrics",
     "layers",
+    "fallen",
     *FLIPS,
     "unmeasured",
     "only_before",

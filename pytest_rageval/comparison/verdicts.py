@@ -13,6 +13,7 @@ from pytest_rageval.comparison.changes import (
     Change,
     compared_layers,
     compared_metrics,
+    fallen_together,
     paired,
     worst_first,
 )
@@ -131,7 +132,7 @@ def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
                 for name, change in compared.changes.items()
             },
             "layers": compared_layers(*compared),
-            **_cases(both, metrics),
+            **_cases(both, compared, metrics),
             "changed_cases": sorted(ground.changed),
             "changed_failing": sorted(key for key in ground.changed if after.cases[key].is_bad),
             "relabelled": relabelled(*ground.facts),
@@ -301,12 +302,14 @@ def _decided_by(gate: RegressionGate, change: Change, verdict: Verdict) -> Decid
     return "tolerance" if _is_better(change.delta, gate.measure.metric.better) else "one-sided p"
 
 
-def _cases(both: Both, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cases that flipped, are new or gone, or have no score any more."""
+def _cases(both: Both, compared: _Compared, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metrics that fell together, and the cases that flipped, are new or gone, or have no score any more."""
     was, now, shared = both.was, both.now, both.shared
+    comparable = {name: compared.described[name] for name in compared.changes.keys() - compared.reasons.keys()}
     flips = case_flips(both)
     added = [key for key in now if key not in was] if len(shared.keys) < len(now) else []
     return {
+        "fallen": fallen_together(was, now, shared, comparable),
         **flips._replace(flipped_to_fail=worst_first(flips.flipped_to_fail, was, now, metrics))._asdict(),
         "only_before": [key for key in was if key not in now] if len(shared.keys) < len(was) else [],
         "only_after": added,

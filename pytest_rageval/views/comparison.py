@@ -11,7 +11,7 @@ from pytest_rageval.comparison.changes import gain
 from pytest_rageval.comparison.gate_lines import failed_gate, gate_line, p_text
 from pytest_rageval.comparison.layer_table import layer_gain
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS
-from pytest_rageval.io.suggestions import listed
+from pytest_rageval.io.suggestions import and_more, listed
 from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.runs.config_diff import setting_text
 from pytest_rageval.text import NO_VALUE, change, counted, score_text, short
@@ -41,7 +41,7 @@ FLIPS: Mapping[str, tuple[str, Tone, int]] = {
     "flipped_to_pass": ("Pass now, failed before", "better", 5),
     "unmeasured": ("Have no score now, had one before", "doubtful", 5),
 }
-SHOWN_SCORES = 5
+SHOWN_SCORES, SHOWN_GROUPS = 5, 3
 ELSEWHERE = "--format html shows more of them, --format json all"
 ONE_SIDED = {
     "not_measured": "Failed before, and the gates that failed were not measured now",
@@ -205,6 +205,17 @@ def metrics_section(content: Content) -> Iterator[Block]:
         yield FigureTable(heads, tuple(rows), "Metrics", "metrics", has_verdicts=True, least=4)
     if rest := len(content["metrics"]) - len(moved):
         yield Line(f"{rest} more metric{'s' if rest != 1 else ''} did not move")
+    yield from map(Line, fallen_lines(content))
+
+
+def fallen_lines(content: Content) -> list[str]:
+    """Return a line for each group of metrics that got worse in the same cases."""
+    groups = content.get("fallen", ())
+    more = [and_more(len(groups) - SHOWN_GROUPS, "such groups")] * (len(groups) > SHOWN_GROUPS)
+    return [
+        f"the same {group['cases']:,} cases got worse in {len(names := group['metrics'])} metrics: {listed(names, 3)}"
+        for group in groups[:SHOWN_GROUPS]
+    ] + more
 
 
 def gate_point(gate: Content) -> Line:

@@ -19,6 +19,7 @@ from pytest_rageval.metrics.registry import Registry, metric
 from pytest_rageval.model import RunFacts
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.render.text.view_text import view_lines
+from pytest_rageval.views.comparison import fallen_lines
 from pytest_rageval.views.run import run_view
 
 NOISE = "beyond tolerance, may be noise"
@@ -166,6 +167,21 @@ def test_cases_that_fail_newly_pass_newly_or_cannot_be_measured_are_listed():
         {"case_key": "dropped", "outcome": "skipped", "reason": "skipped"},
         {"case_key": "hangs", "outcome": "error", "reason": "timeout"},
     ]
+
+
+def test_metrics_that_got_worse_in_the_same_cases_are_named_together():
+    def rows(*, worse: frozenset[int] = frozenset()):
+        return [
+            a_row(f"q{n}", mrr=1.0 - (n in worse) / 2, ndcg_at_5=1.0 - (n in worse), scope_miss=float(n in worse),
+                  token_f1=1.0 - (n == 0))
+            for n in range(6)
+        ]  # fmt: skip
+
+    plan = a_plan("mrr", "ndcg", "scope_miss", "token_f1")
+    content = compared(rows(), rows(worse=frozenset({1, 4})), plan).content
+    assert content["fallen"] == [{"metrics": ["mrr", "ndcg@5", "scope_miss"], "cases": 2, "first": ["q1", "q4"]}]
+    assert fallen_lines(content) == ["the same 2 cases got worse in 3 metrics: mrr, ndcg@5, scope_miss"]
+    assert compared(rows(), rows(worse=frozenset({1})), plan).content["fallen"] == []
 
 
 def test_what_was_not_measured_fails_a_gate_of_the_users_and_not_a_default_one():

@@ -21,7 +21,7 @@ from pytest_rageval.render.html.case_view import case_views
 from pytest_rageval.render.html.environment import macro, on_one_line, policy, rendered, script, style
 from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.text import printable
-from pytest_rageval.views.comparison import METRIC_COLUMNS, ONE_SIDED, settings_table, versions_table
+from pytest_rageval.views.comparison import METRIC_COLUMNS, ONE_SIDED, fallen_lines, settings_table, versions_table
 from pytest_rageval.views.history import runs_table
 from pytest_rageval.views.run import SHOWN_ERRORS, equal_errors
 
@@ -207,6 +207,7 @@ def _first_screen(page: PageRun) -> Mapping[str, Any]:
         "no_flips": no_flips,
         "moves": first_screen.moves(page),
         "no_moves": first_screen.no_moves(page),
+        "fallen": fallen_lines(page.compared or {}),
         "errors": equal_errors(page.cases)[:SHOWN_ERRORS],
         "tags": sorted(tags, key=lambda item: (-item[1], item[0])),
     }
