@@ -135,8 +135,11 @@ class Controller(ActiveSession):
         prepared, session = self.prepared, self.session
         is_judge_asked = None in overrides(session, JUDGE, files).values()
         with self.usage_errors():
-            if None in overrides(session, CLIENT, files).values():
-                self._check_target()
+            target = prepared.settings.target
+            # A dry run checks files of answers only.
+            is_checked = target is None or not prepared.settings.dry_run or kind_of(target).is_checkable
+            if is_checked and None in overrides(session, CLIENT, files).values():
+                check_can_answer(prepared, self.make_target(), self.all_cases())
             if prepared.settings.dry_run:
                 return
             run = self._open_run(is_judge_asked=is_judge_asked, judges=judges_of_files(session))
@@ -165,12 +168,6 @@ class Controller(ActiveSession):
         with self.usage_errors():
             return self._open_run(is_judge_asked=False, judges=judges_of_tests(own_test) if own_test else (None,))
 
-    def _check_target(self) -> None:
-        """Check that the target exists and has all answers; a dry run checks files of answers only."""
-        settings = self.settings
-        if settings.target is None or not settings.dry_run or kind_of(settings.target).is_checkable:
-            check_can_answer(self.prepared, self.make_target(), self.all_cases())
-
     # ── during ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def take_report(self, report: pytest.TestReport) -> None:
@@ -178,11 +175,18 @@ class Controller(ActiveSession):
         payload: str | list[RecordLine] = report.__dict__.pop("rageval")
         if report.longrepr is not None:
             file, line, _name = report.location
-            lineno = 0 if line is None else line + 1
-            # pytest shows errors of the setup in full there, too.
-            is_line = report.when == "call" and self.config.getoption("tbstyle", None) == "line"
+            first: str | None = None
+            if report.when == "setup" and report.failed:
+                crash = getattr(report.longrepr, "reprcrash", None)
+                message = str(report.longrepr) if crash is None else crash.message
+                first = self._errors.setdefault(message, report.nodeid)
             report.longrepr = summarised(
-                report.longrepr, file, lineno, is_line=is_line, same_as=self._same_error(report)
+                report.longrepr,
+                file,
+                0 if line is None else line + 1,
+                # pytest shows errors of the setup in full there, too.
+                is_line=report.when == "call" and self.config.getoption("tbstyle", None) == "line",
+                same_as=first if first != report.nodeid else None,
             )
         if report.outcome != "rerun":  # type: ignore[comparison-overlap] # by a plugin
             try:
@@ -192,14 +196,6 @@ class Controller(ActiveSession):
                     self.opened().keep(payload)
             except OSError as error:
                 self.cannot_write(error)
-
-    def _same_error(self, report: pytest.TestReport) -> str | None:
-        """Return the test that has shown the same setup error, if any."""
-        if report.when != "setup" or not report.failed:
-            return None
-        crash = getattr(report.longrepr, "reprcrash", None)
-        first = self._errors.setdefault(str(report.longrepr) if crash is None else crash.message, report.nodeid)
-        return first if first != report.nodeid else None
 
     def count_calls(self, report: pytest.TestReport) -> None:
         """End the session if its first calls, over all workers, fail alike in a way that cannot heal."""
