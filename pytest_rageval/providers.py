@@ -21,7 +21,7 @@ class ProviderRow(NamedTuple):
     title    its name for people, if the browser offers it
     models   models that the browser suggests
     roles    `judge`: its models judge, draft cases and write for the demo; `target`: they can be under test
-    batches  it takes requests in batches: its wire is a BatchWire
+    batches  it takes requests in batches
     forms    formats of a judge's spec, if not `KIND:MODEL`
     factory  `module:function` in place of `wire`: function(KIND, REST, options) returns the ChatModel of a spec
     """

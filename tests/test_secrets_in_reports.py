@@ -181,10 +181,7 @@ def answer(question):
 """
 
 
-@pytest.mark.parametrize("whose", ["ours", "the bot's own"])
-def test_the_headers_of_a_reply_that_httpcore_logs_are_masked(
-    project: Project, monkeypatch: pytest.MonkeyPatch, whose: str
-):
+def test_the_headers_of_a_reply_that_httpcore_logs_are_masked(project: Project, monkeypatch: pytest.MonkeyPatch):
     async def sets_a_cookie(connection: Connection) -> None:
         fresh = f"sid={CORE}; Path=/; HttpOnly"
         await connection.reply(200, b'{"answer": "no"}', set_cookie=fresh, x_refresh_token=f"fresh-{CORE}")
@@ -192,10 +189,7 @@ def test_the_headers_of_a_reply_that_httpcore_logs_are_masked(
     project.cases([a_case("a")])
     with FaultServer(sets_a_cookie) as server:
         monkeypatch.setenv("BOT_URL", server.url)
-        if whose == "ours":
-            project.configure(f'target = "{server.url}"')
-        else:
-            project.write("bot.py", HTTPX_BOT)
+        project.write("bot.py", HTTPX_BOT)
         result = project.run(*REPORTS, *DEBUG)
     assert "receive_response_headers.complete" in (project.path / "junit.xml").read_text(encoding="utf-8")
     assert leaks(project, result) == []

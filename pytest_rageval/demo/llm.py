@@ -13,8 +13,8 @@ from pytest_rageval.demo.chunking import NoteChunk
 from pytest_rageval.demo.parameters import Ask, LlmError
 from pytest_rageval.errors import ModelFailure, SettingsError
 from pytest_rageval.io.masking import public_target
-from pytest_rageval.llm.chat_model import Exchange, chat_model
-from pytest_rageval.llm.chat_protocol import Message
+from pytest_rageval.llm.chat_model import chat_model
+from pytest_rageval.llm.chat_protocol import ChatReply, Message
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.json_exchange import (
     QUOTES_THE_MARKER,
@@ -112,10 +112,10 @@ class Llm:
             "properties": {number: {"type": "number", "minimum": 0, "maximum": 1} for number in numbers},
         }
         most = 200 + 12 * len(passages)
-        exchange, marker = await self._say(_RANKING, ask, passages, most, ("demo_rerank", schema))
-        text = exchange.reply.text or ""
+        reply, marker = await self._say(_RANKING, ask, passages, most, ("demo_rerank", schema))
+        text = reply.text or ""
         try:
-            if (flaw := exchange.reply.flaw) is not None:
+            if (flaw := reply.flaw) is not None:
                 raise UnreadableReply(flaw)
             stated = stated_object(text)
             scores = [float(number_of(number, value_of(stated, number), 0, 1)) for number in numbers]
@@ -127,9 +127,9 @@ class Llm:
 
     async def write(self, ask: Ask, passages: Sequence[NoteChunk]) -> ModelDraft:
         """Write an answer from these passages, with citations as the model wrote them. Raises LlmError."""
-        exchange, marker = await self._say(_WRITING, ask, passages, 800)
-        text = (exchange.reply.text or "").strip()
-        if not exchange.reply.is_truncated and (flaw := exchange.reply.flaw) is not None:
+        reply, marker = await self._say(_WRITING, ask, passages, 800)
+        text = (reply.text or "").strip()
+        if not reply.is_truncated and (flaw := reply.flaw) is not None:
             raise LlmError(f"{self.name}: its reply cannot be used: {flaw}")
         if not text:
             raise LlmError(f"{self.name}: its reply is empty")
@@ -137,7 +137,7 @@ class Llm:
             raise LlmError(f"{self.name}: its reply {QUOTES_THE_MARKER} of the request")
         if text.lstrip("\"'*`[( ").upper().startswith(_NOT_THERE):
             return ModelDraft(None)
-        return ModelDraft(printable(text[:LONGEST_ANSWER]), exchange.reply.is_truncated or len(text) > LONGEST_ANSWER)
+        return ModelDraft(printable(text[:LONGEST_ANSWER]), reply.is_truncated or len(text) > LONGEST_ANSWER)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -150,7 +150,7 @@ class Llm:
         passages: Sequence[NoteChunk],
         max_tokens: int,
         schema: tuple[str, Mapping[str, Json]] | None = None,
-    ) -> tuple[Exchange, str]:
+    ) -> tuple[ChatReply, str]:
         """Return the reply, and the marker that fenced off the material; `schema` is its name and the schema."""
         variables = {
             "question": ask.question[:LONGEST_TURN],
@@ -165,14 +165,14 @@ class Llm:
         schema_name, reply_schema = schema or ("demo_answer", None)
         try:
             async with asyncio.timeout(PATIENCE_S):
-                exchange = await self._chat.say(
+                reply = await self._chat.say(
                     [Message("user", prompt.text)], schema=reply_schema, schema_name=schema_name, max_tokens=max_tokens
                 )
         except ModelFailure as failure:
             raise LlmError(f"{self.name}: {failure}") from None
         except TimeoutError:
             raise LlmError(f"{self.name}: no reply within {PATIENCE_S:.0f} s") from None
-        return exchange, marker
+        return reply, marker
 
     def _of_this_option(self, problem: str) -> str:
         return f"--llm {self._spec}: {problem}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 import os
 import re
 import socket
@@ -114,11 +113,8 @@ def _unusable(proxy: str) -> str | None:
         parsed = httpx.URL(proxy)
     except httpx.InvalidURL as error:
         return f"it is not a URL ({error})"
-    if parsed.scheme in ("socks5", "socks5h"):
-        is_installed = importlib.util.find_spec("socksio") is not None
-        return None if is_installed else "SOCKS needs a package: pip install 'httpx[socks]'"
     if parsed.scheme not in ("http", "https"):
-        return f"{parsed.scheme!r} is not http, https or socks5"
+        return f"{parsed.scheme!r} is not http or https"
     return None if parsed.host else "it names no host"
 
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import json as json_
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 
 from pytest_rageval.http.address import checked_headers, proxy_of, without_user
 from pytest_rageval.http.call_limit import add_to_tally, current_permit
-from pytest_rageval.http.carrier import HttpConnection, Reply, StaleConnection, send_to_app
+from pytest_rageval.http.connection import HttpConnection, ProxyAddress, Reply, StaleConnection, send_to_app
 from pytest_rageval.http.failures import (
     OVERLOADED_STATUS,
     REPEATABLE_STATUS,
@@ -95,9 +95,8 @@ class SlottedClient:
         self._headers = checked_headers(headers or {})
         self._app = app
         self._free = asyncio.Semaphore(slots)
-        # By proxy; last in, first out: few connections stay open when few requests are in flight.
-        self._idle: dict[str | None, list[HttpConnection]] = {}
-        self._template = lru_cache(MOST_ADDRESSES)(self._prepare)
+        self._idle: dict[tuple[str, str | None], list[HttpConnection]] = {}
+        self._address = lru_cache(MOST_ADDRESSES)(self._address_of)
         self._proxy_of = lru_cache(MOST_ADDRESSES)(proxy_of)
 
     async def request(
@@ -110,10 +109,19 @@ class SlottedClient:
         before_retry: Callable[[], Awaitable[None]] | None = None,
     ) -> HttpReply:
         """Send one request, with `json` or a form with `files` as its body; raise HttpFailure for a status but 2xx."""
-        template = self._template(method, url)
-        body = None if json is None else _JSON.encode(json).encode()
+        to = self._address(method, url)
+        content: list[tuple[bytes, bytes]] = []
+        body = b""
+        if json is not None:
+            content, body = [(b"content-type", b"application/json")], _JSON.encode(json).encode()
+        elif files is not None:
+            form = httpx.Request(method, to.url, files=files)
+            content, body = [(b"content-type", form.headers["content-type"].encode())], form.read()
+        if body or method not in ("GET", "HEAD"):
+            content.append((b"content-length", b"%d" % len(body)))
         async with self._free:
-            call = _Call(template, body, files, asyncio.get_running_loop().time() + self.timeout * (self.retries + 1))
+            deadline = asyncio.get_running_loop().time() + self.timeout * (self.retries + 1)
+            call = _Call(to, (*to.fields, *content), body, deadline)
             try:
                 return await with_retries(
                     lambda: self._attempt(call),
@@ -127,25 +135,34 @@ class SlottedClient:
 
     async def aclose(self) -> None:
         """Close the idle connections; call it when no request is under way."""
-        for idle in self._idle.values():
-            while idle:
-                await idle.pop().aclose()
+        while self._idle:
+            for connection in self._idle.popitem()[1]:
+                await connection.aclose()
 
-    def _prepare(self, method: str, url: str) -> _RequestTemplate:
+    def _address_of(self, method: str, url: str) -> _Address:
         """Build the parts that all requests to this URL share."""
         address, user = without_user(url)
         headers = {**user, **self._headers}
         origin = f"{address.scheme}://{address.netloc.decode('ascii', 'replace')}"
         proxy = None if self._app is not None else self._proxy_of(origin)
+        fields = httpx.Request(method, address, headers={**HEADERS, **headers}).headers.raw
+        fields = [field for field in fields if field[0].lower() != b"content-length"]
+        target, through = address.raw_path, None
+        if proxy is not None:
+            proxy_url, basic = without_user(proxy)
+            names_user = [(b"proxy-authorization", value.encode()) for value in basic.values()]
+            through = ProxyAddress(proxy_url, names_user)
+            if address.scheme == "http":
+                target, fields = str(address.copy_with(fragment=None)).encode(), [*fields, *names_user]
         mask = Mask([*secrets_of_headers(headers), *secrets_of_url(url), *secrets_of_url(proxy or "")])
         name = f"{method} {public_url(url)}" + (f" through the proxy {public_url(proxy)}" if proxy else "")
-        return _RequestTemplate(method, address, {**HEADERS, **headers}, proxy, mask, name)
+        return _Address(method, address, target, fields, through, (origin, proxy), mask, name)
 
     async def _attempt(self, call: _Call) -> HttpReply:
         if (permit := current_permit()) is not None:
             call.deadline += await permit.renew()
         call.begin_attempt()
-        seconds, name = min(self.timeout, call.seconds_left()), call.of.name
+        seconds, name = min(self.timeout, call.seconds_left()), call.to.name
         try:
             # For the attempt as a whole: with a limit for each read, a trickling body would never end.
             async with asyncio.timeout(seconds):
@@ -153,7 +170,7 @@ class SlottedClient:
                 try:
                     return await self._reply(call, incoming)
                 finally:
-                    await incoming.aclose()
+                    incoming.close()
         except TimeoutError:
             limit = f"{self.timeout:.6g} s ({self._limit})"
             # Preparing the request takes a moment of the first attempt, which still counts as whole.
@@ -161,11 +178,10 @@ class SlottedClient:
                 total = f"timeout × (retries + 1) = {self.timeout * (self.retries + 1):.6g} s"
                 limit = f"{max(seconds, 0):.3g} s (what was left of {total})"
             is_retryable = "timeout" in self._retried_kinds
-            raise HttpFailure(
-                "timeout", f"{name}: no complete reply within {limit}", is_retryable=is_retryable
-            ) from None
+            message = f"{name}: no complete reply within {limit}"
+            raise HttpFailure("timeout", message, is_retryable=is_retryable) from None
         except HttpFailure as failure:
-            failure.args = (call.of.mask.text(f"{name}: {failure}"),)
+            failure.args = (call.to.mask.text(f"{name}: {failure}"),)
             failure.is_retryable |= failure.status is None and failure.kind in self._retried_kinds
             raise
 
@@ -174,22 +190,30 @@ class SlottedClient:
 
         A server may close an idle connection while the request is on its way: that is not the request's fault.
         """
-        headers, content = dict(call.of.headers), call.body
-        if call.files is not None:
-            form = httpx.Request(call.of.method, call.of.address, files=call.files)
-            headers["content-type"], content = form.headers["content-type"], form.read()
-        elif content is not None:
-            headers["content-type"] = "application/json"
-        request = httpx.Request(call.of.method, call.of.address, headers=headers, content=content)
+        to = call.to
         if self._app is not None:
-            return await send_to_app(self._app, request)
-        idle = self._idle.setdefault(call.of.proxy, [])
-        if idle:
+            return await send_to_app(self._app, to.method, to.url, call.fields, call.body)
+        # Last in, first out: few connections stay open when few requests are in flight.
+        idle = self._idle.setdefault(to.place, [])
+        while idle:
+            if not (connection := idle.pop()).is_usable():
+                continue
             try:
-                return await idle.pop().send(request)
+                reply = await connection.send(to.method, to.target, call.fields, call.body)
+                break
             except StaleConnection:
                 call.attempts += 1
-        return await HttpConnection(call.of.proxy, idle).send(request)
+                idle = []
+        else:
+            connection = await HttpConnection.open(to.url, to.proxy)
+            reply = await connection.send(to.method, to.target, call.fields, call.body)
+
+        def close() -> None:
+            if connection.is_free_after(reply):
+                self._idle.setdefault(to.place, []).append(connection)
+
+        reply.close = close
+        return reply
 
     async def _reply(self, call: _Call, incoming: Reply) -> HttpReply:
         """Read a reply; raise HttpFailure, whose message lacks the request's name and is not masked."""
@@ -198,7 +222,7 @@ class SlottedClient:
             raise HttpFailure("too_large", excess, status=status)
         headers = incoming.headers
         if 300 <= status < 400:
-            to = excerpt(call.of.mask.text(public_url(headers.get("location", ""))))
+            to = excerpt(call.to.mask.text(public_url(headers.get("location", ""))))
             message = f"status {status}, redirect to {to or 'nowhere'}; not followed, give that URL instead"
             raise HttpFailure("invalid_response", message, status=status)
         if not 200 <= status < 300:
@@ -213,13 +237,13 @@ class SlottedClient:
         meant = self._status_in(status, body)
         if meant != status:
             raise self._refusal(call, incoming, body, meant)
-        return HttpReply(status, headers, call.of.mask.bytes(body), call.attempts)
+        return HttpReply(status, headers, call.to.mask.bytes(body), call.attempts)
 
     def _refusal(self, call: _Call, incoming: Reply, beginning: bytes, status: int) -> HttpFailure:
         """Build the failure for a reply that means status 400 or above, with when to retry."""
         if status in OVERLOADED_STATUS and (permit := current_permit()) is not None:
             permit.note_refusal()
-        body = call.of.mask.text(beginning[:EXCERPT_BYTES].decode("utf-8", "replace"))
+        body = call.to.mask.text(beginning[:EXCERPT_BYTES].decode("utf-8", "replace"))
         message = f"status {incoming.status}"
         if incoming.status < 300:
             message += f" with an error of status {status}"
@@ -243,14 +267,15 @@ async def _read_beginning(incoming: Reply) -> bytes:
         return b""
 
 
-@dataclass(frozen=True, slots=True)
-class _RequestTemplate:
-    """The constant parts of requests with one method and address."""
+class _Address(NamedTuple):
+    """The constant parts of requests with one method and URL; `place` is where connections lead to."""
 
     method: str
-    address: httpx.URL
-    headers: Mapping[str, str]
-    proxy: str | None
+    url: httpx.URL
+    target: bytes
+    fields: Sequence[tuple[bytes, bytes]]
+    proxy: ProxyAddress | None
+    place: tuple[str, str | None]
     mask: Mask
     name: str
 
@@ -259,9 +284,9 @@ class _RequestTemplate:
 class _Call:
     """One request in flight, with its deadline and the start of its first and latest attempt."""
 
-    of: _RequestTemplate
-    body: bytes | None
-    files: Mapping[str, tuple[str | None, bytes]] | None
+    to: _Address
+    fields: Sequence[tuple[bytes, bytes]]
+    body: bytes
     deadline: float
     attempts: int = 0
     first: float = 0.0

@@ -12,12 +12,14 @@ from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any
 
+from pydantic import ValidationError
+
 from pytest_rageval.errors import JudgeError, ModelFailure, SettingsError
 from pytest_rageval.judges.judge import JudgeSpec, Share, ShareJudge, sum_costs
 from pytest_rageval.judges.model_judge import LONGEST_RAW, MOST_TOKENS, AsksModel
 from pytest_rageval.judges.requests import reference_texts
-from pytest_rageval.llm.chat_model import ChatModel, Exchange, chat_model
-from pytest_rageval.llm.chat_protocol import Message
+from pytest_rageval.llm.chat_model import ChatModel, chat_model
+from pytest_rageval.llm.chat_protocol import ChatReply, Message
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.json_exchange import UnreadableReply, stated_object
 from pytest_rageval.model import Json, JudgeRequest
@@ -99,28 +101,36 @@ class DeepEvalJudge(AsksModel, ShareJudge):
 
     async def share(self, request: JudgeRequest) -> Share:
         """Measure with several requests to the model; convert any exception of DeepEval to JudgeError."""
-        exchanges: list[Exchange] = []
-        test_case = _test_case(request.variables)
+        replies: list[ChatReply] = []
+        variables = request.variables
+        # Without a gold answer, the key facts are expected.
+        references = reference_texts(variables) or ["\n".join(variables.get("key_facts") or ())]
+        test_case = {
+            "input": variables.get("question") or "",
+            "actual_output": variables["answer"],
+            "expected_output": references[0] or None,
+            "retrieval_context": [context["text"] for context in variables.get("contexts") or ()] or None,
+        }
         if request.rubric in ("faithfulness", "groundedness") and not test_case.get("retrieval_context"):
             return Share(None, "there is no context to compare with")
         try:
-            metric = self._metric_for(request.rubric, test_case, exchanges, request.trial)
+            metric = self._metric_for(request.rubric, test_case, replies, request.trial)
             score = float(await metric.a_measure(self._deepeval.LLMTestCase(**test_case), _show_indicator=False))
         except JudgeError:
             raise
         except Exception as error:  # another package's code may raise anything; the error belongs to this case
             raised = excerpt(f"{type(error).__name__}: {error}")
             raise JudgeError("exception", printable(f"judge {self.model!r} raised {raised}")) from error
-        claims, cost = _claims(metric), sum_costs(exchanges)
+        claims, cost = _claims(metric), sum_costs(replies)
         if claims == []:
             return Share(None, "the answer makes no claim", (), cost)
         if not 0 <= score <= 1:
             raise JudgeError("invalid_reply", f"judge {self.model!r}: the score is {score:g}, expected one from 0 to 1")
         return Share(score, cut(printable(str(metric.reason or "")), 4_000), claims or (), cost)
 
-    def _metric_for(self, rubric: str, test_case: Mapping[str, Any], exchanges: list[Exchange], trial: int) -> Any:
+    def _metric_for(self, rubric: str, test_case: Mapping[str, Any], replies: list[ChatReply], trial: int) -> Any:
         # A metric stores its last measurement, so each judgement needs its own.
-        model = _model_class()(self._chat, exchanges, trial)
+        model = _model_class()(self._chat, replies, trial)
         if self._metric == "faithfulness":
             return self._deepeval.FaithfulnessMetric(model=model, async_mode=True)
         looks_at, steps = STEPS[rubric]
@@ -147,17 +157,6 @@ def load_deepeval() -> Any:
         raise SettingsError(f"it needs a DeepEval 4 of today: {remedy} ({reason})") from None
 
 
-def _test_case(variables: Mapping[str, Json]) -> dict[str, Any]:
-    """Build DeepEval's test case; the expected output is the first gold answer, else the key facts."""
-    references = reference_texts(variables) or ["\n".join(variables.get("key_facts") or ())]
-    return {
-        "input": variables.get("question") or "",
-        "actual_output": variables["answer"],
-        "expected_output": references[0] or None,
-        "retrieval_context": [context["text"] for context in variables.get("contexts") or ()] or None,
-    }
-
-
 def _claims(metric: Any) -> list[tuple[str, float]] | None:
     """Return Faithfulness's claims, each with 1 if it is supported, else 0; None for a metric without claims."""
     claims, verdicts = getattr(metric, "claims", None), getattr(metric, "verdicts", None)
@@ -169,14 +168,14 @@ def _claims(metric: Any) -> list[tuple[str, float]] | None:
 
 @functools.cache
 def _model_class() -> Any:
-    """Return a `DeepEvalBaseLLM` that sends its prompts to a chat model and records each exchange."""
+    """Return a `DeepEvalBaseLLM` that sends its prompts to a chat model and records each reply."""
     base: Any = import_module("deepeval.models").DeepEvalBaseLLM
 
     class AskingModel(base):  # type: ignore[misc]  # DeepEval is no dependency: its classes are Any
         """One model, for one judgement."""
 
-        def __init__(self, chat: ChatModel, exchanges: list[Exchange], trial: int) -> None:
-            self._chat, self._exchanges, self._trial = chat, exchanges, trial
+        def __init__(self, chat: ChatModel, replies: list[ChatReply], trial: int) -> None:
+            self._chat, self._replies, self._trial = chat, replies, trial
             super().__init__(chat.model)
 
         def load_model(self) -> Any:
@@ -190,49 +189,45 @@ def _model_class() -> Any:
 
         async def a_generate(self, prompt: str, schema: Any = None) -> Any:
             """Return the reply's text, or with a schema the reply as an instance of it."""
-            return await ask(self._chat, self._exchanges, prompt, schema, self._trial)
+            return await ask(self._chat, self._replies, prompt, schema, self._trial)
 
     return AskingModel
 
 
-async def ask(chat: ChatModel, exchanges: list[Exchange], prompt: str, schema: Any, trial: int = 0) -> Any:
+async def ask(chat: ChatModel, replies: list[ChatReply], prompt: str, schema: Any, trial: int = 0) -> Any:
     """Return one reply, read strictly by the schema (a pydantic model); if it does not fit, try once more."""
-
-    def read(text: str) -> Any:
-        try:
-            return text if schema is None else schema.model_validate(stated_object(text))
-        except UnreadableReply:
-            raise
-        except ValueError as misfit:
-            raise UnreadableReply(_first_line(misfit)) from None
-
     form = "" if schema is None else " with one JSON object and nothing else"
     asked: dict[str, Any] = {"schema_name": getattr(schema, "__name__", "reply"), "trial": trial}
     asked["schema"] = None if schema is None else strict(schema.model_json_schema())
-    messages, most, reason, raw = [Message("user", prompt)], chat.max_tokens or MOST_TOKENS, "", None
+    messages, most, before, raw = [Message("user", prompt)], chat.max_tokens or MOST_TOKENS, "", None
     while True:
         try:
-            exchange = await chat.say(messages, max_tokens=most, **asked)
+            reply = await chat.say(messages, max_tokens=most, **asked)
         except ModelFailure as failure:
-            again = f" (asked again, since {reason})" if reason else ""
+            again = f" (asked again, since {before})" if before else ""
             raise JudgeError(failure.kind, f"{failure}{again}", raw, status=failure.status) from None
-        exchanges.append(exchange)
-        reply, before = exchange.reply, reason
-        raw = cut(reply.text or "", LONGEST_RAW)
+        replies.append(reply)
+        text = reply.text or ""
+        raw = cut(text, LONGEST_RAW)
         try:
             if reply.flaw is not None:
                 raise UnreadableReply(reply.flaw)
-            return read(reply.text or "")
+            return text if schema is None else schema.model_validate(stated_object(text))
         except UnreadableReply as unreadable:
             reason = unreadable.reason
+        except ValidationError as misfit:
+            first = misfit.errors(include_input=False)[0]
+            place = ".".join(map(str, first["loc"]))
+            reason = excerpt(f"{place}: {first['msg']}" if place else first["msg"])
         if before or reply.ending == "content_filter":  # the filter would block the same text again
-            first = f"; before: {before}" if before not in ("", reason) else ""
-            problem = f"model {chat.model!r}: the reply cannot be read: {reason}{first}"
+            earlier = f"; before: {before}" if before not in ("", reason) else ""
+            problem = f"model {chat.model!r}: the reply cannot be read: {reason}{earlier}"
             raise JudgeError("invalid_reply", printable(problem), raw)
         repair = f"Your reply could not be read: {reason}. Reply once more{form}."
         # No API takes an empty message.
         messages += [Message("assistant", raw.strip() or "(an empty reply)"), Message("user", repair)]
         most *= 2 if reply.is_truncated else 1
+        before = reason
 
 
 def strict(schema: Json) -> Json:
@@ -243,10 +238,3 @@ def strict(schema: Json) -> Json:
             part["required"] = list(part.get("properties", {}))
             part["additionalProperties"] = False
     return made
-
-
-def _first_line(misfit: ValueError) -> str:
-    errors = getattr(misfit, "errors", None)
-    first = errors(include_input=False)[0] if callable(errors) else {"msg": str(misfit), "loc": ()}
-    place = ".".join(str(step) for step in first["loc"])
-    return excerpt(f"{place}: {first['msg']}" if place else str(first["msg"]))

@@ -13,9 +13,8 @@ from pytest_rageval.judges.judge_reply import read_reply
 from pytest_rageval.judges.requests import VERSION, can_join, joint_request
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
 from pytest_rageval.judges.rubrics.rubric_file import reply_fields
-from pytest_rageval.llm.batch import BatchClient, BatchExchange, BatchWire
-from pytest_rageval.llm.chat_model import ChatModel, Exchange, chat_model
-from pytest_rageval.llm.chat_protocol import Message
+from pytest_rageval.llm.chat_model import ChatModel, chat_model
+from pytest_rageval.llm.chat_protocol import ChatReply, Message
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.json_exchange import (
     Prompt,
@@ -72,7 +71,8 @@ class ModelJudge(AsksModel):
 
     `identity` names the model with its server, `is_pinned` is True if the name always means the same model. `sampling`
     has the other parameters that replies depend on, `options` the user's among them, `notes` those that the server
-    refused. `tariff` is the model's price. `secret` is what fences are derived from, see `new_marker`; a run sets its
+    refused. `tariff` is the model's price, `batch_wire` its interface
+    for batches, if it has one. `secret` is what fences are derived from, see `new_marker`; a run sets its
     own. `judge_together` is None unless rubrics are to be joined in one request.
     """
 
@@ -81,6 +81,8 @@ class ModelJudge(AsksModel):
 
     def __init__(self, chat: ChatModel, *, is_joint: bool = False) -> None:
         super().__init__(chat)
+        self.batch_wire = chat.wire if chat.wire.takes_batches else None
+        self.defer_to = chat.defer_to
         self.model = chat.model
         self.identity = chat.identity
         self.tariff = chat.tariff
@@ -88,15 +90,6 @@ class ModelJudge(AsksModel):
         self.judge_together = self._judgements if is_joint else None
         if is_joint:
             self.sampling = {**self.sampling, "joint": VERSION}
-
-    @property
-    def batch_wire(self) -> BatchWire | None:
-        """Return the interface for batches of the model's endpoint; None if it has none."""
-        return self._chat.batch_wire
-
-    def defer_to(self, client: BatchClient) -> BatchExchange:
-        """Send requests to this client, which keeps them for a batch; return what batches are asked about by."""
-        return self._chat.defer_to(client)
 
     async def judge(self, request: JudgeRequest) -> Judgement:
         """Judge with one request to the model, or two; raise JudgeError."""
@@ -126,7 +119,11 @@ class ModelJudge(AsksModel):
         rubric = rubric_of(whole)
         marker = before.marker if before else new_marker(whole.variables, self.secret)
         prompt = render(rubric, whole, marker)
-        messages = _messages(rubric, prompt)
+        # Instructions, equal in all requests so that servers can cache them, then this request's material.
+        instructions, material = prompt.text[: len(rubric.instructions)], prompt.text[len(rubric.instructions) :]
+        messages = [Message("user", prompt.text)]
+        if instructions.strip() and material.strip():
+            messages = [Message("system", instructions.strip() + "\n"), Message("user", material)]
         if before is not None and not is_joint:
             # No API takes an empty message.
             said, repair = before.error.raw or "", repair_prompt(rubric, before.reason)
@@ -134,13 +131,13 @@ class ModelJudge(AsksModel):
         most = (self._chat.max_tokens or MOST_TOKENS * len(requests)) * (2 if before and before.is_truncated else 1)
         asked: dict[str, Any] = {"schema": rubric.schema, "schema_name": rubric.name, "trial": whole.trial}
         try:
-            exchange = await self._chat.say(messages, max_tokens=most, **asked)
+            reply = await self._chat.say(messages, max_tokens=most, **asked)
         except ModelFailure as failure:
             again = f" (asked again, since {before.reason})" if before else ""
             error = JudgeError(failure.kind, f"{failure}{again}", before and before.error.raw, status=failure.status)
             return [error] * len(requests)
-        bill = [*(before.bill if before else ()), (exchange, len(requests))]
-        text, reply = exchange.reply.text or "", exchange.reply
+        bill = [*(before.bill if before else ()), (reply, len(requests))]
+        text = reply.text or ""
         results: list[_Result] = []
         for request in requests:
             try:
@@ -163,10 +160,10 @@ class ModelJudge(AsksModel):
     def _finished(self, reply: Judgement, request: JudgeRequest, prompt: Prompt, bill: _Bill) -> Judgement:
         """Complete a judgement by its model and its share of the costs."""
         last, among = bill[-1]
-        cached = sum(exchange.reply.tokens_cached or 0 for exchange, _ in bill) // among
+        cached = sum(each.tokens_cached or 0 for each, _ in bill) // among
         served = {
-            "served_model": last.reply.model,
-            "system_fingerprint": last.reply.build,
+            "served_model": last.model,
+            "system_fingerprint": last.build,
             "left_out": list(last.left_out),
             "repaired": len(bill) > 1,
             "requests": sum(1 / others for _, others in bill) if any(others > 1 for _, others in bill) else None,
@@ -176,14 +173,14 @@ class ModelJudge(AsksModel):
             reply,
             model=self.model,
             prompt_version=request.prompt_version,
-            **sum_costs([_share(exchange, others) for exchange, others in bill]),
+            **sum_costs([_share(each, others) for each, others in bill]),
             flags=(*prompt.flags, *reply.flags),
             extra={**reply.extra, **{name: value for name, value in served.items() if value}},
         )
 
 
-_Bill = Sequence[tuple[Exchange, int]]
-"""Exchanges, each with the number of judgements that share it."""
+_Bill = Sequence[tuple[ChatReply, int]]
+"""Replies, each with the number of judgements that share it."""
 
 
 class _Damaged(NamedTuple):
@@ -199,21 +196,13 @@ class _Damaged(NamedTuple):
 _Result = Judgement | JudgeError | _Damaged
 
 
-def _share(exchange: Exchange, among: int) -> Any:
-    """Return an exchange's cost, divided among the judgements of its reply."""
+def _share(reply: ChatReply, among: int) -> Any:
+    """Return a reply's cost, divided among the judgements in it."""
     if among == 1:
-        return exchange
-    whole = (exchange.tokens_in, exchange.tokens_out, exchange.cost_usd, exchange.latency_ms)
+        return reply
+    whole = (reply.tokens_in, reply.tokens_out, reply.cost_usd, reply.latency_ms)
     tokens_in, tokens_out, cost, latency = (None if amount is None else amount / among for amount in whole)
     return Cost(tokens_in and round(tokens_in), tokens_out and round(tokens_out), cost, latency)
-
-
-def _messages(rubric: Rubric, prompt: Prompt) -> list[Message]:
-    """Return the instructions, equal in all requests so that servers can cache them, then this request's material."""
-    instructions, material = prompt.text[: len(rubric.instructions)], prompt.text[len(rubric.instructions) :]
-    if not (instructions.strip() and material.strip()):
-        return [Message("user", prompt.text)]
-    return [Message("system", instructions.strip() + "\n"), Message("user", material)]
 
 
 LONGEST_REASON = 500

@@ -15,6 +15,7 @@ from pytest_rageval.llm.chat_model import ChatModel, model_at
 from pytest_rageval.llm.credentials import KeySource, judge_key, key_header
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.server_error import refusal_in
+from pytest_rageval.llm.wire import Wire
 from pytest_rageval.model import Json
 from pytest_rageval.providers import PROVIDERS, ProviderRow
 from pytest_rageval.text import printable
@@ -36,7 +37,7 @@ def anthropic_model(_kind: str, rest: str, options: EndpointOptions) -> ChatMode
     return model_at(ANTHROPIC, rest, options)
 
 
-class AnthropicWire:
+class AnthropicWire(Wire):
     """POST …/v1/messages. The reply's schema is sent as that of a required tool."""
 
     api = "anthropic"
@@ -45,7 +46,8 @@ class AnthropicWire:
     def __init__(
         self, url: str | None = None, provider: ProviderRow = ANTHROPIC, *, key_of: KeySource = judge_key
     ) -> None:
-        self.chat_url, self.models_url = chat.addresses(url or provider.home, "/messages")
+        base = url or provider.home
+        self.chat_url, self.models_url = chat.below(base, "/messages"), chat.below(base, "/models")
         found = key_of(self.chat_url, provider.key, provider.home)
         key, self.key_name = key_header(found, "x-api-key")
         self.headers = {"anthropic-version": VERSION, **key}

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 from pytest_rageval.errors import ModelFailure
 from pytest_rageval.http.client import HttpReply, SlottedClient
@@ -47,27 +47,6 @@ class BatchState(NamedTuple):
     is_ended: bool
     words: str
     results: tuple[str, ...] = ()
-
-
-@runtime_checkable
-class BatchWire(Protocol):
-    """An endpoint that takes requests in batches, if `takes_batches`."""
-
-    takes_batches: bool
-
-    async def submit_batch(self, exchange: BatchExchange, requests: Mapping[str, Json]) -> str: ...
-
-    async def find_batch(
-        self, exchange: BatchExchange, requests: Collection[str], since: str, known: Collection[str]
-    ) -> str | None:
-        """Return the id of the batch of these requests, none of the known ones, if it was begun since that time."""
-        ...
-
-    async def batch_state(self, exchange: BatchExchange, batch: str) -> BatchState: ...
-
-    def batch_reply(self, line: Mapping[str, Json]) -> tuple[str, BatchReply]:
-        """Read one line of the results."""
-        ...
 
 
 class BatchExchange:

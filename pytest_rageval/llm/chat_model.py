@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -16,13 +16,12 @@ from pytest_rageval.http.call_limit import tallied
 from pytest_rageval.http.client import HttpReply, SlottedClient
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
-from pytest_rageval.llm.batch import PRICE, BatchClient, BatchExchange, BatchWire
+from pytest_rageval.llm.batch import PRICE, BatchClient, BatchExchange
 from pytest_rageval.llm.chat_protocol import (
     ChatReply,
     Manner,
     Message,
     Question,
-    Wire,
     after_refusal,
     json_from_body,
     read_by,
@@ -38,6 +37,7 @@ from pytest_rageval.llm.endpoint_options import (
 )
 from pytest_rageval.llm.model_spec import model_and_url, model_identity
 from pytest_rageval.llm.server_error import refusal_in, status_in
+from pytest_rageval.llm.wire import Wire
 from pytest_rageval.model import Json
 from pytest_rageval.providers import JUDGING, ProviderRow
 from pytest_rageval.text import printable
@@ -47,14 +47,6 @@ LARGEST_REPLY = 16 * 2**20
 SEED = 1
 """Sent where a seed is allowed, so that equal requests get equal replies as far as possible; each further trial of a
 request adds 1."""
-
-
-class RequestRefused(ModelFailure):
-    """A request that the server refuses as invalid (400 or 422), for the reason in `error`."""
-
-    def __init__(self, failure: HttpFailure) -> None:
-        super().__init__(failure.kind, str(failure))
-        self.error = refusal_in(failure.body)
 
 
 class Client(Protocol):
@@ -73,7 +65,10 @@ class Endpoint:
     headers     sent with every request, including the key
     key_name    the environment variable of that key, for messages; empty for other sources
     client      sends the requests; by default one with these headers and the arguments of `SlottedClient`
+    models_url  the list of its models, to see that it is there; empty if it has none
     """
+
+    models_url = ""
 
     def __init__(
         self, url: str, headers: Mapping[str, str], key_name: str, client: Client | None = None, **connection: Any
@@ -86,30 +81,25 @@ class Endpoint:
     async def ask(
         self, body: Mapping[str, Json], before_retry: Callable[[], Awaitable[None]] | None = None
     ) -> tuple[Json, float]:
-        """Return the JSON of the reply and the milliseconds of the answered request; raise ModelFailure.
-
-        Raise its subclass RequestRefused for 400 and 422.
-        """
+        """Return the JSON of the reply and the milliseconds of the answered request; raise ModelFailure."""
         started = time.perf_counter()
         try:
             with tallied() as tally:
                 reply = await self._client.request("POST", self._url, json=body, before_retry=before_retry)
         except HttpFailure as failure:
-            if failure.status in (400, 422):
-                raise RequestRefused(failure) from None
-            raise ModelFailure(failure.kind, f"{failure}{self._remedy(failure)}", status=failure.status) from None
+            raise ModelFailure(failure.kind, f"{failure}{self._remedy(failure)}", status=failure.status) from failure
         taken_ms = (time.perf_counter() - started) * 1000 - tally.retry_wait_ms
         return json_from_body(reply.body, self.where), taken_ms
 
-    async def problem(self, probe_url: str) -> str | None:
+    async def check(self) -> str | None:
         """Return why this server is unusable, in one line, or None: one free GET without retries.
 
         Any reply shows that the server is there; of the statuses, only a refused key (401, 403) is a problem.
         """
-        if not probe_url:
+        if not self.models_url:
             return None
         try:
-            await body_of(probe_url, self._headers)
+            await body_of(self.models_url, self._headers)
         except HttpFailure as failure:
             if failure.kind in ("connect", "timeout", "reset") or failure.status in (401, 403):
                 return f"the server cannot be asked: {failure}{self._remedy(failure)}"
@@ -182,9 +172,12 @@ class PaidEndpoint(Endpoint):
     @asynccontextmanager
     async def turn(self, tokens: int) -> AsyncIterator[RequestSlot]:
         """Wait for permission to send a request of about `tokens` tokens; raise ModelFailure if the budget is spent."""
-        self._check_budget()
+        budget = self._budget
+        if budget is not None:
+            budget.check()
         async with pace_of(self._host, self._limits).turn(tokens) as turn:
-            self._check_budget()  # others may have spent the rest while this one waited
+            if budget is not None:
+                budget.check()  # others may have spent the rest while this one waited
             yield turn
 
     def pay(
@@ -202,30 +195,8 @@ class PaidEndpoint(Endpoint):
             self._budget.spend(cost if cost is not None else self._tariff.cost(turn.tokens, 0) or 0.0)
         return cost
 
-    def _check_budget(self) -> None:
-        if self._budget is not None:
-            self._budget.check()
-
 
 # ── chat ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """A reply with its cost and time, and the parameters not sent (see `Manner.left_out`)."""
-
-    reply: ChatReply
-    cost_usd: float | None
-    latency_ms: float
-    left_out: tuple[str, ...] = ()
-
-    @property
-    def tokens_in(self) -> int | None:
-        return self.reply.tokens_in
-
-    @property
-    def tokens_out(self) -> int | None:
-        return self.reply.tokens_out
 
 
 def chat_model(spec: str, options: EndpointOptions) -> ChatModel:
@@ -278,13 +249,13 @@ class ChatModel(PaidEndpoint):
         client: Client | None = None,
     ) -> None:
         self.model = model
-        self.url = wire.chat_url
+        self.url, self.models_url = wire.chat_url, wire.models_url
         self.identity = model_identity(wire.api, model, wire.chat_url, options.server_name)
         self.temperature = options.temperature
         self.notes: list[str] = []
         self._parameters = options.parameters
         self.max_tokens = options.max_tokens
-        self._wire = wire
+        self.wire = wire
         self._omit = tuple(sorted(set(options.omit)))
         self._manner = Manner(frozenset(self._omit) | ({"object"} if "schema" in self._omit else set()))
         self.tariff = tariff or Tariff(model, wire.chat_url)
@@ -311,7 +282,7 @@ class ChatModel(PaidEndpoint):
         schema_name: str = "reply",
         max_tokens: int = 2048,
         trial: int = 0,
-    ) -> Exchange:
+    ) -> ChatReply:
         """Send a conversation and return the reply, whose cost counts even if it is useless. Raise ModelFailure.
 
         schema      JSON Schema of the reply, for servers that can enforce one
@@ -325,40 +296,30 @@ class ChatModel(PaidEndpoint):
         estimate = estimated_tokens("".join(message.text for message in messages), max_tokens)
         async with self.turn(estimate) as turn:
             data, latency_ms, manner = await self._ask(question, turn)
-            reply = read_by(self._wire.read, data, self.where)
+            reply = read_by(self.wire.read, data, self.where)
             cost = self.pay(turn, reply.tokens_in, reply.tokens_out, reply.tokens_cached)
-        return Exchange(reply, cost, round(latency_ms, 3), manner.left_out)
-
-    @property
-    def batch_wire(self) -> BatchWire | None:
-        """Return the endpoint's interface for batches; None if it has none."""
-        return self._wire if isinstance(self._wire, BatchWire) and self._wire.takes_batches else None
-
-    async def check(self) -> str | None:
-        """Return why the server is unusable, in one line, or None; costs nothing."""
-        return await self.problem(self._wire.models_url)
+        return replace(reply, cost_usd=cost, latency_ms=round(latency_ms, 3), left_out=manner.left_out)
 
     async def _ask(self, question: Question, turn: RequestSlot) -> tuple[Json, float, Manner]:
         """Return the reply's JSON; drop the parameters that the server refuses, now and in later requests."""
         manner = self._manner
         while True:
             try:
-                data, latency_ms = await self.ask(self._wire.body(question, manner), turn.renew)
+                data, latency_ms = await self.ask(self.wire.body(question, manner), turn.renew)
                 break
-            except RequestRefused as refusal:
-                if (without := after_refusal(manner, refusal.error)) is None:
+            except ModelFailure as failure:
+                refusal = failure.__cause__
+                if failure.status not in (400, 422) or not isinstance(refusal, HttpFailure):
+                    raise
+                if (without := after_refusal(manner, refusal_in(refusal.body))) is None:
                     raise
                 manner = without
             await turn.renew()
-        self._adopt(manner)
-        return data, latency_ms, manner
-
-    def _adopt(self, manner: Manner) -> None:
-        """Use this manner from now on, merged with what concurrent requests have learned."""
-        noted = self._manner.notes
-        self._manner = Manner(manner.refused | self._manner.refused)
+        # Merged with what concurrent requests have learned, for later ones.
+        noted, self._manner = self._manner.notes, Manner(manner.refused | self._manner.refused)
         self.notes += [
             f"model {printable(self.model)}: the server does not take a {name}; asked without"
             for name in self._manner.notes
             if name not in noted
         ]
+        return data, latency_ms, manner

@@ -6,7 +6,7 @@ import re
 import reprlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from pytest_rageval.errors import ModelFailure, SettingsError
@@ -127,28 +127,6 @@ def sampling(question: Question, manner: Manner, limit_name: str) -> dict[str, J
     return {name: value for name, value in sent.items() if value is not None}
 
 
-class Wire(Protocol):
-    """One kind of endpoint: its addresses, request bodies and replies."""
-
-    api: str
-    """Name of the API: `openai`, `azure`, `anthropic`, `ollama`."""
-    chat_url: str
-    models_url: str
-    key_name: str
-    """The environment variable that holds the key for it."""
-    text_path: str
-    """Path of the text in a reply."""
-
-    @property
-    def headers(self) -> Mapping[str, str]: ...
-
-    def body(self, question: Question, manner: Manner = EVERYTHING) -> dict[str, Json]: ...
-
-    def read(self, data: Json) -> ChatReply:
-        """Read a reply of this kind; raise ValueError with what is wrong with it."""
-        ...
-
-
 T = TypeVar("T")
 
 
@@ -171,11 +149,6 @@ def below(url: str, path: str) -> str:
     return endpoint(url, path if has_version else f"/v1{path}")
 
 
-def addresses(base: str, chat: str) -> tuple[str, str]:
-    """Return the addresses for chat requests and for the list of models."""
-    return below(base, chat), below(base, "/models")
-
-
 Ending = Literal["length", "refusal", "content_filter", "tool_calls"]
 """Why a reply is incomplete: cut at the limit, declined, blocked by a filter, or a tool call instead of text."""
 
@@ -193,6 +166,8 @@ class ChatReply:
     usage          all counts that the server reports
     latency        milliseconds by phase, if the server reports them
     unread         the unread fields by part of the reply: `reply`, `choice`, `message`
+    cost_usd, latency_ms   price and time of the request, where they are counted
+    left_out       parameters not sent, see `Manner.left_out`
     """
 
     text: str | None
@@ -206,6 +181,9 @@ class ChatReply:
     usage: Json = None
     latency: Mapping[str, float] = field(default_factory=dict)
     unread: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
+    cost_usd: float | None = None
+    latency_ms: float = 0.0
+    left_out: tuple[str, ...] = ()
 
     @property
     def is_truncated(self) -> bool:
@@ -215,7 +193,8 @@ class ChatReply:
     def flaw(self) -> str | None:
         """Return why this reply is unusable, as messages say it, or None if it is complete."""
         if self.ending is not None:
-            return _FLAWS[self.ending] + (f": {_quoted(self.text)}" if self.ending == "refusal" else "")
+            said = f": {excerpt(self.text or '', 120)!r}" if self.ending == "refusal" else ""
+            return _FLAWS[self.ending] + said
         if not (self.text or "").strip() and any(part in self.unread.get("message", ()) for part in _THOUGHTS):
             return "it holds thoughts and no reply"
         return None
@@ -231,10 +210,6 @@ _THOUGHTS = ("thoughts", "reasoning_content", "reasoning", "thinking")
 """Fields of a message, ours and those of servers, that hold the model's thoughts."""
 
 
-def _quoted(text: str | None) -> str:
-    return repr(excerpt(text or "", 120))
-
-
 def json_from_body(body: bytes, where: str) -> Json:
     """Parse a body as strict JSON in UTF-8, whatever its headers claim; raise ModelFailure if it is not."""
     if not body or body.isspace():
@@ -242,8 +217,8 @@ def json_from_body(body: bytes, where: str) -> Json:
     try:
         return parse(body)
     except StrictJsonError as error:
-        problem = str(error)
-    raise ModelFailure("invalid_json", f"{where}: the response is not JSON: {excerpt(problem, 160)}")
+        problem = f"{where}: the response is not JSON: {excerpt(str(error), 160)}"
+        raise ModelFailure("invalid_json", problem) from None
 
 
 # ── values ────────────────────────────────────────────────────────────────────────────────────────────────────

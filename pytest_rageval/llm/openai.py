@@ -23,6 +23,7 @@ from pytest_rageval.llm.chat_model import ChatModel, body_of, model_at
 from pytest_rageval.llm.credentials import KeySource, judge_key, key_header
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.model_spec import model_and_url
+from pytest_rageval.llm.wire import Wire
 from pytest_rageval.model import Json
 from pytest_rageval.providers import PROVIDERS, ProviderRow
 from pytest_rageval.text import printable
@@ -81,7 +82,7 @@ async def _only_model(models_url: str, headers: Mapping[str, str]) -> str:
     raise SettingsError(f"{where}: {len(names)} models{': ' * bool(names)}{shown}; write openai:MODEL@URL")
 
 
-class OpenAiWire:
+class OpenAiWire(Wire):
     """POST …/v1/chat/completions."""
 
     api = "openai"
@@ -90,7 +91,8 @@ class OpenAiWire:
     def __init__(
         self, url: str | None = None, provider: ProviderRow = OPENAI, *, key_of: KeySource = judge_key
     ) -> None:
-        self.chat_url, self.models_url = chat.addresses(url or provider.home, "/chat/completions")
+        base = url or provider.home
+        self.chat_url, self.models_url = chat.below(base, "/chat/completions"), chat.below(base, "/models")
         host = urlsplit(self.chat_url).hostname or ""
         is_azure = provider is OPENAI and host.endswith((".openai.azure.com", ".services.ai.azure.com"))
         variable = AZURE_KEY if is_azure and os.environ.get(AZURE_KEY) else provider.key
@@ -172,13 +174,17 @@ class OpenAiWire:
         if refusal and not (text and text.strip()):
             text = refusal
         usage = reply.get("usage")
+        details = usage.get("prompt_tokens_details") if isinstance(usage, Mapping) else None
+        ending: chat.Ending | None = "refusal" if refusal else _ENDINGS.get((reason or "").lower())
+        if ending is None and not text and (message.get("tool_calls") or message.get("function_call")):
+            ending = "tool_calls"
         return chat.ChatReply(
             text=text,
-            ending=_ending(reason, refusal, text, message),
+            ending=ending,
             finish_reason=reason,
             tokens_in=chat.token_count(usage, "prompt_tokens"),
             tokens_out=chat.token_count(usage, "completion_tokens"),
-            tokens_cached=chat.token_count(_details(usage), "cached_tokens"),
+            tokens_cached=chat.token_count(details, "cached_tokens"),
             model=chat.server_name(reply.get("model")),
             build=chat.server_name(reply.get("system_fingerprint")),
             usage=usage,
@@ -188,22 +194,6 @@ class OpenAiWire:
                 "message": chat.unread_fields({**message, "thoughts": thoughts}, ("content", "refusal")),
             },
         )
-
-
-def _details(usage: Json) -> Json:
-    return usage.get("prompt_tokens_details") if isinstance(usage, Mapping) else None
-
-
-def _ending(
-    reason: str | None, refusal: str | None, text: str | None, message: Mapping[str, Json]
-) -> chat.Ending | None:
-    if refusal:
-        return "refusal"
-    if ending := _ENDINGS.get((reason or "").lower()):
-        return ending
-    if not text and (message.get("tool_calls") or message.get("function_call")):
-        return "tool_calls"
-    return None
 
 
 class AzureWire(OpenAiWire):

@@ -65,7 +65,7 @@ class Crew(Protocol):
     def start(self, share: WorkerShare) -> None:
         """Start a worker with this share, replacing an earlier one of its number; an event tells when it is ready."""
 
-    def give(self, worker: int, portion: str) -> None:
+    def give(self, worker: int, cases: Sequence[EvalCase]) -> None:
         """Hand a portion to an idle worker."""
 
     def events(self) -> Collection[Event]:
@@ -121,7 +121,7 @@ class Dispatch:
             while self._idle and self._portions:
                 worker = self._idle.pop()
                 self._busy[worker] = portion = self._portions.take()
-                self._crew.give(worker, portion.text)
+                self._crew.give(worker, portion.cases)
             events = self._crew.events()
             for event in events:
                 if isinstance(event, BlockArrival):

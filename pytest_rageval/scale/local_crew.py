@@ -10,11 +10,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import IO, Any
 
 from pytest_rageval.io.importing import described_exception
+from pytest_rageval.model import EvalCase
 from pytest_rageval.prepare import Prepared
 from pytest_rageval.scale.assignment import Assignment, WorkerShare, assignment
 from pytest_rageval.scale.dispatch import GOODBYE_S, BlockArrival, Event, PortionEnd, WorkerLoss, WorkerStart
@@ -53,9 +54,9 @@ class LocalCrew:
         receiver.start()
         self._send(share.number, assignment(self._prepared, share).model_dump_json())
 
-    def give(self, worker: int, portion: str) -> None:
+    def give(self, worker: int, cases: Sequence[EvalCase]) -> None:
         self._idle.discard(worker)
-        self._send(worker, (portion, self._config_hash))
+        self._send(worker, (cases, self._config_hash))
 
     def events(self) -> Collection[Event]:
         with suppress(queue.Empty):
@@ -136,9 +137,9 @@ def work() -> None:
             _tell(to_command, event)
 
 
-def _evaluated(worker: ProcessWorker, number: int, portion: str, config_hash: str) -> Iterator[Event]:
+def _evaluated(worker: ProcessWorker, number: int, cases: Sequence[EvalCase], config_hash: str) -> Iterator[Event]:
     try:
-        for block in worker.blocks(portion, config_hash):
+        for block in worker.blocks(cases, config_hash):
             yield BlockArrival(number, block)
         yield PortionEnd(number)
     except Exception as error:  # noqa: BLE001 because the project's code may raise anything

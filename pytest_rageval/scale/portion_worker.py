@@ -9,13 +9,14 @@ from pathlib import Path
 
 from pytest_rageval.case_output import routed_streams
 from pytest_rageval.errors import RagevalError, SettingsError
+from pytest_rageval.model import EvalCase
 from pytest_rageval.prefetch import FIRST_CALLS, Tally, calls_of
 from pytest_rageval.prepare import Prepared, make_target, prepare
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.reader import OBSERVATIONS
 from pytest_rageval.scale.assignment import Assignment, baseline_hash, own_configuration
-from pytest_rageval.scale.portions import MOST_OF_A_BLOCK, Block, Failure, read_cases
+from pytest_rageval.scale.portions import MOST_OF_A_BLOCK, Block, Failure
 from pytest_rageval.session import EvaluatedCase, RunSession
 
 JOURNAL = "portion"
@@ -40,10 +41,7 @@ class SentLines(RunFolder):
 
 
 class PortionWorker:
-    """A worker for the whole run: target, judge and rate limits are made once.
-
-    All inputs and outputs are text, lines as bytes, or numbers.
-    """
+    """A worker for the whole run: target, judge and rate limits are made once."""
 
     def __init__(self) -> None:
         self._opened = ExitStack()
@@ -70,7 +68,7 @@ class PortionWorker:
         self._opened.callback(self._run.close)
         self._judge = self._opened.enter_context(self._run.asking(self._target, self._prepared.judge))
 
-    def blocks(self, written_portion: str, config_hash: str) -> Iterator[Block]:
+    def blocks(self, cases: Sequence[EvalCase], config_hash: str) -> Iterator[Block]:
         """Evaluate the cases and yield their records in the cases' order.
 
         Exceptions pass through; another worker then gets the rest.
@@ -79,7 +77,6 @@ class PortionWorker:
         run = RunSession.join(self._prepared, observations, JOURNAL, config_hash, self._run.loop)
         sent, block, size = Tally(), list[EvaluatedCase](), 0
         try:
-            cases = read_cases(written_portion)
             for number, evaluated in enumerate(run.evaluations(cases, self._target, self._judge, breaks_off=False), 1):
                 block.append(evaluated)
                 size += sum(len(line.data) for line in evaluated.lines)

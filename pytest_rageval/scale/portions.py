@@ -2,44 +2,37 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pytest_rageval.cases.canonical import case_from_mapping, case_to_mapping
 from pytest_rageval.model import EvalCase
 from pytest_rageval.prefetch import Call
 
-MOST_CASES, MOST_BYTES = 1000, 4 << 20
-"""The limits of one portion, which waits in the memory of the worker's machine."""
+MOST_CASES = 1000
+"""The limit of one portion, which waits in the memory of the worker's machine."""
 ROUNDS = 4
 """How many portions each worker gets if there are few cases: fast workers take more of them."""
 LOSSES = 2
 """How many workers a portion may lose before it is divided."""
+MOST_OF_A_BLOCK = 1 << 20
+"""The size limit of a block in bytes, unless a single case exceeds it: blocks of all workers wait in memory."""
 
 
 @dataclass(slots=True)
 class Portion:
     """Cases that go to one worker together.
 
-    lines     the text of each case
     number    its place among the portions, also for what is left of it
     recorded  how many cases have records; these come in the cases' order
     """
 
     cases: Sequence[EvalCase]
-    lines: Sequence[str]
     number: int = 0
     losses: int = 0
     recorded: int = 0
-
-    @property
-    def text(self) -> str:
-        """Return the cases as lines of JSON for `read_cases`."""
-        return "\n".join(self.lines)
 
     @property
     def unrecorded(self) -> Sequence[EvalCase]:
@@ -47,39 +40,32 @@ class Portion:
 
 
 class Portions:
-    """All waiting cases, divided into portions on demand."""
+    """All waiting cases, divided into portions."""
 
-    def __init__(self, cases: Iterable[EvalCase], size: int) -> None:
-        self._lost: deque[Portion] = deque()
-        self._fresh = _divided(cases, size)
-        self._next = next(self._fresh, None)
+    def __init__(self, cases: Sequence[EvalCase], size: int) -> None:
+        parts = (cases[start : start + size] for start in range(0, len(cases), size))
+        self._waiting = deque(Portion(part, number) for number, part in enumerate(parts))
 
     def __bool__(self) -> bool:
-        return bool(self._lost) or self._next is not None
+        return bool(self._waiting)
 
     def take(self) -> Portion:
         """Return the next portion; there must be one."""
-        if self._lost:
-            return self._lost.popleft()
-        portion = self._next
-        assert portion is not None
-        self._next = next(self._fresh, None)
-        return portion
+        return self._waiting.popleft()
 
     def put_back(self, portion: Portion) -> EvalCase | None:
-        """Put back the rest of a portion whose worker was lost.
+        """Put back the rest of a portion whose worker was lost, to be the next.
 
         After some losses divide it, so that in the end a case that kills each worker is alone. Return that case.
         """
-        losses, cases, lines = portion.losses + 1, portion.unrecorded, portion.lines[portion.recorded :]
+        losses, cases = portion.losses + 1, portion.unrecorded
         if losses < LOSSES:
-            self._lost.append(Portion(cases, lines, portion.number, losses))
-            return None
-        if len(cases) == 1:
+            parts = [cases]
+        elif len(cases) == 1:
             return cases[0]
-        half = len(cases) // 2
-        parts = (slice(half), slice(half, None))
-        self._lost += (Portion(cases[part], lines[part], portion.number, losses - 1) for part in parts)
+        else:
+            parts, losses = [cases[: len(cases) // 2], cases[len(cases) // 2 :]], losses - 1
+        self._waiting.extendleft(Portion(part, portion.number, losses) for part in reversed(parts))
         return None
 
 
@@ -87,34 +73,6 @@ def portion_size(cases: int, workers: int, in_flight: int) -> int:
     """Return the cases per portion: several portions for each worker, each with more cases than it has in flight."""
     fair = math.ceil(cases / workers)
     return max(1, min(MOST_CASES, fair, max(math.ceil(fair / ROUNDS), 4 * in_flight)))
-
-
-def _divided(cases: Iterable[EvalCase], size: int) -> Iterator[Portion]:
-    part, lines = list[EvalCase](), list[str]()
-    length = number = 0
-    for case in cases:
-        # ASCII only, since UTF-8 cannot encode a lone surrogate of a case file.
-        line = json.dumps(case_to_mapping(case), separators=(",", ":"))
-        if part and (len(part) == size or length + len(line) > MOST_BYTES):
-            yield Portion(part, lines, number)
-            part, lines, length, number = [], [], 0, number + 1
-        part.append(case)
-        lines.append(line)
-        length += len(line)
-    if part:
-        yield Portion(part, lines, number)
-
-
-# ── serialisation ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def read_cases(text: str) -> list[EvalCase]:
-    """Parse the text of a portion."""
-    return [case_from_mapping(json.loads(line)) for line in text.split("\n")]
-
-
-MOST_OF_A_BLOCK = 1 << 20
-"""The size limit of a block, unless a single case exceeds it: blocks of all workers wait in memory."""
 
 
 class Failure(NamedTuple):

@@ -8,11 +8,12 @@ import os
 import re
 import signal
 import socket
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.importing import described_exception
+from pytest_rageval.model import EvalCase
 from pytest_rageval.prepare import Prepared
 from pytest_rageval.scale.assignment import WorkerShare, assignment
 from pytest_rageval.scale.dispatch import GOODBYE_S, BlockArrival, Event, PortionEnd, WorkerLoss, WorkerStart
@@ -81,8 +82,8 @@ class RayCrew:
         # Not an argument of the actor: the cluster's head stores those, and the assignment may hold credentials.
         self._waits[actor.begin.remote(assignment(self._prepared, share).model_dump_json())] = share.number
 
-    def give(self, worker: int, portion: str) -> None:
-        stream = self._actors[worker].blocks.options(num_returns="streaming").remote(portion, self._config_hash)
+    def give(self, worker: int, cases: Sequence[EvalCase]) -> None:
+        stream = self._actors[worker].blocks.options(num_returns="streaming").remote(cases, self._config_hash)
         self._waits[stream] = worker
 
     def events(self) -> Collection[Event]:

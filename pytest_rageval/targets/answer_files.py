@@ -40,7 +40,7 @@ class AnswerRecord(NamedTuple):
     line: int
     question: str | None
     text: str | tuple[int, int]
-    """The answer as JSON; for one without a key `extra` the place of its line in the file: offset and length in bytes."""
+    """The answer as JSON; without a key `extra` in it the place of its line in the file: offset and length in bytes."""
 
 
 BLOCK = 1 << 18

@@ -16,8 +16,9 @@ from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.judges.model_judge import ModelJudge
-from pytest_rageval.llm.batch import PRICE, BatchClient, BatchExchange, BatchReply, BatchState, BatchWire
+from pytest_rageval.llm.batch import PRICE, BatchClient, BatchExchange, BatchReply, BatchState
 from pytest_rageval.llm.endpoint_options import Tariff
+from pytest_rageval.llm.wire import Wire
 from pytest_rageval.model import Json
 from pytest_rageval.plan import Plan
 from pytest_rageval.providers import BATCHED
@@ -178,7 +179,7 @@ class BatchedRun:
             return states
 
     @asynccontextmanager
-    async def _exchange(self) -> AsyncIterator[tuple[BatchWire, BatchExchange]]:
+    async def _exchange(self) -> AsyncIterator[tuple[Wire, BatchExchange]]:
         judge = self.deferring_judge()
         assert judge.batch_wire is not None
         exchange = judge.defer_to(self.client)

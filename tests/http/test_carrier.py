@@ -36,7 +36,7 @@ from fault_server import (
     with_client,
 )
 
-from pytest_rageval.http import carrier
+from pytest_rageval.http import connection
 from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.http.failures import HttpFailure
 
@@ -250,8 +250,8 @@ def test_a_connection_that_takes_too_long_is_given_up(monkeypatch: pytest.Monkey
         await asyncio.sleep(3600)
 
     monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", never)
-    monkeypatch.setitem(carrier._TIMEOUT, "connect", 0.05)
-    assert str(failure_of("http://rag.invalid", retries=0)) == "GET http://rag.invalid: no connection within 10 s"
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 0.05)
+    assert str(failure_of("http://rag.invalid", retries=0)) == "GET http://rag.invalid: no connection within 0.05 s"
 
 
 def refusal_of(behaviour: Callable[..., Any], **options: Any) -> tuple[str, str]:

@@ -271,7 +271,7 @@ def test_what_ends_on_a_new_connection_or_amid_a_reply_is_an_error(behaviours: t
 
 
 def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pytest_rageval.http.carrier.KEPT_IDLE", 0.05)
+    monkeypatch.setattr("pytest_rageval.http.connection.KEPT_IDLE", 0.05)
     with FaultServer(gives(YES)) as server:
         twice(server.url, pause=0.3)
     assert server.connections == 2
@@ -325,7 +325,7 @@ def test_what_no_proxy_names_is_asked_directly(set_proxy: Callable[[str], None],
     [
         (
             "ftp://ann:pw@proxy",
-            "http_proxy: the proxy 'ftp://proxy' cannot be used: 'ftp' is not http, https",
+            "http_proxy: the proxy 'ftp://proxy' cannot be used: 'ftp' is not http or https",
         ),
         ("http://", "it names no host"),
     ],

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_rageval.http import carrier
+from pytest_rageval.http import connection
 from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.http.failures import HttpFailure
 
@@ -214,7 +214,7 @@ def test_the_request_after_an_odd_reply_gets_its_own_answer(name: str):
 
 
 def test_connections_on_which_nothing_remains_are_kept(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(carrier, "KEPT_IDLE", 600)  # however slow this machine is
+    monkeypatch.setattr(connection, "KEPT_IDLE", 600)  # however slow this machine is
     names = [name for name in MANNERS if name.startswith(("sound", "the same length"))] * 3
     assert asyncio.run(ask_all(names)).connections == 1
 
@@ -286,8 +286,8 @@ def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
     subprocess.run(made.split(), check=True, capture_output=True, timeout=60)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
-    monkeypatch.setattr(carrier, "KEPT_IDLE", 600)
-    monkeypatch.setattr(carrier, "tls_context", lambda: ssl.create_default_context(cafile=str(certificate)))
+    monkeypatch.setattr(connection, "KEPT_IDLE", 600)
+    monkeypatch.setattr(connection, "tls_context", lambda: ssl.create_default_context(cafile=str(certificate)))
     return context
 
 

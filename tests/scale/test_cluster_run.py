@@ -7,7 +7,7 @@ import json
 import socket
 import sys
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -53,8 +53,8 @@ class CrewOfOneProcess:
             WorkerStart(share.number, worker.begin(assignment(self._prepared, share).model_dump_json()))
         )
 
-    def give(self, worker: int, portion: str) -> None:
-        self._streams[worker] = self._workers[worker].blocks(portion, self._config_hash)
+    def give(self, worker: int, cases: Sequence[EvalCase]) -> None:
+        self._streams[worker] = self._workers[worker].blocks(cases, self._config_hash)
 
     def events(self) -> Collection[Event]:
         events, self._events = self._events, []
@@ -140,8 +140,8 @@ class FailingCrew(CrewOfOneProcess):
     def start(self, share: WorkerShare) -> None:
         self._events.append(WorkerStart(share.number))
 
-    def give(self, worker: int, portion: str) -> None:
-        calls = (("http_4xx 401", "HTTP 401: who are you?"),) * (portion.count("\n") + 1)
+    def give(self, worker: int, cases: Sequence[EvalCase]) -> None:
+        calls = (("http_4xx 401", "HTTP 401: who are you?"),) * len(cases)
         self._events += [BlockArrival(worker, Block(len(calls), b"", b"", calls=calls)), PortionEnd(worker)]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator
+import pickle
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ from pytest_rageval.scale.dispatch import (
     WorkerStart,
 )
 from pytest_rageval.scale.portion_worker import PortionWorker
-from pytest_rageval.scale.portions import Block, Portions, portion_size, read_cases
+from pytest_rageval.scale.portions import Block, Portions, portion_size
 
 CASES = [EvalCase(f"q{n}", f"question {n}", source=Source("evalcases/a.jsonl", n + 1)) for n in range(12)]
 SHARES = [WorkerShare(number, 2, 4, None) for number in range(2)]
@@ -48,8 +49,8 @@ class MadeUpCrew:
         self._streams.pop(share.number, None)
         self._events.append(WorkerStart(share.number, ["no such model"] if share.number in self._refuses else []))
 
-    def give(self, worker: int, portion: str) -> None:
-        self._streams[worker] = iter([case.id for case in read_cases(portion)])
+    def give(self, worker: int, cases: Sequence[EvalCase]) -> None:
+        self._streams[worker] = iter([case.id for case in cases])
 
     def events(self) -> Collection[Event]:
         events, self._events = self._events, []
@@ -214,12 +215,6 @@ def test_few_cases_make_several_portions_a_worker_and_many_the_largest():
     assert portion_size(10**8, 100, 8) == portions.MOST_CASES
 
 
-def test_long_cases_make_shorter_portions(monkeypatch):
-    monkeypatch.setattr(portions, "MOST_BYTES", 300)
-    taken = drained(Portions(some_cases(9), 100))
-    assert [len(portion) for portion in taken] == [2, 2, 2, 2, 1]
-
-
 def test_a_portion_that_is_lost_again_and_again_is_divided_until_a_case_is_alone():
     waiting = Portions(some_cases(8), 8)
     losses, alive = 0, list[str]()
@@ -248,7 +243,8 @@ ODD = [
 
 
 def test_cases_come_over_as_they_were():
-    text = Portions(ODD, len(ODD)).take().text
-    assert read_cases(text) == ODD
-    assert list(map(content_hash, read_cases(text))) == list(map(content_hash, ODD))
-    assert text.isascii()
+    hashes = list(map(content_hash, ODD))
+    there = pickle.loads(pickle.dumps(ODD))
+    assert there == ODD
+    assert [case.hashes[0] for case in there] == hashes, "they need not be made again"
+    assert [case.key for case in there] == [case.key for case in ODD]

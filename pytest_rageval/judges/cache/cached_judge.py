@@ -1,4 +1,4 @@
-"""A judge behind a cache, which also counts the cost and time saved."""
+"""A judge behind a cache."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Literal
 from weakref import WeakValueDictionary
 
@@ -32,14 +32,6 @@ Mode = Literal["use", "refresh", "off", "replay", "read"]
 read: read the cache, else judge."""
 
 
-@dataclass(slots=True, weakref_slot=True)
-class _PendingRequest:
-    """A request that is being judged: equal requests wait for the lock and share the judgement."""
-
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    judgement: Judgement | None = None
-
-
 class CachedJudge:
     """A `Judge` with a cache, for one event loop at a time.
 
@@ -47,10 +39,6 @@ class CachedJudge:
     judged. A local judge ignores the cache. Judgements are checked and masked before they are returned or stored;
     errors are never stored. A judge's own `sampling`, a mapping, becomes part of the key.
 
-    hits       number of judgements from the cache
-    misses     number of requests without a stored judgement
-    saved_usd  original cost of the hits, as far as known; None if known of none
-    saved_ms   original time of the hits, likewise
     served     model names that the server reported, also in stored judgements
     """
 
@@ -63,21 +51,20 @@ class CachedJudge:
         limit: tuple[float, str] | None = None,
     ) -> None:
         """Wrap a judge; `limit` is the seconds a judgement may take, and the words for them in messages."""
-        self._judge, self._cache, self._mode = judge, cache, mode
+        self._judge, self._mode = judge, mode
         self.model, self.heuristic, self.rubrics = judge.model, judge.heuristic, judge.rubrics
         self.identity = identity_of(judge)
         self.is_local = is_local(judge)
-        is_replay = mode == "replay" and cache is not None and not self.is_local
+        self._cache = None if self.is_local or mode == "off" else cache
+        is_replay = mode == "replay" and self._cache is not None
         self.answers_at_once = is_replay or (limit is None and judges_at_once(judge))
         self.judge_together = self._judgements if getattr(judge, "judge_together", None) else None
-        self.hits = self.misses = 0
-        self.saved_usd: float | None = None
-        self.saved_ms: float | None = None
-        self._unwritten: list[tuple[str, Judgement, KeyParts]] = []
+        self.served: set[str] = set()
         self._mask, self._limit = mask, limit
         self._sampling = _checked_sampling(judge)
-        self.served: set[str] = set()
-        self._pending: WeakValueDictionary[str, _PendingRequest] = WeakValueDictionary()
+        self._unwritten: list[tuple[str, Judgement, KeyParts]] = []
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """One a request that is being judged, which equal requests wait for."""
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute that the cache does not change, such as `tariff`."""
@@ -90,58 +77,53 @@ class CachedJudge:
             raise result
         return result
 
-    async def _judgements(self, requests: Sequence[JudgeRequest]) -> list[Judgement | JudgeError]:
-        """Return the judgement or the error of each request; together, ask for those that are not stored."""
-        cache = self._cache
-        if self.is_local or self._mode == "off" or cache is None:
-            return await self._ask(requests)
-        results: dict[str, Judgement | JudgeError] = {}
-        missing: dict[str, tuple[JudgeRequest, KeyParts]] = {}
-        keys = []
-        for request in requests:
-            parts = key_parts(request, self.identity, self._sampling)
-            key = parts.key
-            keys.append(key)
-            stored = None if self._mode == "refresh" else self._look_up(cache, key)
-            if stored is not None:
-                results[key] = self._hit(stored)
-                continue
-            self.misses += self._mode != "refresh"
-            if self._mode == "replay":
-                results[key] = JudgeError("cache_miss", self._missing(parts, key))
-            else:
-                missing[key] = request, parts
-        if missing:
-            results |= await self._asked_once(cache, missing)
-        return [results[key] for key in keys]
-
-    async def _asked_once(
-        self, cache: JudgementCache, missing: Mapping[str, tuple[JudgeRequest, KeyParts]]
-    ) -> dict[str, Judgement | JudgeError]:
-        """Ask for judgements and store them; of equal requests at the same time, the others wait for the first."""
-        pending = {key: self._pending.setdefault(key, _PendingRequest()) for key in sorted(missing)}
-        async with AsyncExitStack() as locks:
-            for each in pending.values():
-                await locks.enter_async_context(each.lock)
-            results: dict[str, Judgement | JudgeError] = {
-                key: self._hit(each.judgement) for key, each in pending.items() if each.judgement is not None
-            }
-            # Not empty for the first request, or the next one after a failure or cancellation.
-            asked = {key: of for key, of in missing.items() if key not in results}
-            answers = await self._ask([request for request, _ in asked.values()])
-            judged = []
-            for (key, (_, parts)), answer in zip(asked.items(), answers, strict=True):
-                results[key] = answer
-                if isinstance(answer, Judgement):
-                    pending[key].judgement = answer
-                    judged.append((key, answer, parts))
-            if self._mode != "read":
-                await self._store(cache, judged)
-        return results
-
     async def aclose(self) -> None:
         """Close the judge. The cache stays open: it belongs to its creator."""
         await self._judge.aclose()
+
+    async def _judgements(self, requests: Sequence[JudgeRequest]) -> list[Judgement | JudgeError]:
+        """Return the judgement or the error of each request; together, ask for those that are not stored."""
+        if (cache := self._cache) is None:
+            return await self._ask(requests)
+        keyed = [(request, key_parts(request, self.identity, self._sampling)) for request in requests]
+        missing = {parts.key: (request, parts) for request, parts in keyed}
+        keys = [*missing]
+        results: dict[str, Judgement | JudgeError] = self._stored(cache, missing)
+        if self._mode == "replay":
+            results |= {key: self._miss(key, parts) for key, (_, parts) in missing.items()}
+        elif missing:
+            async with AsyncExitStack() as locks:
+                waited = False
+                for key in sorted(missing):
+                    lock = self._locks.setdefault(key, asyncio.Lock())
+                    waited |= lock.locked()
+                    await locks.enter_async_context(lock)
+                if waited:  # an equal request was judged meanwhile, unless it failed
+                    results |= self._stored(cache, missing)
+                answers = await self._ask([request for request, _ in missing.values()])
+                results |= dict(zip(missing, answers, strict=True))
+                if self._mode != "read":
+                    new = [
+                        (key, answer, parts)
+                        for answer, (key, (_, parts)) in zip(answers, missing.items(), strict=True)
+                        if isinstance(answer, Judgement)
+                    ]
+                    await self._store(cache, new)
+        return [results[key] for key in keys]
+
+    def _stored(
+        self, cache: JudgementCache, missing: dict[str, tuple[JudgeRequest, KeyParts]]
+    ) -> dict[str, Judgement | JudgeError]:
+        """Take the requests with a stored judgement out of `missing`, and return those judgements."""
+        stored: dict[str, Judgement | JudgeError] = {}
+        for key in [] if self._mode == "refresh" else [*missing]:
+            judgement = cache.get(key)
+            # The cache or its file may be from elsewhere: an invalid judgement is judged again.
+            if judgement is not None and judgement_problem(judgement) is None:
+                stored[key] = replace(self._mask.value(judgement), cached=True)
+                self._note_served(judgement)
+                del missing[key]
+        return stored
 
     async def _ask(self, requests: Sequence[JudgeRequest]) -> list[Judgement | JudgeError]:
         """Ask the judge, together if there are several; check and mask what it returns."""
@@ -183,11 +165,6 @@ class CachedJudge:
         if (served := served_model(judgement)) is not None:
             self.served.add(served)
 
-    def _look_up(self, cache: JudgementCache, key: str) -> Judgement | None:
-        stored = cache.get(key)
-        # The cache or its file may be from elsewhere: an invalid judgement is judged again.
-        return None if stored is None or judgement_problem(stored) is not None else self._mask.value(stored)
-
     async def _store(self, cache: JudgementCache, new: Sequence[tuple[str, Judgement, KeyParts]]) -> None:
         """Store judgements in one write with those of the same moment; they are stored when this returns."""
         if not isinstance(cache, SqliteCache):  # a user's own
@@ -204,16 +181,7 @@ class CachedJudge:
                     together, self._unwritten = self._unwritten, []
                     cache.put_all(together)
 
-    def _hit(self, stored: Judgement) -> Judgement:
-        self.hits += 1
-        self._note_served(stored)
-        if stored.cost_usd is not None:
-            self.saved_usd = (self.saved_usd or 0.0) + stored.cost_usd
-        if stored.latency_ms is not None:
-            self.saved_ms = (self.saved_ms or 0.0) + stored.latency_ms
-        return replace(stored, cached=True)
-
-    def _missing(self, parts: KeyParts, key: str) -> str:
+    def _miss(self, key: str, parts: KeyParts) -> JudgeError:
         hashes = {name: str(value)[:12] for name, value in (("answer", parts.answer), ("contexts", parts.contexts))}
         clear = {name: getattr(parts, name) for name in ("rubric", "prompt_version", "model", "trial")}
         named = ", ".join(f"{name} {one_line(value)}" for name, value in {**clear, **hashes, "key": key[:12]}.items())
@@ -222,7 +190,7 @@ class CachedJudge:
             nearest = self._cache.nearest(parts)
             near = "; none is for this rubric" if nearest is None else f"; nearest: {difference_line(nearest, parts)}"
         missing = f"no judgement is stored for question '{one_line(parts.asked)}' ({named})"
-        return f"{missing}{near}; run once with judge cache mode 'use'"
+        return JudgeError("cache_miss", f"{missing}{near}; run once with judge cache mode 'use'")
 
 
 def judgement_problem(judgement: object) -> str | None:
