@@ -237,10 +237,18 @@ class Controller(ActiveSession):
         self.session.notes += filter(None, [back_off.note])
         if not run.is_broken:
             try:
-                has_results = self._has_results(exitstatus)  # first: it reads what workers wrote and could not send
+                run.writer.collect_results()  # what workers wrote and could not send
                 self._extent = extent_of(session, exitstatus, self)
-                if has_results:
+                is_lost = bool(self.expected) and exitstatus == pytest.ExitCode.OK
+                if run.writer.rows or is_lost:
                     self._finish(session, exitstatus)
+                elif run.writer.folder.has_observations:
+                    self.session.notes.append(
+                        f"interrupted before the first case was done; pytest --rageval-resume {self.run_id} finishes "
+                        "the run, and asks nothing again that was answered"
+                    )
+                else:
+                    run.writer.discard()
             except (OSError, RagevalError) as error:
                 self._cannot_finish(error)
                 session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
@@ -250,27 +258,21 @@ class Controller(ActiveSession):
         """Take the last results of the workers, once they have ended, and close the run."""
         self.interrupts.begin_closing()
         try:
-            if self.run is not None and not self.run.is_broken:
+            if (run := self.run) is not None and not run.is_broken:
                 self.stop_asking()
-                self._take_late_results()
+                if run.writer.folder.path.is_dir():  # else there were no results
+                    # xdist has waited for its workers, unless a second signal ended its session first.
+                    is_repeated = self.interrupts.is_repeated
+                    are_workers_gone = self._workers is None or not is_repeated or self._workers.kill()
+                    run.writer.collect_results()
+                    if run.has_late_results:
+                        self._write()  # the metrics are of exactly what is on disk
+                    if are_workers_gone:
+                        run.writer.fold_worker_files()
         except (OSError, RagevalError) as error:
             self._cannot_finish(error)
         finally:
             super().pytest_unconfigure()
-
-    def _take_late_results(self) -> None:
-        """Finish the run again if results came later: its metrics are of exactly what is on disk."""
-        writer = self.writer
-        if not writer.folder.path.is_dir():  # no results
-            return
-        # xdist has waited for its workers, unless a second signal ended its session first.
-        is_repeated = self.interrupts.is_repeated
-        are_workers_gone = self._workers is None or not is_repeated or self._workers.kill()
-        writer.collect_results()
-        if self.opened().has_late_results:
-            self._write()
-        if are_workers_gone:
-            writer.fold_worker_files()
 
     def _finish(self, session: pytest.Session, exitstatus: int) -> None:
         self._write()
@@ -291,22 +293,6 @@ class Controller(ActiveSession):
         prepared = self.prepared
         self.finished = self.opened().finish(self._extent)
         self.session.notes += write_reports(self.finished.folder, prepared.plan, self.finished.cases)
-
-    def _has_results(self, exitstatus: int) -> bool:
-        """Return True if there is anything to finish; a run without a result leaves no folder."""
-        writer = self.writer
-        writer.collect_results()
-        is_lost = bool(self.expected) and exitstatus == pytest.ExitCode.OK
-        if writer.rows or is_lost:
-            return True
-        if writer.folder.has_observations:
-            self.session.notes.append(
-                f"interrupted before the first case was done; pytest --rageval-resume {self.run_id} finishes "
-                "the run, and asks nothing again that was answered"
-            )
-        else:
-            writer.discard()
-        return False
 
     def _cannot_finish(self, error: OSError | RagevalError) -> None:
         """Print in one line what could not be written; the run can be finished from its records."""
