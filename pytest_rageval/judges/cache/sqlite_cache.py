@@ -231,6 +231,9 @@ _JUDGEMENTS: RecordReader[Judgement] = RecordReader(Judgement, takes_whole_float
 
 def judgement_from_json(text: bytes | str) -> Judgement:
     """Read a judgement from JSON; raise ValueError of one line if it is not one."""
+    written = text if isinstance(text, str) else text.decode("utf-8")
+    if (usual := _JUDGEMENTS.usual(written)) is not None:
+        return usual
     try:
         return _JUDGEMENTS.read(parse(text))
     except Unsound as unsound:
