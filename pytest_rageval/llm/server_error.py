@@ -83,13 +83,17 @@ def server_error(data: Json) -> ServerError | None:
 
 def refusal_in(body: str) -> ServerError:
     """Read the error in a refusal's body, in any format."""
-    return _said(_parsed(body)) or ServerError(_line(body))
+    try:
+        return _said(_parsed(body.strip())) or ServerError(_line(body))
+    except RecursionError:
+        return ServerError(_line(body))
 
 
 def _read(error: Mapping[str, Json]) -> ServerError:
     """Read the fields of an error, and of another server's error inside it."""
     message = error.get("message", error.get("detail", error))
-    inner = ServerError(_line(message)) if message is error else _said(message) or ServerError(_line(message))
+    nested = error.get("error") if message is error else message
+    inner = (_said(nested) if nested else None) or ServerError(_line(message))
     status = _status_of([error.get(name) for name in ("code", "type", "status")])
     metadata = error.get("metadata")  # OpenRouter: the error of the provider behind it
     if isinstance(metadata, Mapping) and isinstance(metadata.get("raw"), str):
@@ -108,9 +112,8 @@ def _said(value: Json) -> ServerError | None:
     if isinstance(value, str):  # gateways write another server's error as JSON into theirs
         start = value.find("{")
         inner = _said(_parsed(value[start:])) if start >= 0 else None
-        return (
-            ServerError(_line(value)) if inner is None else inner._replace(message=_line(value[:start] + inner.message))
-        )
+        said = value if inner is None else value[:start] + inner.message
+        return (inner or ServerError(""))._replace(message=_line(said))
     if (error := server_error(value)) is not None:
         return error
     detail = value.get("detail") if isinstance(value, Mapping) else value
