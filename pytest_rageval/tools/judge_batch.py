@@ -117,8 +117,21 @@ class BatchedRun:
 
     def submit(self) -> None:
         """Submit the waiting requests; each portion is noted at once, in case that a later one fails."""
+
+        async def submit() -> None:
+            async with self._exchange() as (wire, exchange):
+                for portion in self.client.portions():
+                    self._note(replace(self.submission, begun=(tuple(portion), _now()), collected=None))
+                    try:
+                        batch = await wire.submit_batch(exchange, portion)
+                    except ModelFailure as failure:
+                        if failure.status is not None and failure.status < 500:  # else it may have begun all the same
+                            self._note_none()
+                        raise
+                    self._note_batch(batch)
+
         try:
-            asyncio.run(self._submit())
+            asyncio.run(submit())
         except ModelFailure as failure:
             raise SettingsError(f"the batch cannot be submitted: {failure}") from None
 
@@ -139,18 +152,6 @@ class BatchedRun:
     def end(self) -> None:
         """Note that the run was scored."""
         self._note(replace(self.submission, collected=_now()))
-
-    async def _submit(self) -> None:
-        async with self._exchange() as (wire, exchange):
-            for portion in self.client.portions():
-                self._note(replace(self.submission, begun=(tuple(portion), _now()), collected=None))
-                try:
-                    batch = await wire.submit_batch(exchange, portion)
-                except ModelFailure as failure:
-                    if failure.status is not None and failure.status < 500:  # else it may have begun all the same
-                        self._note_none()
-                    raise
-                self._note_batch(batch)
 
     def _note_none(self) -> None:
         """Note that what was begun is no batch; without any, forget the submission."""
