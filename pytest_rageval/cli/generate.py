@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +22,11 @@ from pytest_rageval.llm.chat_model import chat_model
 from pytest_rageval.llm.endpoint_options import Budget, EndpointOptions
 from pytest_rageval.providers import FORMS
 from pytest_rageval.text import counted, printable
-from pytest_rageval.tools.generate import Draft, ModelDrafts, NotePassage, SiftedDrafts, questions_in, sift
+from pytest_rageval.tools.generate import Draft, ModelDrafts, NotePassage, SiftedDrafts, Spent, questions_in, sift
 
 REPLIES = ".drafts.replies"
 """The suffix of the file of stored replies; no case file has it."""
+SPENT = ("requests", "kept", "dollars", "unreadable", "stopped")
 
 
 @click.command()
@@ -72,13 +72,23 @@ def generate(
     check_is_drafts(path)
     asked_before = [case.question for case in (*drafts_in(path), *readable_cases(project))]
     notes = NoteFolder(docs)
-    passages = _passages(notes)
+    passages = [
+        NotePassage(rel_path, section)
+        for rel_path in notes.rel_paths
+        for section in notes.sections(rel_path) or ()
+        if section.text.strip()
+    ]
     if not passages:
         raise SettingsError(f"{docs}: no notes there; what is read are .md, .markdown and .txt files with text")
     click.echo(f"{counted(len(passages), 'section')} in {printable(str(docs))}", err=as_json)
     asking = None if llm is None else _asking(project, llm, path, most, max_cost)
     content: dict[str, Any] = {"file": str(from_here(path)), "sections": len(passages)}
-    estimate = None if asking is None else _show_estimate(asking, passages)
+    estimate: dict[str, float | None] | None = None
+    if asking is not None:
+        requests, dollars = asking.estimate(passages)
+        cost = "at a price that is not known" if dollars is None else f"about ${dollars:.4f}"
+        click.echo(f"asking the model: {counted(requests, 'request')}, {cost}", err=True)
+        estimate = {"requests": requests, "dollars": dollars}
     if dry_run and asking is None:
         click.echo("nothing is asked of a model without --llm", err=as_json)
     sifted, added = SiftedDrafts(), 0
@@ -87,37 +97,32 @@ def generate(
         drafts += [] if asking is None else _drafted(asking, passages)
         sifted = sift(drafts, notes, asked_before)
         added = add_drafts(path, [draft.record() for draft in sifted.drafts])
-    is_interrupted = asking is not None and asking.is_interrupted
-    has_stopped = asking is not None and asking.spent.stopped is not None
+    spent = Spent() if asking is None else asking.spent
+    goes_on = spent.is_interrupted or spent.stopped is not None
     if as_json:
         content |= {
             "new_drafts": added,
             "dropped": {"not_in_section": sifted.not_in_text, "asked_already": sifted.repeated},
             "estimate": estimate,
-            "model": None if asking is None else asdict(asking.spent),
-            "interrupted": is_interrupted,
+            "model": None if asking is None else {name: getattr(spent, name) for name in SPENT},
+            "interrupted": spent.is_interrupted,
         }
-        commands = [this_command()] * (is_interrupted or has_stopped)
+        commands = [this_command()] * goes_on
         echo_json(content, [*commands, *[f"rageval label {shlex.quote(content['file'])}"] * bool(added)])
     elif not dry_run:
-        _say(sifted, added, content["file"])
-    if is_interrupted or has_stopped:
-        raise SystemExit(STOPPED if is_interrupted else 1)
+        if sifted.not_in_text:
+            click.echo(f"{counted(sifted.not_in_text, 'draft')} dropped: what they quote is not in their section")
+        if sifted.repeated:
+            click.echo(f"{counted(sifted.repeated, 'draft')} dropped: asked already, or nearly")
+        new = f"{content['file']}: {counted(added, 'new draft')}; no run asks them before they are accepted"
+        click.echo(printable(new) if added else "no new drafts")
+    if goes_on:
+        raise SystemExit(STOPPED if spent.is_interrupted else 1)
 
 
 def this_command() -> str:
     """Return the command line of this process, without a password."""
     return shlex.join(["rageval", *map(public_target, sys.argv[1:])])
-
-
-def _passages(notes: NoteFolder) -> list[NotePassage]:
-    """Return the sections with text."""
-    return [
-        NotePassage(rel_path, section)
-        for rel_path in notes.rel_paths
-        for section in notes.sections(rel_path) or ()
-        if section.text.strip()
-    ]
 
 
 def _asking(project: Project, spec: str, path: Path, most: int, max_cost: float | None) -> ModelDrafts:
@@ -138,13 +143,6 @@ def _asking(project: Project, spec: str, path: Path, most: int, max_cost: float 
     return ModelDrafts(model, replies, most=most, concurrency=settings.judge_concurrency)
 
 
-def _show_estimate(asking: ModelDrafts, passages: Sequence[NotePassage]) -> dict[str, float | None]:
-    requests, dollars = asking.estimate(passages)
-    cost = "at a price that is not known" if dollars is None else f"about ${dollars:.4f}"
-    click.echo(f"asking the model: {counted(requests, 'request')}, {cost}", err=True)
-    return {"requests": requests, "dollars": dollars}
-
-
 def _drafted(asking: ModelDrafts, passages: Sequence[NotePassage]) -> list[Draft]:
     """Return the model's drafts until Ctrl-C, its budget or an error of its server ends them."""
     drafts, spent = [*asking.drafts(passages)], asking.spent
@@ -154,15 +152,6 @@ def _drafted(asking: ModelDrafts, passages: Sequence[NotePassage]) -> list[Draft
     click.echo(f"the model: {counted(spent.requests, 'request')}, {cost}{kept}{unreadable}", err=True)
     if spent.stopped is not None:
         click.echo(printable(f"stopped: {spent.stopped}; the same command goes on from here"), err=True)
-    if asking.is_interrupted:
+    if spent.is_interrupted:
         click.echo(printable(f"interrupted; {this_command()} goes on from here"), err=True)
     return drafts
-
-
-def _say(sifted: SiftedDrafts, added: int, file: str) -> None:
-    if sifted.not_in_text:
-        click.echo(f"{counted(sifted.not_in_text, 'draft')} dropped: what they quote is not in their section")
-    if sifted.repeated:
-        click.echo(f"{counted(sifted.repeated, 'draft')} dropped: asked already, or nearly")
-    new = f"{file}: {counted(added, 'new draft')}; no run asks them before they are accepted"
-    click.echo(printable(new) if added else "no new drafts")

@@ -15,7 +15,7 @@ from pytest_rageval.cli.options import echo_json
 from pytest_rageval.cli.output import columns
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import CaseError, SettingsError
-from pytest_rageval.label.label_agreement import LabelAgreement, agreements
+from pytest_rageval.label.label_agreement import agreements
 from pytest_rageval.label.label_lines import LabelLines
 from pytest_rageval.label.label_session import LabelSession, unlabelled
 from pytest_rageval.label.label_store import opinion_file, opinion_files, opinions
@@ -83,9 +83,7 @@ def label(
         return
     others: dict[str, list[str]] = {}
     if is_agreement:
-        results = _agreements(path, cases, project)
-        _echo_agreements(path, results, as_json=as_json)
-        others = _disputes(results)
+        others = _disputes(path, cases, project, as_json=as_json)
         cases = [case for case in cases if case.id in others]
         if as_json or not cases or (not is_plain and not sys.stdin.isatty()):
             return
@@ -145,30 +143,23 @@ def _typed_lines() -> Iterator[str]:
 # ── second opinions ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _agreements(path: Path, cases: Sequence[EvalCase], project: Project) -> list[LabelAgreement]:
+def _disputes(path: Path, cases: Sequence[EvalCase], project: Project, *, as_json: bool) -> dict[str, list[str]]:
+    """Print how far the opinions agree; return the disputed labels by case, for the screen."""
     files = opinion_files(path)
     if not files:
         name = opinion_file(path, "NAME").name
         raise CaseError(f"{path}: there is no second opinion ({name}); `rageval label … --blind NAME` writes one")
-    return agreements(cases, {name: opinions(file, project.root) for name, file in files.items()})
-
-
-def _echo_agreements(path: Path, results: Sequence[LabelAgreement], *, as_json: bool) -> None:
+    results = agreements(cases, {name: opinions(file, project.root) for name, file in files.items()})
+    disputes: dict[str, dict[str, None]] = {}
+    for result in results:
+        if not as_json:
+            click.echo(printable(f"{result.first} and {result.second}: {result.sentence}"))
+        for difference in result.differences:
+            disputes.setdefault(difference.case, {})[f"{difference.gold_of}: {difference.what}"] = None
+            if not as_json:
+                line = f"  {difference.case}: {difference.what}, says {difference.gold_of} alone"
+                click.echo(printable(cut(line, max(columns(), 100))))
     if as_json:
-        is_disputed = any(result.differences for result in results)
-        commands = [f"rageval label {shlex.quote(str(path))} --agree"] if is_disputed else ["rageval run"]
+        commands = [f"rageval label {shlex.quote(str(path))} --agree"] if disputes else ["rageval run"]
         echo_json({"agreements": [result.as_mapping() for result in results]}, commands)
-        return
-    for result in results:
-        click.echo(printable(f"{result.first} and {result.second}: {result.sentence}"))
-        for difference in result.differences:
-            click.echo(printable(cut(f"  {difference.case_id}: {difference.sentence}", max(columns(), 100))))
-
-
-def _disputes(results: Sequence[LabelAgreement]) -> dict[str, list[str]]:
-    """Return the disputed labels by case, for the screen."""
-    disputes: dict[str, list[str]] = {}
-    for result in results:
-        for difference in result.differences:
-            disputes.setdefault(difference.case_id, []).append(f"{difference.gold_of}: {difference.what}")
-    return {case_id: list(dict.fromkeys(lines)) for case_id, lines in disputes.items()}
+    return {case: list(lines) for case, lines in disputes.items()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,11 @@ from pytest_rageval.render.html.sweep_page import SWEEP_PAGE, write_sweep_page
 from pytest_rageval.render.run_reports import write_all_reports
 from pytest_rageval.render.text.view_text import view_lines
 from pytest_rageval.text import counted, printable
-from pytest_rageval.tools.sweep.bench import Bench
-from pytest_rageval.tools.sweep.grid import FULL, INDEXING, QUICK, Grid, parse_grid
+from pytest_rageval.tools.sweep.grid import FULL, INDEXING, QUICK, parse_grid
+from pytest_rageval.tools.sweep.outcome import Sweep
 from pytest_rageval.tools.sweep.ranking import parse_weights, sampled
 from pytest_rageval.tools.sweep.results_file import SweepFile, SweepRequest, sweep_head
-from pytest_rageval.tools.sweep.sweep import Sweep, SweepRunner
+from pytest_rageval.tools.sweep.sweep import SweepRunner
 from pytest_rageval.views.sweep import caveats, difference_sentence, sweep_view
 
 OF_A_NEW_SWEEP = {"grids": "--grid", "is_quick": "--quick", "index_params": "--index-param", "sample": "--sample",
@@ -80,21 +79,18 @@ def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
     head = sweep_head(request, project, chosen)
     if file is not None:
         file.resume(head)
-    grid = Grid(request.grid, request.indexing)
     with (
         Progress("asked") as progress,
-        Bench(project, given, chosen, files, grid, progress, _write_run_reports) as bench,
+        SweepRunner(project, given, chosen, files, request, progress, _write_run_reports) as runner,
     ):
-        bench.check()
+        runner.check()
         file = file or SweepFile.new(project.reports, head)
-        bench.sweep_id, probes = file.sweep_id, file.probes()
         try:
-            keep = partial(file.keep, probes=probes)
-            swept = SweepRunner(bench, request.weights, keep, probes, is_confirmed=request.confirm).run()
+            swept = runner.run(file)
         except KeyboardInterrupt:
             click.echo(f"interrupted; rageval sweep --resume {file.sweep_id} goes on", err=True)
             raise SystemExit(STOPPED) from None
-    content = file.finish(swept, probes)
+    content = file.finish(swept)
     write_sweep_page(swept, file.folder, difference_sentence(swept), caveats(swept))
     if as_json:
         echo_json(content, _next(swept), indent=None)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 from pytest_rageval.cases.marks import Marks, Place
 from pytest_rageval.label.label_store import POOL
-from pytest_rageval.label.pools import PoolView, chunk_at
+from pytest_rageval.label.pools import chunk_at, matched_marks
 from pytest_rageval.model import Anchor, EvalCase, Json
 from pytest_rageval.stats.agreement import Confusion, in_words
 from pytest_rageval.text import counted
@@ -16,16 +16,15 @@ from pytest_rageval.text import counted
 THE_FILE = "the case file"
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(NamedTuple):
     """One case that two people labelled differently.
 
     place  the place that only one of them has as a gold; None if one says that there is no answer
     gold_of  who has it as a gold, or says that there is an answer
     """
 
-    case_id: str
-    place: Place | None
+    case: str
+    place: str | None
     gold_of: str
 
     @property
@@ -33,13 +32,8 @@ class Difference:
         """Return the subject of the dispute."""
         return "answerable" if self.place is None else f"gold {self.place}"
 
-    @property
-    def sentence(self) -> str:
-        return f"{self.what}, says {self.gold_of} alone"
 
-
-@dataclass(frozen=True, slots=True)
-class LabelAgreement:
+class LabelAgreement(NamedTuple):
     """The agreement of two people's labels. Positive in `decisions`: the place is no gold."""
 
     first: str
@@ -68,14 +62,11 @@ class LabelAgreement:
             "second": self.second,
             "cases": self.cases,
             "places": self.decisions.n,
-            "agreement": None if agreement is None else agreement.value,
-            "kappa": None if kappa is None else kappa.value,
-            "kappa_interval": None if kappa is None or kappa.interval is None else list(kappa.interval),
+            "agreement": agreement and agreement.value,
+            "kappa": kappa and kappa.value,
+            "kappa_interval": list(kappa.interval) if kappa and kappa.interval else None,
             "answerable_differs": sum(difference.place is None for difference in self.differences),
-            "differences": [
-                {"case": d.case_id, "place": str(d.place) if d.place else None, "gold_of": d.gold_of}
-                for d in self.differences
-            ],
+            "differences": [difference._asdict() for difference in self.differences],
         }
 
 
@@ -99,11 +90,11 @@ def _agreement(by_name: Mapping[str, Mapping[str, EvalCase]], first: str, second
         pools = [pool for pool in map(_pool, pair) if pool is not None]  # the case file has none
         places = [place for place in pools[0] if place in pools[-1]] if pools else []
         chunks = [*map(chunk_at, places)]  # without snippets, which cannot be checked here
-        golds = [map(bool, PoolView.of(case, Marks.of(case), chunks).golds) for case in pair]
+        golds = [map(bool, matched_marks(case, Marks.of(case), chunks).golds) for case in pair]
         for place, is_ours, is_theirs in zip(places, *golds, strict=True):
             decided.append((is_ours, is_theirs))
             if is_ours != is_theirs and says[0] == says[1]:
-                differences.append(Difference(case_id, place, first if is_ours else second))
+                differences.append(Difference(case_id, str(place), first if is_ours else second))
     return LabelAgreement(first, second, len(both), Confusion.of(decided), tuple(differences))
 
 

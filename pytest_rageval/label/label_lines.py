@@ -9,11 +9,14 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from string import ascii_letters
 
+from pytest_rageval.errors import CaseError
 from pytest_rageval.label.label_session import LabelSession
+from pytest_rageval.label.pools import Candidate
 from pytest_rageval.label.session_view import case_title, clean, golds_line, question_line, session_view
 from pytest_rageval.text import printable
 
@@ -25,8 +28,7 @@ HELP = """\
   (nothing)  save, next case        p  case before     t      next unlabelled      s  skip
   z  Z       undo, redo             y  n  drafts: accept, drop    e  edit          q  save and quit"""
 SHOWN_LINES, SHOWN_CHARACTERS = 3, 300
-_COMMAND = re.compile(r"(?P<verb>show|[a-zA-Z/?]?)\s*(?P<rest>.*)", re.DOTALL)
-_PLAIN: Mapping[str, tuple[str, *tuple[object, ...]]] = {
+SESSION_CALLS: Mapping[str, tuple[str, *tuple[object, ...]]] = {
     "save": ("go", 1),
     "a": ("set_answerable",), "u": ("ask_to_clear",), "p": ("go", -1), "t": ("next_unlabelled",), "s": ("skip",),
     "z": ("undo",), "Z": ("redo",), "y": ("decide", "accepted"), "n": ("decide", "dropped"),
@@ -35,7 +37,7 @@ _PLAIN: Mapping[str, tuple[str, *tuple[object, ...]]] = {
 
 
 class LabelLines:
-    """Reads lines and calls the session."""
+    """Reads lines and calls the session. A line that names no existing chunk is a CaseError."""
 
     def __init__(self, session: LabelSession, write: Callable[[str], object]) -> None:
         self.session = session
@@ -66,15 +68,14 @@ class LabelLines:
 
     def _obey(self, line: str) -> None:
         session, case = self.session, self.session.case
-        parts = _COMMAND.fullmatch(line)
-        verb, rest = (parts["verb"], parts["rest"]) if parts else ("", line)
-        if not line or verb in _PLAIN:
-            session.do(*(_PLAIN[verb if line else "save"]))
+        verb = "show" if line.startswith("show") else line[:1] if line[:1] in f"{ascii_letters}/?" else ""
+        if not line or verb in SESSION_CALLS:
+            session.do(*SESSION_CALLS[verb or "save"])
         else:
             session.message, session.asks_to_clear = "", False
             try:
-                self._verbs.get(verb, self._unknown)(rest)
-            except _NoChunkError as error:
+                self._verbs.get(verb, self._unknown)(line.removeprefix(verb).strip())
+            except CaseError as error:
                 session.message = str(error)
         if session.message:
             self._write(f"! {printable(session.message)}")
@@ -98,7 +99,7 @@ class LabelLines:
             sign = f" {row.origin[-1]}" if row.origin[-1:] in ("S", "–") else ""
             place = clean(" > ".join(filter(None, (row.place, candidate.chunk.heading_path))))
             self._write(f"{row.number:>3} ({row.symbol or ' '}){sign} {place}")
-            for line in list(_lines(candidate.chunk.text))[:SHOWN_LINES]:
+            for line in _lines(candidate)[:SHOWN_LINES]:
                 self._write(f"        {line[:SHOWN_CHARACTERS]}")
         for problem in pool.problems:
             self._write(f"! {printable(problem)}")
@@ -109,7 +110,7 @@ class LabelLines:
 
     def _show(self, rest: str) -> None:
         for row in self._rows(rest):
-            for number, line in enumerate(_lines(self.session.pool.candidates[row].chunk.text), start=1):
+            for number, line in enumerate(_lines(self.session.pool.candidates[row]), start=1):
                 self._write(f"{number:>5} {line}")
 
     # ── marking ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -118,9 +119,9 @@ class LabelLines:
         numbers = re.findall(r"\d+", rest)
         candidates = len(self.session.pool.candidates)
         if not numbers or re.sub(r"[\d\s,]", "", rest):
-            raise _NoChunkError(f"{rest!r} is no list of chunk numbers, as in: 1 3")
+            raise CaseError(f"{rest!r} is no list of chunk numbers, as in: 1 3")
         if invalid := [number for number in numbers if not 1 <= int(number) <= candidates]:
-            raise _NoChunkError(f"there is no chunk {invalid[0]}; there are {candidates}")
+            raise CaseError(f"there is no chunk {invalid[0]}; there are {candidates}")
         return [int(number) - 1 for number in numbers]
 
     def _each(self, rest: str, action: Callable[[], object]) -> None:
@@ -130,19 +131,19 @@ class LabelLines:
 
     def _group(self, rest: str) -> None:
         group, _, numbers = rest.partition(" ")
-        if not group.isdecimal() or not 1 <= int(group) <= 9:
-            raise _NoChunkError("name a group from 1 to 9 and chunks, as in: g2 5")
+        if not re.fullmatch("[1-9]", group):
+            raise CaseError("name a group from 1 to 9 and chunks, as in: g2 5")
         self._each(numbers, lambda: self.session.put_in_group(int(group)))
 
     def _snippet(self, rest: str) -> None:
         parts = re.fullmatch(r"(\d+)\s+(\d+)(?:-(\d+))?", rest)
         if parts is None:
-            raise _NoChunkError("name a chunk and its lines, as in: v 3 2-4")
+            raise CaseError("name a chunk and its lines, as in: v 3 2-4")
         (row,) = self._rows(parts[1])
         lines = (self.session.pool.candidates[row].chunk.text or "").split("\n")
         first, last = int(parts[2]), int(parts[3] or parts[2])
         if not 1 <= first <= last <= len(lines):
-            raise _NoChunkError(f"chunk {parts[1]} has lines 1 to {len(lines)}")
+            raise CaseError(f"chunk {parts[1]} has lines 1 to {len(lines)}")
         self._each(parts[1], lambda: self.session.add_snippet("\n".join(lines[first - 1 : last])))
 
     def _find(self, rest: str) -> None:
@@ -151,23 +152,18 @@ class LabelLines:
             self._write(f"{row.number:>3} {clean(row.place)}")
 
     def _ask(self, rest: str) -> None:
-        if not rest.strip():
-            raise _NoChunkError("write what to ask, as in: / price of the cream")
+        if not rest:
+            raise CaseError("write what to ask, as in: / price of the cream")
         first = len(self.session.pool.candidates)
         self.session.take_more(self.session.at, self.session.ask_more(rest).result())
         self._show_chunks(first)
 
     def _unknown(self, _rest: str) -> None:
-        raise _NoChunkError("no such command; ? shows them")
+        raise CaseError("no such command; ? shows them")
 
 
-class _NoChunkError(Exception):
-    """A line that names no existing chunk."""
-
-
-def _lines(text: str | None) -> Iterator[str]:
-    for line in (text or "").split("\n"):
-        yield printable(line.replace("\t", "    "))
+def _lines(candidate: Candidate) -> list[str]:
+    return [printable(line.replace("\t", "    ")) for line in (candidate.chunk.text or "").split("\n")]
 
 
 # ── drafts ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ from pytest_rageval.cases.marks import Marks, Place, label_place
 from pytest_rageval.errors import CaseError
 from pytest_rageval.label.label_store import CaseState, Decision, DraftStore, LabelStore, edited_draft
 from pytest_rageval.label.opening import PoolSource
-from pytest_rageval.label.pools import Candidate, Pool, PoolView
+from pytest_rageval.label.pools import Candidate, MatchedMarks, Pool, matched_marks
 from pytest_rageval.model import EvalCase
 from pytest_rageval.text import counted
 from pytest_rageval.words import fold
@@ -100,9 +100,13 @@ class LabelSession:
             self._shown = key, full.with_places(self.case, self.marks)
         return self._shown[1]
 
-    def matches(self) -> PoolView:
+    def matches(self) -> MatchedMarks:
         """Match each candidate to the marks."""
-        return PoolView.of(self.case, self.marks, [candidate.chunk for candidate in self.pool.candidates])
+        return matched_marks(self.case, self.marks, [candidate.chunk for candidate in self.pool.candidates])
+
+    def _selected_of(self, hits: Sequence[frozenset[int]]) -> list[int]:
+        """Return the marks of the selected candidates."""
+        return [mark for row in self.selected for mark in hits[row]]
 
     def do(self, name: str, *arguments: object) -> None:
         """Call a method for a key or a command: what was said before is gone, and only a second `u` clears golds."""
@@ -146,30 +150,28 @@ class LabelSession:
 
     def toggle_gold(self) -> None:
         """Mark the selected candidates as golds of the present group; unmark them if all are golds."""
-        matches = self.matches()
-        if all(matches.golds[row] for row in self.selected):
-            self._change(self.marks.without_golds(gold for row in self.selected for gold in matches.golds[row]))
+        golds = self.matches().golds
+        if all(golds[row] for row in self.selected):
+            self._change(self.marks.without_golds(self._selected_of(golds)))
         else:
-            self._mark(lambda marks, place: marks.with_gold(place, self.group), skip=matches.golds)
+            self._mark(self.marks, lambda marks, place: marks.with_gold(place, self.group), skip=golds)
 
     def toggle_irrelevant(self) -> None:
         """Mark the selected candidates as irrelevant; unmark them if all are."""
-        matches = self.matches()
-        if all(matches.irrelevant[row] for row in self.selected):
-            self._change(self.marks.without_irrelevant(at for row in self.selected for at in matches.irrelevant[row]))
-            return
-        marks = self.marks.without_golds(gold for row in self.selected for gold in matches.golds[row])
-        self._mark(lambda marks, place: marks.with_irrelevant(place), skip=matches.irrelevant, marks=marks)
+        golds, irrelevant = self.matches()
+        if all(irrelevant[row] for row in self.selected):
+            self._change(self.marks.without_irrelevant(self._selected_of(irrelevant)))
+        else:
+            self._mark(self.marks.without_golds(self._selected_of(golds)), Marks.with_irrelevant, skip=irrelevant)
 
     def put_in_group(self, group: int) -> None:
         """Make the selected candidates golds of this group."""
         if self._is_of_ids("groups"):
             return
-        golds = [gold for row in self.selected for gold in self.matches().golds[row]]
-        marks = self.marks
-        for gold in golds:
+        golds, marks = self.matches().golds, self.marks
+        for gold in self._selected_of(golds):
             marks = marks.in_group(gold, group)
-        self._mark(lambda marks, place: marks.with_gold(place, group), skip=self.matches().golds, marks=marks)
+        self._mark(marks, lambda marks, place: marks.with_gold(place, group), skip=golds)
         self.group = group
 
     def next_group(self) -> None:
@@ -219,16 +221,10 @@ class LabelSession:
         candidates = self.pool.candidates
         return candidates[min(self.row, len(candidates) - 1)] if candidates else None
 
-    def _mark(
-        self,
-        mark: Callable[[Marks, Place], Marks],
-        *,
-        skip: Sequence[frozenset[int]],
-        marks: Marks | None = None,
-    ) -> None:
+    def _mark(self, marks: Marks, mark: Callable[[Marks, Place], Marks], *, skip: Sequence[frozenset[int]]) -> None:
         """Mark the selected candidates, except those that `skip` has something for."""
         kind = self.pool.kind(self.marks)
-        marks = replace(marks or self.marks, kind=kind)
+        marks = replace(marks, kind=kind)
         for row in self.selected:
             place = label_place(self.pool.candidates[row].chunk, kind)
             if place is None:
@@ -290,19 +286,15 @@ class LabelSession:
         """Save the case's labels if they have changed; return False and set a message if that fails."""
         if self.is_saved:
             return True
-        state = self.states[self.at]
+        state, kind = self.states[self.at], self.pool.kind(self.marks)
+        places = dict.fromkeys(label_place(candidate.chunk, kind) for candidate in self.pool.candidates)
         try:
-            self.message = self.store.save(state, self._judged())
+            self.message = self.store.save(state, [place for place in places if place is not None])
         except (CaseError, OSError) as error:
             self.message = str(error)
             return False
         self._saved[self.at] = state
         return True
-
-    def _judged(self) -> list[Place]:
-        kind = self.pool.kind(self.marks)
-        places = (label_place(candidate.chunk, kind) for candidate in self.pool.candidates)
-        return [place for place in dict.fromkeys(places) if place is not None]
 
     def go(self, by: int) -> None:
         """Save, and open the next case (1) or the previous one (-1)."""

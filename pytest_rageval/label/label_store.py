@@ -48,11 +48,12 @@ class CaseFileStore:
         self._text = case_text(self._writer.content, path.name)
         self._notes = notes
         self._changed: dict[int, str] = {}
-        self._aside = AsideFile(path)
+        self._aside: Path | None = None
+        self._aside_lines: dict[int, str] = {}
 
     @property
     def file_name(self) -> str:
-        return (self._aside.path or self._writer.path).name
+        return (self._aside or self._writer.path).name
 
     def marks_of(self, case: EvalCase) -> Marks:
         return Marks.of(case)
@@ -65,7 +66,7 @@ class CaseFileStore:
         case, marks, line = state.case, state.marks, state.case.source.line
         hashes, said = hashes_of(marks, self._notes), "saved in"
         changed = {**self._changed, line: self._text.line_with(case, marks, hashes)}
-        if self._aside.path is None:
+        if self._aside is None:
             try:
                 self._writer.write(self._text.composed(changed))
             except ChangedMeanwhile as error:
@@ -74,23 +75,14 @@ class CaseFileStore:
                 self._changed = changed
                 return ""
         record = self._text.record_with(case, marks, hashes)
-        return f"{said} {self._aside.put(line, json.dumps(record, ensure_ascii=False))}"
+        return f"{said} {self._put_aside(line, json.dumps(record, ensure_ascii=False))}"
 
-
-class AsideFile:
-    """A file for the lines that have no place in a file that another program changed, next to it."""
-
-    def __init__(self, beside: Path) -> None:
-        self.path: Path | None = None
-        self._beside = beside
-        self._lines: dict[int, str] = {}
-
-    def put(self, line: int, text: str) -> str:
-        """Store the text of this line; return the name of the file."""
-        self.path = self.path or aside_file(self._beside)
-        self._lines[line] = text
-        write_lines(self.path, self._lines.values())
-        return self.path.name
+    def _put_aside(self, line: int, text: str) -> str:
+        """Store a line that has no place in a changed file in a file next to it; return the name of that."""
+        self._aside = self._aside or aside_file(self._writer.path)
+        self._aside_lines[line] = text
+        write_lines(self._aside, self._aside_lines.values())
+        return self._aside.name
 
 
 class DraftStore(CaseFileStore):
@@ -139,7 +131,7 @@ class DraftStore(CaseFileStore):
         try:
             write()
         except ChangedMeanwhile as error:
-            return f"{error}; this draft is in {self._aside.put(line, text.rstrip(chr(13)))}"
+            return f"{error}; this draft is in {self._put_aside(line, text.rstrip(chr(13)))}"
         return ""
 
     def text_of(self, state: CaseState) -> str:

@@ -13,6 +13,7 @@ from pytest_rageval.matching.dialects import PlaceRules
 from pytest_rageval.matching.places import in_rank_order, match
 from pytest_rageval.matching.spellings import headings, path_form
 from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase
+from pytest_rageval.text import counted
 from pytest_rageval.words import fold
 
 
@@ -46,37 +47,23 @@ class Candidate:
     search_rank: int | None = None
     is_listed: bool = False
 
-    @property
-    def is_retrieved(self) -> bool:
-        return bool(self.ranks)
-
-    @property
-    def is_searched(self) -> bool:
-        return self.search_rank is not None
-
-    @property
-    def best_rank(self) -> int:
-        """Return the best rank that a system or the search gave the chunk."""
-        return min([rank.rank for rank in self.ranks] + ([self.search_rank] if self.search_rank else []))
-
-    def origin(self, *, is_gold: bool, hides_ranks: bool) -> str | None:
-        """Return which systems gave the chunk, as a note; None if there is nothing to add."""
+    def origin(self, *, is_gold: bool, hides_ranks: bool) -> str:
+        """Return which systems gave the chunk, as a note; blank if there is nothing to add."""
         if self.ranks and not hides_ranks:
             ranks = (f"{r.system} #{r.rank}{'' if r.score is None else f' {r.score:.3g}'}" for r in self.ranks)
-            return " · ".join(ranks) + (" · search" if self.is_searched else "")
-        if self.is_searched and not self.ranks:
+            return " · ".join(ranks) + (" · search" if self.search_rank else "")
+        if self.search_rank and not self.ranks:
             return "the tested system did not retrieve this" if is_gold else "S = only the word search found it"
-        return "– = named by the case, given by nobody" if self.is_listed else None
+        return "– = named by the case, given by nobody" if self.is_listed else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The candidates of one case, in the order in which they are shown."""
+    """The candidates of one case in the order in which they are shown, and who was asked for them."""
 
     candidates: tuple[Candidate, ...] = ()
     problems: tuple[str, ...] = ()
-    systems: tuple[str, ...] = ()
-    has_search: bool = False
+    asked: str = "the case"
 
     def with_more(self, other: Pool) -> Pool:
         """Append the new candidates of another question."""
@@ -87,9 +74,9 @@ class Pool:
     def with_places(self, case: EvalCase, marks: Marks) -> Pool:
         """Append the marked places that no candidate matches."""
         listed = [candidate for candidate in self.candidates if not candidate.is_listed]
-        view = PoolView.of(case, marks, [candidate.chunk for candidate in listed])
-        golds = [place for at, place in enumerate(marks.golds) if not any(at in hit for hit in view.golds)]
-        lost = [place for at, place in enumerate(marks.irrelevant) if not any(at in hit for hit in view.irrelevant)]
+        hits = matched_marks(case, marks, [candidate.chunk for candidate in listed])
+        golds = [place for at, place in enumerate(marks.golds) if not any(at in hit for hit in hits.golds)]
+        lost = [place for at, place in enumerate(marks.irrelevant) if not any(at in hit for hit in hits.irrelevant)]
         more = [Candidate(chunk_at(place), is_listed=True) for place in dict.fromkeys((*golds, *lost))]
         return replace(self, candidates=(*listed, *more))
 
@@ -109,28 +96,23 @@ def chunk_at(place: Place) -> Chunk:
     return Chunk(chunk_id=place)
 
 
-@dataclass(frozen=True, slots=True)
-class PoolView:
+class MatchedMarks(NamedTuple):
     """The golds and irrelevant places that each chunk matches, by position in the marks."""
 
     golds: tuple[frozenset[int], ...]
     irrelevant: tuple[frozenset[int], ...]
 
-    @classmethod
-    def of(cls, case: EvalCase, marks: Marks, chunks: Sequence[Chunk]) -> PoolView:
-        unranked = tuple(replace(chunk, rank=None) for chunk in chunks)
-        others = replace(marks, golds=marks.irrelevant, irrelevant=(), groups=())
-        return cls(_hits(case, marks, unranked), _hits(case, others, unranked))
 
+def matched_marks(case: EvalCase, marks: Marks, chunks: Sequence[Chunk]) -> MatchedMarks:
+    """Match chunks to the marks on a case."""
+    answer = Answer(chunks=tuple(replace(chunk, rank=None) for chunk in chunks))
+    none = (frozenset[int](),) * len(chunks)
 
-_STRICT = PlaceRules(is_strict=True)
+    def hits(marks: Marks) -> tuple[frozenset[int], ...]:
+        return match(replace(case, gold=gold_of(marks, case)), answer, rules=PlaceRules(is_strict=True)).hits or none
 
-
-def _hits(case: EvalCase, marks: Marks, chunks: tuple[Chunk, ...]) -> tuple[frozenset[int], ...]:
-    if not marks.golds:
-        return (frozenset(),) * len(chunks)
-    matching = match(replace(case, gold=gold_of(marks, case)), Answer(chunks=chunks), rules=_STRICT)
-    return matching.hits or (frozenset(),) * len(chunks)
+    others = replace(marks, golds=marks.irrelevant, irrelevant=(), groups=())
+    return MatchedMarks(hits(marks) if marks.golds else none, hits(others) if marks.irrelevant else none)
 
 
 # ── merged ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -149,29 +131,30 @@ def merged(
     labeller: the order then follows from the case alone and says nothing about ranks.
     """
     candidates: dict[tuple[str, ...], Candidate] = {}
-    at_place: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
     for retrieval in retrievals:
         for rank, chunk in enumerate(in_rank_order(retrieval.chunks), start=1):
-            identity = _identity(chunk)
-            if identity not in candidates:
-                candidates[identity] = Candidate(chunk)
-                at_place.setdefault(_place(chunk), []).append(identity)
-            before = candidates[identity]
-            if all(other.system != retrieval.system for other in before.ranks):
+            known = candidates.setdefault(_identity(chunk), Candidate(chunk))
+            if all(other.system != retrieval.system for other in known.ranks):
                 scores = (chunk.score_final, chunk.score_vector, chunk.score_lexical)
                 score = next((score for score in scores if score is not None), None)
-                ranks = (*before.ranks, Rank(retrieval.system, rank, score))
-                candidates[identity] = replace(before, ranks=ranks)
+                ranks = (*known.ranks, Rank(retrieval.system, rank, score))
+                candidates[_identity(chunk)] = replace(known, ranks=ranks)
     for rank, section in enumerate(found or (), start=1):
-        for identity in at_place.get(_place(section), ()):
-            candidates[identity] = replace(candidates[identity], search_rank=candidates[identity].search_rank or rank)
-        if _place(section) not in at_place:
-            candidates.setdefault(_identity(section), Candidate(section, search_rank=rank))
-    ordered = sorted(candidates.values(), key=lambda candidate: candidate.best_rank)
+        place = _place(section)
+        retrieved = [name for name, known in candidates.items() if known.ranks and _place(known.chunk) == place]
+        for identity in retrieved or [_identity(section)]:
+            known = candidates.setdefault(identity, Candidate(section))
+            candidates[identity] = replace(known, search_rank=known.search_rank or rank)
+
+    def best_rank(candidate: Candidate) -> int:
+        return min([rank.rank for rank in candidate.ranks] + ([candidate.search_rank] if candidate.search_rank else []))
+
+    ordered = sorted(candidates.values(), key=best_rank)
     if is_shuffled:
         ordered.sort(key=lambda candidate: _shuffled(case, candidate.chunk))
     problems = tuple(f"{retrieval.system}: {retrieval.problem}" for retrieval in retrievals if retrieval.problem)
-    return Pool(tuple(ordered), problems, tuple(retrieval.system for retrieval in retrievals), found is not None)
+    asked = [counted(len(retrievals), "system")] * bool(retrievals) + ["search"] * (found is not None)
+    return Pool(tuple(ordered), problems, " + ".join(asked) or "the case")
 
 
 def _place(chunk: Chunk) -> tuple[str, ...]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 from rich.text import Text
 
 from pytest_rageval.label.label_session import LabelSession
+from pytest_rageval.label.pools import MatchedMarks
 from pytest_rageval.text import counted, printable
 from pytest_rageval.words import fold
 
@@ -44,8 +44,7 @@ class RowView(NamedTuple):
         return GAP.join(self.headings)
 
 
-@dataclass(frozen=True, slots=True)
-class SessionView:
+class SessionView(NamedTuple):
     """The case on screen.
 
     groups   numbers of the chunks by group of golds
@@ -65,38 +64,30 @@ class SessionView:
 
 def session_view(session: LabelSession, *, hides_ranks: bool = False) -> SessionView:
     """Return the present view of a session; a blind labeller is not told who gave a chunk."""
-    rows = list(_rows(session))
+    pool, matches, candidate = session.pool, session.matches(), session.candidate
+    rows = list(_rows(session, matches))
     groups: dict[int, list[int]] = {}
     for row in rows:
         for group in row.groups:
             groups.setdefault(group, []).append(row.number)
-    candidate = session.candidate
-    text = (candidate.chunk.text or "") if candidate is not None else ""
-    golds = session.matches().golds[session.row] if candidate is not None else frozenset()
-    note = None
-    if candidate is not None and not session.is_blind:
-        note = candidate.origin(is_gold=bool(golds), hides_ranks=hides_ranks)
+    text, spans, note = "", [], ""
+    if candidate is not None:
+        golds, text = matches.golds[session.row], candidate.chunk.text or ""
+        spans = list(_spans(session, golds, text))
+        note = "" if session.is_blind else candidate.origin(is_gold=bool(golds), hides_ranks=hides_ranks)
     irrelevant = [row.number for row in rows if row.mark == "irrelevant"]
-    return SessionView(_title(session), rows, groups, irrelevant, text, list(_spans(session, golds, text)), note or "")
+    return SessionView(f"chunks of {pool.asked} ({len(rows)})", rows, groups, irrelevant, text, spans, note)
 
 
-def _title(session: LabelSession) -> str:
-    """Return the title of the list: who gave the chunks."""
-    pool = session.pool
-    parts = [counted(len(pool.systems), "system")] if pool.systems else []
-    parts += ["search"] if pool.has_search else []
-    return f"chunks of {' + '.join(parts) or 'the case'} ({len(pool.candidates)})"
-
-
-def _rows(session: LabelSession) -> Iterator[RowView]:
-    matches = session.matches()
-    for at, candidate in enumerate(session.pool.candidates):
-        chunk, golds = candidate.chunk, matches.golds[at]
+def _rows(session: LabelSession, matches: MatchedMarks) -> Iterator[RowView]:
+    marked = zip(session.pool.candidates, *matches, strict=True)
+    for at, (candidate, golds, irrelevant) in enumerate(marked):
+        chunk = candidate.chunk
         groups = tuple(sorted({session.marks.group_of(gold) or 0 for gold in golds}))
         origin = " ".join(str(group) for group in groups if group)
         if not session.is_blind:
-            origin += "–" if candidate.is_listed else "" if candidate.is_retrieved else "S"
-        mark = "gold" if golds else "irrelevant" if matches.irrelevant[at] else ""
+            origin += "–" if candidate.is_listed else "" if candidate.ranks else "S"
+        mark = "gold" if golds else "irrelevant" if irrelevant else ""
         place = chunk.rel_path or chunk.chunk_id or chunk.doc_id or "no place"
         headings = (part.strip().lstrip("# ") for part in (chunk.heading_path or "").split(">"))
         yield RowView(at + 1, mark, origin, groups, place, tuple(filter(None, headings)), at in session.selected)

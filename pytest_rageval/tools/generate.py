@@ -199,6 +199,8 @@ class Spent:
     dollars: float | None = 0.0
     unreadable: int = 0
     stopped: str | None = None
+    """Why asking ended early."""
+    is_interrupted: bool = False
 
 
 class ModelDrafts:
@@ -206,25 +208,29 @@ class ModelDrafts:
 
     def __init__(self, model: ChatModel, journal: Path, *, most: int = 3, concurrency: int = 4) -> None:
         self.spent = Spent()
-        self.is_interrupted = False
         self._model, self._journal, self._most, self._concurrency = model, journal, most, concurrency
-        self._kept = _kept_replies(journal)
-
-    def worth_asking(self, passages: Sequence[NotePassage]) -> list[NotePassage]:
-        """Return the passages that are long enough to ask about."""
-        return [passage for passage in passages if len(passage.section.text.strip()) >= FEWEST_CHARACTERS]
+        rows = (
+            json_rows(read_lines(journal, Report(journal.name), 2**24), Report(journal.name))
+            if journal.exists()
+            else ()
+        )
+        # Incomplete lines, as a killed process leaves them, are skipped.
+        self._kept: dict[str, str] = {
+            row.record["key"]: row.record["reply"]
+            for row in rows
+            if isinstance(row.record.get("key"), str) and isinstance(row.record.get("reply"), str)
+        }
 
     def estimate(self, passages: Sequence[NotePassage]) -> tuple[int, float | None]:
         """Return how many requests are not stored yet, and their cost in US dollars if prices are known."""
-        asked = [passage for passage in self.worth_asking(passages) if self._key(passage) not in self._kept]
+        asked = [passage for passage in _worth_asking(passages) if self._key(passage) not in self._kept]
         return len(asked), self._model.tariff.estimate(map(self._prompt, asked), tokens_out=USUAL_OUT)
 
     def drafts(self, passages: Sequence[NotePassage]) -> Iterator[Draft]:
         """Yield the drafts of all passages, in order. A failure or Ctrl-C ends it; replies stay stored."""
         self._journal.parent.mkdir(parents=True, exist_ok=True)
-        replies = at_once(
-            self._reply, self.worth_asking(passages), self._concurrency, close=self._model.aclose, watch=lambda _: None
-        )
+        asked = _worth_asking(passages)
+        replies = at_once(self._reply, asked, self._concurrency, close=self._model.aclose, watch=lambda _: None)
         try:
             for passage, text in replies:
                 if text is not None:
@@ -233,7 +239,7 @@ class ModelDrafts:
             is_budget = failure.kind == "budget"
             self.spent.stopped = "as much is spent as --max-cost allows" if is_budget else str(failure)
         except KeyboardInterrupt:
-            self.is_interrupted = True
+            self.spent.is_interrupted = True
 
     async def _reply(self, passage: NotePassage) -> tuple[NotePassage, str | None]:
         key = self._key(passage)
@@ -282,13 +288,5 @@ class ModelDrafts:
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _kept_replies(journal: Path) -> dict[str, str]:
-    """Read stored replies by key; skip incomplete lines, as a killed process leaves them."""
-    if not journal.exists():
-        return {}
-    rows = json_rows(read_lines(journal, Report(journal.name), 2**24), Report(journal.name))
-    return {
-        row.record["key"]: row.record["reply"]
-        for row in rows
-        if isinstance(row.record.get("key"), str) and isinstance(row.record.get("reply"), str)
-    }
+def _worth_asking(passages: Sequence[NotePassage]) -> list[NotePassage]:
+    return [passage for passage in passages if len(passage.section.text.strip()) >= FEWEST_CHARACTERS]

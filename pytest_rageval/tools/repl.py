@@ -20,7 +20,7 @@ from pytest_rageval.judges.judge_spec import judge_with_cache
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import EvalCase, Json, Observation, Source, Trial
 from pytest_rageval.prepare import Prepared, prepare
-from pytest_rageval.tools.sweep.bench import NOT_TUNED, Asking
+from pytest_rageval.tools.sweep.asking import NOT_TUNED, Asking
 from pytest_rageval.tools.sweep.grid import FIELDS, NEVER_SWEPT, Point, parse_value
 
 DIMENSIONS = ("faithfulness", "citation_accuracy", "abstention_quality", "synthesis", "relevance")

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_rageval.cases.drafts import answer_draft, drafts_file_of
-from pytest_rageval.comparison.case_diff import aligned_chunks, best_chunks, place_of
+from pytest_rageval.comparison.case_diff import AlignedChunk, aligned_chunks, best_chunks, place_of
 from pytest_rageval.metrics.answer import stated_facts
 from pytest_rageval.model import EvalCase, Gold
-from pytest_rageval.text import change, printable, score_text, short
+from pytest_rageval.text import NO_VALUE, change, printable, score_text, short
 from pytest_rageval.views.text_diff import word_diff
 
 LONGEST_TEXT = 4_000
@@ -242,9 +242,16 @@ def case_comparison(
         "answer_after": answer,
         "moved": scores,
         "equal": len(record.get("scores", {})) - len(scores),
-        "chunks": chunks,
+        "chunks": [_aligned_cells(chunk) for chunk in chunks],
         "equal_chunks": sum(chunk.state == "equal" for chunk in chunks),
     }
+
+
+def _aligned_cells(chunk: AlignedChunk) -> tuple[str, ...]:
+    """Return kind, ranks, golds, place and state of a chunk on both sides."""
+    golds = f"✔ gold {', '.join(map(str, chunk.golds))}" if chunk.golds else "·"
+    ranks = (str(rank or NO_VALUE) for rank in (chunk.rank_before, chunk.rank_after))
+    return "same" if chunk.state == "equal" else chunk.state, *ranks, golds, chunk.place, chunk.state
 
 
 def _moved(now: Mapping[str, float], before: Mapping[str, float], names: Mapping[str, str]) -> list[MovedScore]:

@@ -14,7 +14,7 @@ Kind = Literal["same", "gone", "new"]
 MOST_WORDS = 1500
 """Words of a text that are compared: the time grows with the product of both."""
 _SINGLE = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
-_ASCII_LETTERS = {code: ord(chr(code).lower() if chr(code).isalnum() else " ") for code in range(128)}
+_ASCII_LETTERS = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in range(128)).encode().ljust(256)
 
 
 class DiffPiece(NamedTuple):
@@ -31,8 +31,8 @@ def word_diff(before: str, after: str) -> list[DiffPiece]:
 
 def word_set(text: str) -> frozenset[str]:
     """Return the words of a text in lower case, without punctuation."""
-    if text.isascii():  # a third of the time
-        return frozenset(text.translate(_ASCII_LETTERS).split())
+    if text.isascii():  # a tenth of the time
+        return frozenset(text.encode().translate(_ASCII_LETTERS).decode().split())
     return frozenset(_letters().findall(text.lower()))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from hashlib import sha256
@@ -19,7 +19,7 @@ from urllib.parse import quote
 import jinja2
 from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
 from jinja2.bccache import Bucket
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from pytest_rageval.render.html.figures import FRAME
 from pytest_rageval.text import counted, printable, score_text, short
@@ -71,6 +71,8 @@ def environment() -> Environment:
         "score": score_text,
         "short": short,
         "bare": _bare,
+        "filled": filled_rows,
+        "linked": _linked,
         "metric": metric_link,
         "labelled_metric": _labelled_metric,
         "filter_word": _filter_word,
@@ -152,6 +154,22 @@ def list_address(query: str) -> str:
 def metric_link(name: str, shown: str | None = None) -> Markup:
     """Return a link from a metric's name, or from `shown`, to its definition in the HTML report."""
     return Markup('<a class="metric" href="#def-{}">{}</a>').format(_bare(name), shown or name)
+
+
+def filled_rows(rows: Iterable[Sequence[str]], pattern: str) -> Markup:
+    """Fill the pattern of a table's row, or of a list's item, for each row.
+
+    All values are escaped in one call: a call for each takes a third of the time of a case's page.
+    """
+    cells = [cell.replace("\0", "\\x00") for row in rows for cell in row]
+    values = iter(str(escape("\0".join(cells))).split("\0") if cells else ())
+    lines = zip(*[values] * pattern.count("{}"), strict=True)
+    return Markup("".join(pattern.format(*line) for line in lines))  # noqa: S704 because the values are escaped
+
+
+def _linked(rows: Iterable[Sequence[str]]) -> Iterator[tuple[str, ...]]:
+    """Yield rows that begin with a metric's name with what a link to its definition needs before it."""
+    return ((_bare(row[0]), *row) for row in rows)
 
 
 def _labelled_metric(name: str) -> Markup:

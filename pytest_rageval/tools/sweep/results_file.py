@@ -18,8 +18,8 @@ from pytest_rageval.io.masking import Mask, public_target
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import EvalCase, Json
 from pytest_rageval.runs.folder import new_folder, utc_name
+from pytest_rageval.tools.sweep.outcome import ScoredPoint, Sweep
 from pytest_rageval.tools.sweep.ranking import Weights
-from pytest_rageval.tools.sweep.sweep import Probes, ScoredPoint, Sweep
 
 RESULTS_FILE = "eval_results.json"
 
@@ -42,18 +42,23 @@ _SAME = {"target": "another target", "configured": "other settings", "cases_dige
 
 
 class SweepFile:
-    """The folder of one sweep; `head` is the part of its file that is known when it starts."""
+    """The folder of one sweep.
+
+    head    the part of its file that is known when it starts
+    probes  by the widest point of a family, keys of the cases whose lists are not those cut from it
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.sweep_id, self.path = folder, folder.name, folder / RESULTS_FILE
         self.head: dict[str, Any] = {}
+        self.probes: dict[str, list[str]] = {}
 
     @classmethod
     def new(cls, reports: Path, head: dict[str, Any]) -> SweepFile:
         """Begin a file in a folder named by the UTC time; raise SettingsError if that fails."""
         file = cls(new_folder(reports / "sweeps", f"sweep_{utc_name()}"))
         file.head = head
-        file.keep((), {})
+        file.keep(())
         return file
 
     @classmethod
@@ -80,23 +85,18 @@ class SweepFile:
         for name, what in _SAME.items():
             if begun.get(name) != head[name]:
                 raise SettingsError(f"--resume: sweep {self.sweep_id} was begun with {what}; begin a new one")
-        self.head = head
+        self.head, self.probes = head, dict(begun.get("probes") or {})
 
-    def keep(self, points: Sequence[ScoredPoint], probes: Probes) -> None:
+    def keep(self, points: Sequence[ScoredPoint]) -> None:
         """Write the points and probes so far of an unfinished sweep."""
-        self._write({"finished": False, "points": [_point(point) for point in points]}, probes)
+        self._write({"finished": False, "points": [_point(point) for point in points]})
 
-    def probes(self) -> Probes:
-        """Return the results of this sweep's probes before it was interrupted."""
-        probes = read_json(self.path, "sweep").get("probes")
-        return dict(probes) if isinstance(probes, dict) else {}
-
-    def finish(self, sweep: Sweep, probes: Probes) -> dict[str, Any]:
+    def finish(self, sweep: Sweep) -> dict[str, Any]:
         """Write the result of the sweep, and return it."""
-        return self._write(sweep_content(sweep), probes)
+        return self._write(sweep_content(sweep))
 
-    def _write(self, content: Mapping[str, Any], probes: Probes) -> dict[str, Any]:
-        whole = {"sweep_id": self.sweep_id, **self.head, **content, "probes": dict(probes)}
+    def _write(self, content: Mapping[str, Any]) -> dict[str, Any]:
+        whole = {"sweep_id": self.sweep_id, **self.head, **content, "probes": self.probes}
         write_json(self.path, whole)
         return whole
 

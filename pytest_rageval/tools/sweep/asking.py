@@ -1,0 +1,63 @@
+"""Cases asked outside of pytest: a target and a judge on a loop of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pytest_rageval.config.tables import Gates
+from pytest_rageval.engine import Observed, Unobserved
+from pytest_rageval.judges.judge import Judge
+from pytest_rageval.model import EvalCase, Observation, Trial
+from pytest_rageval.prefetch import BackgroundLoop, Prefetcher
+from pytest_rageval.prepare import Prepared, make_target
+from pytest_rageval.runs.results_file import RunJournal
+from pytest_rageval.targets.target import Target
+
+NOT_TUNED = {"gates": Gates(), "gate": (), "regression": (), "tolerated": (), "enabled": None}
+"""Settings without gates: their cut-offs would raise k, and a point is asked for its own k alone."""
+
+
+class Answers(NamedTuple):
+    """The outcomes of cases at a point by key, and the stored run if there is one."""
+
+    observed: Mapping[str, Observed]
+    run: str | None = None
+
+    @property
+    def observations(self) -> dict[str, Observation]:
+        return {key: outcome for key, outcome in self.observed.items() if isinstance(outcome, Observation)}
+
+    @property
+    def errors(self) -> dict[str, str]:
+        return {key: one.problem.message for key, one in self.observed.items() if isinstance(one, Unobserved)}
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A target and a judge with the loop that they belong to; they may outlive the run."""
+
+    target: Target
+    loop: BackgroundLoop
+    judge: Judge | None = None
+
+    @classmethod
+    def of(cls, prepared: Prepared) -> Asking:
+        """Make the configured target, on a loop of its own."""
+        return cls(make_target(prepared.project), BackgroundLoop(prepared.settings.longest_call))
+
+    def ask(self, prepared: Prepared, cases: Sequence[EvalCase]) -> dict[str, Observed]:
+        """Ask the cases and return their observations by key; write nothing."""
+        prefetcher = Prefetcher(prepared.plan, RunJournal(None, prepared.settings, None, None), self.loop)
+        observed = prefetcher.now([Trial(case) for case in cases], self.target, self.judge)
+        return {case.key: outcome for case, outcome in zip(cases, observed, strict=True)}
+
+    def close(self) -> None:
+        """Release the target, and the judge if there is one."""
+        self.loop.cancel()
+        if not self.loop.is_blocked:
+            self.loop.run(self.target.aclose())
+            if self.judge is not None:
+                self.loop.run(self.judge.aclose())
+        self.loop.close()
