@@ -54,9 +54,20 @@ class Rubric:
 
 
 VARIABLES = frozenset(
-    ("question", "answer", "contexts", "citations", "references", "reference", "key_facts", "answerable", "history",
-     "claim", "claims")
-)  # fmt: skip
+    (
+        "question",
+        "answer",
+        "contexts",
+        "citations",
+        "references",
+        "reference",
+        "key_facts",
+        "answerable",
+        "history",
+        "claim",
+        "claims",
+    )
+)
 """The variables that prompts can contain; `JudgeRequest.variables` holds those of one prompt."""
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
