@@ -24,13 +24,7 @@ STYLES = {"failed": ("FAILED", "red"), "error": ("ERROR", "red"), "xfailed": ("X
 @click.command()
 @run_argument
 @click.option("--gate", "gates", multiple=True, metavar="EXPR", help="Gate, as in 'recall_any@5 >= 0.8' (repeatable).")
-@click.option(
-    "--regression",
-    "regressions",
-    multiple=True,
-    metavar="EXPR",
-    help="Tolerated change against the baseline, as in 'recall_any@k drop 0.05' (repeatable).",
-)
+@click.option("--regression", "regressions", multiple=True, metavar="EXPR", help="As in 'mrr drop 0.05' (repeatable).")
 @JSON
 @exit_codes({0: "all gates hold", 1: "a case or a gate of the run fails"})
 def gate(
@@ -75,7 +69,6 @@ def _next(finished: Finished, run_id: str) -> Iterator[str]:
 
 
 def _show_cases(finished: Finished) -> None:
-    """Print the failing cases with their failed gates; known failures too, as such."""
     failing = [row for row in finished.rows if row.outcome in STYLES]
     for row in failing[:SHOWN]:
         word, colour = STYLES[row.outcome]

@@ -12,7 +12,7 @@ import click
 from pytest_rageval.cases.drafts import add_drafts, check_is_drafts, drafts_in
 from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.cases.project_cases import readable_cases
-from pytest_rageval.cli.options import JSON, STOPPED, as_written_here, echo_json, exit_codes, output_option
+from pytest_rageval.cli.options import FOLDER, JSON, STOPPED, as_written_here, echo_json, exit_codes, output_option
 from pytest_rageval.cli.output import from_here
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
@@ -23,38 +23,20 @@ from pytest_rageval.providers import FORMS
 from pytest_rageval.text import counted, printable
 from pytest_rageval.tools.generate import ModelDrafts, SiftedDrafts, Spent, note_passages, questions_in, sift
 
+ABOVE_0 = click.FloatRange(min=0, min_open=True)
 REPLIES = ".drafts.replies"
 """The suffix of the file of stored replies; no case file has it."""
 
 
 @click.command()
-@click.argument("docs", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("docs", type=FOLDER)
 @output_option("The file of drafts to add to (default: evalcases/DOCS.drafts.jsonl).")
 @click.option("--llm", metavar="SPEC", help=f"Ask a model, too: {', '.join(FORMS)}.")
-@click.option(
-    "--questions",
-    "most",
-    default=3,
-    show_default=True,
-    type=click.IntRange(1, 20),
-    metavar="N",
-    help="Questions a section at most, of the model.",
-)
-@click.option(
-    "--max-cost",
-    metavar="USD",
-    type=click.FloatRange(min=0, min_open=True),
-    help="US dollars after which the model is not asked any more.",
-)
+@click.option("--questions", "most", default=3, type=click.IntRange(1, 20), metavar="N", help="A section; default: 3.")
+@click.option("--max-cost", metavar="USD", type=ABOVE_0, help="US dollars after which the model is asked no more.")
 @click.option("--dry-run", is_flag=True, help="Say what asking the model would cost, and stop.")
 @JSON
-@exit_codes(
-    {
-        1: "the model stopped answering, or --max-cost is spent;"
-        " what was drafted is kept, and the same command goes on",
-        STOPPED: "interrupted; what was drafted is kept, and the same command goes on",
-    }
-)
+@exit_codes({1: "the model stopped, or --max-cost is spent; the same command goes on", STOPPED: "interrupted"})
 def generate(
     docs: Path, output: Path | None, llm: str | None, most: int, max_cost: float | None, *, dry_run: bool, as_json: bool
 ) -> None:

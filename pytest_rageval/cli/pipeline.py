@@ -127,7 +127,6 @@ class CommandRun:
             progress.wipe()
 
     def _evaluate_elsewhere(self, cases: Sequence[EvalCase], workers: Workers) -> None:
-        """Let workers evaluate the cases."""
         run, number = self.run, crew_size(self.prepared, len(cases), workers.most)
         crew = workers.crew(run.prepared, run.config_hash)
         cluster_run = ClusterRun(run, cases, crew, number)
@@ -151,7 +150,6 @@ class CommandRun:
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _finish(self) -> None:
-        """Decide the verdict and write the reports from the files on disk; an empty run leaves no folder."""
         run, plan = self.run, self.prepared.plan
         if not self._is_ordered:
             run.writer.reconcile()  # first: records of this process may wait to be written

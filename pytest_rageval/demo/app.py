@@ -163,7 +163,6 @@ def _is_name_of_ours(named: str, bound_host: str) -> bool:
 
 
 def _parameter(query: str, known: str = "", values: str = "", expected: str = "") -> str | None:
-    """Return the value of the one parameter that a query string may have; None if it is absent."""
     found = None
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name != known:

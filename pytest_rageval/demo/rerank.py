@@ -102,7 +102,6 @@ def passage_relevance(terms: Sequence[str], chunk: NoteChunk, rarity: Callable[[
 
 
 def _share(weighed: Iterable[tuple[float, bool]]) -> float:
-    """Return the weight of those that are true as a share of the total; 0 if the total is 0."""
     total = true = 0.0
     for weight, is_true in weighed:
         total += weight

@@ -245,7 +245,6 @@ def listed_chunk(chunk: NoteChunk) -> dict[str, Any]:
 
 
 def _place(chunk: NoteChunk) -> dict[str, Any]:
-    """Return the place of a chunk, which references and retrieved chunks share."""
     place = {
         "chunk_id": chunk.chunk_id,
         "vault": chunk.vault,

@@ -187,7 +187,6 @@ Reply with one JSON object: {"questions": [{"question": "â€¦", "key_facts": ["â€
 
 
 def _object(**members: Json) -> dict[str, Json]:
-    """Return the JSON Schema of an object with exactly these members."""
     return {"type": "object", "properties": members, "required": [*members], "additionalProperties": False}
 
 
@@ -283,7 +282,6 @@ class ModelDrafts:
         return fenced_prompt(PROMPT.replace("{most}", str(self._most)), variables, new_marker(variables)).text
 
     def _key(self, passage: NotePassage) -> str:
-        """Return the key of a request: model, prompt and passage."""
         parts = (VERSION, str(self._model.identity), str(self._most), passage.rel_path, *map(str, passage.section[:2]))
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
