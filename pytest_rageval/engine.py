@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from pytest_rageval.errors import JudgeError, TargetError, ends_the_run
 from pytest_rageval.gates.verdict import GatedTrial, MeasuredTrial, ending_by_gates, gate_verdict, over_trials
@@ -54,7 +54,6 @@ Observed = Observation | Unobserved
 _Slot = AbstractAsyncContextManager[Permit | None]
 """The slot that a call waits for."""
 OnError = Callable[[JudgeError], Problem]
-T = TypeVar("T")
 
 
 def are_at_once(target: Target, judge: Judge | None) -> bool:
@@ -66,30 +65,13 @@ def observe_at_once(
     case: EvalCase, target: Target, judge: Judge | None, plan: Plan, *, submitted: float, trial: int
 ) -> Observed:
     """Ask and judge one case on this thread, with a target and a judge that never wait."""
-    question, queue_ms, started = ask_request(case, plan, trial), _ms(submitted), time.perf_counter()
+    observing = observe_case(case, target, judge, plan, submitted=submitted, trial=trial)
     try:
-        answer = _completed(target.ask(question))
-    except TargetError as error:
-        return Unobserved(problem_of(error.kind, error, plan.mask), Timings(queue_ms, _ask_ms(target, started)))
-    asked = _Asked(_fit(answer, plan), Timings(queue_ms, _ask_ms(target, started)))
-    if judge is not None:
-        asked = _completed(_judged(judge, case, asked, plan, trial, None))
-    return _observation(case, target, question, asked, plan)
-
-
-def _ask_ms(target: Target, started: float) -> float | None:
-    """Return the milliseconds that asking took; None if nothing is called."""
-    return _ms(started) if is_called(target) else None
-
-
-def _completed(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Return the result of a coroutine that never waits; raise RuntimeError if it does."""
-    try:
-        coroutine.send(None)
+        observing.send(None)
     except StopIteration as end:
-        result: T = end.value
-        return result
-    coroutine.close()
+        observed: Observed = end.value
+        return observed
+    observing.close()
     raise RuntimeError("`answers_at_once` is said of a target or judge that waits; take the attribute away")
 
 
@@ -109,24 +91,24 @@ async def observe_case(
     slots      what calls wait for, shared with other cases; None: for nothing
     """
     question = ask_request(case, plan, trial)
-    asked = await _asked(target, question, plan, slots, submitted)
+    ask = _asked_at_once if asks_at_once(target) else _asked
+    asked = await ask(target, question, plan, slots, submitted)
     if isinstance(asked, Unobserved):
         return asked
-    return _observation(case, target, question, await _judged(judge, case, asked, plan, trial, slots), plan)
-
-
-def _observation(case: EvalCase, target: Target, question: AskRequest, asked: _Asked, plan: Plan) -> Observation:
+    if judge is not None and plan.rubrics:
+        asked = await _judged(judge, case, asked, plan, trial, slots)
+    settings, has_called = plan.settings, is_called(target)
     return observe(
         case,
         asked.answer,
-        k=plan.settings.k,
-        asked_k=plan.asked_k if is_called(target) else None,
+        k=settings.k,
+        asked_k=plan.asked_k if has_called else None,
         judgements=asked.judgements,
         timings=asked.timings,
-        trial=question.trial,
-        gold_by=plan.settings.gold_by,
-        params=question.params if is_called(target) else NOTHING,
-        refusals=plan.settings.abstention.phrases,
+        trial=trial,
+        gold_by=settings.gold_by,
+        params=question.params if has_called else NOTHING,
+        refusals=settings.abstention.phrases,
         rules=plan.place_rules,
     )
 
@@ -139,37 +121,50 @@ class _Asked(NamedTuple):
     judgements: Mapping[str, Judgement] = NOTHING
 
 
+async def _asked_at_once(
+    target: Target, question: AskRequest, plan: Plan, _slots: CallSlots | None, submitted: float | None
+) -> _Asked | Unobserved:
+    """Ask a target that never waits: without a slot and a time limit."""
+    queue_ms, started = _ms(submitted) if submitted is not None else None, time.perf_counter()
+    try:
+        answer = await target.ask(question)
+    except TargetError as error:
+        taken = Timings(queue_ms, _ms(started) if is_called(target) else None)
+        return Unobserved(problem_of(error.kind, error, plan.mask), taken)
+    # An answer that calls nothing has no time of its own.
+    return _Asked(_fit(answer, plan), Timings(queue_ms, _ms(started) if is_called(target) else None))
+
+
 async def _asked(
     target: Target, question: AskRequest, plan: Plan, slots: CallSlots | None, submitted: float | None
 ) -> _Asked | Unobserved:
-    """Ask within the call's time limit. An answer that calls nothing has no time of its own."""
-    is_at_once = asks_at_once(target)  # while the judge waits
-    slot: _Slot = nullcontext() if slots is None or is_at_once else slots.asking()
+    """Ask within the call's time limit, in a slot if there are any."""
+    slot: _Slot = nullcontext() if slots is None else slots.asking()
+    problem, answer, tally = None, Answer(), CallTally()
     async with slot as permit:
-        queued = Timings(queue_ms=_ms(submitted) if submitted is not None else None)
-        started = time.perf_counter()
-        limit = nullcontext() if is_at_once else asyncio.timeout(plan.settings.longest_call)
-        if permit is not None and isinstance(limit, asyncio.Timeout):
+        queue_ms, started = _ms(submitted) if submitted is not None else None, time.perf_counter()
+        limit = asyncio.timeout(plan.settings.longest_call)
+        if permit is not None:
             permit.timeout = limit
-
-        def timings() -> Timings:
-            return _with_asking(queued, _ms(started), tally) if is_called(target) else queued
-
-        tally = CallTally()
         try:
             with tallied() as tally:
                 async with limit:
                     answer = await target.ask(question)
         except TimeoutError:
-            if not (isinstance(limit, asyncio.Timeout) and limit.expired()):
+            if not limit.expired():
                 raise
-            return Unobserved(Problem("timeout", f"no answer within {plan.settings.longest_call_in_words}"), timings())
+            problem = Problem("timeout", f"no answer within {plan.settings.longest_call_in_words}")
         except TargetError as error:
-            return Unobserved(problem_of(error.kind, error, plan.mask), timings())
-        taken = timings()
+            problem = problem_of(error.kind, error, plan.mask)
+        timings = Timings(queue_ms, _ms(started)) if is_called(target) else Timings(queue_ms)
+        if tally.requests and timings.ask_ms is not None:
+            waited = round(tally.retry_wait_ms, 3)
+            timings = Timings(queue_ms, round(timings.ask_ms - waited, 3), None, waited, tally.requests)
+    if problem is not None:
+        return Unobserved(problem, timings)
     if permit is not None:
         await asyncio.sleep(0)  # the next call of the slot is sent before we compute
-    return _Asked(_fit(answer, plan), taken)
+    return _Asked(_fit(answer, plan), timings)
 
 
 def _fit(answer: Answer, plan: Plan) -> Answer:
@@ -180,19 +175,10 @@ def _fit(answer: Answer, plan: Plan) -> Answer:
     return answer if answer.text.strip() or answer.abstained is not None else replace(answer, text=None)
 
 
-def _with_asking(queued: Timings, taken_ms: float, tally: CallTally) -> Timings:
-    if not tally.requests:
-        return replace(queued, ask_ms=taken_ms)
-    waited = round(tally.retry_wait_ms, 3)
-    return replace(queued, ask_ms=round(taken_ms - waited, 3), retry_wait_ms=waited, requests=tally.requests)
-
-
 async def _judged(
-    judge: Judge | None, case: EvalCase, asked: _Asked, plan: Plan, trial: int, slots: CallSlots | None
+    judge: Judge, case: EvalCase, asked: _Asked, plan: Plan, trial: int, slots: CallSlots | None
 ) -> _Asked:
-    """Judge by all rubrics of the plan; return the answer unchanged without a judge or rubrics."""
-    if judge is None or not plan.rubrics:
-        return asked
+    """Judge by all rubrics of the plan."""
     slot: _Slot = nullcontext() if slots is None or judges_at_once(judge) else slots.judging()
     async with slot as permit:
         started = time.perf_counter()
@@ -369,19 +355,14 @@ class Evaluation(NamedTuple):
 
 def evaluation(trials: Sequence[Trial], observed: Sequence[Observed], plan: Plan, attempts: int = 1) -> Evaluation:
     """Score all trials of one case. Pure."""
-    results = tuple(
-        _as_asked(score_case(trial.case, observation, plan), trial, attempts)
-        for trial, observation in zip(trials, observed, strict=True)
-    )
+    results = []
+    for trial, observation in zip(trials, observed, strict=True):
+        result = score_case(trial.case, observation, plan)
+        if (result.trial, result.test, result.attempts) != (trial.number, trial.test, attempts):
+            result = replace(result, trial=trial.number, test=trial.test, attempts=attempts)
+        results.append(result)
     # A single trial is its own mean, and has been gated.
-    return Evaluation(results[0] if len(results) == 1 else overall_result(results, plan), results)
-
-
-def _as_asked(result: CaseResult, trial: Trial, attempts: int) -> CaseResult:
-    """Set the result's trial, test and attempts; most are the only trial of their case."""
-    if (result.trial, result.test, result.attempts) == (trial.number, trial.test, attempts):
-        return result
-    return replace(result, trial=trial.number, test=trial.test, attempts=attempts)
+    return Evaluation(results[0] if len(results) == 1 else overall_result(results, plan), tuple(results))
 
 
 def overall_result(results: Sequence[CaseResult], plan: Plan) -> CaseResult:

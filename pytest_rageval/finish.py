@@ -22,7 +22,7 @@ from pytest_rageval.comparison.verdict_sentence import (
     run_verdict,
 )
 from pytest_rageval.comparison.verdicts import Comparison, compare_with_baseline
-from pytest_rageval.gates.gate import Gate, doubtful_limits, is_meant_for
+from pytest_rageval.gates.gate import doubtful_limits, is_meant_for
 from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.index_coverage import not_understood
@@ -114,8 +114,9 @@ def finish(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None,
     write_json(writer.folder.path / CONFIG, finished.config)
     write_scores(writer.folder.path, finished.rows)
     writer.folder.log(f"finished: {counted(len(finished.rows), 'case')}, {finished.metrics['outcomes']}")
-    for folder in _folders(writer, extent):
-        write_metrics(folder / METRICS, finished.metrics)
+    write_metrics(writer.folder.path / METRICS, finished.metrics)
+    if extent.earlier is None or is_last_run(extent.earlier, writer.folder.reports):
+        write_metrics(writer.folder.reports / METRICS, finished.metrics)
     return finished
 
 
@@ -144,8 +145,11 @@ def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | Non
     metrics["comparison"] = comparison.content if comparison else None
     metrics["gates"] += comparison.gates if comparison else ()
     metrics["can_be_baseline"] = _refusal(plan, extent, metrics) is None
-    if extent.earlier is not None:
-        _keep_reliability(metrics, extent.earlier)
+    earlier = extent.earlier or {}
+    if "judge_reliability" in earlier and earlier["judge"] == metrics["judge"]:
+        # The judge's spot check stands, since the same judge has judged with the same prompts.
+        metrics["judge_reliability"] = earlier["judge_reliability"]
+        metrics["aggregate_metrics"]["judge_reliability"] = earlier["aggregate_metrics"]["judge_reliability"]
     lost = sorted(key for key in extent.expected if key not in recorded)
     problems = dict(_problems(plan, extent, rows, comparison, lost, is_partial=info.is_partial))
     served = served_change(baseline.config, config) if baseline is not None and baseline.config else None
@@ -199,32 +203,12 @@ def _selection(extent: Extent, recorded: Collection[str]) -> dict[str, Any]:
     }
 
 
-def _folders(writer: RunWriter, extent: Extent) -> Iterator[Path]:
-    """Yield the folders for metrics.json: the run's, and the reports' for the last run."""
-    yield writer.folder.path
-    if extent.earlier is None or is_last_run(extent.earlier, writer.folder.reports):
-        yield writer.folder.reports
-
-
 def is_last_run(metrics: Mapping[str, Any], reports: Path) -> bool:
     """Return True if the metrics.json among the reports is of this run, or does not exist."""
     path = reports / "metrics.json"
     if not path.exists():
         return True
     return bool(read_json(path, "reports").get("volatile", {}).get("run_id") == metrics["volatile"].get("run_id"))
-
-
-def _keep_reliability(metrics: dict[str, Any], earlier: Mapping[str, Any]) -> None:
-    """Keep the judge's spot check if the same judge has judged with the same prompts."""
-    if "judge_reliability" in earlier and earlier["judge"] == metrics["judge"]:
-        metrics["judge_reliability"] = earlier["judge_reliability"]
-        metrics["aggregate_metrics"]["judge_reliability"] = earlier["aggregate_metrics"]["judge_reliability"]
-
-
-def _unreached(metrics: Mapping[str, Any]) -> int:
-    """Return how many selected cases have no record, because the run was cut short."""
-    expected = max((metric.get("n_expected", 0) for metric in metrics["metrics"].values()), default=0)
-    return max(0, expected - int(metrics["total_tests"]))
 
 
 def _with_baseline(finished: Finished, plan: Plan, extent: Extent, file: Path, folder: Path) -> Finished:
@@ -234,18 +218,31 @@ def _with_baseline(finished: Finished, plan: Plan, extent: Extent, file: Path, f
     refusal = _refusal(plan, extent, finished.metrics)
     if refusal is not None:
         return replace(finished, problems={**finished.problems, "update-baseline": refusal})
-    write_baseline(file, finished.metrics, finished.rows, finished.config, folder)
-    return replace(finished, notes=(*finished.notes, _accepted(file, finished.metrics)))
+    metrics = finished.metrics
+    write_baseline(file, metrics, finished.rows, finished.config, folder)
+    failing = metrics["outcomes"]["failed"] + metrics["outcomes"]["xfailed"]
+    flipped = metrics["comparison"]["flipped_to_fail"] if metrics["comparison"] else []
+    newly = f", {len(flipped)} of them new: {listed(flipped)}" if flipped else ""
+    note = f"baseline updated: {file.name} with {counted(metrics['total_tests'], 'case')}, {failing} failing{newly}"
+    return replace(finished, notes=(*finished.notes, note))
 
 
 def _info(writer: RunWriter, plan: Plan, extent: Extent, rows: Sequence[Row], recorded: Collection[str]) -> RunInfo:
-    earlier = extent.earlier
-    keys = {row.key for row in rows}
+    earlier, keys = extent.earlier, {row.key for row in rows}
+    if earlier:
+        # A run that was cut short has no record of some selected cases.
+        planned = max((metric.get("n_expected", 0) for metric in earlier["metrics"].values()), default=0)
+        unreached = max(0, planned - int(earlier["total_tests"]))
+        volatile = {name: earlier["volatile"].get(name) for name in KEPT}
+    else:
+        timestamp = datetime.now(UTC).isoformat(timespec="seconds")
+        described = (writer.folder.run_id, timestamp, plan.settings.concurrency, hardware())
+        unreached, volatile = 0, dict(zip(KEPT, described, strict=True))
     has_skipped_answers = any(row.outcome == "skipped" and row.error_kind == "missing" for row in rows)
     return RunInfo(
         config_hash=writer.config["config_hash"],
         dataset_version=writer.config["dataset_version"],
-        expected=len(rows) + sum(key not in keys for key in extent.expected) + (_unreached(earlier) if earlier else 0),
+        expected=len(rows) + sum(key not in keys for key in extent.expected) + unreached,
         is_partial=bool(
             extent.unreached
             or extent.has_unread_files
@@ -254,17 +251,8 @@ def _info(writer: RunWriter, plan: Plan, extent: Extent, rows: Sequence[Row], re
             or (earlier and earlier["partial"])
         ),
         coverage=writer.coverage,
-        volatile={name: earlier["volatile"].get(name) for name in KEPT} if earlier else _volatile(writer, plan),
+        volatile=volatile,
     )
-
-
-def _volatile(writer: RunWriter, plan: Plan) -> dict[str, Any]:
-    return {
-        "run_id": writer.folder.run_id,
-        "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
-        "concurrency": plan.settings.concurrency,
-        "hardware": hardware(),
-    }
 
 
 def _problems(
@@ -285,13 +273,11 @@ def _problems(
             f"{counted(len(extent.uncounted), 'case')} failed or ended in an error, and pytest did not count it so: "
             f"{listed(extent.uncounted)}; a hook (conftest.py, a plugin) changes reports",
         )
-    if rows and not _is_any_examined(rows):
+    # Examined is a case that got further than a skip or an xfail of its setup (a fixture's, or `run=False`).
+    unexamined = [row.outcome for row in rows if row.outcome == "skipped" or _is_xfailed_early(row)]
+    if rows and len(unexamined) == len(rows):
         reasons = listed(sorted({row.message for row in rows if row.message}))
-        ending = (
-            "skipped"
-            if all(row.outcome == "skipped" for row in rows)
-            else "skipped, or xfailed before a gate had looked"
-        )
+        ending = "skipped" + (", or xfailed before a gate had looked" if "xfailed" in unexamined else "")
         yield "examined", f"no case was examined, all {len(rows)} were {ending}: {reasons or 'no reason is known'}"
     if not is_partial:
         yield from _unmeasured(plan, rows)
@@ -304,9 +290,8 @@ def _problems(
         yield NOT_COMPARABLE, not_comparable(comparison.problems)
 
 
-def _is_any_examined(rows: Sequence[Row]) -> bool:
-    """Return True if a case got further than a skip or an xfail of its setup (a fixture's, or `run=False`)."""
-    return any(row.outcome != "skipped" and (row.outcome != "xfailed" or row.gates_examined) for row in rows)
+def _is_xfailed_early(row: Row) -> bool:
+    return row.outcome == "xfailed" and not row.gates_examined
 
 
 def _unmeasured(plan: Plan, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
@@ -316,14 +301,10 @@ def _unmeasured(plan: Plan, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
         if gate.is_default or gate.name not in measured:
             continue
         groups = {id(row.groups): row.groups for row in rows if gate.name in row.scores}  # rows share theirs
-        if not any(_meets(gate, each) for each in groups.values()):
+        meant = replace(gate, unless=())
+        if not any(is_meant_for(meant, *labelled_case(each)) for each in groups.values()):
             name = f"{gate} when {gate.condition}" if gate.when else str(gate)
             yield name, f"unmeasured: no case that the gate is for has a value of {gate.name}; each case says why"
-
-
-def _meets(gate: Gate, groups: Mapping[str, tuple[str, ...]]) -> bool:
-    """Return True if the gate is meant for a case of these groups."""
-    return is_meant_for(replace(gate, unless=()), *labelled_case(groups))
 
 
 def _notes(
@@ -389,11 +370,3 @@ def not_measured(metrics: Mapping[str, Any]) -> Sequence[str]:
     """Return the cases that failed in the baseline by gates that this run did not measure."""
     keys: Sequence[str] = (metrics["comparison"] or {}).get("not_measured", ())
     return keys
-
-
-def _accepted(path: Path, metrics: Mapping[str, Any]) -> str:
-    outcomes = metrics["outcomes"]
-    failing = outcomes["failed"] + outcomes["xfailed"]
-    flipped = metrics["comparison"]["flipped_to_fail"] if metrics["comparison"] else []
-    newly = f", {len(flipped)} of them new: {listed(flipped)}" if flipped else ""
-    return f"baseline updated: {path.name} with {counted(metrics['total_tests'], 'case')}, {failing} failing{newly}"

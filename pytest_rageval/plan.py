@@ -104,8 +104,10 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
     case_gates, run_gates = _gates(settings, registry, problems)
     regressions = _regressions(settings, registry, problems)
     measures = _measures(settings, registry, [*case_gates, *run_gates], regressions, problems)
-    rubrics = _rubrics(settings, measures)
-    wordings = _wordings(rubrics, own)
+    is_judged = not settings.retrieval_only and settings.judge != "none"
+    rubrics = tuple(dict.fromkeys(name for one in measures if is_judged for name in one.metric.rubrics))
+    # The prompt of each rubric and of those judged along with it, the project's own if it has one.
+    prompts = dict.fromkeys(part for name in rubrics for part in (name, *ASKED_WITH.get(name, ()), CLASSIFIER))
     layers, titles = {*LAYERS, *LAYERS.values()}, ", ".join(LAYERS.values())
     problems += [
         f"--rageval-skip: {name!r} is not a layer{did_you_mean(name, layers, f'; layers: {titles}')}"
@@ -125,7 +127,7 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
         rubrics=rubrics,
         asked_k=max([settings.k, *(measure.k for measure in measures if measure.k)]),
         ontology=ontology,
-        wordings=wordings,
+        wordings={name: own.get(name) or load_rubric(name) for name in prompts},
         place_rules=place_rules(settings.model_dump(include=PLACE_SETTINGS), root),
         mask=Mask(settings.secrets()),
     )
@@ -161,14 +163,11 @@ def _with_ontology(
     """Bind the configured ontology to the metrics that check against one; return them and its digest."""
     if settings.ontology is None:
         return registry, None
-    validator = problems.attempt(load_validator, settings.ontology, root)
-    if validator is None:
+    if (validator := problems.attempt(load_validator, settings.ontology, root)) is None:
         return registry, None
-    names = {one.name for one in CHECKED}
-    bound = (
-        replace(one, options={**one.options, "ontology": validator}) if one.name in names else one for one in registry
-    )
-    return Registry(bound), validator.digest
+    checked, bound = {one.name for one in CHECKED}, {"ontology": validator}
+    metrics = (replace(one, options={**one.options, **bound}) if one.name in checked else one for one in registry)
+    return Registry(metrics), validator.digest
 
 
 def _option_problems(metric: Metric, options: Mapping[str, Any]) -> Iterator[str]:
@@ -196,14 +195,10 @@ def _gates(settings: Settings, registry: Registry, problems: Problems) -> tuple[
     default = [resolve(gate, registry, settings.k) for gate in default_gates(registry)]
     table = read(settings.gates.case, "gates.case", "case") + read(settings.gates.run, "gates.run", "run")
     options = read(settings.gate, "--rageval-gate", "case")
-
-    def of(scope: str, gates: list[Gate]) -> list[Gate]:
-        return [gate for gate in gates if gate.scope == scope]
-
-    return (
-        effective_gates(default, of("case", table), of("case", options)),
-        effective_gates([], of("run", table), of("run", options)),
+    of_case, of_run = (
+        [[gate for gate in gates if gate.scope == scope] for gates in (table, options)] for scope in ("case", "run")
     )
+    return effective_gates(default, *of_case), effective_gates([], *of_run)
 
 
 def _gate(written: str, place: str, scope: Literal["case", "run"], registry: Registry, k: int) -> Gate:
@@ -269,20 +264,8 @@ def _measures(
     return tuple(sorted(unique.values(), key=lambda one: order.index(one.metric.layer)))
 
 
-def _rubrics(settings: Settings, measures: Iterable[Measure]) -> tuple[str, ...]:
-    if settings.retrieval_only or settings.judge == "none":
-        return ()
-    return tuple(dict.fromkeys(rubric for measure in measures for rubric in measure.metric.rubrics))
-
-
 def own_rubrics(settings: Settings, root: Path) -> dict[str, Rubric]:
     """Read the rubrics of the project's folder by name; raise all problems of its files as one SettingsError."""
     if settings.rubrics is None:
         return {}
     return check_rubrics(root / settings.rubrics, settings.rubrics)
-
-
-def _wordings(rubrics: Iterable[str], own: Mapping[str, Rubric]) -> dict[str, Rubric]:
-    """Return the prompt of each rubric and of those judged along with it, the project's own if it has one."""
-    named = {part: None for rubric in rubrics for part in (rubric, *ASKED_WITH.get(rubric, ()), CLASSIFIER)}
-    return {name: own.get(name) or load_rubric(name) for name in named}

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 from pytest_rageval.case_output import OUTPUT, Output
@@ -37,11 +38,6 @@ class Journal(Protocol):
 
     def keep(self, trials: Sequence[Trial], observed: Sequence[Observed]) -> list[Observed]:
         """Write observations at once; return what counts: an error for those that cannot be written."""
-
-
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 @dataclass(slots=True)
@@ -191,13 +187,10 @@ class Prefetcher:
 
     def printed(self, trials: Sequence[Trial]) -> Output:
         """Return what user code printed for these trials, and forget it."""
-        outputs = [self._printed.pop((trial.case.key, trial.number), None) for trial in trials]
-        if len(outputs) == 1 and outputs[0] is not None:
-            return outputs[0]
-        together = self.new_output()
-        for output in filter(None, outputs):
-            together.extend(output)
-        return together
+        first, *others = [self._printed.pop((trial.case.key, trial.number), self.new_output()) for trial in trials]
+        for other in others:
+            first.extend(other)
+        return first
 
     def _output(self, trial: Trial) -> Output:
         output = self._printed[trial.case.key, trial.number] = self.new_output()
@@ -217,26 +210,18 @@ class Prefetcher:
 
         As many as are read in a moment: their observations are written at once.
         """
-        block = list[list[Observed]]()
+        known: list[list[Observed | None]] = []
         fresh, observed = list[Trial](), list[Observed]()
-        places = list[tuple[int, int]]()
         deadline = time.perf_counter() + MOMENT_S
         for trials in cases:
-            of_case = list[Observed]()
-            for trial in trials:
-                recorded = self._journal.find(trial)
-                if recorded is None:
-                    recorded = self._at_once(trial, target, judge)
-                    places.append((len(block), len(of_case)))
-                    fresh.append(trial)
-                    observed.append(recorded)
-                of_case.append(recorded)
-            block.append(of_case)
+            known.append([self._journal.find(trial) for trial in trials])
+            asked = [trial for trial, recorded in zip(trials, known[-1], strict=True) if recorded is None]
+            fresh += asked
+            observed += [self._at_once(trial, target, judge) for trial in asked]
             if time.perf_counter() > deadline:
                 break
-        for (case, number), kept in zip(places, self._journal.keep(fresh, observed), strict=True):
-            block[case][number] = kept
-        return block
+        kept = iter(self._journal.keep(fresh, observed))
+        return [[next(kept) if recorded is None else recorded for recorded in of_case] for of_case in known]
 
     def _at_once(self, trial: Trial, target: Target, judge: Judge | None) -> Observed:
         try:
@@ -283,7 +268,7 @@ class Prefetcher:
                         break
             # A user's target or judge may raise anything; it is an error of this case alone.
             except BaseException as error:
-                if _is_cancelled():
+                if (task := asyncio.current_task()) is not None and task.cancelling():
                     future.cancel()
                     raise
                 if ends_the_run(error) or isinstance(error, GeneratorExit):
@@ -311,17 +296,16 @@ def _has_missed_variable(observed: Observed) -> bool:
 
 FIRST_CALLS = 16
 """Calls of a run that end it if all fail alike."""
-
 Call = tuple[str, str]
 """A call's failure as kind and message; both empty if it succeeded, or may succeed next time."""
 
 
 def calls_of(evaluations: Sequence[Evaluation]) -> list[Call]:
     """Return how the calls of some cases failed."""
-    results = [result for evaluation in evaluations for result in evaluation.trials]
-    problems = (result.observation.judge_problems if result.observation is not None else () for result in results)
-    errors = [result.error or next(iter(of_judge), None) for result, of_judge in zip(results, problems, strict=True)]
-    return [
-        (f"{error.kind} {error.status or ''}", error.message) if error and error.is_lasting else ("", "")
-        for error in errors
-    ]
+    calls = list[Call]()
+    for result in chain.from_iterable(evaluation.trials for evaluation in evaluations):
+        obs = result.observation
+        error = result.error or next(iter(obs.judge_problems if obs is not None else ()), None)
+        is_lasting = error is not None and error.is_lasting
+        calls.append((f"{error.kind} {error.status or ''}", error.message) if error and is_lasting else ("", ""))
+    return calls

@@ -164,10 +164,7 @@ def check_judge(prepared: Prepared, loop: BackgroundLoop) -> None:
 
 def run_check(project: Project, judge: Judge, plan: Plan) -> Mapping[str, Any] | None:
     """Return what the judge's last check says about the plan's rubrics; None if it was never checked."""
-    from pytest_rageval.judges.canaries import (
-        check_of_run,
-        stored_check,
-    )  # here, because few judges are models
+    from pytest_rageval.judges.canaries import check_of_run, stored_check  # here, because few judges are models
 
     return check_of_run(stored_check(project.judge_checks_file, judge), judge, plan.wordings)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple, NoReturn
@@ -80,7 +80,7 @@ class CaseBlocks:
         futures = self._futures.pop(position, None)
         if futures is None:
             return self._prefetcher.now(self._run.trials(self._cases[position]), self._target, self._judge)
-        return [self._prefetcher.observed(future) for future in futures]
+        return [*map(self._prefetcher.observed, futures)]
 
     def _top_up(self, position: int) -> None:
         """Keep `window` cases started beyond this position, an eighth of it at a time."""
@@ -292,9 +292,7 @@ class RunSession:
         """Yield the judge behind its cache; close the cache, the target and the configured judge at the end."""
         prepared = self.prepared
         cache = project_cache(prepared.settings, prepared.project.judge_cache_file) if judge is not None else None
-        with ExitStack() as closing:
-            if cache is not None:
-                closing.callback(cache.close)
+        with nullcontext() if cache is None else closing(cache):
             try:
                 yield None if judge is None else judge_with_cache(judge, cache, prepared.settings, prepared.mask)
             finally:
@@ -369,13 +367,12 @@ def _writer_of(prepared: Prepared, config: Mapping[str, Any]) -> RunWriter:
     try:
         if resumed is None:
             return RunWriter.new(project.reports, prepared.plan, config)
-        stored = open_stored_run(project.reports, resumed, project.baseline_file)
-        return RunWriter.resuming(stored, prepared.plan, config)
+        return RunWriter.resuming(
+            open_stored_run(project.reports, resumed, project.baseline_file), prepared.plan, config
+        )
     except OSError as error:
-        raise SettingsError(
-            f"reports: {error.filename} cannot be written: {error.strerror}; make room, or set another folder with "
-            "reports"
-        ) from None
+        remedy = "make room, or set another folder with reports"
+        raise SettingsError(f"reports: {error.filename} cannot be written: {error.strerror}; {remedy}") from None
 
 
 def with_outcome(evaluation: Evaluation, outcome: Outcome, reason: str | None) -> Evaluation:

@@ -148,10 +148,10 @@ MUTANTS = {
     "a score beyond the scale is one": Mutant("_score", "rubric.scale[0] <= number <= rubric.scale[1]", "True", REPLY),
     "a run without all results is complete": Mutant("_problems", "lost and not extent.is_ended_early", "False", END),
     "a run of which no case was examined is fine": Mutant(
-        "_problems", "rows and not _is_any_examined(rows)", "False", END
+        "_problems", "rows and len(unexamined) == len(rows)", "False", END
     ),
     "a written gate that measured nothing passes": Mutant(
-        "_unmeasured", "any(_meets(gate, each) for each in groups.values())", "True", END
+        "_unmeasured", "any(is_meant_for(meant, *labelled_case(each)) for each in groups.values())", "True", END
     ),
     "what pytest did not count is counted": Mutant(
         "_uncounted", "names & counted or is_of_before or (is_stopped and not names & ended)", "True", HIDDEN

@@ -31,7 +31,7 @@ from pytest_rageval.tools.judge_check import judge_at_hand
 from pytest_rageval.tools.judged_labels import (
     Examination,
     JudgedLabel,
-    LabelledAnswer,
+    UnscoredLabel,
     judge_labels,
     labelled_answers,
 )
@@ -155,26 +155,23 @@ def _unlabelled(
 
 
 def _judged(
-    project: Project, answers: Sequence[LabelledAnswer], how: Examination, *, is_named: bool
+    project: Project, answers: Sequence[UnscoredLabel], how: Examination, *, is_named: bool
 ) -> list[JudgedLabel]:
     """Return all labels with the judge's scores, in their order.
 
     Judge only those whose score is not recorded, or all if the command line names the judge.
     """
     judged = {answer.label.id: how.known(answer, is_judged_again=is_named) for answer in answers}
-    rest = [answer for answer in answers if judged[answer.label.id] is None]
+    rest = [each for each in judged.values() if isinstance(each, UnscoredLabel) and not each.reason]
     if rest:
         problem = "there is no judge to compare; name one with --judge"
         mask = Mask(project.settings.secrets())
-        with judge_at_hand(project, project.settings, mask, problem, _tell) as judge:
+        tell = partial(click.echo, err=True)
+        with judge_at_hand(project, project.settings, mask, problem, lambda note: tell(printable(note))) as judge:
             if how.rubric.name not in judge.rubrics:
                 raise SettingsError(f"judge {printable(judge.model)!r} does not have the rubric {how.rubric.name}")
             with Progress("judged", len(rest)) as watch:
                 judged |= {result.label.id: result for result in judge_labels(rest, judge, how, watch)}
         if (note := several_served(judge.identity, judge.served)) is not None:
             click.echo(note, err=True)
-    return [result for result in judged.values() if result is not None]
-
-
-def _tell(note: str) -> None:
-    click.echo(printable(note), err=True)
+    return [*judged.values()]

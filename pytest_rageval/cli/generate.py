@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import asdict
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from pytest_rageval.cases.drafts import add_drafts, check_is_drafts, drafts_in
 from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.cases.project_cases import readable_cases
-from pytest_rageval.cli.options import FOLDER, JSON, STOPPED, as_written_here, echo_json, exit_codes, output_option
+from pytest_rageval.cli.options import FOLDER, JSON, STOPPED, echo_json, exit_codes, output_option
 from pytest_rageval.cli.output import from_here
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
@@ -21,11 +22,12 @@ from pytest_rageval.llm.chat_model import chat_model
 from pytest_rageval.llm.endpoint_options import Budget, EndpointOptions
 from pytest_rageval.providers import FORMS
 from pytest_rageval.text import counted, printable
-from pytest_rageval.tools.generate import ModelDrafts, SiftedDrafts, Spent, note_passages, questions_in, sift
+from pytest_rageval.tools.generate import Draft, ModelDrafts, NotePassage, SiftedDrafts, Spent, questions_in, sift
 
 ABOVE_0 = click.FloatRange(min=0, min_open=True)
 REPLIES = ".drafts.replies"
 """The suffix of the file of stored replies; no case file has it."""
+SPENT = ("requests", "kept", "dollars", "unreadable", "stopped")
 
 
 @click.command()
@@ -52,44 +54,52 @@ def generate(
     check_is_drafts(path)
     asked_before = [case.question for case in (*drafts_in(path), *readable_cases(project))]
     notes = NoteFolder(docs)
-    passages = note_passages(notes)
+    passages = [
+        NotePassage(rel_path, section)
+        for rel_path in notes.rel_paths
+        for section in notes.sections(rel_path) or ()
+        if section.text.strip()
+    ]
     if not passages:
         raise SettingsError(f"{docs}: no notes there; what is read are .md, .markdown and .txt files with text")
     click.echo(f"{counted(len(passages), 'section')} in {printable(str(docs))}", err=as_json)
-    asking, estimate = None, None
-    if llm is not None:
-        asking = _asking(project, llm, path, most, max_cost)
+    asking = None if llm is None else _asking(project, llm, path, most, max_cost)
+    content: dict[str, Any] = {"file": str(from_here(path)), "sections": len(passages)}
+    estimate: dict[str, float | None] | None = None
+    if asking is not None:
         requests, dollars = asking.estimate(passages)
-        estimate = {"requests": requests, "dollars": dollars}
         cost = "at a price that is not known" if dollars is None else f"about ${dollars:.4f}"
         click.echo(f"asking the model: {counted(requests, 'request')}, {cost}", err=True)
-    elif dry_run:
+        estimate = {"requests": requests, "dollars": dollars}
+    if dry_run and asking is None:
         click.echo("nothing is asked of a model without --llm", err=as_json)
     sifted, added = SiftedDrafts(), 0
     if not dry_run:
         drafts = [draft for passage in passages for draft in questions_in(passage)]
-        if asking is not None:
-            drafts += asking.drafts(passages)
-            _say_spent(asking.spent)
+        drafts += [] if asking is None else _drafted(asking, passages)
         sifted = sift(drafts, notes, asked_before)
         added = add_drafts(path, [draft.record() for draft in sifted.drafts])
-    spent, file = None if asking is None else asking.spent, str(from_here(path))
-    has_ended_early = spent is not None and (spent.interrupted or spent.stopped is not None)
+    spent = Spent() if asking is None else asking.spent
+    goes_on = spent.is_interrupted or spent.stopped is not None
     if as_json:
-        content = {
-            "file": file,
-            "sections": len(passages),
+        content |= {
             "new_drafts": added,
             "dropped": {"not_in_section": sifted.not_in_text, "asked_already": sifted.repeated},
             "estimate": estimate,
-            "model": spent and asdict(spent),
+            "model": None if asking is None else {name: getattr(spent, name) for name in SPENT},
+            "interrupted": spent.is_interrupted,
         }
-        commands = [this_command()] * has_ended_early
-        echo_json(content, [*commands, *[f"rageval label {shlex.quote(file)}"] * bool(added)])
+        commands = [this_command()] * goes_on
+        echo_json(content, [*commands, *[f"rageval label {shlex.quote(content['file'])}"] * bool(added)])
     elif not dry_run:
-        _say(sifted, added, file)
-    if has_ended_early:
-        raise SystemExit(STOPPED if spent is not None and spent.interrupted else 1)
+        if sifted.not_in_text:
+            click.echo(f"{counted(sifted.not_in_text, 'draft')} dropped: what they quote is not in their section")
+        if sifted.repeated:
+            click.echo(f"{counted(sifted.repeated, 'draft')} dropped: asked already, or nearly")
+        new = f"{content['file']}: {counted(added, 'new draft')}; no run asks them before they are accepted"
+        click.echo(printable(new) if added else "no new drafts")
+    if goes_on:
+        raise SystemExit(STOPPED if spent.is_interrupted else 1)
 
 
 def this_command() -> str:
@@ -110,26 +120,20 @@ def _asking(project: Project, spec: str, path: Path, most: int, max_cost: float 
     try:
         model = chat_model(spec, options)
     except SettingsError as error:
-        raise SettingsError(*(f"--llm: {as_written_here(problem)}" for problem in error.problems)) from None
+        raise SettingsError(*(f"--llm: {problem}".replace("--rageval-", "--") for problem in error.problems)) from None
     replies = path.with_name(path.name.removesuffix(".drafts.jsonl") + REPLIES)
     return ModelDrafts(model, replies, most=most, concurrency=settings.judge_concurrency)
 
 
-def _say_spent(spent: Spent) -> None:
+def _drafted(asking: ModelDrafts, passages: Sequence[NotePassage]) -> list[Draft]:
+    """Return the model's drafts until Ctrl-C, its budget or an error of its server ends them."""
+    drafts, spent = [*asking.drafts(passages)], asking.spent
     cost = "cost unknown" if spent.dollars is None else f"${spent.dollars:.4f}"
     kept = f", {spent.kept} kept from before" if spent.kept else ""
     unreadable = f", {spent.unreadable} unreadable" if spent.unreadable else ""
     click.echo(f"the model: {counted(spent.requests, 'request')}, {cost}{kept}{unreadable}", err=True)
     if spent.stopped is not None:
         click.echo(printable(f"stopped: {spent.stopped}; the same command goes on from here"), err=True)
-    if spent.interrupted:
+    if spent.is_interrupted:
         click.echo(printable(f"interrupted; {this_command()} goes on from here"), err=True)
-
-
-def _say(sifted: SiftedDrafts, added: int, file: str) -> None:
-    if sifted.not_in_text:
-        click.echo(f"{counted(sifted.not_in_text, 'draft')} dropped: what they quote is not in their section")
-    if sifted.repeated:
-        click.echo(f"{counted(sifted.repeated, 'draft')} dropped: asked already, or nearly")
-    new = f"{file}: {counted(added, 'new draft')}; no run asks them before they are accepted"
-    click.echo(printable(new) if added else "no new drafts")
+    return drafts

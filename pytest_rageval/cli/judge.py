@@ -173,7 +173,9 @@ def _judge_again(
                     begin_writing()
 
                 finished = rescoring.score(judged)
-        _say_failures(again)
+        if again.problem is not None:
+            failed = f"{again.failed} of {counted(again.judged, 'answer')} could not be judged"
+            _tell(f"{failed}; the first: {again.problem.kind}: {again.problem.message}")
         if batched is not None:
             batched.end()
         shared.end(finished, plan, at)
@@ -243,13 +245,6 @@ def _batched(at: OpenedRun, submission: Submission) -> Iterator[BatchedRun]:
         yield BatchedRun(at.run, plan, submission, made, cache)
 
 
-def _say_failures(again: Rejudge) -> None:
-    if again.problem is not None:
-        what = printable(f"{again.problem.kind}: {again.problem.message}")
-        answers = counted(again.judged, "answer")
-        click.secho(f"{again.failed} of {answers} could not be judged; the first: {what}", fg="yellow")
-
-
 def _spot_check(at: OpenedRun, overrides: dict[str, str], second_judge: str | None, n: int | None) -> None:
     if second_judge is None and "rubrics" not in overrides:
         raise click.UsageError("--spot-check needs a second opinion: --second-judge SPEC, or --rubrics DIR")
@@ -266,10 +261,23 @@ def _spot_check(at: OpenedRun, overrides: dict[str, str], second_judge: str | No
             try:
                 check = check_by_second_judge(at.run, first, second, judge, n, watch)
                 begin_writing()
-                _write(at, check, first)
+                metrics = dict(at.run.finished_metrics) | {"judge_reliability": check.as_mapping()}
+                metrics["aggregate_metrics"] = metrics["aggregate_metrics"] | {"judge_reliability": check.in_short()}
+                write_metrics(at.run.path / "metrics.json", metrics)
+                if is_last_run(metrics, at.project.reports):
+                    write_metrics(at.project.reports / "metrics.json", metrics)
+                for problem in write_reports(at.run.path, first, at.run.scores or {}):
+                    _tell(problem)
             finally:
                 folder.close()
-            _say(check)
+        for line in _lines(check):
+            click.echo(printable(line))
+        if check.served:
+            names = ", ".join(sorted(check.served))
+            _tell(f"WARNING: both judges were served by {names}: this shows how steady it is, not whether it is right")
+        if check.rate > TOO_OFTEN:
+            disagree = f"the judges disagree on {percent(check.rate)} of the answers"
+            _tell(f"WARNING: {disagree}: do not rely on either before people have judged some")
 
 
 def _judge_at_hand(plan: Plan, at: OpenedRun, batched: BatchedRun | None = None) -> AbstractContextManager[Judge]:
@@ -313,31 +321,6 @@ def interruptible(run_id: str) -> Iterator[Callable[[], None]]:
 
 
 SHOWN = 50
-
-
-def _say(check: SpotCheck) -> None:
-    for line in _lines(check):
-        click.echo(printable(line))
-    if check.served:
-        names = printable(", ".join(sorted(check.served)))
-        click.secho(
-            f"WARNING: both judges were served by {names}: this shows how steady it is, not whether it is right",
-            fg="yellow",
-        )
-    if check.rate > TOO_OFTEN:
-        rate = percent(check.rate)
-        warning = f"the judges disagree on {rate} of the answers: do not rely on either before people have judged some"
-        click.secho(f"WARNING: {warning}", fg="yellow")
-
-
-def _write(at: OpenedRun, check: SpotCheck, plan: Plan) -> None:
-    metrics = dict(at.run.finished_metrics) | {"judge_reliability": check.as_mapping()}
-    metrics["aggregate_metrics"] = metrics["aggregate_metrics"] | {"judge_reliability": check.in_short()}
-    write_metrics(at.run.path / "metrics.json", metrics)
-    if is_last_run(metrics, at.project.reports):
-        write_metrics(at.project.reports / "metrics.json", metrics)
-    for problem in write_reports(at.run.path, plan, at.run.scores or {}):
-        click.secho(printable(problem), fg="yellow")
 
 
 def _lines(check: SpotCheck) -> Iterator[str]:

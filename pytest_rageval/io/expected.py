@@ -116,17 +116,14 @@ def choices(of: Any) -> tuple[Any, ...]:
 def _limits_in_words(*types: Any) -> str:
     """Describe limits set by annotations: `from 0 to 4`, `of 1 or more`, `above 0`, `of 1 to 200 characters`."""
     limits = {name: value for of in types for name, value in _limits(of)}
-    if (shortest := limits.get("min_length")) is not None:
-        longest = limits.get("max_length")
-        return (
-            f"of {shortest:,} characters or more" if longest is None else f"of {shortest:,} to {longest:,} characters"
-        )
+    shortest, longest = limits.get("min_length"), limits.get("max_length")
+    if shortest is not None:
+        return f"of {shortest:,} {'characters or more' if longest is None else f'to {longest:,} characters'}"
     least, above, most = limits.get("ge"), limits.get("gt"), limits.get("le")
-    if least is not None and most is not None:
-        return f"from {_number(least)} to {_number(most)}"
-    upper = "" if most is None else f"up to {_number(most)}"
-    lower = "" if above is None else f"above {_number(above)}"
-    return f"of {_number(least)} or more" if least is not None else ", ".join(filter(None, (lower, upper)))
+    if least is not None:
+        return f"of {_number(least)} or more" if most is None else f"from {_number(least)} to {_number(most)}"
+    bounds = (("above", above), ("up to", most))
+    return ", ".join(f"{word} {_number(limit)}" for word, limit in bounds if limit is not None)
 
 
 def _length(*types: Any) -> str:

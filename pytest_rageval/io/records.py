@@ -15,8 +15,8 @@ not strings, true is not 1, and null equals absent.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
@@ -71,11 +71,11 @@ class RecordReader(Generic[T]):
         Validators that take pydantic's ValidationInfo find `context` in it. `text` is the value as JSON, if known.
         """
         try:  # as text: only from JSON does strict pydantic accept lists for tuples and objects for dataclasses
-            return self._from_plain(value, context) if text is None else self._validate(text, context=context)
+            return self._validate(_json(value) if text is None else text, context=context)
         except ValidationError as error:
             sound = value if error.error_count() > _MOST_ERRORS else self._mended(value, error)
         try:
-            return self._from_plain(sound, context)
+            return self._validate(_json(sound), context=context)
         except ValidationError as error:
             raise Unsound(self._findings(error, sound, context)) from None
 
@@ -86,67 +86,44 @@ class RecordReader(Generic[T]):
         except ValidationError:
             return None
 
-    def _from_plain(self, value: Json, context: Any) -> T:
-        try:
-            return self._validate(to_json(value), context=context)
-        except PydanticSerializationError:
-            if broken := _too_deep_members(value):
-                raise Unsound(Findings(*broken)) from None
-            return self._read_surrogates(value, context)
-
     def _mended(self, value: Json, error: ValidationError) -> Json:
         """Return a refused value with what may be written otherwise in its usual form."""
         return mended(error, value, self._of, takes_whole_floats=self._takes_whole_floats)
 
-    def _read_surrogates(self, value: Json, context: Any) -> T:
-        """Read a value with lone surrogates, which JSON cannot contain; only Python callers can pass one."""
-        try:
-            return self._adapter.validate_python(value, strict=False, context=context)
-        except ValidationError as error:
-            raise Unsound(self._in_our_words(error, value)) from None
-
     def get_ready(self) -> None:
         """Build the validator, if not done yet."""
-        _ = self._adapter
+        _ = self._validate
 
     @cached_property
     def _validate(self) -> Callable[..., T]:
-        return self._adapter.validate_json
-
-    @cached_property
-    def _adapter(self) -> TypeAdapter[T]:
         # A copy under the same name, since pydantic takes a configuration for no dataclass that it did not make.
         of: Any = TypeAliasType("of", self._of)
-        return TypeAdapter(of, config=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False))
+        adapter: TypeAdapter[T] = TypeAdapter(of, config=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False))
+        return adapter.validate_json
 
     def _findings(self, error: ValidationError, value: Json, context: Any) -> Findings:
         """Convert pydantic's errors to findings in our words."""
-        if error.error_count() > _MOST_ERRORS:
+        count, findings = error.error_count(), Findings()
+        if count > _MOST_ERRORS:
             try:
-                self._validate(to_json(_Beginning().of(value)), context=context)
+                self._validate(_json(_beginning(value, iter(range(_MOST_ERRORS)))), context=context)
             except ValidationError as of_beginning:
-                findings = self._in_our_words(of_beginning, value)
-                findings.more = error.error_count() - len(findings.first)
-                return findings
+                error = of_beginning
         elif error.errors(include_url=False)[0]["type"] == "json_invalid":
             return Findings(*_too_deep_members(value) or [Finding((), f"is nested deeper than {MAX_DEPTH} levels")])
-        return self._in_our_words(error, value)
-
-    def _in_our_words(self, error: ValidationError, value: Json) -> Findings:
-        flaws = flaws_of(error, value, self._of)
-        findings = Findings()
-        for flaw in flaws:
-            if flaw.is_unknown:
-                if len(flaw.path) > 1:
-                    findings.unknown(flaw.path, flaw.known)
-                    continue
-                keys, meaning = {*flaw.known, *self._elsewhere}, self._meaning(str(flaw.path[0]))
-                findings.unknown(flaw.path, keys, self._remedy, meaning)
-            elif not flaw.is_missing:
-                findings.add(flaw.path, flaw.message)
-            else:
-                last = flaw.path[-1]
+        for flaw in flaws_of(error, value, self._of):
+            last = flaw.path[-1] if flaw.path else ""
+            if flaw.is_unknown and len(flaw.path) == 1:
+                keys = {*flaw.known, *self._elsewhere}
+                findings.unknown(flaw.path, keys, self._remedy, self._meaning(str(last)))
+            elif flaw.is_unknown:
+                findings.unknown(flaw.path, flaw.known)
+            elif flaw.is_missing:
                 findings.add(flaw.path[:-1], f"has no {last}" if isinstance(last, str) else "is too short")
+            else:
+                findings.add(flaw.path, flaw.message)
+        if count > _MOST_ERRORS:
+            findings.more = count - len(findings.first)
         return findings
 
 
@@ -154,25 +131,27 @@ _MOST_ERRORS = 1000
 """Number of errors above which only the beginning of a record is validated: each takes a kilobyte, 2 GB for 4 MiB."""
 
 
-class _Beginning:
-    """Cuts the lists of a record, the first ones least; no key is removed."""
+def _json(value: Json) -> bytes:
+    try:
+        return to_json(value)
+    except PydanticSerializationError:  # half of a surrogate pair, which only Python callers can pass
+        broken = _too_deep_members(value) or [Finding((), "holds text that UTF-8 cannot encode")]
+        raise Unsound(Findings(*broken)) from None
 
-    def __init__(self) -> None:
-        self._room = _MOST_ERRORS
 
-    def of(self, value: Json) -> Json:
-        """Return the value with its lists cut to the remaining room; each list keeps at least one item."""
-        if isinstance(value, Mapping):
-            return {key: self.of(inner) for key, inner in value.items()}
-        if not isinstance(value, list):
-            return value
-        items = []
-        for item in value:
-            self._room -= 1
-            items.append(self.of(item))
-            if self._room <= 0:
-                break
-        return items
+def _beginning(value: Json, room: Iterator[int]) -> Json:
+    """Return a value with its lists cut when the room is used up; each list keeps at least one item, and each key."""
+    if isinstance(value, Mapping):
+        return {key: _beginning(inner, room) for key, inner in value.items()}
+    if not isinstance(value, list):
+        return value
+    items = []
+    for item in value:
+        has_room = next(room, None) is not None
+        items.append(_beginning(item, room))
+        if not has_room:
+            break
+    return items
 
 
 def _too_deep_members(record: Json) -> list[Finding]:
@@ -207,11 +186,9 @@ def flaws_of(
 ) -> list[Flaw]:
     """Convert pydantic's errors about a record to flaws in our words, in the order of the record."""
     flaws = [_flaw(details, record, of, show) for details in error.errors(include_url=False, include_input=False)]
-    flaws = sorted(_without_branches(flaws), key=_Order(record))
-    mistyped = {
-        (*flaw.path[:-1], suggestion(str(flaw.path[-1]), flaw.known, cutoff=KEY_CUTOFF))
-        for flaw in [flaw for flaw in flaws if flaw.is_unknown][:MOST_OF_A_RECORD]
-    }
+    flaws = sorted(_without_branches(flaws), key=partial(_order, record, {}))
+    unknown = [flaw for flaw in flaws if flaw.is_unknown][:MOST_OF_A_RECORD]
+    mistyped = {(*flaw.path[:-1], suggestion(str(flaw.path[-1]), flaw.known, cutoff=KEY_CUTOFF)) for flaw in unknown}
     return [flaw for flaw in flaws if not (flaw.is_missing and flaw.path in mistyped)]
 
 
@@ -250,9 +227,8 @@ def _flaw(details: Mapping[str, Any], record: Json, of: Any, show: Show) -> Flaw
             return Flaw(path, known=known_keys(parent.of), is_unknown=True, is_branch=parent.is_branch)
         return Flaw(path, is_missing=True, is_branch=parent.is_branch)
     place = _follow(steps, record, of)
-    return Flaw(
-        place.path, _message(details, place, show), is_branch=place.is_branch, breaks_rule=_is_of_kind(details["type"])
-    )
+    message = _message(details, place, show)
+    return Flaw(place.path, message, is_branch=place.is_branch, breaks_rule=_is_of_kind(kind))
 
 
 class _Place(NamedTuple):
@@ -267,9 +243,7 @@ def _follow(steps: Sequence[str | int], value: Json, of: Any) -> _Place:
     path: list[str | int] = []
     is_branch = False
     for step in steps:
-        is_key = isinstance(value, Mapping) and step in value
-        is_position = isinstance(value, Sequence) and isinstance(step, int) and step < len(value)
-        if is_key or is_position:
+        if _holds(value, step):
             path.append(step)
             value, of = value[step], inner_type(of, step)
         else:
@@ -307,29 +281,21 @@ def _without_branches(flaws: Collection[Flaw]) -> list[Flaw]:
     return [flaw for flaw in distinct.values() if flaw.breaks_rule or not (flaw.is_branch and flaw.path in around)]
 
 
-class _Order:
-    """Sorts paths by their position in a record; missing keys come at the end of their object."""
+def _order(record: Json, positions: dict[int, Mapping[str | int, int]], flaw: Flaw) -> list[float]:
+    """Return the position of a flaw's path in a record; missing keys come at the end of their object."""
+    order = list[float]()
+    for step in flaw.path[:-1] if flaw.is_missing else flaw.path:
+        if isinstance(record, Mapping):
+            if id(record) not in positions:
+                positions[id(record)] = {key: position for position, key in enumerate(record)}
+            order.append(positions[id(record)][step])
+        else:
+            order.append(int(step))
+        record = record[step] if _holds(record, step) else None
+    return [*order, math.inf] if flaw.is_missing else order
 
-    def __init__(self, record: Json) -> None:
-        self._record = record
-        self._positions: dict[Path, Mapping[str | int, int]] = {}
 
-    def __call__(self, flaw: Flaw) -> list[float]:
-        record, order = self._record, list[float]()
-        for depth, step in enumerate(flaw.path):
-            is_object = isinstance(record, Mapping)
-            if flaw.is_missing and depth == len(flaw.path) - 1:
-                order.append(math.inf)
-            elif is_object:
-                above = flaw.path[:depth]
-                if above not in self._positions:
-                    self._positions[above] = {key: position for position, key in enumerate(record)}
-                order.append(self._positions[above][step])
-            else:
-                order.append(int(step))
-            if is_object:
-                record = record.get(step)
-            else:
-                position = int(step)
-                record = record[position] if isinstance(record, Sequence) and position < len(record) else None
-        return order
+def _holds(value: Json, step: str | int) -> bool:
+    if isinstance(value, Mapping):
+        return step in value
+    return isinstance(value, Sequence) and isinstance(step, int) and step < len(value)

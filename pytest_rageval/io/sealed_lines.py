@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, NotRequired
+from typing import Any, Literal, NamedTuple, NotRequired
 from zlib import crc32
 
 from pydantic import StrictInt, StrictStr, TypeAdapter, ValidationError
@@ -39,11 +39,7 @@ class DamagedLineError(ValueError):
 
 
 def sealed_line(record: Mapping[str, Any], write: Callable[[Any], bytes] = to_json) -> bytes:
-    """Encode and seal a non-empty record, without a line end; ValueError or TypeError if strict JSON cannot hold it.
-
-    Encoding happens once, in the process that made the record, so that the result can break neither the channel between
-    processes nor a file. `write`: as for `compact_json`.
-    """
+    """Encode and seal a non-empty record, without a line end; ValueError or TypeError if strict JSON cannot hold it."""
     body = compact_json(record, write)[:-1]
     return b'%b,"checksum":"%08x"}' % (body, crc32(body))
 
@@ -109,7 +105,6 @@ def unsealed_text(line: bytes) -> str | None:
 
 
 # ── places of lines ─────────────────────────────────────────────────────────────────────────────────────────────
-
 
 Key = tuple[str, int]
 """Case key and trial."""
@@ -192,25 +187,21 @@ def whole_records(
 
 def lines_of(path: Path) -> Iterator[tuple[Place, bytes]]:
     """Yield each line with its place, nothing if the file does not exist; an oversized line is cut."""
+    offset = number = 0
     try:
         with open_regular(path, BUFFER) as file:
-            yield from _placed_lines(file, path)
+            while line := file.readline(LONGEST + 1):
+                number += 1
+                place = Place(path, offset, len(line), number)
+                offset += len(line)
+                if len(line) > LONGEST:
+                    offset += skip_rest(file, line, LONGEST)
+                    line = line[:LONGEST] + b"\n"
+                yield place, line
     except FileNotFoundError:
         return
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
-
-
-def _placed_lines(file: BinaryIO, path: Path) -> Iterator[tuple[Place, bytes]]:
-    offset = number = 0
-    while line := file.readline(LONGEST + 1):
-        number += 1
-        place = Place(path, offset, len(line), number)
-        offset += len(line)
-        if len(line) > LONGEST:
-            offset += skip_rest(file, line, LONGEST)
-            line = line[:LONGEST] + b"\n"
-        yield place, line
 
 
 def lines_at(places: Iterable[Place]) -> Iterator[tuple[Place, bytes]]:
@@ -272,8 +263,5 @@ def _damaged(place: object, damage: DamagedLineError) -> SettingsError:
 
 def ends_well(path: Path) -> bool:
     """Return True if the last line ends properly; otherwise an appended line would continue it."""
-    if not path.exists() or not path.stat().st_size:
-        return True
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) == b"\n"
+    size = path.stat().st_size if path.exists() else 0
+    return not size or Place(path, size - 1, 1, 0).read() == b"\n"

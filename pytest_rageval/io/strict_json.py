@@ -18,7 +18,6 @@ import re
 from contextlib import suppress
 from functools import cached_property
 from itertools import chain
-from json.decoder import scanstring  # type: ignore[attr-defined]  # because typeshed leaves it out
 from typing import Any, Literal, NamedTuple
 
 from pytest_rageval.io.messages import Path, format_path
@@ -184,10 +183,8 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, pars
 
 # ── the second, slow pass, over bad lines only ────────────────────────────────────────────────────────────────────────
 
-_SPACE = re.compile(r"[ \t\n\r]*")
-_WORD = re.compile(r"[^\s,\]}]+")
-_DEEPEST = 100
-"""Depth at which the pass stops; deeper values are named by their path alone."""
+_TOKEN = re.compile(r'[ \t\n\r]*("(?:[^"\\\x00-\x1f]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+)')
+_LONE = re.compile("[\ud800-\udfff]")
 
 
 class Positions:
@@ -199,18 +196,16 @@ class Positions:
     def __init__(self, text: str) -> None:
         self._oddities: list[Oddity] = []
         self.case_id: str | None = None
-        self._text = text
         self._keys: dict[Path, int] = {}
         self._values: dict[Path, int] = {}
         # Up to the syntax error, which the parser has reported, the places are right.
-        with suppress(IndexError, ValueError, _TooDeepError):
-            self._value(0, ())
+        with suppress(ValueError, IndexError):
+            self._read(text)
 
     @property
     def oddities(self) -> list[Oddity]:
         """Return the problems of a refused text, never empty."""
-        deeper = "holds a key twice, NaN, or half of a surrogate pair, too deep inside to be shown"
-        return self._oddities or [Oddity(0, deeper)]
+        return self._oddities or [Oddity(0, "holds a key twice, NaN, or half of a surrogate pair")]
 
     def column(self, path: Path, at_key: bool) -> int:
         """Return the 1-based column of a key or value; if it is absent, of the closest thing around it."""
@@ -219,85 +214,65 @@ class Positions:
                 return places[path] + 1
         return self.column(path[:-1], False) if path else 1
 
-    def _value(self, at: int, path: Path) -> int:
-        """Record the value at `at` and all values in it; return the position after it."""
-        text = self._text
-        self._values[path] = at = self._after_space(at)
-        if text[at] in "{[":
-            if len(path) >= _DEEPEST:
-                raise _TooDeepError
-            return self._members(at + 1, path) if text[at] == "{" else self._items(at + 1, path)
-        if text[at] == '"':
-            string, end = self._string(at, path)
-            if path == ("id",):
-                self.case_id = string
-            return end
-        word = _WORD.match(text, at)
-        if word is None:
-            raise ValueError("no value")
-        if not _is_finite(word[0]):
-            self._odd(at, f"{_of(path)}is {word[0][:40]}, which is not a JSON number; write null, or leave it out")
-        return word.end()
+    def _read(self, text: str) -> None:
+        path: Path = ()
+        opened: list[tuple[Path, dict[str, int] | None]] = []  # paths of objects, with their keys, and of lists
+        is_key, end = False, 0
+        while token := _TOKEN.match(text, end):
+            at, end = token.span(1)
+            written = token[1]
+            if written == ":":
+                continue
+            if written == ",":
+                above, keys = opened[-1]
+                is_key, path = keys is not None, path if keys is not None else (*above, int(path[-1]) + 1)
+            elif written in ("}", "]"):
+                path, is_key = opened.pop()[0], False
+            elif is_key:
+                above, keys = opened[-1]
+                key = self._string(written, at, above)
+                path, is_key = (*above, key), False
+                self._keys[path] = at
+                if keys is not None and (first := keys.setdefault(key, at)) != at:
+                    said = f"{_of(path)}stands twice in one object, first at column {first + 1}; keep one"
+                    self._oddities.append(Oddity(at, said))
+            else:
+                self._values[path] = at
+                if written in ("{", "["):
+                    is_key = written == "{"
+                    opened.append((path, {} if is_key else None))
+                    path = path if is_key else (*path, 0)
+                else:
+                    self._read_scalar(written, at, path)
+            if not opened:
+                return
 
-    def _members(self, at: int, path: Path) -> int:
-        text, seen = self._text, dict[str, int]()
-        at = self._after_space(at)
-        while text[at] != "}":
-            start = self._after_space(at)
-            key, at = self._string(start, path)
-            inner = (*path, key)
-            if key in seen:
-                self._odd(
-                    start, f"{format_path(inner)} stands twice in one object, first at column {seen[key] + 1}; keep one"
-                )
-            seen.setdefault(key, start)
-            self._keys[inner] = start
-            at = self._after_space(self._value(self._after_space(at) + 1, inner))
-            at += text[at] == ","
-        return at + 1
+    def _read_scalar(self, written: str, at: int, path: Path) -> None:
+        if written[0] == '"':
+            string = self._string(written, at, path)
+            self.case_id = string if path == ("id",) else self.case_id
+        elif written in ("true", "false", "null") or written.lstrip("-").isdigit():
+            return
+        elif not math.isfinite(float(written)):
+            message = f"{_of(path)}is {written[:40]}, which is not a JSON number; write null, or leave it out"
+            self._oddities.append(Oddity(at, message))
 
-    def _items(self, at: int, path: Path) -> int:
-        text, position = self._text, 0
-        at = self._after_space(at)
-        while text[at] != "]":
-            at = self._after_space(self._value(at, (*path, position)))
-            position += 1
-            at += text[at] == ","
-            at = self._after_space(at)
-        return at + 1
-
-    def _string(self, at: int, path: Path) -> tuple[str, int]:
-        if self._text[at] != '"':
-            raise ValueError("no string")
-        string, end = scanstring(self._text, at + 1, True)
-        lone = _LONE.search(string)
-        if lone:
-            escaped = f"\\u{ord(lone[0]):04x}"
-            self._odd(at, f"{_of(path)}holds half of a surrogate pair ({escaped}), which is no character; remove it")
-        return string, end
-
-    def _after_space(self, at: int) -> int:
-        space = _SPACE.match(self._text, at)
-        return space.end() if space else at
-
-    def _odd(self, at: int, message: str) -> None:
-        self._oddities.append(Oddity(at, message))
+    def _string(self, written: str, at: int, path: Path) -> str:
+        string: str = json.loads(written)
+        if lone := _LONE.search(string):
+            half = f"half of a surrogate pair (\\u{ord(lone[0]):04x})"
+            self._oddities.append(Oddity(at, f"{_of(path)}holds {half}, which is no character; remove it"))
+        return string
 
 
-_LONE = re.compile("[\ud800-\udfff]")
-
-
-class _TooDeepError(Exception):
-    pass
+_MOST_STEPS = 20
 
 
 def _of(path: Path) -> str:
-    return f"{format_path(path)} " if path else "the line "
-
-
-def _is_finite(word: str) -> bool:
-    is_number_with_point = not word.lstrip("-").isdigit() and word not in ("true", "false", "null")
-    return not is_number_with_point or math.isfinite(float(word))
+    """Return the path as the beginning of a message, only its end if it is long."""
+    if not path:
+        return "the line "
+    return f"{'…' if len(path) > _MOST_STEPS else ''}{format_path(path[-_MOST_STEPS:])} "
 
 
 def limits_broken(value: Json, max_depth: int = MAX_DEPTH, max_bits: float = MAX_BITS) -> str:

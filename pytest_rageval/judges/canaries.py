@@ -20,7 +20,7 @@ from pytest_rageval.io.atomic import readable_json, write_json
 from pytest_rageval.judges.cache.cached_judge import judgement_problem
 from pytest_rageval.judges.judge import Judge, can_judge, identity_of
 from pytest_rageval.judges.rubrics import load_rubric
-from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest, Rubric
+from pytest_rageval.model import NOTHING, Json, JudgeRequest, Rubric
 from pytest_rageval.text import excerpt
 
 GOOD_FROM, BAD_TO = 0.8, 0.4
@@ -125,8 +125,37 @@ async def try_canaries(judge: Judge, wordings: Mapping[str, Rubric] = NOTHING, r
     `wordings` are the project's own rubrics by name; shipped ones fill the gaps. All requests are sent at once (the
     judge limits itself). An error of the judge becomes part of the verdict.
     """
-    pairs = canaries_for(judge, wordings)
-    return await asyncio.gather(*(_verdict(judge, rubric, canary, repeats) for rubric, canary in pairs))
+
+    async def verdict(rubric: Rubric, canary: Canary) -> Verdict:
+        trials = await asyncio.gather(*(_trial(judge, rubric, canary, trial) for trial in range(repeats)))
+        scores = tuple(score for score in trials if isinstance(score, float))
+        error = next((error for error in trials if isinstance(error, str)), None)
+        return Verdict(rubric.name, canary.name, canary.band(rubric.scale), scores, error, canary.is_attack)
+
+    return await asyncio.gather(*(verdict(rubric, canary) for rubric, canary in canaries_for(judge, wordings)))
+
+
+async def _trial(judge: Judge, rubric: Rubric, canary: Canary, trial: int) -> float | str | None:
+    """Return the score on the rubric's scale, or the number of claims for a rubric that splits answers.
+
+    Without one, return why in one line, or None if the judge may decline to score this canary.
+    """
+    metric = canary.metric or next(iter(rubric.scores), rubric.name)
+    try:
+        judgement = await judge.judge(request_of(rubric, canary, trial))
+        if (problem := judgement_problem(judgement)) is not None:
+            return excerpt(problem, 300)
+    except JudgeError as failed:
+        return excerpt(str(failed), 300)
+    except Exception as failed:  # noqa: BLE001  a user's own judge may raise anything; the error belongs to this canary
+        return excerpt(f"{type(failed).__name__}: {failed}", 300)
+    claims, score = judgement.extra.get("claims"), judgement.scores.get(metric)
+    if canary.claims is not None and isinstance(claims, Sequence) and not isinstance(claims, str):
+        return float(len(claims))
+    if canary.claims is None and score is not None:
+        (low, high), (from_low, from_high) = rubric.scale, judgement.scale
+        return low + (score - from_low) * (high - low) / (from_high - from_low)
+    return None if canary.claims_nothing else f"gave no score for {metric}"
 
 
 def request_of(rubric: Rubric, canary: Canary, trial: int = 0) -> JudgeRequest:
@@ -143,44 +172,6 @@ def request_of(rubric: Rubric, canary: Canary, trial: int = 0) -> JudgeRequest:
     material["citations"] = [{**citation, "text": None} for citation in material["citations"]]
     variables = {name: material[name] for name in rubric.variables}
     return JudgeRequest(rubric.name, rubric.prompt_version, variables, trial, wording=rubric)
-
-
-async def _verdict(judge: Judge, rubric: Rubric, canary: Canary, repeats: int) -> Verdict:
-    trials = await asyncio.gather(*(_trial(judge, rubric, canary, trial) for trial in range(repeats)))
-    scores = tuple(score for score, _ in trials if score is not None)
-    error = next((error for _, error in trials if error is not None), None)
-    return Verdict(rubric.name, canary.name, canary.band(rubric.scale), scores, error, canary.is_attack)
-
-
-async def _trial(judge: Judge, rubric: Rubric, canary: Canary, trial: int) -> tuple[float | None, str | None]:
-    """Return the score, or None with the reason."""
-    try:
-        judgement = await judge.judge(request_of(rubric, canary, trial))
-        error = judgement_problem(judgement)
-        score = None if error is not None else _value(judgement, rubric, canary)
-        if error is None and score is None and not canary.claims_nothing:
-            error = f"gave no score for {_metric(rubric, canary)}"
-    except JudgeError as failed:
-        score, error = None, str(failed)
-    except Exception as failed:  # noqa: BLE001  a user's own judge may raise anything; the error belongs to this canary
-        score, error = None, f"{type(failed).__name__}: {failed}"
-    return score, None if error is None else excerpt(error, 300)
-
-
-def _metric(rubric: Rubric, canary: Canary) -> str:
-    return canary.metric or next(iter(rubric.scores), rubric.name)
-
-
-def _value(judgement: Judgement, rubric: Rubric, canary: Canary) -> float | None:
-    """Return the score on the rubric's scale, or the number of claims for a rubric that splits answers."""
-    if canary.claims is not None:
-        claims = judgement.extra.get("claims")
-        return float(len(claims)) if isinstance(claims, Sequence) and not isinstance(claims, str) else None
-    score = judgement.scores.get(_metric(rubric, canary))
-    if score is None:
-        return None
-    (low, high), (from_low, from_high) = rubric.scale, judgement.scale
-    return low + (score - from_low) * (high - low) / (from_high - from_low)
 
 
 def rubrics_of(verdicts: Iterable[Verdict]) -> dict[str, list[Verdict]]:

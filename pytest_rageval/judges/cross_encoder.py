@@ -65,21 +65,15 @@ def head_of(config: Mapping[str, Json]) -> Head:
     prompt = config.get("prompt", _HHEM_2 if is_hhem_2 else None)
     if prompt is not None and not (isinstance(prompt, str) and "{text1}" in prompt and "{text2}" in prompt):
         raise SettingsError("prompt of its config.json has no {text1} and {text2}")
-    labels = [name for _, name in sorted(_labels(config).items())]
+    written, number = config.get("id2label"), config.get("num_labels")
+    labels = [f"LABEL_{index}" for index in range(number)] if type(number) is int else []
+    if isinstance(written, Mapping) and all(str(index).isdigit() for index in written):
+        labels = [str(written[index]) for index in sorted(written, key=int)]
     if not labels and is_hhem_2:
         labels = ["LABEL_0", "LABEL_1"]
     is_score = len(labels) == 1 or config.get("problem_type") == "multi_label_classification"
     pooling: Literal["first", "mean"] = "mean" if config.get("classifier_pooling") == "mean" else "first"
     return Head(_support(labels), "sigmoid" if is_score else "softmax", prompt, pooling)
-
-
-def _labels(config: Mapping[str, Json]) -> dict[int, str]:
-    """Return the labels by their index."""
-    written = config.get("id2label")
-    if isinstance(written, Mapping) and all(str(index).isdigit() for index in written):
-        return {int(index): str(name) for index, name in written.items()}
-    number = config.get("num_labels")
-    return {index: f"LABEL_{index}" for index in range(number)} if type(number) is int else {}
 
 
 def _support(labels: Sequence[str]) -> int:
@@ -285,25 +279,21 @@ def _read(name: str, find: Find) -> ModelFiles:
         missing = CONFIG if config is None else TOKENIZER
         raise SettingsError(f"there is no {missing} beside its {place}; `{EXPORT}` writes both")
     weights = [path for form in WEIGHTS if (path := find(form.format(place))) is not None]
+    # Over the files' lengths and contents, in this order; their names and folders do not count.
+    digest = hashlib.sha256()
+    for path in filter(None, (model, *weights, tokenizer, config, tokenizer_config)):
+        digest.update(f"{path.stat().st_size}\n".encode())
+        with path.open("rb") as file:
+            while part := file.read(_CHUNK):
+                digest.update(part)
     return ModelFiles(
         name,
         model,
         tokenizer,
         read_json(config, "the model's configuration"),
         {} if tokenizer_config is None else read_json(tokenizer_config, "the tokenizer's configuration"),
-        _digest(path for path in (model, *weights, tokenizer, config, tokenizer_config) if path is not None),
+        digest.hexdigest(),
     )
-
-
-def _digest(paths: Iterator[Path]) -> str:
-    """Return the SHA-256 over the files' lengths and contents, in this order; their names and folders do not count."""
-    digest = hashlib.sha256()
-    for path in paths:
-        digest.update(f"{path.stat().st_size}\n".encode())
-        with path.open("rb") as file:
-            while part := file.read(_CHUNK):
-                digest.update(part)
-    return digest.hexdigest()
 
 
 def _hub(repository: str, revision: str | None) -> Find:

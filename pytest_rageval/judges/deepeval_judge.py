@@ -12,6 +12,8 @@ from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any
 
+from pydantic import ValidationError
+
 from pytest_rageval.errors import JudgeError, ModelFailure, SettingsError
 from pytest_rageval.judges.judge import JudgeSpec, Share, ShareJudge, sum_costs
 from pytest_rageval.judges.model_judge import LONGEST_RAW, MOST_TOKENS, AsksModel
@@ -100,7 +102,15 @@ class DeepEvalJudge(AsksModel, ShareJudge):
     async def share(self, request: JudgeRequest) -> Share:
         """Measure with several requests to the model; convert any exception of DeepEval to JudgeError."""
         replies: list[ChatReply] = []
-        test_case = _test_case(request.variables)
+        variables = request.variables
+        # Without a gold answer, the key facts are expected.
+        references = reference_texts(variables) or ["\n".join(variables.get("key_facts") or ())]
+        test_case = {
+            "input": variables.get("question") or "",
+            "actual_output": variables["answer"],
+            "expected_output": references[0] or None,
+            "retrieval_context": [context["text"] for context in variables.get("contexts") or ()] or None,
+        }
         if request.rubric in ("faithfulness", "groundedness") and not test_case.get("retrieval_context"):
             return Share(None, "there is no context to compare with")
         try:
@@ -147,17 +157,6 @@ def load_deepeval() -> Any:
         raise SettingsError(f"it needs a DeepEval 4 of today: {remedy} ({reason})") from None
 
 
-def _test_case(variables: Mapping[str, Json]) -> dict[str, Any]:
-    """Build DeepEval's test case; the expected output is the first gold answer, else the key facts."""
-    references = reference_texts(variables) or ["\n".join(variables.get("key_facts") or ())]
-    return {
-        "input": variables.get("question") or "",
-        "actual_output": variables["answer"],
-        "expected_output": references[0] or None,
-        "retrieval_context": [context["text"] for context in variables.get("contexts") or ()] or None,
-    }
-
-
 def _claims(metric: Any) -> list[tuple[str, float]] | None:
     """Return Faithfulness's claims, each with 1 if it is supported, else 0; None for a metric without claims."""
     claims, verdicts = getattr(metric, "claims", None), getattr(metric, "verdicts", None)
@@ -197,42 +196,38 @@ def _model_class() -> Any:
 
 async def ask(chat: ChatModel, replies: list[ChatReply], prompt: str, schema: Any, trial: int = 0) -> Any:
     """Return one reply, read strictly by the schema (a pydantic model); if it does not fit, try once more."""
-
-    def read(text: str) -> Any:
-        try:
-            return text if schema is None else schema.model_validate(stated_object(text))
-        except UnreadableReply:
-            raise
-        except ValueError as misfit:
-            raise UnreadableReply(_first_line(misfit)) from None
-
     form = "" if schema is None else " with one JSON object and nothing else"
     asked: dict[str, Any] = {"schema_name": getattr(schema, "__name__", "reply"), "trial": trial}
     asked["schema"] = None if schema is None else strict(schema.model_json_schema())
-    messages, most, reason, raw = [Message("user", prompt)], chat.max_tokens or MOST_TOKENS, "", None
+    messages, most, before, raw = [Message("user", prompt)], chat.max_tokens or MOST_TOKENS, "", None
     while True:
         try:
             reply = await chat.say(messages, max_tokens=most, **asked)
         except ModelFailure as failure:
-            again = f" (asked again, since {reason})" if reason else ""
+            again = f" (asked again, since {before})" if before else ""
             raise JudgeError(failure.kind, f"{failure}{again}", raw, status=failure.status) from None
         replies.append(reply)
-        before = reason
-        raw = cut(reply.text or "", LONGEST_RAW)
+        text = reply.text or ""
+        raw = cut(text, LONGEST_RAW)
         try:
             if reply.flaw is not None:
                 raise UnreadableReply(reply.flaw)
-            return read(reply.text or "")
+            return text if schema is None else schema.model_validate(stated_object(text))
         except UnreadableReply as unreadable:
             reason = unreadable.reason
+        except ValidationError as misfit:
+            first = misfit.errors(include_input=False)[0]
+            place = ".".join(map(str, first["loc"]))
+            reason = excerpt(f"{place}: {first['msg']}" if place else first["msg"])
         if before or reply.ending == "content_filter":  # the filter would block the same text again
-            first = f"; before: {before}" if before not in ("", reason) else ""
-            problem = f"model {chat.model!r}: the reply cannot be read: {reason}{first}"
+            earlier = f"; before: {before}" if before not in ("", reason) else ""
+            problem = f"model {chat.model!r}: the reply cannot be read: {reason}{earlier}"
             raise JudgeError("invalid_reply", printable(problem), raw)
         repair = f"Your reply could not be read: {reason}. Reply once more{form}."
         # No API takes an empty message.
         messages += [Message("assistant", raw.strip() or "(an empty reply)"), Message("user", repair)]
         most *= 2 if reply.is_truncated else 1
+        before = reason
 
 
 def strict(schema: Json) -> Json:
@@ -243,10 +238,3 @@ def strict(schema: Json) -> Json:
             part["required"] = list(part.get("properties", {}))
             part["additionalProperties"] = False
     return made
-
-
-def _first_line(misfit: ValueError) -> str:
-    errors = getattr(misfit, "errors", None)
-    first = errors(include_input=False)[0] if callable(errors) else {"msg": str(misfit), "loc": ()}
-    place = ".".join(str(step) for step in first["loc"])
-    return excerpt(f"{place}: {first['msg']}" if place else str(first["msg"]))

@@ -6,8 +6,8 @@ import asyncio
 import math
 from array import array
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from operator import mul
 from typing import Any, TypeAlias
@@ -62,20 +62,6 @@ HIGHEST_FLOOR = 0.98
 """Above this floor, a model gives nearly the same vector to every text."""
 
 
-@dataclass(slots=True)
-class _Nearness:
-    """The vectors of one judgement and the floor of their cosines."""
-
-    vectors: Mapping[str, Vector]
-    floor: float
-
-    def share(self, text: str, others: Iterable[str]) -> float:
-        """Return how close the nearest of the other texts is, from 0 (as unrelated texts) to 1 (equal)."""
-        mine = self.vectors[text]
-        best = max((cosine(mine, self.vectors[other]) for other in others), default=self.floor)
-        return min(1.0, max(0.0, (best - self.floor) / (1 - self.floor)))
-
-
 def embedding_judge(spec: JudgeSpec) -> EmbeddingJudge:
     """Create the judge of `embedding:MODEL@URL`; the URL in the spec overrides that of the options."""
     options = spec.options or EndpointOptions()
@@ -124,22 +110,25 @@ class EmbeddingJudge(PaidEndpoint, ShareJudge):
         share = await _SHARES[request.rubric](self, request.variables, bill)
         return share._replace(reasoning=f"heuristic: {share.reasoning}", fields=sum_costs(bill))
 
-    async def _near(self, texts: Iterable[str], bill: list[Cost]) -> _Nearness:
-        return _Nearness(await self.vectors(texts, bill), await self._measured_floor(bill))
-
-    async def _measured_floor(self, bill: list[Cost]) -> float:
+    async def _near(self, texts: Iterable[str], bill: list[Cost]) -> Callable[[str, Iterable[str]], float]:
+        """Return a function for how close the nearest of other texts is, from 0 (as unrelated texts) to 1 (equal)."""
+        vectors = await self.vectors(texts, bill)
         async with self._measuring:
             if self._floor is None:
                 unrelated = await self.vectors(UNRELATED, bill)
                 cosines = [cosine(one, other) for one, other in combinations(unrelated.values(), 2)]
                 floor = math.fsum(cosines) / len(cosines)
                 if floor > HIGHEST_FLOOR:
-                    raise JudgeError(
-                        "invalid_response",
-                        f"judge {self.model!r} tells nothing apart: unrelated texts have a mean cosine of {floor:.3f}",
-                    )
+                    problem = f"tells nothing apart: unrelated texts have a mean cosine of {floor:.3f}"
+                    raise JudgeError("invalid_response", f"judge {self.model!r} {problem}")
                 self._floor = floor
-            return self._floor
+            lowest = self._floor
+
+        def near(text: str, others: Iterable[str]) -> float:
+            best = max((cosine(vectors[text], vectors[other]) for other in others), default=lowest)
+            return min(1.0, max(0.0, (best - lowest) / (1 - lowest)))
+
+        return near
 
     async def _groundedness(self, variables: Mapping[str, Any], bill: list[Cost]) -> Share:
         contexts = variables.get("contexts") or ()
@@ -152,7 +141,7 @@ class EmbeddingJudge(PaidEndpoint, ShareJudge):
         if not answer_sentences:
             return Share(None, "the answer makes no claim that could be compared")
         near = await self._near([*answer_sentences, *passages], bill)
-        rated = [(sentence, near.share(sentence, passages)) for sentence in answer_sentences]
+        rated = [(sentence, near(sentence, passages)) for sentence in answer_sentences]
         return Share(_mean(value for _, value in rated), _account(rated, "the context"), rated)
 
     async def _correctness(self, variables: Mapping[str, Any], bill: list[Cost]) -> Share:
@@ -168,10 +157,8 @@ class EmbeddingJudge(PaidEndpoint, ShareJudge):
         near = await self._near(
             [*answer_sentences, *facts, *(text for reference in references for text in reference)], bill
         )
-        rated_facts = [(fact, near.share(fact, answer_sentences)) for fact in facts]
-        rated_references = [
-            [(text, near.share(text, answer_sentences)) for text in reference] for reference in references
-        ]
+        rated_facts = [(fact, near(fact, answer_sentences)) for fact in facts]
+        rated_references = [[(text, near(text, answer_sentences)) for text in reference] for reference in references]
         best = max(rated_references, key=lambda rated: _mean(value for _, value in rated), default=[])
         means = [_mean(value for _, value in rated) for rated in (rated_facts, best) if rated]
         rated = rated_facts + best
@@ -182,7 +169,7 @@ class EmbeddingJudge(PaidEndpoint, ShareJudge):
         if not question or not answer_sentences:
             return Share(None, "there is no question or no answer to compare")
         near = await self._near([question, *answer_sentences], bill)
-        share = near.share(question, answer_sentences)
+        share = near(question, answer_sentences)
         return Share(share, f"the sentence nearest to the question is at {share:.2f}")
 
     # ── vectors ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -194,7 +181,17 @@ class EmbeddingJudge(PaidEndpoint, ShareJudge):
         missing = [text for text in distinct if text not in vectors]
         for start in range(0, len(missing), BATCH):
             batch = missing[start : start + BATCH]
-            vectors.update(zip(batch, await self._fetch(batch, bill), strict=True))
+            # Servers cannot read a lone surrogate in JSON.
+            shown = [text[:LONGEST_INPUT].encode("utf-8", "replace").decode() for text in batch]
+            try:
+                async with self.turn(estimated_tokens("".join(shown), 0)) as turn:
+                    data, latency_ms = await self.ask({"model": self._name, "input": shown}, turn.renew)
+                    tokens = token_count(data.get("usage") if isinstance(data, Mapping) else None, "prompt_tokens")
+                    bill.append(Cost(tokens, 0, self.pay(turn, tokens, 0), round(latency_ms, 3)))
+                found = read_by(partial(self._read, expected=len(batch)), data, self.where)
+            except ModelFailure as failure:
+                raise JudgeError(failure.kind, str(failure), status=failure.status) from None
+            vectors.update(zip(batch, found, strict=True))
         for text, vector in vectors.items():
             self._known[text] = vector
             self._known.move_to_end(text)
@@ -202,19 +199,7 @@ class EmbeddingJudge(PaidEndpoint, ShareJudge):
             self._known.popitem(last=False)
         return vectors
 
-    async def _fetch(self, batch: Sequence[str], bill: list[Cost]) -> list[Vector]:
-        # Servers cannot read a lone surrogate in JSON.
-        shown = [text[:LONGEST_INPUT].encode("utf-8", "replace").decode() for text in batch]
-        try:
-            async with self.turn(estimated_tokens("".join(shown), 0)) as turn:
-                data, latency_ms = await self.ask({"model": self._name, "input": shown}, turn.renew)
-                tokens = token_count(data.get("usage") if isinstance(data, Mapping) else None, "prompt_tokens")
-                bill.append(Cost(tokens, 0, self.pay(turn, tokens, 0), round(latency_ms, 3)))
-            return read_by(lambda data: self._read(data, len(batch)), data, self.where)
-        except ModelFailure as failure:
-            raise JudgeError(failure.kind, str(failure), status=failure.status) from None
-
-    def _read(self, data: Json, expected: int) -> list[Vector]:
+    def _read(self, data: Json, *, expected: int) -> list[Vector]:
         """Return one vector per text, in the order of their `index`; raise ValueError with what is wrong."""
         entries = data.get("data") if isinstance(data, Mapping) else None
         if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):

@@ -88,10 +88,15 @@ class Cost(NamedTuple):
 
 
 def sum_costs(parts: Iterable[Any]) -> dict[str, Any]:
-    """Add up tokens, cost and time of judgements or exchanges; a sum with an unknown part is None."""
+    """Add up tokens, cost and time of judgements or replies; a sum with an unknown part is None."""
+    sums: dict[str, Any] = {}
     parts = list(parts)
-    names = ("tokens_in", "tokens_out", "cost_usd", "latency_ms")
-    return {name: _sum([getattr(part, name) for part in parts]) for name in names}
+    for name in ("tokens_in", "tokens_out", "cost_usd", "latency_ms"):
+        values = [getattr(part, name) for part in parts]
+        is_whole = all(type(value) is int for value in values)
+        # fsum is the same on every Python version
+        sums[name] = None if None in values else sum(values) if is_whole else math.fsum(values)
+    return sums
 
 
 def asked_of(judgements: Iterable[Judgement]) -> dict[str, float]:
@@ -104,14 +109,6 @@ def asked_of(judgements: Iterable[Judgement]) -> dict[str, float]:
         )
         counts["tokens_cached"] += judgement.extra.get("tokens_cached") or 0
     return {name: round(count, 3) for name, count in counts.items() if count}
-
-
-def _sum(summands: Sequence[float | None]) -> float | None:
-    known = [summand for summand in summands if summand is not None]
-    if len(known) < len(summands):
-        return None
-    # fsum is the same on every Python version
-    return sum(known) if all(type(summand) is int for summand in known) else math.fsum(known)
 
 
 def identity_of(judge: Judge) -> str:

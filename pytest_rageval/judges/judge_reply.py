@@ -30,22 +30,8 @@ def read_reply(
 ) -> Judgement:
     """Read the one JSON object of a reply, alone or in a code fence, or the rubric's part of a joint one.
 
-    Raise UnreadableReply if it is missing or damaged.
-    """
-    stated = stated_object(text)
-    has_marker = quotes_marker(text, stated, marker)
-    if not is_joint:
-        return _read(stated, rubric, claims, has_marker=has_marker)
-    part = value_of(stated, rubric.name)
-    if not isinstance(part, dict):
-        raise UnreadableReply(f'"{rubric.name}" is {value_in_words(part)}, expected an object')
-    return _read(part, rubric, claims, has_marker=has_marker)
-
-
-def _read(stated: Mapping[str, Json], rubric: Rubric, claims: int | None, *, has_marker: bool) -> Judgement:
-    """Read the object that a model stated by one rubric; raise UnreadableReply for what is no score.
-
-    Texts are cut and can be encoded; `flags` name doubts about the reply, `extra` holds the other fields.
+    Raise UnreadableReply if it is missing or damaged, or holds no score. Texts are cut and can be encoded; `flags` name
+    doubts about the reply, `extra` holds the other fields.
 
     A score is a number on the rubric's schema and scale: 4, 4.5, "4" or "4/5", where the denominator is the top of the
     scale. For a boolean schema it is true or false; for an array, the share of true verdicts out of `claims`, which
@@ -53,6 +39,13 @@ def _read(stated: Mapping[str, Json], rubric: Rubric, claims: int | None, *, has
     unless the rubric has no scores: then they are the judgement, and required ones must be there.
     Reasoning may be called an explanation. Fields outside the schema are dropped.
     """
+    stated = stated_object(text)
+    has_marker = quotes_marker(text, stated, marker)
+    if is_joint:
+        part = value_of(stated, rubric.name)
+        if not isinstance(part, dict):
+            raise UnreadableReply(f'"{rubric.name}" is {value_in_words(part)}, expected an object')
+        stated = part
     if "reasoning" in rubric.schema["properties"] and "reasoning" not in stated and "explanation" in stated:
         stated = {**stated, "reasoning": stated["explanation"]}
     verdicts = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib import import_module
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -113,13 +113,13 @@ def judge_from_spec(spec: str, *, root: Path | None = None, options: EndpointOpt
         return _built_in(JudgeSpec(name, rest, root, options))
     if name in KINDS and not colon and KINDS[name].forms:
         raise SettingsError(f"judge {spec!r} lacks what follows its kind; write it as {' or '.join(KINDS[name].forms)}")
-    for entry_point in plugged_in(GROUP):
-        if entry_point.name == name:
-            return _from_entry_point(spec, entry_point, rest)
+    if (entry := next((point for point in plugged_in(GROUP) if point.name == name), None)) is not None:
+        return _checked(spec, _create(f"judge {spec!r}: entry point {entry.value!r}", lambda: entry.load()(rest)))
     if colon and _DOTTED.fullmatch(name) and _DOTTED.fullmatch(rest):
-        candidate = _from_dotted_path(spec, name, rest, root)
-        if candidate is not _NO_MODULE:
-            return _checked(spec, candidate)
+        with suppress(ModuleNotFoundError):
+            value = import_object(f"judge {spec!r}", name, rest, root)
+            is_made = inspect.isclass(value) or inspect.isroutine(value)
+            return _checked(spec, _create(f"judge {spec!r}", value) if is_made else value)
     if _MODEL.fullmatch(spec) is None or options is None or options.base_url is None:
         raise _unknown(spec)
     return _built_in(JudgeSpec("openai", spec, root, options))
@@ -139,9 +139,6 @@ def _built_in(spec: JudgeSpec) -> Judge | None:
     return judge
 
 
-_NO_MODULE = object()
-
-
 def judge_from_object(candidate: object) -> Judge | None:
     """Return a fixture's judge: a Judge unchanged, a plain object in an adapter, or None."""
     if candidate is None or (isinstance(candidate, Judge) and not inspect.isclass(candidate)):
@@ -151,31 +148,19 @@ def judge_from_object(candidate: object) -> Judge | None:
 
         if any(callable(getattr(candidate, method, None)) for method in METHODS.values()):
             return PlainJudge(candidate)
-    raise SettingsError(f"rag_judge gives {_described(candidate)}; {_WANTED}{_lacking(candidate)}")
+        given, lacking = excerpt(f"{type(candidate).__qualname__} {candidate!r}", 120), ""
+        if hasattr(candidate, "judge"):
+            names = [name for name in ("model", "heuristic", "rubrics", "aclose") if not hasattr(candidate, name)]
+            lacking = f"; it has judge but lacks {', '.join(names)}"
+    else:
+        given, lacking = f"the class {candidate.__qualname__}, not an instance of it", ""
+    raise SettingsError(f"rag_judge gives {given}; {_WANTED}{lacking}")
 
 
 _WANTED = (
     "expected a Judge (model, heuristic, rubrics, judge, aclose), an object with coroutines "
     "score_groundedness(answer, context) and score_relevance(answer, question), or None"
 )
-
-
-def _lacking(candidate: object) -> str:
-    if not hasattr(candidate, "judge") or inspect.isclass(candidate):
-        return ""
-    lacking = [name for name in ("model", "heuristic", "rubrics", "aclose") if not hasattr(candidate, name)]
-    return f"; it has judge but lacks {', '.join(lacking)}" if lacking else ""
-
-
-def _described(candidate: object) -> str:
-    if inspect.isclass(candidate):
-        return f"the class {candidate.__qualname__}, not an instance of it"
-    return excerpt(f"{type(candidate).__qualname__} {candidate!r}", 120)
-
-
-def _from_entry_point(spec: str, entry_point: EntryPoint, rest: str) -> Judge | None:
-    place = f"judge {spec!r}: entry point {entry_point.value!r}"
-    return _checked(spec, _create(place, lambda: entry_point.load()(rest)))
 
 
 def _create(place: str, make: Callable[[], object]) -> object:
@@ -187,16 +172,6 @@ def _create(place: str, make: Callable[[], object]) -> object:
     except Exception as error:
         message = f"{type(error).__name__}: {excerpt(str(error))}"
         raise SettingsError(f"{place} cannot be loaded: {message}") from error
-
-
-def _from_dotted_path(spec: str, module: str, name: str, root: Path | None) -> object:
-    """Return the object at the path, called if it is a class or function; `_NO_MODULE` if there is no such module."""
-    try:
-        value = import_object(f"judge {spec!r}", module, name, root)
-    except ModuleNotFoundError:
-        return _NO_MODULE
-    is_made = inspect.isclass(value) or inspect.isroutine(value)
-    return _create(f"judge {spec!r}", value) if is_made else value
 
 
 def _checked(spec: str, made: object) -> Judge | None:

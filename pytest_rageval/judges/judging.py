@@ -85,7 +85,7 @@ async def judge_answer(
             if classified.error is not None:
                 results |= {other.rubric: _failed(judge, other, classified.error) for other in rest}
                 rest = []
-            elif _abstained(classified):
+            elif classified.scores.get("abstained", 0.0) >= 0.5:
                 rest = requests(known, abstained=True)
     splits = SPLIT in judge.rubrics and any(request.rubric == SUPPORT for request in rest)
     split = next(iter(requests([SPLIT])), None) if splits else None
@@ -106,11 +106,6 @@ def _failed(judge: Judge, request: JudgeRequest, problem: Problem) -> Judgement:
         error=problem,
         unscored=unscored,
     )
-
-
-def _abstained(classified: Judgement) -> bool:
-    """Return True if the classifier's score is at least half way to an abstention."""
-    return classified.scores.get("abstained", 0.0) >= 0.5
 
 
 async def _judged(
@@ -144,28 +139,24 @@ async def _judged(
     return [_together([first, *dict(zip(near, others, strict=True)).get(n, [])]) for n, first in enumerate(firsts)]
 
 
-_Call = Awaitable[list[tuple[str, Result]]]
-"""Returns results with the names of their rubrics."""
-
-
-def _calls(judge: Judge, requests: Sequence[JudgeRequest], split: JudgeRequest | None) -> Iterator[_Call]:
-    """Yield a call for all rubrics that the judge joins, and one for each other."""
+def _calls(
+    judge: Judge, requests: Sequence[JudgeRequest], split: JudgeRequest | None
+) -> Iterator[Awaitable[list[tuple[str, Result]]]]:
+    """Yield a call for all rubrics that the judge joins, and one for each other; they return results by rubric."""
     together = getattr(judge, "judge_together", None)
     joined = [request for request in requests if together is not None and can_join(rubric_of(request))]
 
     async def single(request: JudgeRequest) -> list[tuple[str, Result]]:
         try:
             if request.rubric == SUPPORT and split is not None:
-                part = replace(split, trial=request.trial)
-                return [(request.rubric, await judge_claims(judge, part, request))]
+                return [(SUPPORT, await judge_claims(judge, replace(split, trial=request.trial), request))]
             return [(request.rubric, await judge.judge(request))]
         except JudgeError as error:
             return [(request.rubric, error)]
 
     async def joint() -> list[tuple[str, Result]]:
         assert together is not None
-        results = await together(joined)
-        return [(request.rubric, result) for request, result in zip(joined, results, strict=True)]
+        return [*zip((request.rubric for request in joined), await together(joined), strict=True)]
 
     if joined:
         yield joint()
@@ -173,17 +164,17 @@ def _calls(judge: Judge, requests: Sequence[JudgeRequest], split: JudgeRequest |
 
 
 def _together(parts: Sequence[Result]) -> Result:
-    """Return the first error of several trials, or the median of their judgements."""
+    """Return the first error of several trials, or the median of their judgements.
+
+    It is the judgement nearest to the medians, with the medians as scores and all values and spreads in `extra`.
+    """
     judgements = [part for part in parts if isinstance(part, Judgement)]
     if len(judgements) < len(parts):
         return next(part for part in parts if isinstance(part, JudgeError))
-    return judgements[0] if len(parts) == 1 else _median(judgements)
-
-
-def _median(parts: Sequence[Judgement]) -> Judgement:
-    """Return the judgement nearest to the medians, with the medians as scores and all values and spreads in `extra`."""
+    if len(parts) == 1:
+        return judgements[0]
     values: dict[str, list[float]] = {}
-    for part in parts:
+    for part in judgements:
         for name, value in part.scores.items():
             values.setdefault(name, []).append(value)
     medians = {name: float(statistics.median(trials)) for name, trials in values.items()}
@@ -191,10 +182,10 @@ def _median(parts: Sequence[Judgement]) -> Judgement:
     def distance(part: Judgement) -> float:
         return math.fsum(abs(part.scores.get(name, math.inf) - middle) for name, middle in medians.items())
 
-    nearest = min(parts, key=distance)
+    nearest = min(judgements, key=distance)
     spread = {name: max(trials) - min(trials) for name, trials in values.items()}
-    extra = {**nearest.extra, "repeats": values, "spread": spread, **asked_of(_paid(parts))}
-    return replace(nearest, scores=medians, extra=extra, **merged_fields(parts))
+    extra = {**nearest.extra, "repeats": values, "spread": spread, **asked_of(_paid(judgements))}
+    return replace(nearest, scores=medians, extra=extra, **merged_fields(judgements))
 
 
 MOST_CLAIMS = 50
@@ -214,11 +205,22 @@ async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest)
     is no score. Raise JudgeError for a reply without a list of claims, or without a verdict on one.
     """
     reply = await judge.judge(split)
-    claims = _claims(reply, judge.model)
+    stated = reply.extra.get("claims")
+    if not isinstance(stated, list | tuple) or not all(isinstance(claim, str) for claim in stated):
+        raise JudgeError("invalid_reply", f"judge {judge.model!r}, rubric {SPLIT!r}: its reply has no list of claims")
+    texts = (" ".join(claim[:LONGEST_CLAIM].split()) for claim in stated)
+    claims = [*dict.fromkeys(filter(None, texts))]
     judged = claims[:MOST_CLAIMS]
     at_once = CLAIMS_AT_ONCE if "claims" in support.variables else 1
     batches = [judged[start : start + at_once] for start in range(0, len(judged), at_once)]
-    calls = (judge.judge(_support_of(batch, support)) for batch in batches)
+
+    def request_of(batch: Sequence[str]) -> JudgeRequest:
+        numbered = [{"number": number, "text": claim} for number, claim in enumerate(batch, start=1)]
+        values = {"claims": numbered, "claim": batch[0]}
+        replaced = {name: value for name, value in values.items() if name in support.variables}
+        return replace(support, variables={**support.variables, **replaced})
+
+    calls = (judge.judge(request_of(batch)) for batch in batches)
     judgements = await ask_together(calls, in_turn=judges_at_once(judge))
     supported = [
         verdict
@@ -244,25 +246,6 @@ async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest)
 def share_of_claims(supported: int, claims: int) -> str:
     """Return a phrase such as `3 of 4 claims are supported`."""
     return f"{supported} of {counted(claims, 'claim is', 'claims are')} supported"
-
-
-def _claims(reply: Judgement, model: str) -> list[str]:
-    """Return the distinct claims in order, with overlong ones cut and blank ones dropped."""
-    claims = reply.extra.get("claims")
-    if not isinstance(claims, list | tuple) or not all(isinstance(claim, str) for claim in claims):
-        raise JudgeError("invalid_reply", f"judge {model!r}, rubric {SPLIT!r}: its reply has no list of claims")
-    texts = (" ".join(claim[:LONGEST_CLAIM].split()) for claim in claims)
-    return [*dict.fromkeys(filter(None, texts))]
-
-
-def _support_of(claims: Sequence[str], support: JudgeRequest) -> JudgeRequest:
-    """Return the request for these claims, or for the single one, as its prompt reads them."""
-    values = {
-        "claims": [{"number": number, "text": claim} for number, claim in enumerate(claims, start=1)],
-        "claim": claims[0],
-    }
-    replaced = {name: value for name, value in values.items() if name in support.variables}
-    return replace(support, variables={**support.variables, **replaced})
 
 
 def _verdicts(judgement: Judgement, claims: int, model: str) -> list[bool]:

@@ -119,7 +119,11 @@ class ModelJudge(AsksModel):
         rubric = rubric_of(whole)
         marker = before.marker if before else new_marker(whole.variables, self.secret)
         prompt = render(rubric, whole, marker)
-        messages = _messages(rubric, prompt)
+        # Instructions, equal in all requests so that servers can cache them, then this request's material.
+        instructions, material = prompt.text[: len(rubric.instructions)], prompt.text[len(rubric.instructions) :]
+        messages = [Message("user", prompt.text)]
+        if instructions.strip() and material.strip():
+            messages = [Message("system", instructions.strip() + "\n"), Message("user", material)]
         if before is not None and not is_joint:
             # No API takes an empty message.
             said, repair = before.error.raw or "", repair_prompt(rubric, before.reason)
@@ -199,14 +203,6 @@ def _share(reply: ChatReply, among: int) -> Any:
     whole = (reply.tokens_in, reply.tokens_out, reply.cost_usd, reply.latency_ms)
     tokens_in, tokens_out, cost, latency = (None if amount is None else amount / among for amount in whole)
     return Cost(tokens_in and round(tokens_in), tokens_out and round(tokens_out), cost, latency)
-
-
-def _messages(rubric: Rubric, prompt: Prompt) -> list[Message]:
-    """Return the instructions, equal in all requests so that servers can cache them, then this request's material."""
-    instructions, material = prompt.text[: len(rubric.instructions)], prompt.text[len(rubric.instructions) :]
-    if not (instructions.strip() and material.strip()):
-        return [Message("user", prompt.text)]
-    return [Message("system", instructions.strip() + "\n"), Message("user", material)]
 
 
 LONGEST_REASON = 500

@@ -61,12 +61,23 @@ class NliJudge(ShareJudge):
         """Score the claims; raise JudgeError if the model fails."""
         started = time.perf_counter()
         contexts = request.variables.get("contexts") or ()
-        claims, passages = _claims(judged_text(request.variables)), [context["text"] for context in contexts]
+        # As they would read without citation marks.
+        claims = [
+            _BEFORE_STOP.sub("", " ".join(claim.text.split()))
+            for claim in claims_in(judged_text(request.variables))
+            if not (claim.is_small or only_declines(claim.text))
+        ]
+        passages = [context["text"] for context in contexts]
         best = await self._best(claims, [text[:LONGEST_TEXT] for text in passages])
         fields: dict[str, Any] = {**FREE, "latency_ms": round((time.perf_counter() - started) * 1000, 3)}
         if any(len(text) > LONGEST_TEXT for text in passages):
             fields["flags"] = (f"of a passage the first {LONGEST_TEXT:,} characters were looked at",)
-        if evidence := _evidence(claims, best):
+        evidence = [
+            {"claim": claim, "verdict": "supported", "passage": number, "chance": round(chance, 4)}
+            for claim, (chance, number) in zip(claims, best, strict=True)
+            if chance >= SUPPORTED
+        ]
+        if evidence:  # with passages counted from 1
             fields["extra"] = {"evidence": evidence}
         rated = [(claim, chance) for claim, (chance, _) in zip(claims, best, strict=True)]
         if not passages:
@@ -90,22 +101,3 @@ class NliJudge(ShareJudge):
         except JudgeError as error:
             raise JudgeError(error.kind, f"judge {self.model!r}: {error}") from None
         return [(max(row), row.index(max(row)) + 1) for row in rows]
-
-
-def _claims(text: str) -> list[str]:
-    """Return the sentences that claim something, as they would read without citation marks."""
-    claims = claims_in(text)
-    return [
-        _BEFORE_STOP.sub("", " ".join(claim.text.split()))
-        for claim in claims
-        if not (claim.is_small or only_declines(claim.text))
-    ]
-
-
-def _evidence(claims: Sequence[str], best: Sequence[tuple[float, int]]) -> list[dict[str, Any]]:
-    """Return each supported claim with its passage (counted from 1) and its chance."""
-    return [
-        {"claim": claim, "verdict": "supported", "passage": number, "chance": round(chance, 4)}
-        for claim, (chance, number) in zip(claims, best, strict=True)
-        if chance >= SUPPORTED
-    ]

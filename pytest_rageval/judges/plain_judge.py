@@ -44,8 +44,22 @@ class PlainJudge:
         """Return the coroutine's number on the object's own scale; raise JudgeError for any other value."""
         check_rubric(self, request)
         rubric, method = rubric_of(request), METHODS[request.rubric]
+        variables = request.variables
+        second = variables["question"] if request.rubric == "relevance" else None
+        if second is None:
+            second = "\n\n".join(context["text"] for context in variables["contexts"])
         started = time.perf_counter()
-        score = await self._call(method, request)
+        try:
+            score = getattr(self._plain, method)(variables["answer"], second)
+            score = await score if inspect.isawaitable(score) else score
+        except JudgeError:
+            raise
+        # A user's own code may raise anything, including pytest.skip(); the error belongs to this case.
+        except BaseException as error:
+            if ends_the_run(error) or isinstance(error, GeneratorExit | asyncio.CancelledError):
+                raise
+            raised = excerpt(f"{type(error).__name__}: {error}")
+            raise JudgeError("exception", printable(f"judge {self.model!r}: {method} raised {raised}")) from error
         low, high = self._scale
         if isinstance(score, bool) or not isinstance(score, int | float) or not low <= score <= high:
             remedy = "" if self.sampling else "; if its scores go further, give it an attribute, as in scale = (0, 5)"
@@ -69,24 +83,6 @@ class PlainJudge:
         aclose = getattr(self._plain, "aclose", None)
         if callable(aclose):
             await aclose()
-
-    async def _call(self, method: str, request: JudgeRequest) -> object:
-        variables = request.variables
-        if request.rubric == "groundedness":
-            second = "\n\n".join(context["text"] for context in variables["contexts"])
-        else:
-            second = variables["question"]
-        try:
-            score = getattr(self._plain, method)(variables["answer"], second)
-            return await score if inspect.isawaitable(score) else score
-        except JudgeError:
-            raise
-        # A user's own code may raise anything, including pytest.skip(); the error belongs to this case.
-        except BaseException as error:
-            if ends_the_run(error) or isinstance(error, GeneratorExit | asyncio.CancelledError):
-                raise
-            raised = excerpt(f"{type(error).__name__}: {error}")
-            raise JudgeError("exception", printable(f"judge {self.model!r}: {method} raised {raised}")) from error
 
 
 def _checked_scale(model: str, stated: object) -> tuple[float, float]:
@@ -126,18 +122,16 @@ class StubJudge:
         """Return the constant on the rubric's scale."""
         rubric = rubric_of(request)
         low, high = rubric.scale
+        score = low + self.score * (high - low) if self.score <= 1 else min(max(self.score, low), high)
         return Judgement(
             rubric=rubric.name,
-            scores=dict.fromkeys(rubric.scores, self._on(low, high)),
+            scores=dict.fromkeys(rubric.scores, score),
             scale=rubric.scale,
             reasoning="constant",
             model=self.model,
             prompt_version=request.prompt_version,
             **FREE,
         )
-
-    def _on(self, low: float, high: float) -> float:
-        return low + self.score * (high - low) if self.score <= 1 else min(max(self.score, low), high)
 
     async def aclose(self) -> None:
         """Do nothing: the judge holds no resources."""

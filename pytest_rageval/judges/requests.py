@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names, rubric_of
@@ -56,30 +55,28 @@ def requests_for(
     """
     if answer.text is None or not answer.text.strip():
         return []
-    chosen = [wordings.get(name) or load_rubric(name) for name in rubrics]
     contexts: Json = [{"chunk_id": chunk_id, "text": text} for chunk_id, text in passages.contexts(case, answer, k)]
     abstains = answer.abstained if answer.abstained is not None else abstained
     has_context = bool(contexts) or answer.chunks == ()
-    applying = [rubric for rubric in chosen if _is_asked(rubric, case, answer, k, abstains, has_context=has_context)]
-    return [
-        JudgeRequest(rubric.name, rubric.prompt_version, _variables(rubric, case, answer, contexts), trial, rubric)
-        for rubric in applying
-        if not _is_covered(rubric, applying)
+    applying = [
+        rubric
+        for rubric in (wordings.get(name) or load_rubric(name) for name in rubrics)
+        if _applies(rubric, case, answer, k, abstains, has_context=has_context)
     ]
-
-
-def _variables(rubric: Rubric, case: EvalCase, answer: Answer, contexts: Json) -> dict[str, Json]:
-    """Return the values of the variables in the rubric's prompt."""
-    return {name: contexts if name == "contexts" else _VALUES[name](case, answer) for name in sorted(rubric.variables)}
-
-
-def _is_asked(
-    rubric: Rubric, case: EvalCase, answer: Answer, k: int, abstains: bool | None, *, has_context: bool
-) -> bool:
-    """Return True if the rubric applies to this answer."""
-    if rubric.name in rubric_names():
-        return _applies(rubric.name, case, answer, k, abstains, has_context=has_context)
-    return not abstains and _has_material(rubric, case, has_context=has_context)
+    return [
+        JudgeRequest(
+            rubric.name,
+            rubric.prompt_version,
+            {
+                name: contexts if name == "contexts" else _VALUES[name](case, answer)
+                for name in sorted(rubric.variables)
+            },
+            trial,
+            rubric,
+        )
+        for rubric in applying
+        if not any(rubric.scores and rubric.scores.keys() < other.scores.keys() for other in applying)
+    ]
 
 
 def judged_text(variables: Mapping[str, Json]) -> str:
@@ -95,9 +92,11 @@ def reference_texts(variables: Mapping[str, Json]) -> list[str]:
     return list(variables.get("references") or [text for text in (variables.get("reference"),) if text])
 
 
-def _applies(rubric: str, case: EvalCase, answer: Answer, k: int, abstained: bool | None, *, has_context: bool) -> bool:
-    """Return True if a shipped rubric applies; a system that found no chunk has an empty context."""
-    match rubric:
+def _applies(
+    rubric: Rubric, case: EvalCase, answer: Answer, k: int, abstained: bool | None, *, has_context: bool
+) -> bool:
+    """Return True if a rubric applies; a system that found no chunk has an empty context."""
+    match rubric.name:
         case "abstention":
             return abstained is None
         case "abstention_quality":
@@ -114,19 +113,11 @@ def _applies(rubric: str, case: EvalCase, answer: Answer, k: int, abstained: boo
             return has_context and len(passages.documents(case, answer, k)) > 1
         case "conflict_acknowledged":
             return case.gold.recency_conflict_rule == "acknowledge_both"
-        case _:
+        case name if name in rubric_names():
             return has_context
-
-
-def _has_material(rubric: Rubric, case: EvalCase, *, has_context: bool) -> bool:
-    """Return True if the context and references that a project's own rubric reads are there."""
-    lacks_context = "contexts" in rubric.variables and not has_context
-    lacks_reference = rubric.variables & {"reference", "references"} and not _references(case)
-    return not (lacks_context or lacks_reference)
-
-
-def _is_covered(rubric: Rubric, others: Iterable[Rubric]) -> bool:
-    return any(rubric.scores and rubric.scores.keys() < other.scores.keys() for other in others)
+    # A project's own applies if the context and the references that it reads are there.
+    reads_references = bool(rubric.variables & {"reference", "references"})
+    return (has_context or "contexts" not in rubric.variables) and (bool(_references(case)) or not reads_references)
 
 
 def _references(case: EvalCase) -> list[str]:
@@ -164,26 +155,18 @@ def joint_request(requests: Sequence[JudgeRequest]) -> JudgeRequest:
     for request in requests:
         variables |= request.variables
     left_out = frozenset(name for name in OPTIONAL if not variables.get(name))
-    rubric = _joint(tuple(_Hashed(rubric_of(request)) for request in requests), left_out)
-    return JudgeRequest(rubric.name, rubric.prompt_version, _by_number(variables), requests[0].trial, rubric)
+    rubrics = [rubric_of(request) for request in requests]
+    versions = tuple((rubric.name, rubric.prompt_version) for rubric in rubrics)
+    if (joint := _JOINT.get((versions, left_out))) is None:
+        joint = _JOINT[versions, left_out] = _joint(rubrics, left_out)
+    return JudgeRequest(joint.name, joint.prompt_version, _by_number(variables), requests[0].trial, joint)
 
 
-class _Hashed:
-    """A rubric as a key: name and version stand for its content."""
-
-    def __init__(self, rubric: Rubric) -> None:
-        self.rubric, self.key = rubric, (rubric.name, rubric.prompt_version)
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Hashed) and self.key == other.key
+_JOINT: dict[tuple[tuple[tuple[str, str], ...], frozenset[str]], Rubric] = {}
+"""By names and versions, which stand for the content of rubrics: few sets of rubrics occur in a run."""
 
 
-@lru_cache(maxsize=64)
-def _joint(hashed: tuple[_Hashed, ...], left_out: frozenset[str]) -> Rubric:
-    rubrics = [each.rubric for each in hashed]
+def _joint(rubrics: Sequence[Rubric], left_out: frozenset[str]) -> Rubric:
     return Rubric(
         name="answer",
         version=VERSION,

@@ -143,8 +143,9 @@ def _failure(name: str, error: Exception) -> HttpFailure:
     error_fields = {"message": message, "param": param, "code": getattr(error, "code", None)}
     body = json.dumps({"error": error_fields}, default=str)
     status = getattr(error, "status_code", None) or _STATUS_OF_ERROR.get(type(error).__name__)
-    if not isinstance(status, int):
-        kind = _kind_without_status(error)
+    if not isinstance(status, int):  # the class names of the error and its cause say more
+        names = f"{type(error).__name__} {type(getattr(error, 'original_exception', None)).__name__}"
+        kind = "timeout" if "Timeout" in names else "connect" if "Connect" in names else "invalid_response"
         return HttpFailure(kind, f"{name}: {excerpt(message)}", is_retryable=kind != "invalid_response", body=body)
     meant = status_in(status, body.encode())
     return HttpFailure(
@@ -155,14 +156,6 @@ def _failure(name: str, error: Exception) -> HttpFailure:
         retry_after=longest_wait(str(getattr(error, "retry_after", ""))),
         body=body,
     )
-
-
-def _kind_without_status(error: Exception) -> str:
-    """Return the kind of a failure without a server's status, from the class names of the error and its cause."""
-    names = f"{type(error).__name__} {type(getattr(error, 'original_exception', None)).__name__}"
-    if "Timeout" in names:
-        return "timeout"
-    return "connect" if "Connect" in names else "invalid_response"
 
 
 def _mask() -> Mask:

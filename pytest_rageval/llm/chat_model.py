@@ -172,9 +172,12 @@ class PaidEndpoint(Endpoint):
     @asynccontextmanager
     async def turn(self, tokens: int) -> AsyncIterator[RequestSlot]:
         """Wait for permission to send a request of about `tokens` tokens; raise ModelFailure if the budget is spent."""
-        self._check_budget()
+        budget = self._budget
+        if budget is not None:
+            budget.check()
         async with pace_of(self._host, self._limits).turn(tokens) as turn:
-            self._check_budget()  # others may have spent the rest while this one waited
+            if budget is not None:
+                budget.check()  # others may have spent the rest while this one waited
             yield turn
 
     def pay(
@@ -191,10 +194,6 @@ class PaidEndpoint(Endpoint):
         if self._budget is not None:
             self._budget.spend(cost if cost is not None else self._tariff.cost(turn.tokens, 0) or 0.0)
         return cost
-
-    def _check_budget(self) -> None:
-        if self._budget is not None:
-            self._budget.check()
 
 
 # ── chat ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -316,15 +315,11 @@ class ChatModel(PaidEndpoint):
                     raise
                 manner = without
             await turn.renew()
-        self._adopt(manner)
-        return data, latency_ms, manner
-
-    def _adopt(self, manner: Manner) -> None:
-        """Use this manner from now on, merged with what concurrent requests have learned."""
-        noted = self._manner.notes
-        self._manner = Manner(manner.refused | self._manner.refused)
+        # Merged with what concurrent requests have learned, for later ones.
+        noted, self._manner = self._manner.notes, Manner(manner.refused | self._manner.refused)
         self.notes += [
             f"model {printable(self.model)}: the server does not take a {name}; asked without"
             for name in self._manner.notes
             if name not in noted
         ]
+        return data, latency_ms, manner

@@ -193,7 +193,8 @@ class ChatReply:
     def flaw(self) -> str | None:
         """Return why this reply is unusable, as messages say it, or None if it is complete."""
         if self.ending is not None:
-            return _FLAWS[self.ending] + (f": {_quoted(self.text)}" if self.ending == "refusal" else "")
+            said = f": {excerpt(self.text or '', 120)!r}" if self.ending == "refusal" else ""
+            return _FLAWS[self.ending] + said
         if not (self.text or "").strip() and any(part in self.unread.get("message", ()) for part in _THOUGHTS):
             return "it holds thoughts and no reply"
         return None
@@ -209,10 +210,6 @@ _THOUGHTS = ("thoughts", "reasoning_content", "reasoning", "thinking")
 """Fields of a message, ours and those of servers, that hold the model's thoughts."""
 
 
-def _quoted(text: str | None) -> str:
-    return repr(excerpt(text or "", 120))
-
-
 def json_from_body(body: bytes, where: str) -> Json:
     """Parse a body as strict JSON in UTF-8, whatever its headers claim; raise ModelFailure if it is not."""
     if not body or body.isspace():
@@ -220,8 +217,8 @@ def json_from_body(body: bytes, where: str) -> Json:
     try:
         return parse(body)
     except StrictJsonError as error:
-        problem = str(error)
-    raise ModelFailure("invalid_json", f"{where}: the response is not JSON: {excerpt(problem, 160)}")
+        problem = f"{where}: the response is not JSON: {excerpt(str(error), 160)}"
+        raise ModelFailure("invalid_json", problem) from None
 
 
 # ── values ────────────────────────────────────────────────────────────────────────────────────────────────────

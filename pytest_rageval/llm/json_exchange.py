@@ -9,7 +9,7 @@ import hmac
 import json
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 
@@ -71,50 +71,36 @@ def fenced_prompt(template: str, variables: Mapping[str, Json], marker: str) -> 
 
 def _written(value: Json) -> tuple[str, bool]:
     """Return the variable as JSON, with a note if it was cut, and whether it was cut."""
-    budget = _Budget(LONGEST_VARIABLE)
-    shown = budget.within(value)
+    left, is_cut = LONGEST_VARIABLE, False
+
+    def within(value: Json) -> Json:
+        """Return the value with its texts cut, in order, where the room ends."""
+        nonlocal left, is_cut
+        if isinstance(value, str):
+            is_cut |= len(value) > left
+            shown = value[:left]
+            left -= len(shown)
+            return shown
+        if isinstance(value, Mapping):
+            return {"id" if key == "chunk_id" else key: within(entry) for key, entry in value.items()}
+        if not isinstance(value, list | tuple):
+            return value
+        entries: list[Json] = []
+        for entry in value:
+            if len(entries) == MOST_TEXTS or left <= 0:
+                is_cut = True
+                break
+            entries.append(within(entry))
+        return entries
+
+    shown = within(value)
     if isinstance(shown, list) and shown:
         lines = ",\n".join(_as_json(entry) for entry in shown)
         written = f"[\n{lines}\n]"
     else:
         written = _as_json(shown)
-    if not budget.is_exceeded:
-        return written, False
-    return f"{written}\n(cut here because of its length: there is more, which is not shown)", True
-
-
-class _Budget:
-    """The number of characters that one variable may still use."""
-
-    def __init__(self, characters: int) -> None:
-        self._left = characters
-        self.is_exceeded = False
-
-    def within(self, value: Json) -> Json:
-        """Return the value with its texts cut, in order, where the budget ends."""
-        if isinstance(value, str):
-            return self._cut(value)
-        if isinstance(value, Mapping):
-            return {_KEYS.get(key, key): self.within(entry) for key, entry in value.items()}
-        if isinstance(value, list | tuple):
-            return list(self._entries(value))
-        return value
-
-    def _entries(self, values: Sequence[Json]) -> Iterator[Json]:
-        for number, value in enumerate(values):
-            if number == MOST_TEXTS or self._left <= 0:
-                self.is_exceeded = True
-                return
-            yield self.within(value)
-
-    def _cut(self, text: str) -> str:
-        self.is_exceeded |= len(text) > self._left
-        shown = text[: self._left]
-        self._left -= len(shown)
-        return shown
-
-
-_KEYS = {"chunk_id": "id"}
+    note = "\n(cut here because of its length: there is more, which is not shown)"
+    return (written + note if is_cut else written), is_cut
 
 
 def _as_json(value: Json) -> str:
@@ -159,7 +145,9 @@ def stated_object(text: str) -> dict[str, Json]:
     if fence := _FENCE.match(plain):
         plain = plain[fence.end() :].removesuffix(fence[1]).strip(INVISIBLE)
     if not plain.startswith("{"):
-        raise UnreadableReply(_without_object(plain))
+        what = "does not begin with its JSON object" if "{" in plain else "holds no JSON object"
+        what = "holds a list, expected one object" if plain.startswith("[") else what
+        raise UnreadableReply(f"it {what}: {quoted_json(plain)}")
     try:
         stated, end = parse_beginning(plain)
     except StrictJsonError as error:
@@ -170,14 +158,6 @@ def stated_object(text: str) -> dict[str, Json]:
         raise UnreadableReply(f"it goes on behind its JSON object: {quoted_json(behind)}")
     assert isinstance(stated, dict), "what begins with a brace and is JSON is an object"
     return stated
-
-
-def _without_object(plain: str) -> str:
-    if plain.startswith("["):
-        return f"it holds a list, expected one object: {quoted_json(plain)}"
-    if "{" not in plain:
-        return f"it holds no JSON object: {quoted_json(plain)}"
-    return f"it does not begin with its JSON object: {quoted_json(plain)}"
 
 
 # The language may be missing, and so may the end: a stop sequence may cut it off.
@@ -200,30 +180,24 @@ def value_of(stated: Mapping[str, Json], name: str) -> Json:
     alike = [key for key in stated if key != name and key.strip(INVISIBLE).casefold() == name.casefold()]
     if alike:
         raise UnreadableReply(f'"{name}" is stated twice, once as {quoted_json(alike[0])}')
-    return scalar(stated[name])
-
-
-def scalar(value: Json) -> Json:
+    value = stated[name]
     return value.strip(INVISIBLE) if isinstance(value, str) else value
 
 
 def number_of(name: str, value: Json, low: float, high: float) -> float:
     """Return the number that a value states, alone or as a fraction of `high`: 4, 4.0, "4" or "4/5"."""
-    number = _number(name, value, high)
+    written = _WRITTEN.fullmatch(value) if isinstance(value, str) else None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        number: float = value
+    elif written is None:
+        raise UnreadableReply(f'"{name}" is {value_in_words(value)}, expected a number')
+    elif written["of"] is not None and float(written["of"]) != high:
+        raise UnreadableReply(f'"{name}" is {value_in_words(value)}, expected a number or a fraction of {high:g}')
+    else:
+        number = float(written["number"])
     if not low <= number <= high:
         raise UnreadableReply(f'"{name}" is {quoted_json(value)}, expected {low:g} to {high:g}')
     return number
-
-
-def _number(name: str, value: Json, top: float) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value
-    written = _WRITTEN.fullmatch(value) if isinstance(value, str) else None
-    if written is None:
-        raise UnreadableReply(f'"{name}" is {value_in_words(value)}, expected a number')
-    if written["of"] is not None and float(written["of"]) != top:
-        raise UnreadableReply(f'"{name}" is {value_in_words(value)}, expected a number or a fraction of {top:g}')
-    return float(written["number"])
 
 
 _NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,20})?"

@@ -52,14 +52,19 @@ class OllamaWire(Wire):
         reply = chat.object_at(data, "")
         if reply.get("done") is False:
             raise chat.misfit("done", False, "true: one whole reply, not a stream")
-        counts = {name: _whole(reply, name) for name in _COUNTS}
+        for name in _COUNTS:
+            count = reply.get(name)
+            if count is not None and (not isinstance(count, int) or isinstance(count, bool) or abs(count) >= 2**63):
+                raise chat.misfit(name, count, "a whole number")
+        counts = {name: reply.get(name) for name in _COUNTS}
         message = chat.object_at(reply.get("message") or {}, "message")
         reason = chat.string_at(reply.get("done_reason"), "done_reason")
         thoughts, text = chat.thoughts_and_text(chat.text_at(message.get("content"), self.text_path))
+        ending: chat.Ending | None = "tool_calls" if not text and message.get("tool_calls") else None
         usage = {"prompt_tokens": counts["prompt_eval_count"], "completion_tokens": counts["eval_count"]}
         return chat.ChatReply(
             text=text,
-            ending=_ending(reason, text, message),
+            ending="length" if reason == "length" else ending,
             finish_reason=reason,
             tokens_in=chat.token_count(usage, "prompt_tokens"),
             tokens_out=chat.token_count(usage, "completion_tokens"),
@@ -71,19 +76,6 @@ class OllamaWire(Wire):
                 "message": chat.unread_fields({**message, "thoughts": thoughts}, ("content",)),
             },
         )
-
-
-def _ending(reason: str | None, text: str | None, message: Mapping[str, Json]) -> chat.Ending | None:
-    if reason == "length":
-        return "length"
-    return "tool_calls" if not text and message.get("tool_calls") else None
-
-
-def _whole(reply: Mapping[str, Json], name: str) -> int | None:
-    count = reply.get(name)
-    if count is None or (isinstance(count, int) and not isinstance(count, bool) and abs(count) < 2**63):
-        return count
-    raise chat.misfit(name, count, "a whole number")
 
 
 def _milliseconds(counts: Mapping[str, int | None]) -> dict[str, float]:

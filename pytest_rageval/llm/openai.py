@@ -174,13 +174,17 @@ class OpenAiWire(Wire):
         if refusal and not (text and text.strip()):
             text = refusal
         usage = reply.get("usage")
+        details = usage.get("prompt_tokens_details") if isinstance(usage, Mapping) else None
+        ending: chat.Ending | None = "refusal" if refusal else _ENDINGS.get((reason or "").lower())
+        if ending is None and not text and (message.get("tool_calls") or message.get("function_call")):
+            ending = "tool_calls"
         return chat.ChatReply(
             text=text,
-            ending=_ending(reason, refusal, text, message),
+            ending=ending,
             finish_reason=reason,
             tokens_in=chat.token_count(usage, "prompt_tokens"),
             tokens_out=chat.token_count(usage, "completion_tokens"),
-            tokens_cached=chat.token_count(_details(usage), "cached_tokens"),
+            tokens_cached=chat.token_count(details, "cached_tokens"),
             model=chat.server_name(reply.get("model")),
             build=chat.server_name(reply.get("system_fingerprint")),
             usage=usage,
@@ -190,22 +194,6 @@ class OpenAiWire(Wire):
                 "message": chat.unread_fields({**message, "thoughts": thoughts}, ("content", "refusal")),
             },
         )
-
-
-def _details(usage: Json) -> Json:
-    return usage.get("prompt_tokens_details") if isinstance(usage, Mapping) else None
-
-
-def _ending(
-    reason: str | None, refusal: str | None, text: str | None, message: Mapping[str, Json]
-) -> chat.Ending | None:
-    if refusal:
-        return "refusal"
-    if ending := _ENDINGS.get((reason or "").lower()):
-        return ending
-    if not text and (message.get("tool_calls") or message.get("function_call")):
-        return "tool_calls"
-    return None
 
 
 class AzureWire(OpenAiWire):

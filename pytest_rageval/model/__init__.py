@@ -2,19 +2,46 @@
 
 from __future__ import annotations
 
-from pytest_rageval.model.answer import Answer, AskRequest, Chunk, Entity, FolderSelection, Reference, Trace
-from pytest_rageval.model.case import NOTHING, NOWHERE, Anchor, Edge, EvalCase, Gold, Json, Source, Trial, Turn
-from pytest_rageval.model.judgement import (
+from pytest_rageval.model.case import (
+    NOTHING,
+    NOWHERE,
+    Anchor,
+    Answer,
+    AskRequest,
+    Chunk,
+    Edge,
+    Entity,
+    EvalCase,
+    FolderSelection,
+    Gold,
+    Json,
+    Reference,
+    Source,
+    Trace,
+    Trial,
+    Turn,
+)
+from pytest_rageval.model.result import (
     PLACEHOLDER,
     VARIABLES,
+    CaseResult,
     FailedJudgement,
+    GateFailed,
+    GoldKind,
     Judgement,
     JudgeRequest,
+    LooseMatch,
+    Matching,
+    MatchKind,
+    NotApplicable,
+    Observation,
+    Outcome,
     Problem,
     Rubric,
+    RunFacts,
+    Score,
+    Timings,
 )
-from pytest_rageval.model.observation import GoldKind, LooseMatch, Matching, MatchKind, Observation, Timings
-from pytest_rageval.model.result import CaseResult, GateFailed, NotApplicable, Outcome, RunFacts, Score
 
 __all__ = [
     "NOTHING",

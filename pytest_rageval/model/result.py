@@ -1,15 +1,275 @@
-"""Results of cases: scores, passed and failed gates, outcome, error."""
+"""Judgements, observations and results: all that is slow or random about a case, done, and what it came to."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from pytest_rageval.model.answer import Answer
-from pytest_rageval.model.case import EvalCase, Json
-from pytest_rageval.model.judgement import Problem
-from pytest_rageval.model.observation import Observation, Timings
+from pytest_rageval.model.case import Answer, EvalCase, Gold, Json
+
+
+@dataclass(frozen=True, slots=True)
+class Rubric:
+    """A question to a judge.
+
+    version         set by the author, raised when the meaning changes
+    prompt_version  version and the first 12 hex digits of a SHA-256 over file and prompt: caches and comparisons see
+                    every edit
+    scale           lowest and highest value of every score
+    step            scores are whole multiples of it, counted from the lowest; None allows any number of the scale
+    scores          metric name → the field of the reply that holds it
+    prompt          text with placeholders `{question}` …; any other brace stands for itself
+    schema          JSON Schema of the reply
+    task, reply, material
+                    the parts that the prompt was made of: what to judge and how, the fields of the reply, and the
+                    variables; empty for a prompt that brings its own fences
+    """
+
+    name: str
+    version: str
+    prompt_version: str
+    scale: tuple[float, float]
+    scores: Mapping[str, str]
+    prompt: str
+    schema: Mapping[str, Json]
+    step: float | None = None
+    task: str = ""
+    reply: str = ""
+    material: tuple[str, ...] = ()
+
+    @property
+    def instructions(self) -> str:
+        """Return the constant part of the prompt: the lines before the first placeholder."""
+        first = PLACEHOLDER.search(self.prompt)
+        return self.prompt if first is None else self.prompt[: self.prompt.rfind("\n", 0, first.start()) + 1]
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """Return the variables in the prompt: only these are sent, hashed and stored."""
+        return _variables(self.prompt)
+
+
+VARIABLES = frozenset(
+    ("question", "answer", "contexts", "citations", "references", "reference", "key_facts", "answerable", "history",
+     "claim", "claims")
+)  # fmt: skip
+"""The variables that prompts can contain; `JudgeRequest.variables` holds those of one prompt."""
+
+PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+
+
+@lru_cache(maxsize=64)
+def _variables(prompt: str) -> frozenset[str]:
+    # Cached, since each request needs it: prompts are few, and thousands of characters long.
+    return frozenset(PLACEHOLDER.findall(prompt)) & VARIABLES
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRequest:
+    """One question to a judge: the rubric, its version, and its variables.
+
+    `wording` is the rubric itself, with its prompt, scale and reply schema; None stands for the shipped one.
+    """
+
+    rubric: str
+    prompt_version: str
+    variables: Mapping[str, Json]
+    trial: int = 0
+    wording: Rubric | None = field(default=None, repr=False, compare=False)
+
+
+_LASTING_STATUS = (401, 403, 404)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why querying, judging or scoring failed: a kind for programs and a message for people.
+
+    `raw` is the reply that could not be read, cut at a few thousand characters; None without a reply. `status` is the
+    HTTP status of a refusal; it is not recorded.
+    """
+
+    kind: str
+    message: str
+    raw: str | None = None
+    status: int | None = None
+
+    @property
+    def is_lasting(self) -> bool:
+        """Return True if another call would fail in the same way: no connection, no such place, no permission."""
+        return self.kind.removeprefix("judge_") == "connect" or self.status in _LASTING_STATUS
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A judge's reply: `scores` by metric name, each on its own `scale`. A failed one has an `error` instead."""
+
+    rubric: str
+    scores: Mapping[str, float]
+    scale: tuple[float, float] = (0.0, 1.0)
+    reasoning: str = ""
+    supported_claims: tuple[str, ...] = ()
+    unsupported_claims: tuple[str, ...] = ()
+    model: str = ""
+    prompt_version: str = ""
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cost_usd: float | None = None
+    latency_ms: float | None = None
+    cached: bool = False
+    heuristic: bool = False
+    """True if no model judged: reports say so, and default gates ignore the scores."""
+    flags: tuple[str, ...] = ()
+    """Reasons to doubt this judgement, e.g. a reply that quotes the marker of its request."""
+    extra: Mapping[str, Json] = field(default_factory=dict)
+    error: Problem | None = None
+    """The reason for a failed judgement."""
+    unscored: tuple[str, ...] = ()
+    """The metrics that a failed judgement would have scored."""
+
+
+class FailedJudgement(Exception):
+    """A failed judgement that a metric needs, which makes it an error of the metric."""
+
+    def __init__(self, judgement: Judgement, problem: Problem) -> None:
+        super().__init__(f"{problem.kind}: {problem.message}")
+        self.judgement, self.problem = judgement, problem
+
+
+# ── observations ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+GoldKind = Literal["anchors", "ids", "none"]
+"""The kind of gold that retrieval is measured against."""
+MatchKind = Literal["exact", "normalised", "last_heading", "document"]
+"""How the place of a passage was compared with that of a gold, from the surest."""
+
+
+class LooseMatch(NamedTuple):
+    """A match that is not exact: position of the chunk (from 0), gold, kind, and why it is in doubt, if it is."""
+
+    at: int
+    gold: int
+    kind: MatchKind
+    doubt: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """The golds that each retrieved chunk and each reference matches; see `matching.match`.
+
+    kind       'anchors', 'ids' or 'none': the kind of gold
+    golds      the number of golds
+    hits       by rank (0-based position): the set of gold indices that the chunk matches
+    irrelevant by rank: whether the chunk matches a gold that must not be retrieved
+    cited      by reference: the set of gold indices that it matches; None if the system reports no references
+    flags      notes for readers, e.g. a snippet that may lie beyond a cut
+    loose      those of `hits` that are not exact
+    fresh      follows from hits: each 1-based rank with a gold that no earlier rank has, and the number of golds
+               retrieved by then
+    """
+
+    kind: GoldKind = "none"
+    golds: int = 0
+    hits: tuple[frozenset[int], ...] | None = None
+    irrelevant: tuple[bool, ...] | None = None
+    cited: tuple[frozenset[int], ...] | None = None
+    flags: tuple[str, ...] = ()
+    loose: tuple[LooseMatch, ...] = ()
+    fresh: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Half of the retrieval metrics start from these ranks: computed once, they cost 1 µs instead of 6.
+        fresh: list[tuple[int, int]] = []
+        seen: frozenset[int] = frozenset()
+        for rank, golds in enumerate(self.hits or (), start=1):
+            if golds and not golds <= seen:
+                seen |= golds
+                fresh.append((rank, len(seen)))
+        object.__setattr__(self, "fresh", tuple(fresh))
+
+    @property
+    def doubts(self) -> Mapping[str, int]:
+        """Return the number of golds that are matched in doubt only, by the kind of doubt."""
+        if not self.loose:
+            return {}
+        sure = {match.gold for match in self.loose if match.doubt is None}
+        doubts = {match.gold: match.doubt for match in self.loose if match.doubt and match.gold not in sure}
+        return Counter(doubts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Wall-clock milliseconds measured around the calls; None if nothing was called.
+
+    `ask_ms` covers the answered requests, `retry_wait_ms` the time before them: failed requests and the waits after
+    these. `requests` counts all requests sent to the system; None without HTTP.
+    """
+
+    queue_ms: float | None = None
+    ask_ms: float | None = None
+    judge_ms: float | None = None
+    retry_wait_ms: float | None = None
+    requests: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A case with its answer, matches, judgements and timings. All metrics are pure functions of this value.
+
+    `k` is the configured cut-off for metrics named without one; `asked_k` the number of chunks requested (None if the
+    list was given); `params` the parameters sent with the question; `refusals` the phrases with which the project's own
+    bot declines.
+    """
+
+    case: EvalCase
+    answer: Answer
+    matching: Matching = Matching()
+    judgements: Mapping[str, Judgement] = field(default_factory=dict)
+    k: int = 5
+    asked_k: int | None = None
+    timings: Timings = Timings()
+    trial: int = 0
+    params: Mapping[str, Json] = field(default_factory=dict)
+    refusals: tuple[str, ...] = ()
+
+    @property
+    def gold(self) -> Gold:
+        return self.case.gold
+
+    @property
+    def hits(self) -> tuple[frozenset[int], ...]:
+        """Return the golds that the chunk at each rank matches; empty if nothing was retrieved or reported."""
+        return self.matching.hits or ()
+
+    @property
+    def golds(self) -> int:
+        """Return the number of golds that retrieval is measured against."""
+        return self.matching.golds
+
+    def judged(self, metric: str) -> Judgement | None:
+        """Return the judgement that scored this metric, or None; raise FailedJudgement if it failed."""
+        found = self.judgement_of(metric)
+        for judgement in self.judgements.values() if found is None else ():
+            if judgement.error is not None and metric in judgement.unscored:
+                raise FailedJudgement(judgement, judgement.error)
+        return found
+
+    def judgement_of(self, metric: str) -> Judgement | None:
+        """Return the judgement that scored this metric, or None."""
+        return next((j for j in self.judgements.values() if metric in j.scores), None)
+
+    @property
+    def judge_problems(self) -> tuple[Problem, ...]:
+        """Return the problems of failed judgements."""
+        return tuple(j.error for j in self.judgements.values() if j.error is not None)
+
+
+# ── results ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,13 +44,13 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
     layers = _layers(metrics)
     facts = _facts(rows, info, _overall(layers, plan))
     metrics |= {measure.name: _run_metric(measure, facts, info.expected) for measure in plan.run_measures}
-    outcomes, cost = Counter(row.outcome for row in rows), _cost([row.cost for row in trials])
+    outcomes, cost = _outcomes(rows), _cost([row.cost for row in trials])
     by_value = {f"by_{name}": _breakdown(rows, name, plan) for name in BREAKDOWNS}
     volatile = {
         **info.volatile,
         "latency": _latency(trials),
         "cost": cost,
-        "cache_hit_rate": _cache_hit_rate(cost),
+        "cache_hit_rate": cost["judgements_cached"] / cost["judgements"] if cost["judgements"] else None,
     }
     return {
         "schema": 1,
@@ -59,8 +59,11 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "description": plan.settings.description,
         "partial": info.is_partial,
         "total_tests": len(rows),
-        **_answerable(rows),
-        "outcomes": {name: outcomes[name] for name in OUTCOMES},
+        **{
+            f"{name}_tests": sum(name in row.groups["answerable"] for row in rows)
+            for name in ("answerable", "unanswerable")
+        },
+        "outcomes": outcomes,
         "without_gate": sum(row.gates_examined == 0 and row.outcome != "error" for row in rows),
         "gold_without_gate": sum(row.has_ungated_gold and row.outcome == "passed" for row in rows),
         **_doubts(rows),
@@ -74,9 +77,19 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "failure_tags": _failure_tags(rows),
         "gates": [_run_gate(gate, metrics) for gate in plan.run_gates],
         "aggregate_metrics": _aggregate_metrics(metrics, info, plan.settings.k)
-        | {"by_tag": _means_by_tag(by_value["by_tag"])},
+        | {
+            "by_tag": {
+                tag: {name: value for name, value in group.items() if name.endswith("_avg")}
+                for tag, group in by_value["by_tag"].items()
+            }
+        },
         "volatile": volatile,
     }
+
+
+def _outcomes(rows: Iterable[Row]) -> dict[str, int]:
+    counts = Counter(row.outcome for row in rows)
+    return {name: counts[name] for name in OUTCOMES}
 
 
 def _doubts(rows: Sequence[Row]) -> dict[str, Any]:
@@ -89,13 +102,6 @@ def _doubts(rows: Sequence[Row]) -> dict[str, Any]:
 def mean(values: Sequence[float]) -> float | None:
     """Return the mean, identical to the last digit in any order; None without values."""
     return math.fsum(values) / len(values) if values else None
-
-
-def _answerable(rows: Sequence[Row]) -> dict[str, int]:
-    return {
-        f"{name}_tests": sum(name in row.groups["answerable"] for row in rows)
-        for name in ("answerable", "unanswerable")
-    }
 
 
 def _metric(measure: Measure, rows: Sequence[Row], expected: int) -> dict[str, Any]:
@@ -166,13 +172,12 @@ def _described(measure: Measure) -> dict[str, Any]:
 
 def _run_metric(measure: Measure, facts: RunFacts, expected: int) -> dict[str, Any]:
     scored = measure(facts)
-    is_scored = not isinstance(scored, NotApplicable)
     value = None if isinstance(scored, NotApplicable) else scored.value
     return _described(measure) | {
         "mean": value,
         "ci": share_interval(value, facts.asked) if value is not None and measure.metric.binary else None,
-        "n_scored": facts.asked if is_scored else 0,
-        "n_not_applicable": 0 if is_scored else facts.asked,
+        "n_scored": 0 if value is None else facts.asked,
+        "n_not_applicable": facts.asked if value is None else 0,
         "n_error": 0,
         "n_expected": expected,
     }
@@ -205,11 +210,8 @@ def _layers(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     layers: dict[str, Any] = {}
     for layer, title in LAYERS.items():
         names = [name for name, metric in metrics.items() if metric["layer"] == layer]
-        values = [
-            normalised(metric["mean"], metric["scale"], metric["better"])
-            for metric in (metrics[name] for name in names)
-            if metric["mean"] is not None
-        ]
+        present = [metrics[name] for name in names if metrics[name]["mean"] is not None]
+        values = [normalised(metric["mean"], metric["scale"], metric["better"]) for metric in present]
         if values:
             layers[layer] = {"title": title, "score": mean(values), "metrics": sorted(names)}
     return layers
@@ -245,15 +247,12 @@ def _breakdown(rows: Iterable[Row], name: str, plan: Plan) -> dict[str, Any]:
 
 
 def _group(rows: Sequence[Row], plan: Plan) -> dict[str, Any]:
-    metrics = {}
-    for measure in plan.measures:
-        if values := _scored(rows, measure.name):
-            metrics[measure.name] = {"mean": mean(values), "n_scored": len(values)}
-    outcomes = Counter(row.outcome for row in rows)
+    scored = {measure.name: values for measure in plan.measures if (values := _scored(rows, measure.name))}
+    metrics = {name: {"mean": mean(values), "n_scored": len(values)} for name, values in scored.items()}
     averages = _averages({name: metric["mean"] for name, metric in metrics.items()}, plan.settings.k)
     return {
         "tests": len(rows),
-        "outcomes": {name: outcomes[name] for name in OUTCOMES},
+        "outcomes": _outcomes(rows),
         "metrics": metrics,
         **{name: value for name, value in averages.items() if value is not None},
     }
@@ -286,12 +285,10 @@ def _aggregate_metrics(metrics: Mapping[str, Mapping[str, Any]], info: RunInfo, 
     """Return aliases of `metrics` by the flat names that other tools read; null if a metric has no value."""
     means = {name: metric["mean"] for name, metric in metrics.items()}
     named = {metric["aggregate"]: metric["mean"] for metric in metrics.values()}
+    rates = ("scope_miss_rate", "abstention_accuracy", "hallucination_rate_unanswerable")
     return {
         **_averages(means, k),
-        **{
-            name: named.get(name)
-            for name in ("scope_miss_rate", "abstention_accuracy", "hallucination_rate_unanswerable")
-        },
+        **{name: named.get(name) for name in rates},
         "attribution_hit_rate": means.get("attribution_hit"),
         "judge_reliability": None,
         "indexing_coverage": with_rates(info.coverage),
@@ -321,13 +318,6 @@ def with_aliases(metrics: Mapping[str, Any]) -> dict[str, Any]:
     return {**metrics, "aggregate_metrics": metrics["aggregate_metrics"] | aliases}
 
 
-def _means_by_tag(by_tag: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the flat means of each tag, which other tools look for among the aggregates."""
-    return {
-        tag: {name: value for name, value in group.items() if name.endswith("_avg")} for tag, group in by_tag.items()
-    }
-
-
 def _latency(trials: Iterable[Row]) -> dict[str, Any]:
     """Return latencies in milliseconds over all trials, with the phases that the system reports.
 
@@ -355,9 +345,10 @@ def _latency(trials: Iterable[Row]) -> dict[str, Any]:
 
 def _cost(costs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the tokens and dollars that judging used and that the cache saved, over all trials."""
-    tokens = [value for cost in costs if (value := cost["judge_tokens"]) is not None]
-    dollars = [value for cost in costs if (value := cost["judge_cost_usd"]) is not None]
-    saved = [value for cost in costs if (value := cost.get("judge_saved_usd")) is not None]
+    tokens, dollars, saved = (
+        [value for cost in costs if (value := cost.get(name)) is not None]
+        for name in ("judge_tokens", "judge_cost_usd", "judge_saved_usd")
+    )
     asked = {name: math.fsum(cost.get(name, 0) for cost in costs) for name in ("judge_requests", "judge_tokens_cached")}
     return {
         **{name: round(count) for name, count in asked.items() if count},
@@ -378,7 +369,3 @@ def _sums(usages: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:
             if type(value) in (int, float):
                 values_by_name.setdefault(name, []).append(value)
     return {name: math.fsum(values) for name, values in sorted(values_by_name.items())} or None
-
-
-def _cache_hit_rate(cost: Mapping[str, Any]) -> float | None:
-    return cost["judgements_cached"] / cost["judgements"] if cost["judgements"] else None

@@ -18,6 +18,7 @@ from pytest_rageval.runs.row import CaseScores, Row, SharedParts, cases_of, in_o
 Column = Sequence[float | None]
 """The scores of one metric in the order of the cases; None where a case has none."""
 T = TypeVar("T")
+_LABELS = ("content_hash", "outcome", "error_kind", "decision_hash")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +42,9 @@ class CaseColumns(Mapping[str, CaseScores]):
         keys = sorted(cases)
         in_order = [cases[key] for key in keys]
         names = sorted(set().union(*(case.scores for case in in_order)))
-        return cls(
-            keys,
-            [case.content_hash for case in in_order],
-            [case.outcome for case in in_order],
-            [case.error_kind for case in in_order],
-            [case.decision_hash for case in in_order],
-            {name: [case.scores.get(name) for case in in_order] for name in names},
-        )
+        scores = {name: [case.scores.get(name) for case in in_order] for name in names}
+        hashes, outcomes, errors, decisions = ([getattr(case, label) for case in in_order] for label in _LABELS)
+        return cls(keys, hashes, outcomes, errors, decisions, scores)
 
     @classmethod
     def of_rows(cls, rows: Iterable[Row]) -> CaseColumns:
@@ -160,13 +156,9 @@ _OUTCOMES = frozenset({"passed", "failed", "error", "skipped", "xfailed"})
 _NUMBERS = frozenset({int, float, type(None)})
 
 
-def write_scores(folder: Path, cases: Iterable[Row]) -> None:
+def write_scores(folder: Path, rows: Iterable[Row]) -> None:
     """Write the score table of a run, one row per case; equal cases give equal bytes."""
-    write_lines(folder / SCORES, _lines(CaseColumns.of_rows(cases)))
-
-
-def _lines(cases: CaseColumns) -> Iterator[str]:
-    yield _line(cases=len(cases))
+    cases = CaseColumns.of_rows(rows)
     columns = (
         cases.case_keys,
         cases.content_hashes,
@@ -175,12 +167,12 @@ def _lines(cases: CaseColumns) -> Iterator[str]:
         cases.error_kinds,
         cases.decision_hashes,
     )
-    for name, values in (*zip(COLUMNS, columns, strict=True), *sorted(cases.scores.items())):
-        yield _line(column=name, values=values)
-
-
-def _line(**members: Any) -> str:
-    return sealed_line({"schema": SCHEMA, **members}).decode()
+    named = (*zip(COLUMNS, columns, strict=True), *sorted(cases.scores.items()))
+    lines: Iterable[dict[str, Any]] = (
+        {"cases": len(cases)},
+        *({"column": name, "values": values} for name, values in named),
+    )
+    write_lines(folder / SCORES, (sealed_line({"schema": SCHEMA, **line}).decode() for line in lines))
 
 
 def read_scores(folder: Path) -> CaseColumns | None:
@@ -209,16 +201,15 @@ def read_scores(folder: Path) -> CaseColumns | None:
 
 def _cases(columns: dict[str, list[Any]], cases: int) -> CaseColumns:
     keys, hashes, outcomes, categories, errors, decisions = (columns.pop(name) for name in COLUMNS)
-    if {*map(len, (keys, hashes, outcomes, categories, errors, decisions, *columns.values()))} != {cases}:
-        raise ValueError("columns of different lengths")
-    if not {*map(type, keys), *map(type, hashes), *map(type, categories)} <= {str} or not {*outcomes} <= _OUTCOMES:
-        raise TypeError("not cases")
-    if not {*map(type, errors), *map(type, decisions)} <= {str, type(None)}:
-        raise TypeError("not kinds of error")
-    if not all(_NUMBERS.issuperset(map(type, column)) for column in columns.values()):
-        raise TypeError("not scores")
-    if any(key >= following for key, following in pairwise(keys)):
-        raise ValueError("keys twice or in disorder")
+    if (
+        {*map(len, (keys, hashes, outcomes, categories, errors, decisions, *columns.values()))} != {cases}
+        or not {*map(type, keys), *map(type, hashes), *map(type, categories)} <= {str}
+        or not {*outcomes} <= _OUTCOMES
+        or not {*map(type, errors), *map(type, decisions)} <= {str, type(None)}
+        or not all(_NUMBERS.issuperset(map(type, column)) for column in columns.values())
+        or any(key >= following for key, following in pairwise(keys))
+    ):
+        raise ValueError("not columns of cases in order")
     return CaseColumns(keys, hashes, outcomes, errors, decisions, columns, dict(zip(keys, categories, strict=True)))
 
 

@@ -67,6 +67,7 @@ def comparable_of(
     judge, total = metrics.get("judge"), metrics["total_tests"]
     reported = config.get("reported_fields")
     is_unanswered = metrics["outcomes"]["error"] == total
+    target = config.get("target")
     return Comparable(
         cases=cases,
         dataset=dataset,
@@ -75,17 +76,9 @@ def comparable_of(
         identity=(config.get("judge") or {}).get("identity"),
         temperature=config.get("settings", {}).get("judge_temperature") if judge and not judge["heuristic"] else None,
         reported=None if reported is None or is_unanswered else frozenset(reported),
-        source=source_of(config),
+        source=kind_of(target).source if isinstance(target, str) else None,
         is_partial=metrics["partial"],
     )
-
-
-def source_of(config: Mapping[str, Any]) -> str | None:
-    """Return where the answers of a run came from; None if its config.json does not say."""
-    target = config.get("target")
-    if not isinstance(target, str):
-        return None
-    return kind_of(target).source
 
 
 def changed_cases(before: Comparable, after: Comparable) -> tuple[str, ...]:
@@ -95,7 +88,7 @@ def changed_cases(before: Comparable, after: Comparable) -> tuple[str, ...]:
     """
     if before.cases is None or after.cases is None:
         return ()
-    changed = tuple([case.key for case in _differing(before.cases, after.cases) if case.asks_otherwise])
+    changed = tuple(case.key for case in _differing(before.cases, after.cases) if case.asks_otherwise)
     return () if len(changed) == len(shared_cases(before.cases, after.cases).keys) else changed
 
 

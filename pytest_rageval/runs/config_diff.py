@@ -92,22 +92,16 @@ def with_reported(settings: Mapping[str, Json], before: Mapping[str, Json]) -> M
     If no case was answered, nothing is known to have changed.
     """
     kept: dict[str, Json] = {}
-    for is_reported in (_is_version, _is_fields, _is_served):
-        if not any(map(is_reported, settings)):
-            kept |= {name: value for name, value in before.items() if is_reported(name)}
+    for part in ("version", "reported_fields", _SERVED):
+        if part not in map(_reported_part, settings):
+            kept |= {name: value for name, value in before.items() if _reported_part(name) == part}
     return {**settings, **kept}
 
 
-def _is_version(name: str) -> bool:
-    return (name.startswith("observed.") and not _is_served(name)) or name == "index_build_version"
-
-
-def _is_served(name: str) -> bool:
-    return name == _SERVED
-
-
-def _is_fields(name: str) -> bool:
-    return name == "reported_fields"
+def _reported_part(name: str) -> str:
+    """Return the part of what a system reports that a setting belongs to; the setting's own name for others."""
+    is_version = name != _SERVED and (name.startswith("observed.") or name == "index_build_version")
+    return "version" if is_version else name
 
 
 def flat_settings(config: Mapping[str, Any]) -> dict[str, Json]:
@@ -121,7 +115,13 @@ def flat_settings(config: Mapping[str, Any]) -> dict[str, Json]:
             flat |= _flat(name, value)
     for name in _LAST:
         flat |= _flat(name, config.get(name), depth=1 if name == "own_metrics" else None)
-    return {name: _without_cut_off(value, k) for name, value in flat.items()}
+    # The configured cut-off in metrics or gates is written as `@k`: another k does not change all their names.
+    return {
+        name: [re.sub(rf"@{k}\b", "@k", item) if isinstance(item, str) else item for item in value]
+        if isinstance(value, list)
+        else value
+        for name, value in flat.items()
+    }
 
 
 def _flat(name: str, value: Any, depth: int | None = None) -> dict[str, Json]:
@@ -130,14 +130,6 @@ def _flat(name: str, value: Any, depth: int | None = None) -> dict[str, Json]:
         below = None if depth is None else depth - 1
         return {inner: leaf for key in value for inner, leaf in _flat(f"{name}.{key}", value[key], below).items()}
     return {} if value is None or value == [] else {name: value}
-
-
-def _without_cut_off(value: Json, k: object) -> Json:
-    """Write the configured cut-off in metrics or gates as `@k`, so that another k does not change all their names."""
-    if not isinstance(value, list):
-        return value
-    mark = f"@{k}"
-    return [re.sub(rf"{mark}\b", "@k", str(item)) if mark in str(item) else item for item in value]
 
 
 def setting_text(value: Json) -> str:
@@ -152,7 +144,6 @@ def setting_text(value: Json) -> str:
 def change_text(change: SettingChange) -> str:
     """Format a change as `k was 5 and is 7`, or as the items added to and removed from a list."""
     if isinstance(change.before, list) and isinstance(change.after, list):
-        parts = [*(f"+{setting_text(item)}" for item in change.after)]
-        parts += (f"-{setting_text(item)}" for item in change.before)
-        return f"{change.name} {' '.join(parts)}"
+        come, gone = ([setting_text(item) for item in items] for items in (change.after, change.before))
+        return " ".join([change.name, *(f"+{item}" for item in come), *(f"-{item}" for item in gone)])
     return f"{change.name} was {setting_text(change.before)} and is {setting_text(change.after)}"

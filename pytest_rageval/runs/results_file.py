@@ -86,7 +86,9 @@ class RunWriter:
     @classmethod
     def resuming(cls, run: StoredRun, plan: Plan, config: Mapping[str, Any]) -> RunWriter:
         """Continue an interrupted run with all its results; raise SettingsError if its configuration differs."""
-        check_same(run, config)
+        if (difference := other_configuration(run.config, config)) is not None:
+            problem = f"run {run.run_id} was begun with another configuration: {difference}"
+            raise SettingsError(f"--rageval-resume: {problem}")
         writer = cls(RunFolder(run.path), plan, run.config)
         writer.folder.lock()
         try:
@@ -119,20 +121,16 @@ class RunWriter:
 
     def _write(self) -> None:
         """Write the waiting records."""
-        data, self._unwritten, self._written_at = b"\n".join(self._unwritten), [], time.monotonic()
-        if data:
-            self.folder.append(RESULTS, data)
+        lines, self._unwritten, self._written_at = self._unwritten, [], time.monotonic()
+        if lines:
+            self.folder.append(RESULTS, b"\n".join(lines))
 
     def crashed(self, case: EvalCase, message: str) -> None:
         """Record a crash for a case whose process died, unless the case had finished."""
         self.collect_results(case.key)
-        if not self._has_all(case.key):
+        if any((case.key, number) not in self.rows for number in range(self.plan.settings.repeat)):
             crash = CaseResult(case, "error", error=Problem("crash", message))
             self.add([RecordLine.of(result_record(crash, self.plan, self.config["config_hash"]))])
-
-    def _has_all(self, case_key: str) -> bool:
-        """Return True if all trials of a case are recorded."""
-        return all((case_key, number) in self.rows for number in range(self.plan.settings.repeat))
 
     def collect_results(self, case_key: str | None = None) -> None:
         """Add the results that workers have written but could not send, of one case or of all."""
@@ -163,13 +161,11 @@ class RunWriter:
 
     def fold_worker_files(self) -> None:
         """Remove the files of the workers, after their end and `collect_results`, and leave one line for each trial."""
-        if self._has_replaced:
-            for name in (RESULTS, OBSERVATIONS):
-                fold_journals(self.folder.path, name, self.warnings)
-        for path in journals(self.folder.path, RESULTS):
+        for path in () if self._has_replaced else journals(self.folder.path, RESULTS):
             path.unlink()
-        if journals(self.folder.path, OBSERVATIONS):
-            fold_journals(self.folder.path, OBSERVATIONS, self.warnings)
+        for name in (RESULTS, OBSERVATIONS):
+            if self._has_replaced or journals(self.folder.path, name):
+                fold_journals(self.folder.path, name, self.warnings)
 
     def discard(self) -> None:
         """Delete the folder of a run in which nothing happened."""
@@ -252,13 +248,6 @@ def _of(worker: str | None, name: str) -> str:
 
 UNFINISHED = frozenset({"crash", "record"})
 """Kinds of error of cases that did not finish and are run again on resume."""
-
-
-def check_same(run: StoredRun, config: Mapping[str, Any]) -> None:
-    """Raise SettingsError unless the run began with this configuration; the error names the differences."""
-    difference = other_configuration(run.config, config)
-    if difference is not None:
-        raise SettingsError(f"--rageval-resume: run {run.run_id} was begun with another configuration: {difference}")
 
 
 class InterruptedRun:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple, Protocol
 
 from pytest_rageval.errors import SettingsError
@@ -176,18 +177,13 @@ class Dispatch:
         self._futile += 1
         if self._futile > MOST_FUTILE:
             raise LostCrewError(f"{self._futile} workers were lost one after the other, the last one: {reason}")
-        left = list(portion.unrecorded) if portion is not None else []
-        if portion is not None and left:
-            deadly = self._portions.put_back(portion)
-            if deadly is not None:
+        note = f"a worker was lost ({reason})"
+        if portion is not None and (left := portion.unrecorded):
+            note += f"; {counted(len(left), 'case')} went to another: {listed([case.key for case in left], 2)}"
+            if (deadly := self._portions.put_back(portion)) is not None:
                 self._give_up(deadly, f"each worker that asked it was lost, the last one: {reason}")
-        self.notes.append(_loss(reason, [case.key for case in left]))
+        self.notes.append(note)
         self._crew.start(self._shares[worker])
-
-
-def _loss(reason: str, keys: Sequence[str]) -> str:
-    left = f"; {counted(len(keys), 'case')} went to another: {listed(keys, 2)}" if keys else ""
-    return f"a worker was lost ({reason}){left}"
 
 
 def waiting_cases(
@@ -270,9 +266,8 @@ class ClusterRun:
     def _stop_waiting(self) -> None:
         """Write what waits for a portion that a lost worker had, perhaps."""
         self.is_ordered &= not self._waiting
-        for waiting in self._waiting.values():
-            for block in waiting:
-                self._write(block)
+        for block in chain.from_iterable(self._waiting.values()):
+            self._write(block)
         self._waiting.clear()
 
     def _write(self, block: Block) -> None:

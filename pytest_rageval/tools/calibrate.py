@@ -79,8 +79,6 @@ class Calibration:
         assert self.gate.measure is not None
         return self.gate.measure.metric.scale
 
-    # ── who was compared ──────────────────────────────────────────────────────────────────────────────────────
-
     @cached_property
     def cases(self) -> tuple[ScoredLabel, ...]:
         """Return the answers that both scored."""

@@ -35,12 +35,6 @@ class NotePassage(NamedTuple):
     section: NoteSection
 
 
-def note_passages(notes: NoteFolder) -> list[NotePassage]:
-    """Return the sections with text."""
-    every = ((path, section) for path in notes.rel_paths for section in notes.sections(path) or ())
-    return [NotePassage(path, section) for path, section in every if section.text.strip()]
-
-
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A question that a passage answers. `quote` is text of the passage, and becomes the anchor's snippet."""
@@ -187,6 +181,7 @@ Reply with one JSON object: {"questions": [{"question": "â€¦", "key_facts": ["â€
 
 
 def _object(**members: Json) -> dict[str, Json]:
+    """Return the JSON Schema of an object with exactly these members."""
     return {"type": "object", "properties": members, "required": [*members], "additionalProperties": False}
 
 
@@ -204,7 +199,8 @@ class Spent:
     dollars: float | None = 0.0
     unreadable: int = 0
     stopped: str | None = None
-    interrupted: bool = False
+    """Why asking ended early."""
+    is_interrupted: bool = False
 
 
 class ModelDrafts:
@@ -213,23 +209,28 @@ class ModelDrafts:
     def __init__(self, model: ChatModel, journal: Path, *, most: int = 3, concurrency: int = 4) -> None:
         self.spent = Spent()
         self._model, self._journal, self._most, self._concurrency = model, journal, most, concurrency
-        self._kept = _kept_replies(journal)
-
-    def worth_asking(self, passages: Sequence[NotePassage]) -> list[NotePassage]:
-        """Return the passages that are long enough to ask about."""
-        return [passage for passage in passages if len(passage.section.text.strip()) >= FEWEST_CHARACTERS]
+        rows = (
+            json_rows(read_lines(journal, Report(journal.name), 2**24), Report(journal.name))
+            if journal.exists()
+            else ()
+        )
+        # Incomplete lines, as a killed process leaves them, are skipped.
+        self._kept: dict[str, str] = {
+            row.record["key"]: row.record["reply"]
+            for row in rows
+            if isinstance(row.record.get("key"), str) and isinstance(row.record.get("reply"), str)
+        }
 
     def estimate(self, passages: Sequence[NotePassage]) -> tuple[int, float | None]:
         """Return how many requests are not stored yet, and their cost in US dollars if prices are known."""
-        asked = [passage for passage in self.worth_asking(passages) if self._key(passage) not in self._kept]
+        asked = [passage for passage in _worth_asking(passages) if self._key(passage) not in self._kept]
         return len(asked), self._model.tariff.estimate(map(self._prompt, asked), tokens_out=USUAL_OUT)
 
     def drafts(self, passages: Sequence[NotePassage]) -> Iterator[Draft]:
         """Yield the drafts of all passages, in order. A failure or Ctrl-C ends it; replies stay stored."""
         self._journal.parent.mkdir(parents=True, exist_ok=True)
-        replies = at_once(
-            self._reply, self.worth_asking(passages), self._concurrency, close=self._model.aclose, watch=lambda _: None
-        )
+        asked = _worth_asking(passages)
+        replies = at_once(self._reply, asked, self._concurrency, close=self._model.aclose, watch=lambda _: None)
         try:
             for passage, text in replies:
                 if text is not None:
@@ -238,7 +239,7 @@ class ModelDrafts:
             is_budget = failure.kind == "budget"
             self.spent.stopped = "as much is spent as --max-cost allows" if is_budget else str(failure)
         except KeyboardInterrupt:
-            self.spent.interrupted = True
+            self.spent.is_interrupted = True
 
     async def _reply(self, passage: NotePassage) -> tuple[NotePassage, str | None]:
         key = self._key(passage)
@@ -282,17 +283,10 @@ class ModelDrafts:
         return fenced_prompt(PROMPT.replace("{most}", str(self._most)), variables, new_marker(variables)).text
 
     def _key(self, passage: NotePassage) -> str:
+        """Return the key of a request: model, prompt and passage."""
         parts = (VERSION, str(self._model.identity), str(self._most), passage.rel_path, *map(str, passage.section[:2]))
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _kept_replies(journal: Path) -> dict[str, str]:
-    """Read stored replies by key; skip incomplete lines, as a killed process leaves them."""
-    if not journal.exists():
-        return {}
-    rows = json_rows(read_lines(journal, Report(journal.name), 2**24), Report(journal.name))
-    return {
-        row.record["key"]: row.record["reply"]
-        for row in rows
-        if isinstance(row.record.get("key"), str) and isinstance(row.record.get("reply"), str)
-    }
+def _worth_asking(passages: Sequence[NotePassage]) -> list[NotePassage]:
+    return [passage for passage in passages if len(passage.section.text.strip()) >= FEWEST_CHARACTERS]

@@ -5,32 +5,31 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing, closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.io.sealed_lines import Key, record_at
+from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.canaries import Verdict, canaries_for, rubrics_of, store_check, try_canaries
 from pytest_rageval.judges.judge import Judge, identity_of
 from pytest_rageval.judges.judge_spec import judge_of_run, judge_with_cache
 from pytest_rageval.llm.endpoint_options import Tariff
-from pytest_rageval.model import Judgement, Observation, Rubric
+from pytest_rageval.model import Observation
 from pytest_rageval.plan import Plan, own_rubrics
 from pytest_rageval.rescore.rejudge import Rejudge
 from pytest_rageval.rescore.relabel import Line
 from pytest_rageval.rescore.rescore import observed_of
 from pytest_rageval.runs.reader import StoredRun
 
-T = TypeVar("T")
 NO_JUDGE = "there is no judge to check; name one with --judge"
 PASSAGES = 1
 """Passages of usual length: those of the canaries are short."""
@@ -72,8 +71,13 @@ def judge_at_hand(
     The caller closes the judge. `tell` gets the notes of judge and cache at the end. A given `judge` takes the place
     of the configured one, and is not checked; `prepare` is called with either.
     """
+
+    async def check() -> None:
+        async with aclosing(configured_judge(settings, project.root, problem)) as checked:
+            await _check_server(checked)
+
     if settings.judge_cache != "replay" and judge is None:
-        asyncio.run(_closing(_check_server, configured_judge(settings, project.root, problem)))
+        asyncio.run(check())
     judge = judge or configured_judge(settings, project.root, problem)
     prepare(judge)
     cache = project_cache(project.settings, project.judge_cache_file)
@@ -81,13 +85,6 @@ def judge_at_hand(
         yield judge_with_cache(judge, cache, settings, mask)
     for note in (*(cache.notes if cache is not None else ()), *getattr(judge, "notes", ())):
         tell(note)
-
-
-async def _closing(ask: Callable[[Judge], Awaitable[T]], judge: Judge) -> T:
-    try:
-        return await ask(judge)
-    finally:
-        await judge.aclose()
 
 
 # ── canaries ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -126,14 +123,19 @@ def try_judge(project: Project, tell_cost: Callable[[str], object], repeats: int
     """
     wordings = own_rubrics(project.settings, project.root)
     judge = configured_judge(project.settings, project.root, NO_JUDGE)
-    if (cost := _estimated_cost(judge, wordings, repeats)) is not None:
-        tell_cost(cost)
+    tariff: Tariff | None = getattr(judge, "tariff", None)
+    if tariff is not None:
+        prompts = [rubric.prompt for rubric, _ in canaries_for(judge, wordings)]
+        dollars = tariff.estimate(prompts, passages=PASSAGES, times=repeats)
+        cost = "its price is not known" if dollars is None else f"about ${dollars:.2f} by list prices"
+        tell_cost(f"judge {tariff.model}: {len(prompts) * repeats} short requests, {cost}")
 
-    async def ask(judge: Judge) -> list[Verdict]:
-        await _check_server(judge)
-        return await try_canaries(judge, wordings, repeats)
+    async def ask() -> list[Verdict]:
+        async with aclosing(judge):
+            await _check_server(judge)
+            return await try_canaries(judge, wordings, repeats)
 
-    if not (verdicts := asyncio.run(_closing(ask, judge))):
+    if not (verdicts := asyncio.run(ask())):
         raise SettingsError(f"judge {judge.model!r} has none of the rubrics that canaries are for")
     if not any(verdict.scores for verdict in verdicts):
         return TriedJudge(judge, verdicts, "not kept: no score came, which says nothing about the judge")
@@ -143,16 +145,6 @@ def try_judge(project: Project, tell_cost: Callable[[str], object], repeats: int
     except OSError as error:
         return TriedJudge(judge, verdicts, f"{path}: the result cannot be kept: {error.strerror or error}")
     return TriedJudge(judge, verdicts, None)
-
-
-def _estimated_cost(judge: Judge, wordings: Mapping[str, Rubric], repeats: int) -> str | None:
-    tariff: Tariff | None = getattr(judge, "tariff", None)
-    if tariff is None:
-        return None
-    prompts = [rubric.prompt for rubric, _ in canaries_for(judge, wordings)]
-    dollars = tariff.estimate(prompts, passages=PASSAGES, times=repeats)
-    cost = "its price is not known" if dollars is None else f"about ${dollars:.2f} by list prices"
-    return f"judge {tariff.model}: {len(prompts) * repeats} short requests, {cost}"
 
 
 # ── a second judge ────────────────────────────────────────────────────────────────────────────────────────────
@@ -205,10 +197,19 @@ class SpotCheck:
 
     @property
     def by_rubric(self) -> dict[str, dict[str, Any]]:
+        """Return the counts of the scores by rubric; some rubrics give several scores an answer."""
         pairs_by_rubric: dict[str, list[JudgementPair]] = {}
         for pair in self.pairs:
             pairs_by_rubric.setdefault(pair.rubric, []).append(pair)
-        return {rubric: _counted(pairs) for rubric, pairs in sorted(pairs_by_rubric.items())}
+        return {
+            rubric: {
+                "n": len(pairs),
+                "disagreeing": (disagreeing := sum(pair.disagrees for pair in pairs)),
+                "disagreement_rate": disagreeing / len(pairs),
+                "mean_difference": math.fsum(pair.difference for pair in pairs) / len(pairs),
+            }
+            for rubric, pairs in sorted(pairs_by_rubric.items())
+        }
 
     def in_short(self) -> dict[str, Any]:
         """Return the figures for aggregate_metrics."""
@@ -226,17 +227,6 @@ class SpotCheck:
         }
 
 
-def _counted(pairs: Sequence[JudgementPair]) -> dict[str, Any]:
-    """Count the scores of one rubric that disagree; some rubrics give several scores an answer."""
-    disagreeing = sum(pair.disagrees for pair in pairs)
-    return {
-        "n": len(pairs),
-        "disagreeing": disagreeing,
-        "disagreement_rate": disagreeing / len(pairs),
-        "mean_difference": math.fsum(pair.difference for pair in pairs) / len(pairs),
-    }
-
-
 def check_by_second_judge(
     run: StoredRun, first: Plan, second: Plan, judge: Judge, n: int | None, watch: Callable[[int], None]
 ) -> SpotCheck:
@@ -250,30 +240,29 @@ def check_by_second_judge(
             f"judge {identity_of(judge)!r} is the run's own, with the same rubrics; a spot check needs another judge "
             "(--second-judge), or rubrics of other wording (--rubrics)"
         )
-    lines = list(_chosen(run, n))
+    places = run.observation_places()
+    judged = sorted(key for key, place in places.items() if record_at(place)["judgements"])
+    size = min(len(judged), n or max(FEWEST, math.ceil(SHARE * len(judged))))
+    draw = random.Random(f"spot check of {run.config['config_hash']}")  # noqa: S311 because it is to be the same again
+    lines = [record_at(places[key]) for key in sorted(draw.sample(judged, size))]
     if not lines:
         raise SettingsError(f"run {run.run_id} has no judgements to check; `rageval judge {run.run_id}` makes some")
     again = Rejudge(run, second, judge, watch)
     rejudged = [*again.lines(iter(lines))]
-    pairs = [pair for before, now in zip(lines, rejudged, strict=True) for pair in _pairs(before, now, run, first)]
+    pairs = [pair for both in zip(lines, rejudged, strict=True) for pair in _pairs(*both, run, first)]
     if not pairs:
         raise SettingsError(f"judge {judge.model!r} cannot be compared: it gives none of the scores that the run has")
-    models = {judgement["model"] for line in lines for judgement in line["judgements"].values()}
+    before, now = ([each for line in of for each in line["judgements"].values()] for of in (lines, rejudged))
+    served = [{each.get("extra", {}).get("served_model") for each in judgements} for judgements in (before, now)]
     return SpotCheck(
-        ", ".join(sorted(models)),
+        ", ".join(sorted({each["model"] for each in before})),
         judge.model,
         len({(pair.case_key, pair.trial) for pair in pairs}),
         again.failed,
         tuple(pairs),
         None if again.problem is None else f"{again.problem.kind}: {again.problem.message}",
-        frozenset(filter(None, _served(lines) & _served(rejudged))),
+        frozenset(filter(None, served[0] & served[1])),
     )
-
-
-def _served(lines: Sequence[Line]) -> set[str | None]:
-    """Return the models that the servers reported."""
-    judgements = (judgement for line in lines for judgement in line["judgements"].values())
-    return {judgement.get("extra", {}).get("served_model") for judgement in judgements}
 
 
 def _is_same_judge(run: StoredRun, first: Plan, second: Plan, judge: Judge) -> bool:
@@ -284,21 +273,8 @@ def _is_same_judge(run: StoredRun, first: Plan, second: Plan, judge: Judge) -> b
     else:  # without an identity, as of a fixture's judge, only the model is known
         judged = {record["judge"]["model"] for record in run.records() if record["judge"]}
         is_same = judge.model in (judged if "fixture" in configured else {configured.get("model")})
-    return is_same and _prompt_versions(first) == _prompt_versions(second)
-
-
-def _prompt_versions(plan: Plan) -> dict[str, str]:
-    return {name: wording.prompt_version for name, wording in plan.wordings.items()}
-
-
-def _chosen(run: StoredRun, n: int | None) -> Iterator[Line]:
-    """Return judged observations, drawn by the hash of the configuration, in the order of their keys."""
-    places = run.observation_places()
-    judged: list[Key] = sorted(key for key, place in places.items() if record_at(place)["judgements"])
-    size = min(len(judged), n or max(FEWEST, math.ceil(SHARE * len(judged))))
-    draw = random.Random(f"spot check of {run.config['config_hash']}")  # noqa: S311 because it is to be the same again
-    for key in sorted(draw.sample(judged, size)):
-        yield record_at(places[key])
+    versions = ({name: wording.prompt_version for name, wording in plan.wordings.items()} for plan in (first, second))
+    return is_same and next(versions) == next(versions)
 
 
 def _pairs(line: Line, rejudged: Line, run: StoredRun, plan: Plan) -> Iterator[JudgementPair]:
@@ -306,26 +282,20 @@ def _pairs(line: Line, rejudged: Line, run: StoredRun, plan: Plan) -> Iterator[J
     if not isinstance(obs, Observation) or not isinstance(again, Observation):
         return
     for rubric in filter(again.judgements.__contains__, obs.judgements):
-        before, now = obs.judgements[rubric], again.judgements[rubric]
-        for name in sorted(before.scores.keys() & now.scores.keys()):
-            shares = _share(before, name), _share(now, name)
-            gate = _between(name, *shares, obs, plan)
-            yield JudgementPair(line["case_key"], line["trial"], rubric, name, *shares, gate)
+        both = obs.judgements[rubric], again.judgements[rubric]
+        for name in sorted(both[0].scores.keys() & both[1].scores.keys()):
+            first, second = ((of.scores[name] - of.scale[0]) / (of.scale[1] - of.scale[0]) for of in both)
+            gate = _gate_between(name, first, second, obs, plan)
+            yield JudgementPair(line["case_key"], line["trial"], rubric, name, first, second, gate)
 
 
-def _share(judgement: Judgement, name: str) -> float:
-    low, high = judgement.scale
-    return (judgement.scores[name] - low) / (high - low)
-
-
-def _between(name: str, first_share: float, second_share: float, obs: Observation, plan: Plan) -> str | None:
-    """Return the gate that only one of the two scores passes."""
+def _gate_between(name: str, first: float, second: float, obs: Observation, plan: Plan) -> str | None:
+    """Return the gate that only one of two scores passes, which are shares of the scale."""
     for gate in plan.case_gates:
         if gate.measure is None or gate.measure.metric.name != name:
             continue
-        if not looks_at(gate, GatedTrial(obs, {gate.name: first_share})):
-            continue
         low, high = gate.measure.metric.scale
-        if gate.holds(low + first_share * (high - low)) != gate.holds(low + second_share * (high - low)):
+        passes = {gate.holds(low + share * (high - low)) for share in (first, second)}
+        if len(passes) > 1 and looks_at(gate, GatedTrial(obs, {gate.name: first})):
             return str(gate)
     return None

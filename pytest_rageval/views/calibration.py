@@ -200,6 +200,8 @@ def _fold(case: ScoredLabel, show_texts: bool) -> Fold:
     human = "" if case.human is None else f" ({short(case.human)})"
     sides = f"people {'pass' if case.passes else 'fail'} it{human}, judge {short(case.score)}"
     reasoning = case.judgement.reasoning if case.judgement else ""
-    texts = {"question": case.question, "answer": case.answer, "judge": reasoning} if show_texts else {}
-    facts = (LabelledText(name, "", text) for name, text in texts.items() if text.strip())
+    texts = {"judge": reasoning}
+    if (obs := case.observation) is not None:
+        texts = {"question": obs.case.question, "answer": obs.answer.text or "", **texts}
+    facts = (LabelledText(name, "", text) for name, text in texts.items() if show_texts and text.strip())
     return Fold(f"{case.label.id} · {sides} · {case.label.source}", (), tuple(facts))

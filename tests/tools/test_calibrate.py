@@ -17,7 +17,6 @@ from pytest_rageval.tools.calibrate import Calibration, UnlabelledCases
 from pytest_rageval.tools.judged_labels import (
     Examination,
     JudgedLabel,
-    LabelledAnswer,
     ScoredLabel,
     UnscoredLabel,
     judge_labels,
@@ -57,7 +56,7 @@ def real() -> Calibration:
         for number, one in enumerate(records, start=1)
     ]
     how = Examination(a_gate(), load_rubric("groundedness"), Settings())
-    found = [*judge_labels([*map(LabelledAnswer.beside, labels)], LexicalJudge(), how)]
+    found = [*judge_labels([*map(UnscoredLabel.beside, labels)], LexicalJudge(), how)]
     return Calibration(found, how.gate, "groundedness")
 
 
@@ -78,7 +77,7 @@ def test_every_real_label_is_in_the_figures_or_counted_apart(real: Calibration):
 
 
 def test_nothing_but_errors_gives_no_figure_and_no_crash():
-    found = compare(UnscoredLabel(Label(id="a", source=Source("l.jsonl", 1)), "no reply", "timeout"))
+    found = compare(UnscoredLabel(Label(id="a", source=Source("l.jsonl", 1)), None, "no reply", "timeout"))
     assert found.as_mapping()["agreement"] is None
     assert found.verdict == "agreement cannot be told"
     assert (found.auroc, found.of_scores["spearman"], found.rates["by_people"], found.curve) == (None, None, None, ())

@@ -63,11 +63,6 @@ class Entry:
     judgement: Judgement
     parts: KeyParts | None = None
 
-    @property
-    def row(self) -> tuple[str | None, ...]:
-        """Return the columns of the entry's row; raise ValueError if they cannot be stored."""
-        return row_of(self.key, self.created, self.parts, self.judgement)
-
 
 _ENTRIES: RecordReader[Entry] = RecordReader(Entry)
 
@@ -135,7 +130,7 @@ def add(connection: sqlite3.Connection, new_entries: Iterable[Entry], *, replace
             if is_there and not replace:
                 kept += 1
                 continue
-            connection.execute(PUT, entry.row)
+            connection.execute(PUT, row_of(entry.key, entry.created, entry.parts, entry.judgement))
             replaced += is_there
             added += not is_there
     return ImportCounts(added, replaced, kept)
@@ -196,8 +191,9 @@ def entry_line(entry: Entry) -> str:
     """Return the entry as one line of JSON, without newline; characters that steer a terminal are escaped."""
     judgement = json.loads(judgement_to_json(entry.judgement))
     values = (entry.key, entry.created, entry.parts and entry.parts.as_json(), judgement)
-    members = (f'"{name}": {_canonical(value)}' for name, value in zip(KEYS, values, strict=True))
-    return f"{{{', '.join(members)}}}"
+    written = (json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True) for value in values)
+    line = ", ".join(f'"{name}": {value}' for name, value in zip(KEYS, written, strict=True))
+    return _STEERING.sub(lambda mark: f"\\u{ord(mark[0]):04x}", f"{{{line}}}")
 
 
 def read_entries(path: Path) -> list[Entry]:
@@ -231,7 +227,7 @@ def _entry(record: dict[str, Json]) -> Entry:
     if problem := limits_broken(entry.judgement.extra, DEEPEST):
         raise BadEntry(f"judgement.extra {problem}")
     try:
-        _ = entry.row
+        row_of(entry.key, entry.created, entry.parts, entry.judgement)
     except ValueError as error:
         raise BadEntry(f"cannot be kept: {error}") from None
     return entry
@@ -245,11 +241,6 @@ def _checked(entry: Entry, label: str = "") -> Entry:
         own = entry.parts.key
         raise BadEntry(f"key {entry.key[:12]}… is not that of its parts, {own[:12]}…; one of them was changed")
     return entry
-
-
-def _canonical(value: Json) -> str:
-    written = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True)
-    return _STEERING.sub(lambda mark: f"\\u{ord(mark[0]):04x}", written)
 
 
 _STEERING = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")

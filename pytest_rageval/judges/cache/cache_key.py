@@ -61,6 +61,7 @@ PARTS: RecordReader[KeyParts] = RecordReader(KeyParts)
 def key_parts(request: JudgeRequest, model: str, sampling: Mapping[str, Json] = NOTHING) -> KeyParts:
     """Return all that a judgement of this request by this model depends on."""
     hashes = {name: None if value is None else _sha256(value) for name, value in request.variables.items()}
+    asked = request.variables.get("question")
     question, answer, contexts = (hashes.pop(name, None) for name in ("question", "answer", "contexts"))
     return KeyParts(
         request.rubric,
@@ -72,7 +73,8 @@ def key_parts(request: JudgeRequest, model: str, sampling: Mapping[str, Json] = 
         answer,
         contexts,
         {name: value or _sha256(None) for name, value in sorted(hashes.items())},
-        _asked(request.variables),
+        # Cut before and after escaping, which bounds huge questions and those of control characters only.
+        None if asked is None else printable(str(asked)[:LONGEST_ASKED])[:LONGEST_ASKED],
     )
 
 
@@ -104,12 +106,6 @@ def difference_line(stored: KeyParts, current: KeyParts) -> str:
 def one_line(value: Json) -> str:
     """Return the beginning of a value for a message: one line, without characters that steer a terminal."""
     return excerpt(str(value), 61)
-
-
-def _asked(variables: Mapping[str, Json]) -> str | None:
-    question = variables.get("question")
-    # Cut before and after escaping, which bounds huge questions and those of control characters only.
-    return None if question is None else printable(str(question)[:LONGEST_ASKED])[:LONGEST_ASKED]
 
 
 def _sha256(value: Json) -> str:

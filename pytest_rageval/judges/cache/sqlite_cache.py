@@ -11,7 +11,7 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -96,9 +96,18 @@ class SqliteCache:
                 rows.append(row_of(key, created, parts, judgement))
             except ValueError as error:
                 self._note(f"{self.path}: entry {key[:12]} cannot be written and is not kept: {error}")
+
+        def write(connection: sqlite3.Connection) -> list[_Row]:
+            if len(rows) == 1:
+                connection.execute(PUT, rows[0])
+            else:
+                with transaction(connection):
+                    connection.executemany(PUT, rows)
+            return []
+
         with self._lock:
             if self._is_writable and rows:
-                self._run(lambda connection: _written(connection, rows), is_reading=False)
+                self._run(write, is_reading=False)
 
     def nearest(self, parts: KeyParts) -> KeyParts | None:
         """Return the rubric's stored parts with the same answer, else the same contexts, else the same question.
@@ -109,8 +118,13 @@ class SqliteCache:
             values = [getattr(parts, name) for name in alike]
             statement = "".join([_KEPT, *(f" AND {name} = ?" for name in alike), " LIMIT ?"])
             rows = [] if None in values else self._read(statement, parts.rubric, *values, LOOKED_AT)
-            if (nearest := _nearest_of(rows, parts)) is not None:
-                return nearest
+            candidates = []
+            for key, row in rows:
+                with suppress(ValueError, RecursionError, Unsound):  # skips unreadable rows
+                    candidate = PARTS.read(json.loads(row))
+                    candidates.append((distance(candidate, parts), key, candidate))
+            if candidates:
+                return min(candidates, key=lambda candidate: candidate[:2])[2]
         return None
 
     def close(self) -> None:
@@ -207,26 +221,6 @@ def row_of(key: str, created: str, parts: KeyParts | None, judgement: Judgement)
     return key, created, of.rubric, of.model, *hashes, described, written
 
 
-def _written(connection: sqlite3.Connection, rows: Sequence[_Row]) -> list[_Row]:
-    """Write all of the rows, or none."""
-    if len(rows) == 1:
-        connection.execute(PUT, rows[0])
-        return []
-    with transaction(connection):
-        connection.executemany(PUT, rows)
-    return []
-
-
-def _nearest_of(rows: Iterable[_Row], parts: KeyParts) -> KeyParts | None:
-    """Return the parts with the fewest differences from these, out of rows with key and parts."""
-    candidates = []
-    for key, row in rows:
-        with suppress(ValueError, RecursionError, Unsound):  # skips unreadable rows
-            candidate = PARTS.read(json.loads(row))
-            candidates.append((distance(candidate, parts), key, candidate))
-    return min(candidates, key=lambda candidate: candidate[:2], default=(0, "", None))[2]
-
-
 def judgement_to_json(judgement: Judgement) -> str:
     """Write a judgement as JSON; raise ValueError if it holds invalid text, such as half of a surrogate pair."""
     return to_json(judgement, exclude={"cached"}).decode()
@@ -269,8 +263,11 @@ def open_exclusively(open_: Callable[[], sqlite3.Connection], folder: Path) -> s
     deadline = time.monotonic() + OPENING_S
     while True:
         try:
-            with _locked(folder):
+            descriptor = take_lock(folder)  # on a file system without locks, SQLite's own must suffice
+            try:
                 return open_()
+            finally:
+                os.close(descriptor)
         except (OSError, sqlite3.Error) as error:
             if not is_busy(error) or time.monotonic() >= deadline:
                 raise
@@ -346,16 +343,6 @@ def _prepare(connection: sqlite3.Connection) -> None:
         raise ForeignDatabase(str(error)) from error
     # A power cut may lose the last judgements, a crash loses none.
     connection.execute("PRAGMA synchronous = NORMAL")
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Lock the folder against others that open a cache in it; raise BlockingIOError if it is locked."""
-    descriptor = take_lock(folder)  # on a file system without locks, SQLite's own must suffice
-    try:
-        yield
-    finally:
-        os.close(descriptor)
 
 
 # If the parts are unknown (entries from code outside this package), they and their hashes are NULL.

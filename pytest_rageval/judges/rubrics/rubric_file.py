@@ -80,7 +80,11 @@ def read_rubric(name: str, content: bytes, shown: str) -> Rubric:
     except RecursionError:
         raise SettingsError(f"{shown}: nested too deeply") from None
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{shown}:{_not_toml(str(error))}") from None
+        # The place comes first: `Expected '=' (at line 3, column 5)` becomes `3:5: not TOML: Expected '='`.
+        said, place = str(error).removesuffix(")").rsplit(" (at ", 1)
+        numbers = re.findall("[0-9]+", place)
+        where = f"{numbers[0]}:{numbers[1]}: not TOML" if numbers else " not TOML at its end"
+        raise SettingsError(f"{shown}:{where}: {said}") from None
     problems = [f"{shown}:{_line_of(text, place)}: {problem}" for place, problem in _problems(table)]
     if problems:
         raise SettingsError(*problems)
@@ -198,13 +202,9 @@ def _prompt_problems(prompt: str, *, is_fenced: bool) -> Iterator[Problem]:
         elif name not in names:
             yield f"{{{name}}}", f"prompt has an unknown placeholder {{{name}}}{nearest_of(name, names)}"
     if is_fenced and MARKER not in placeholders:
-        yield (
-            "prompt",
-            (
-                f"prompt has no {{{MARKER}}}: without it, what is judged cannot be told from instructions; or name the "
-                "variables in material, which is fenced by itself"
-            ),
-        )
+        lacking = "without it, what is judged cannot be told from instructions"
+        remedy = "or name the variables in material, which is fenced by itself"
+        yield "prompt", f"prompt has no {{{MARKER}}}: {lacking}; {remedy}"
 
 
 def _score_problems(score: str, name: str, rubric: _RubricTable) -> Iterator[Problem]:
@@ -226,7 +226,7 @@ def _score_problems(score: str, name: str, rubric: _RubricTable) -> Iterator[Pro
     for bound, value in (("minimum", described.minimum), ("maximum", described.maximum)):
         if value is not None and not low <= value <= high:
             yield f"{place}.{bound}", f"{place}.{bound} is {value:g}, {beyond}"
-    for choice in described.enum or () if described.type != "boolean" else ():
+    for choice in (described.enum or ()) if described.type != "boolean" else ():
         if isinstance(choice, bool) or not isinstance(choice, int | float):
             yield f"{place}.enum", f"{place}.enum holds {choice!r}, expected numbers of the scale [{low:g}, {high:g}]"
         elif not low <= choice <= high:
@@ -250,14 +250,6 @@ def _line_of(text: str, place: str) -> int:
     return text.count("\n", 0, start) + 1
 
 
-def _not_toml(message: str) -> str:
-    """Move the place to the front: `Expected '=' (at line 3, column 5)` → `3:5: not TOML: Expected '='`."""
-    match = re.fullmatch(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", message, re.DOTALL)
-    if match is None:
-        return f" not TOML: {message}"
-    return f"{match[2]}:{match[3]}: not TOML: {match[1]}" if match[2] else f" not TOML at its end: {match[1]}"
-
-
 def nearest_of(name: str, names: Sequence[str]) -> str:
     """Return a suggestion of a similar name, or all of the names."""
     return did_you_mean(name, names, f"; known: {', '.join(names)}")
@@ -273,7 +265,14 @@ def read_text_rubric(name: str, content: bytes, shown: str, shipped: Rubric | No
     are those of the `shipped` rubric that it replaces; otherwise it scores from 0 to 1, with a reason.
     """
     text = _decoded(content, shown, "utf-8-sig").strip()
-    if problems := list(_text_problems(text, shown)):
+    allowed = ", ".join(f"{{{variable}}}" for variable in sorted(VARIABLES))
+    problems = [
+        f"{shown}:{line}: unknown placeholder {{{unknown}}}{did_you_mean(unknown, VARIABLES) or ';'} allowed: {allowed}"
+        for line, written in enumerate(text.split("\n"), start=1)
+        for unknown in dict.fromkeys(_PLACEHOLDER.findall(written))
+        if unknown not in VARIABLES
+    ]
+    if problems:
         raise SettingsError(*problems)
     form = replace(shipped or _scored_from_0_to_1(name), version="text", step=None)
     material = tuple(name for name in dict.fromkeys(_PLACEHOLDER.findall(text)) if name in VARIABLES)
@@ -282,23 +281,9 @@ def read_text_rubric(name: str, content: bytes, shown: str, shipped: Rubric | No
     return _prompted(replace(form, prompt=prompt), content, task, None, material)
 
 
-def _text_problems(text: str, shown: str) -> Iterator[str]:
-    allowed = ", ".join(f"{{{name}}}" for name in sorted(VARIABLES))
-    for line, written in enumerate(text.split("\n"), start=1):
-        for name in dict.fromkeys(_PLACEHOLDER.findall(written)):
-            if name not in VARIABLES:
-                near = did_you_mean(name, VARIABLES)
-                yield f"{shown}:{line}: unknown placeholder {{{name}}}{near or ';'} allowed: {allowed}"
-
-
 def _scored_from_0_to_1(name: str) -> Rubric:
-    score = {"type": "number", "minimum": 0, "maximum": 1}
-    schema = {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["reasoning", "score"],
-        "properties": {"reasoning": {"type": "string"}, "score": score},
-    }
+    properties = {"reasoning": {"type": "string"}, "score": {"type": "number", "minimum": 0, "maximum": 1}}
+    schema = {"type": "object", "additionalProperties": False, "required": [*properties], "properties": properties}
     return Rubric(name, "", "", (0.0, 1.0), {name: "score"}, "", schema)
 
 

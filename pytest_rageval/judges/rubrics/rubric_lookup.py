@@ -75,8 +75,14 @@ def check_rubrics(folder: Path, shown: str | None = None) -> dict[str, Rubric]:
 def _own(path: Path, shown: str) -> Rubric:
     name = path.stem
     shipped = load_rubric(name) if name in rubric_names() else None
-    if shipped is None and (problem := _unfit_name(name)) is not None:
-        raise SettingsError(f"{shown}: {problem}")
+    if shipped is None:
+        # Stricter than usual: completeness and conciseness are valid names, though similar to correctness.
+        if (meant := suggestion(name, rubric_names(), cutoff=0.85)) is not None:
+            remedy = f"did you mean {meant!r}? A new one needs a name less like it"
+            raise SettingsError(f"{shown}: unknown rubric {name!r}; {remedy}")
+        if re.fullmatch(r"[a-z][a-z0-9_]*", name) is None:
+            remedy = "use lower-case letters, digits and underscores, as in politeness"
+            raise SettingsError(f"{shown}: {name!r} cannot be a metric's name; {remedy}")
     try:
         with path.open("rb") as file:
             content = file.read(_LARGEST_FILE + 1)
@@ -91,16 +97,6 @@ def _own(path: Path, shown: str) -> Rubric:
     if problems := list(_mismatches(rubric, shipped) if shipped else _missing_parts(rubric)):
         raise SettingsError(*(f"{shown}: {problem}" for problem in problems))
     return rubric
-
-
-def _unfit_name(name: str) -> str | None:
-    """Return why a new rubric cannot have this name, or None: it is no metric name, or like a shipped one mistyped."""
-    # Stricter than usual: completeness and conciseness are valid names, though similar to correctness.
-    if (meant := suggestion(name, rubric_names(), cutoff=0.85)) is not None:
-        return f"unknown rubric {name!r}; did you mean {meant!r}? A new one needs a name less like it"
-    if re.fullmatch(r"[a-z][a-z0-9_]*", name) is None:
-        return f"{name!r} cannot be a metric's name; use lower-case letters, digits and underscores, as in politeness"
-    return None
 
 
 def _missing_parts(rubric: Rubric) -> Iterator[str]:
