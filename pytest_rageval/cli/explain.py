@@ -23,7 +23,14 @@ WIDTH = 160
 @click.command()
 @click.argument("run")
 @click.argument("case")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", help="Default: text; json: the record.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="markdown: what the page's copy gives; json: the record, and the observation that it was made of.",
+)
 @FORM_JSON
 @click.option("--full", "is_full", is_flag=True, help="Show texts of answer and chunks in full, not their first lines.")
 @REPORTS

@@ -24,7 +24,13 @@ STYLES = {"failed": ("FAILED", "red"), "error": ("ERROR", "red"), "xfailed": ("X
 @click.command()
 @run_argument
 @click.option("--gate", "gates", multiple=True, metavar="EXPR", help="Gate, as in 'recall_any@5 >= 0.8' (repeatable).")
-@click.option("--regression", "regressions", multiple=True, metavar="EXPR", help="As in 'mrr drop 0.05' (repeatable).")
+@click.option(
+    "--regression",
+    "regressions",
+    multiple=True,
+    metavar="EXPR",
+    help="Tolerated change against the baseline, as in 'recall_any@k drop 0.05' (repeatable).",
+)
 @JSON
 @exit_codes({0: "all gates hold", 1: "a case or a gate of the run fails"})
 def gate(

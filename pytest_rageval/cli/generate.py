@@ -34,11 +34,25 @@ SPENT = ("requests", "kept", "dollars", "unreadable", "stopped")
 @click.argument("docs", type=FOLDER)
 @output_option("The file of drafts to add to (default: evalcases/DOCS.drafts.jsonl).")
 @click.option("--llm", metavar="SPEC", help=f"Ask a model, too: {', '.join(FORMS)}.")
-@click.option("--questions", "most", default=3, type=click.IntRange(1, 20), metavar="N", help="A section; default: 3.")
+@click.option(
+    "--questions",
+    "most",
+    default=3,
+    show_default=True,
+    type=click.IntRange(1, 20),
+    metavar="N",
+    help="Questions a section at most, of the model.",
+)
 @click.option("--max-cost", metavar="USD", type=ABOVE_0, help="US dollars after which the model is asked no more.")
 @click.option("--dry-run", is_flag=True, help="Say what asking the model would cost, and stop.")
 @JSON
-@exit_codes({1: "the model stopped, or --max-cost is spent; the same command goes on", STOPPED: "interrupted"})
+@exit_codes(
+    {
+        1: "the model stopped answering, or --max-cost is spent;"
+        " what was drafted is kept, and the same command goes on",
+        STOPPED: "interrupted; what was drafted is kept, and the same command goes on",
+    }
+)
 def generate(
     docs: Path, output: Path | None, llm: str | None, most: int, max_cost: float | None, *, dry_run: bool, as_json: bool
 ) -> None:

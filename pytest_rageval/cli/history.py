@@ -27,7 +27,13 @@ LINE = 500
 
 
 @click.command()
-@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Show this metric (repeatable).")
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="NAME",
+    help="Show this metric; repeatable. `recall_any` is that at each run's own k.",
+)
 @click.option("--last", metavar="N", type=click.IntRange(1), help=f"Only the last N runs (table: {SHOWN} by default).")
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 @FORM_JSON

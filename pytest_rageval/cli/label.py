@@ -33,7 +33,7 @@ from pytest_rageval.text import cut, printable
 @click.command()
 @click.argument("path", metavar="CASES", type=PLACE)
 @click.option("--target", "targets", multiple=True, metavar="SPEC", help="System to ask (repeatable).")
-@click.option("--notes", type=FOLDER, help="Notes for a plain word search beside (default: as configured).")
+@click.option("--notes", type=FOLDER, help="Folder of notes to search by words, too (default: as configured).")
 @click.option("--blind", metavar="NAME", help="NAME's second opinion, in CASES.labels.NAME.jsonl.")
 @click.option("--agree", "is_agreement", is_flag=True, help="Compare opinions; open the disagreements.")
 @click.option("--unlabelled", "is_unlabelled", is_flag=True, help="Only cases of which nothing is said yet.")

@@ -68,15 +68,30 @@ class WithCodesOfPytest(click.Command):
 @click.argument("paths", nargs=-1, type=PLACE)
 @run_options()
 @click.option("--skip-judges", is_flag=True, help="Judge nothing now; `rageval judge RUN --judge SPEC` does it later.")
-@click.option("--judge-batch", is_flag=True, help="Judge by a batch at half price, for `rageval judge --collect`.")
+@click.option(
+    "--judge-batch",
+    is_flag=True,
+    help="Submit the judging as a batch, at half price; `rageval judge RUN --collect` finishes the run.",
+)
 @click.option("--skip-retrieval-metrics", is_flag=True, help="Leave the metrics of retrieval out.")
 @click.option("--skip-abstention-metrics", is_flag=True, help="Leave the metrics of abstention out.")
 @click.option("--skip-description-prompt", is_flag=True, help="Ask for no description (asked on a terminal only).")
 @click.option("--only", metavar="FILTER", help="Cases of an earlier run, in the words of its report: 'changed:worse'.")
 @click.option("--from", "from_run", metavar="RUN", help="The run that --only looks at (default: latest).")
-@click.option("--engine", type=click.Choice(["process", "ray"]), default="process", help="Default: process.")
+@click.option(
+    "--engine",
+    type=click.Choice(["process", "ray"]),
+    default="process",
+    show_default=True,
+    help="What evaluates the cases: this machine, or workers on a Ray cluster.",
+)
 @click.option("--address", metavar="HOST:PORT", help="Head of the Ray cluster, or auto (default: RAY_ADDRESS).")
-@click.option("--workers", type=click.IntRange(1), metavar="N", help="Processes (default: this one; on Ray one a CPU).")
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Evaluate the cases in N processes (default: this one; on Ray one a CPU).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Write the outcome as one JSON object on the last line.")
 @exit_codes(CODES_OF_PYTEST, is_all=True)
 def run(

@@ -40,12 +40,24 @@ OF_A_NEW_SWEEP = {"grids": "--grid", "is_quick": "--quick", "index_params": "--i
 
 @click.command()
 @click.argument("cases", nargs=-1, type=EXISTING)
-@click.option("--grid", "grids", multiple=True, metavar="NAME=V1,V2,…", help="Values of a parameter (repeatable).")
+@click.option(
+    "--grid",
+    "grids",
+    multiple=True,
+    metavar="NAME=V1,V2,…",
+    help="Values of one parameter (repeatable): k, min_score, or whatever the target takes.",
+)
 @click.option("--quick", "is_quick", is_flag=True, help="6 points: min_score .2 .3 .4, k 5 10.")
-@click.option("--index-param", "index_params", multiple=True, metavar="NAME", help="It makes the target index anew.")
+@click.option(
+    "--index-param",
+    "index_params",
+    multiple=True,
+    metavar="NAME",
+    help="A parameter that makes the target index anew, beside chunk_max_tokens and chunk_overlap (repeatable).",
+)
 @click.option("--sample", type=click.IntRange(min=2), metavar="N", help="Ask only so many cases, chosen by --seed.")
 @click.option("--seed", type=int, metavar="N", help="Another number, another sample (default: 0).")
-@click.option("--confirm", "is_confirmed", is_flag=True, help="Choose on half of the cases, compare on the other.")
+@click.option("--confirm", "is_confirmed", is_flag=True, help="Choose on half of the cases, compare on the rest.")
 @click.option("--weights", metavar="PART=X,…", help="Of the score (default: recall=0.5,negative_accuracy=0.3,mrr=0.2).")
 @click.option("--resume", metavar="SWEEP", help="Finish a sweep that was interrupted: its id, or latest.")
 @click.option("--json", "as_json", is_flag=True, help="Write eval_results.json to standard output instead of text.")

@@ -28,7 +28,13 @@ NEEDED = ("fastapi", "python_multipart", "itsdangerous", "charset_normalizer")
 @click.option("--token", metavar="WORD", envvar=WEB_TOKEN, help=f"Default: a random one; better set as {WEB_TOKEN}.")
 @click.option("--no-token", is_flag=True, help="Ask nobody: whoever can run programs on this machine can use the app.")
 @click.option("--host-name", "host_names", metavar="NAME", multiple=True, help="A name by which browsers may call it.")
-@click.option("--proxy", "proxies", metavar="ADDRESS", multiple=True, help="Trust its X-Forwarded headers.")
+@click.option(
+    "--proxy",
+    "proxies",
+    metavar="ADDRESS",
+    multiple=True,
+    help="A proxy in front, whose X-Forwarded-For and X-Forwarded-Proto count; from others they do not.",
+)
 @click.option("--upload-rows", type=click.IntRange(1), help="Most rows of an uploaded file (default: 100,000).")
 @click.option("--field-characters", type=click.IntRange(1), help="Longest text of an uploaded row (default: 20,000).")
 @click.option("--open", "is_opened", is_flag=True, help="Open it in a browser.")
