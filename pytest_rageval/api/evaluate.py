@@ -80,7 +80,6 @@ def evaluate(
 def _options(
     options: dict[str, Any], target: object, judge: object, metrics: Sequence[str | Metric] | None
 ) -> dict[str, Any]:
-    """Return the given settings by field; raise SettingsError for an unknown option."""
     fields = {option.name.replace("-", "_"): option for option in OPTIONS}
     problems = [
         f"evaluate: {name} is not an option{did_you_mean(name, [*fields.keys() - OWN_ARGUMENTS])}"
@@ -140,7 +139,6 @@ def _ask(run: RunSession, cases: Sequence[EvalCase], target: Target, judge: Judg
 
 
 def _finished(run: RunSession, cases: Sequence[EvalCase], *, is_interrupted: bool) -> EvaluatedRun:
-    """Finish the run: decide its verdict and write its reports."""
     keys = {case.key for case in cases}
     status = run.exit_status(is_interrupted=is_interrupted)
     finished = run.finish(Extent(every=keys, expected=keys, is_ended_early=is_interrupted, exit_status=status))

@@ -11,6 +11,7 @@ import click
 from pytest_rageval.cases.discovery import case_files_of, find_case_files
 from pytest_rageval.cases.loading import CaseFile, load_file, looks_like_cases
 from pytest_rageval.cases.project_cases import files_at, load_files, sound_cases
+from pytest_rageval.cli.options import EXISTING
 from pytest_rageval.comparison.case_filter import filtered_keys
 from pytest_rageval.config.files import case_globs
 from pytest_rageval.config.project import Project, find_root
@@ -21,7 +22,7 @@ from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.text import counted
 
-PATHS = click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
+PATHS = click.argument("paths", nargs=-1, type=EXISTING)
 
 
 def case_files(paths: Sequence[Path]) -> list[CaseFile]:

@@ -16,7 +16,7 @@ from pytest_rageval.cases.project_cases import sound_cases
 from pytest_rageval.cases.schema import case_schema
 from pytest_rageval.cli.case_exchange import cases_from_traces, convert, export_cases
 from pytest_rageval.cli.case_files import PATHS, case_files, path_text
-from pytest_rageval.cli.options import JSON, REPORTS, echo_json, exit_codes, output_option
+from pytest_rageval.cli.options import FOLDER, JSON, REPORTS, echo_json, exit_codes, output_option
 from pytest_rageval.cli.stored_run import open_run
 from pytest_rageval.comparison.case_diff import representative_trial
 from pytest_rageval.config.project import Project, find_project
@@ -133,12 +133,7 @@ def schema() -> None:
 
 @cases.command()
 @PATHS
-@click.option(
-    "--docs",
-    metavar="DIR",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder of the notes (default: `notes` in the configuration).",
-)
+@click.option("--docs", metavar="DIR", type=FOLDER, help="Folder of the notes (default: `notes` in the configuration).")
 @click.option("--index", "is_index", is_flag=True, help="Look for the golds in the target's index, too.")
 @click.option("--target", metavar="SPEC", help="The target of --index (default: as configured).")
 @JSON
@@ -208,7 +203,6 @@ def _next(findings: Sequence[AuditFinding]) -> list[str]:
 
 
 def _counts(files: Sequence[CaseFile]) -> dict[str, dict[str, int]]:
-    """Count cases by property and value, the most frequent first."""
     every = [case for file in files for case in file.cases]
     spelling: Counter[str] = Counter()
     for file in files:

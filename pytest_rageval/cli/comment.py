@@ -19,9 +19,7 @@ from pytest_rageval.text import printable
 @click.command()
 @click.argument("run", default="latest")
 @click.option("--post", is_flag=True, help="Write it to the pull request of this job of GitHub Actions.")
-@click.option(
-    "--name", default="evaluation", show_default=True, help="Of several comments on a pull request, this one."
-)
+@click.option("--name", default="evaluation", show_default=True, help="Which comment, if there are several.")
 @click.option("--link", metavar="URL", help="Where the whole report is.")
 @REPORTS
 def comment(run: str, post: bool, name: str, link: str | None, reports: str | None) -> None:

@@ -69,7 +69,6 @@ def compare(before: str, after: str, form: str, output: Path | None, **options: 
 
 
 def _next(comparison: ComparisonReport, after: Side) -> Iterator[str]:
-    """Yield the commands that explain the cases to look at next."""
     flipped: Sequence[Mapping[str, Any]] = comparison.content.get("flipped_to_fail", ())
     for case in flipped[:MOST_NEXT] if after.run is not None else ():
         yield f"rageval explain {shlex.join([after.name, case['case_key']])}"

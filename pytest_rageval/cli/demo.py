@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from pytest_rageval.cli.case_files import CaseChoice
-from pytest_rageval.cli.options import CODES_OF_PYTEST, exit_codes
+from pytest_rageval.cli.options import CODES_OF_PYTEST, PLACE, exit_codes
 from pytest_rageval.cli.run import run_in
 from pytest_rageval.demo.app import create_app
 from pytest_rageval.demo.llm import Llm
@@ -31,7 +31,7 @@ def demo() -> None:
 
 
 @demo.command("run")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("rageval-demo"))
+@click.argument("folder", type=PLACE, default=Path("rageval-demo"))
 @exit_codes(CODES_OF_PYTEST, is_all=True)
 def run_demo(folder: Path) -> None:
     """Run the shipped cases against the demo in FOLDER (default: rageval-demo), which is made; no network."""
@@ -48,19 +48,8 @@ def run_demo(folder: Path) -> None:
 
 @demo.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port",
-    default=8080,
-    show_default=True,
-    type=click.IntRange(0, 65535),
-    help="Port to listen on; 0 takes a free one.",
-)
-@click.option(
-    "--llm",
-    metavar="SPEC",
-    help=f"A language model that writes the answers and reranks: {', '.join(FORMS)}. "
-    "Its key is taken from the environment.",
-)
+@click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="0: a free one.")
+@click.option("--llm", metavar="SPEC", help=f"A model that writes the answers and reranks: {', '.join(FORMS)}.")
 def serve(host: str, port: int, llm: str | None) -> None:
     """Serve the demo's API until Ctrl-C. Then: pytest --rageval-target http://HOST:PORT"""
     try:

@@ -75,7 +75,6 @@ def _next(finished: Finished, run_id: str) -> Iterator[str]:
 
 
 def _show_cases(finished: Finished) -> None:
-    """Print the failing cases with their failed gates; known failures too, as such."""
     failing = [row for row in finished.rows if row.outcome in STYLES]
     for row in failing[:SHOWN]:
         word, colour = STYLES[row.outcome]

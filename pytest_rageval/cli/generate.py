@@ -13,7 +13,7 @@ import click
 from pytest_rageval.cases.drafts import add_drafts, check_is_drafts, drafts_in
 from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.cases.project_cases import readable_cases
-from pytest_rageval.cli.options import JSON, STOPPED, echo_json, exit_codes, output_option
+from pytest_rageval.cli.options import FOLDER, JSON, STOPPED, echo_json, exit_codes, output_option
 from pytest_rageval.cli.output import from_here
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
@@ -24,13 +24,14 @@ from pytest_rageval.providers import FORMS
 from pytest_rageval.text import counted, printable
 from pytest_rageval.tools.generate import Draft, ModelDrafts, NotePassage, SiftedDrafts, Spent, questions_in, sift
 
+ABOVE_0 = click.FloatRange(min=0, min_open=True)
 REPLIES = ".drafts.replies"
 """The suffix of the file of stored replies; no case file has it."""
 SPENT = ("requests", "kept", "dollars", "unreadable", "stopped")
 
 
 @click.command()
-@click.argument("docs", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("docs", type=FOLDER)
 @output_option("The file of drafts to add to (default: evalcases/DOCS.drafts.jsonl).")
 @click.option("--llm", metavar="SPEC", help=f"Ask a model, too: {', '.join(FORMS)}.")
 @click.option(
@@ -42,12 +43,7 @@ SPENT = ("requests", "kept", "dollars", "unreadable", "stopped")
     metavar="N",
     help="Questions a section at most, of the model.",
 )
-@click.option(
-    "--max-cost",
-    metavar="USD",
-    type=click.FloatRange(min=0, min_open=True),
-    help="US dollars after which the model is not asked any more.",
-)
+@click.option("--max-cost", metavar="USD", type=ABOVE_0, help="US dollars after which the model is asked no more.")
 @click.option("--dry-run", is_flag=True, help="Say what asking the model would cost, and stop.")
 @JSON
 @exit_codes(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from pytest_rageval.cli.options import JSON, echo_json, exit_codes
+from pytest_rageval.cli.options import JSON, PLACE, echo_json, exit_codes
 from pytest_rageval.cli.output import from_here, write_output
 from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import RagevalError
@@ -30,7 +30,7 @@ MOST_PROBLEMS = 100
 _CACHE = click.option(
     "--cache",
     metavar="PATH",
-    type=click.Path(path_type=Path),
+    type=PLACE,
     help="The cache's file (default: judge_cache.sqlite of this project, in its reports folder, below cache/).",
 )
 
@@ -59,7 +59,7 @@ def stats(cache: Path | None, *, as_json: bool) -> None:
 
 
 @judge_cache.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=PLACE)
 @_CACHE
 @exit_codes({1: "entries that cannot be read were left out"})
 def export(file: Path, cache: Path | None) -> None:
@@ -86,7 +86,7 @@ def export(file: Path, cache: Path | None) -> None:
 
 
 @judge_cache.command(name="import")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=PLACE)
 @_CACHE
 @click.option("--replace", is_flag=True, help="Let FILE win where a judgement is there already.")
 def import_(file: Path, cache: Path | None, *, replace: bool) -> None:

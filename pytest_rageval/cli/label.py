@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from pytest_rageval.cli.options import echo_json
+from pytest_rageval.cli.options import FOLDER, PLACE, echo_json
 from pytest_rageval.cli.output import columns
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import CaseError, SettingsError
@@ -31,13 +31,9 @@ from pytest_rageval.text import cut, printable
 
 
 @click.command()
-@click.argument("path", metavar="CASES", type=click.Path(path_type=Path))
+@click.argument("path", metavar="CASES", type=PLACE)
 @click.option("--target", "targets", multiple=True, metavar="SPEC", help="System to ask (repeatable).")
-@click.option(
-    "--notes",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder of notes that a plain word search looks through as well (default: as configured).",
-)
+@click.option("--notes", type=FOLDER, help="Folder of notes to search by words, too (default: as configured).")
 @click.option("--blind", metavar="NAME", help="NAME's second opinion, in CASES.labels.NAME.jsonl.")
 @click.option("--agree", "is_agreement", is_flag=True, help="Compare opinions; open the disagreements.")
 @click.option("--unlabelled", "is_unlabelled", is_flag=True, help="Only cases of which nothing is said yet.")
@@ -132,7 +128,6 @@ def _run_lines(session: LabelSession) -> None:
 
 
 def _typed_lines() -> Iterator[str]:
-    """Yield the lines of standard input, with a prompt on a terminal."""
     while True:
         click.echo("> " * sys.stdin.isatty(), nl=False)
         if not (line := sys.stdin.readline()):

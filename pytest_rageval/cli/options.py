@@ -20,13 +20,15 @@ JSON = click.option(FLAG, "as_json", is_flag=True, help="Write one JSON object i
 FORM_JSON = click.option(FLAG, "form", flag_value="json", help="The same as --format json.")
 REPORTS = click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
 BASELINE = click.option("--baseline", metavar="PATH", help="Baseline (default: REPORTS/baseline.json).")
+PLACE, EXISTING = click.Path(path_type=Path), click.Path(exists=True, path_type=Path)
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 FORCE = click.option("--force", is_flag=True, help="Replace files that are there already.")
 
 
 def output_option(about: str, *, metavar: str = "FILE", **form: Any) -> Callable[[F], F]:
     """Add `-o/--output`, a path."""
-    return click.option("-o", "--output", metavar=metavar, help=about, **{"type": click.Path(path_type=Path), **form})
+    return click.option("-o", "--output", metavar=metavar, help=about, **{"type": PLACE, **form})
 
 
 # ── the plugin's options ──────────────────────────────────────────────────────────────────────────────────────

@@ -1,18 +1,25 @@
-"""The steps of a run outside pytest: ask, retrieval metrics, judges, abstention, gates, summary, reports."""
+"""A run outside pytest: opened, its cases evaluated here or by workers, finished, and shown with its exit code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple, NoReturn
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
 
 from pytest_rageval.cli.case_files import CaseSelection
+from pytest_rageval.cli.options import INTERNAL, as_written_here
+from pytest_rageval.cli.output import from_here
 from pytest_rageval.cli.screen import CaseProgress, Screen
+from pytest_rageval.cli.stored_run import show
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import JudgeUnavailable, SettingsError
 from pytest_rageval.finish import Extent, Finished
+from pytest_rageval.io.masking import public_target
 from pytest_rageval.model import EvalCase
 from pytest_rageval.prepare import Prepared, prepare, run_configuration
+from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.render.run_reports import write_all_reports
 from pytest_rageval.runs.interrupts import Interrupts, is_called_by_script
 from pytest_rageval.runs.judge_notes import estimate
@@ -23,6 +30,7 @@ from pytest_rageval.targets.target import Target
 from pytest_rageval.text import counted
 
 RESUME = "rageval run --resume"
+REPORTS = ("summary.md", "report.html")
 
 
 class Workers(NamedTuple):
@@ -39,11 +47,7 @@ def prepare_unjudged(project: Project) -> Prepared:
 
 
 class CommandRun:
-    """A run of the command: opened, its cases evaluated here or by workers, finished; then its result.
-
-    finished         None if it has no results
-    left_out_judge   the specification of the judge that could not be asked
-    """
+    """A run of the command; `finished` is None if it has no results."""
 
     def __init__(
         self,
@@ -56,17 +60,18 @@ class CommandRun:
     ) -> None:
         """Open the run, without its judge if that cannot be asked; raise SettingsError if that fails.
 
-        workers  those that ask, if it is not this process
+        workers         those that ask, if it is not this process
+        left_out_judge  the specification of the judge that could not be asked
         """
         self._cases, self._target, self._screen, self._workers = cases, target, screen, workers
-        self.prepared, self.left_out_judge = prepared, left_out_judge
+        self.prepared, self._left_out_judge = prepared, left_out_judge
         self.is_interrupted, self._is_ordered = False, workers is None
         self.finished: Finished | None = None
         try:
             self.run = self._open()
         except JudgeUnavailable as error:
             screen.step_failed("judging", "; ".join(error.problems))
-            self.left_out_judge, self.prepared = prepared.settings.judge, prepare_unjudged(prepared.project)
+            self._left_out_judge, self.prepared = prepared.settings.judge, prepare_unjudged(prepared.project)
             self.run = self._open()
         self.run_id = self.run.writer.folder.run_id
 
@@ -127,7 +132,6 @@ class CommandRun:
             progress.wipe()
 
     def _evaluate_elsewhere(self, cases: Sequence[EvalCase], workers: Workers) -> None:
-        """Let workers evaluate the cases."""
         run, number = self.run, crew_size(self.prepared, len(cases), workers.most)
         crew = workers.crew(run.prepared, run.config_hash)
         cluster_run = ClusterRun(run, cases, crew, number)
@@ -151,8 +155,7 @@ class CommandRun:
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _finish(self) -> None:
-        """Decide the verdict and write the reports from the files on disk; an empty run leaves no folder."""
-        run, plan = self.run, self.prepared.plan
+        run, plan, is_interrupted = self.run, self.prepared.plan, self.is_interrupted
         if not self._is_ordered:
             run.writer.reconcile()  # first: records of this process may wait to be written
             run.notes += put_in_order(run.writer.folder.path)
@@ -160,7 +163,13 @@ class CommandRun:
             self._screen.problems(run.broken_off.removeprefix("rageval: "))
         if not run.has_results():
             return
-        extent = self._extent()
+        extent = Extent(
+            every={case.key for case in self._cases.cases},
+            expected={case.key for case in self._cases.asked},
+            selection={option: self.prepared.mask.text(text) for option, text in self._cases.selected_by.items()},
+            is_ended_early=is_interrupted or run.broken_off is not None,
+            exit_status=run.exit_status(is_interrupted=is_interrupted),
+        )
         self.finished = finished = run.finish(extent)
         baseline = self.prepared.project.baseline_file
         try:
@@ -172,17 +181,70 @@ class CommandRun:
         if reports.page is not None and reports.page.problem is not None:
             self._screen.step_failed("report", reports.page.problem)
 
-    def _extent(self) -> Extent:
-        return Extent(
-            every={case.key for case in self._cases.cases},
-            expected={case.key for case in self._cases.asked},
-            selection={option: self.prepared.mask.text(text) for option, text in self._cases.selected_by.items()},
-            is_ended_early=self.is_interrupted or self.run.broken_off is not None,
-            exit_status=self.run.exit_status(is_interrupted=self.is_interrupted),
-        )
+    @property
+    def _resume_command(self) -> str | None:
+        """Return the command that finishes the run; None if none is left to ask, or without answers no folder."""
+        is_unfinished = self.is_interrupted or (self.finished is not None and self.finished.is_unfinished)
+        can_be_resumed = self.run.is_broken or (is_unfinished and self.run.writer.folder.path.is_dir())
+        return f"{RESUME} {self.run_id}" if can_be_resumed else None
 
     @property
-    def can_be_resumed(self) -> bool:
-        """Return True if cases are left to ask and the run has a folder: one without answers has none."""
-        is_unfinished = self.finished is not None and self.finished.is_unfinished
-        return self.run.is_broken or ((self.is_interrupted or is_unfinished) and self.run.writer.folder.path.is_dir())
+    def _judge_command(self) -> str | None:
+        """Return the command that judges the answers, if the judge could not be asked."""
+        judge = self._left_out_judge
+        return None if judge is None else f"rageval judge {self.run_id} --judge {public_target(judge)}"
+
+    @property
+    def _reports(self) -> list[Path]:
+        paths = [self.finished.folder / name for name in REPORTS] if self.finished is not None else []
+        return [path for path in paths if path.is_file()]
+
+    def show(self) -> int:
+        """Show the result of the run; return its exit code."""
+        run, screen = self.run, self._screen
+        if run.is_broken:
+            return INTERNAL
+        code = 0 if self.finished is None else show(self.finished, self.prepared.plan, as_written_here)
+        for note in run.notes:
+            screen.line(note, colour="yellow")
+        for path in self._reports:
+            screen.line(f"{path.stem}: {from_here(path)}")
+        if self._judge_command is not None:
+            screen.line(f"judge its answers later: {self._judge_command}", colour="yellow")
+        if self._resume_command is not None:
+            screen.line(f"interrupted; {self._resume_command} finishes it", colour="yellow")
+        elif self.is_interrupted:
+            screen.line("interrupted before anything was answered: nothing is kept", colour="yellow")
+        if self.is_interrupted:
+            return INTERRUPTED
+        return max(code, int(bool(screen.failed_steps) or run.broken_off is not None))
+
+    def outcome(self) -> dict[str, Any]:
+        """Return the content of `--json`, except the exit code."""
+        finished, mask = self.finished, self.prepared.mask
+        content: dict[str, Any] = {"run": self.run_id, "failed_steps": self._screen.failed_steps}
+        if finished is not None:
+            failed = (test for test in gate_tests(finished, self.prepared.plan) if test.outcome == "failed")
+            content |= {
+                "folder": str(finished.folder),
+                "reports": {path.stem: str(path) for path in self._reports},
+                "verdict": finished.metrics["verdict"]["word"],
+                "sentence": finished.metrics["verdict"]["sentence"],
+                "partial": finished.is_partial,
+                "outcomes": finished.metrics["outcomes"],
+                "overall_score": finished.metrics["overall_score"],
+                "failed_gates": {test.name: test.message for test in failed},
+            }
+        masked: dict[str, Any] = mask.value(content | {"next": list(self._next())})
+        return masked
+
+    def _next(self) -> Iterator[str]:
+        yield from filter(None, (self._judge_command, self._resume_command))
+        if (finished := self.finished) is None:
+            return
+        if failing := [row.key for row in finished.rows if row.outcome in ("failed", "error")]:
+            yield f"rageval explain {self.run_id} {shlex.quote(failing[0])}"
+        if finished.metrics["comparison"] is not None:
+            yield f"rageval compare baseline {self.run_id}"
+        elif finished.metrics["can_be_baseline"] and not self.is_interrupted:
+            yield "rageval run --update-baseline"

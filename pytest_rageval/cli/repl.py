@@ -14,7 +14,7 @@ import click
 
 from pytest_rageval.cli.case_files import chosen_cases
 from pytest_rageval.cli.main import Verbs
-from pytest_rageval.cli.options import as_arguments, exit_codes, run_options, settings_given
+from pytest_rageval.cli.options import EXISTING, as_arguments, exit_codes, run_options, settings_given
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.render.text.repl_lines import (
@@ -52,7 +52,7 @@ HELP = """\
 
 
 @click.command()
-@click.argument("cases", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.argument("cases", nargs=-1, type=EXISTING)
 @run_options("target", "judge", "judge-base-url", "k", "param", "timeout", "reports")
 @exit_codes({1: "a line of a pipe failed"})
 def repl(cases: tuple[Path, ...], **options: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -13,45 +12,38 @@ from typing import Any
 
 import click
 
-from pytest_rageval.cli.case_files import BrokenCaseFiles, CaseChoice, CaseSelection, select_cases
+from pytest_rageval.cli.case_files import BrokenCaseFiles, CaseChoice, select_cases
 from pytest_rageval.cli.options import (
     BROKEN_CASES,
     CODES_OF_PYTEST,
-    INTERNAL,
     INTERRUPTED,
     NO_CASES,
+    PLACE,
     USAGE,
-    as_written_here,
     echo_json,
     exit_codes,
     run_options,
     settings_given,
     with_present_names,
 )
-from pytest_rageval.cli.output import from_here
-from pytest_rageval.cli.pipeline import RESUME, CommandRun, Workers, prepare_unjudged
+from pytest_rageval.cli.pipeline import CommandRun, Workers, prepare_unjudged
 from pytest_rageval.cli.screen import Screen
-from pytest_rageval.cli.stored_run import show
 from pytest_rageval.config.options import kind_of
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import JudgeUnavailable, RagevalError, SettingsError
-from pytest_rageval.finish import Finished
 from pytest_rageval.io.environment_secrets import secrets_of_environment
-from pytest_rageval.io.masking import Mask, public_target
+from pytest_rageval.io.masking import Mask
 from pytest_rageval.prepare import NO_TARGET, Prepared, check_can_answer, check_gate_conditions, make_target, prepare
 from pytest_rageval.providers import BATCHED
-from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.scale.local_crew import LocalCrew
 from pytest_rageval.scale.ray_cluster import RayCluster
-from pytest_rageval.targets.target import Target
 from pytest_rageval.text import counted
 
 SKIPPED_LAYERS = ("retrieval", "abstention")
 NAMES = {"--eval-set": "PATHS", "--api-url": "--target", "--judge-model": "--judge", "--output-dir": "--reports",
          "--use-judge": None}  # fmt: skip
-REPORTS = ("summary.md", "report.html")
 
 
 class WrongUsage(click.UsageError):
@@ -73,13 +65,9 @@ class WithCodesOfPytest(click.Command):
 
 
 @click.command(cls=WithCodesOfPytest)
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, type=PLACE)
 @run_options()
-@click.option(
-    "--skip-judges",
-    is_flag=True,
-    help="Judge nothing, whatever --judge says; `rageval judge RUN --judge SPEC` does it later.",
-)
+@click.option("--skip-judges", is_flag=True, help="Judge nothing now; `rageval judge RUN --judge SPEC` does it later.")
 @click.option(
     "--judge-batch",
     is_flag=True,
@@ -97,11 +85,7 @@ class WithCodesOfPytest(click.Command):
     show_default=True,
     help="What evaluates the cases: this machine, or workers on a Ray cluster.",
 )
-@click.option(
-    "--address",
-    metavar="HOST:PORT",
-    help="Head of the Ray cluster; auto: the one that runs here (default: RAY_ADDRESS, else one is started).",
-)
+@click.option("--address", metavar="HOST:PORT", help="Head of the Ray cluster, or auto (default: RAY_ADDRESS).")
 @click.option(
     "--workers",
     type=click.IntRange(1),
@@ -201,7 +185,10 @@ def run_project(
     if not cases.asked:
         commands = [] if cases.cases else ["rageval init --yes"]
         return NO_CASES, {"problems": screen.problems(_why_no_case(prepared, wanted)), "next": commands}
-    target = _target(prepared, cases)
+    target = make_target(prepared.project)
+    # A dry run checks files of answers only.
+    if not prepared.settings.dry_run or kind_of(prepared.settings.target or "").is_checkable:
+        check_can_answer(prepared, target, cases.cases)
     if prepared.settings.dry_run:
         number = counted(len(cases.asked), "case")
         screen.line(f"dry run: {number}; settings, cases and gates are fine, nothing was asked")
@@ -209,7 +196,7 @@ def run_project(
     with crew as workers:
         ended = CommandRun(prepared, cases, target, screen, workers, left_out_judge)
         ended.take_all_steps()
-        code, content = exit_code(ended, screen), outcome(ended, screen)
+        code, content = ended.show(), ended.outcome()
         if is_batched and ended.finished is not None and not ended.is_interrupted:
             _submit_judging(ended, project.settings, screen)
         return code, content
@@ -256,81 +243,3 @@ def _why_no_case(prepared: Prepared, wanted: CaseChoice) -> str:
     if settings.shard is not None:
         return f"--shard: no case is in part {settings.shard}; take fewer parts"
     return f"no case files; looked for {', '.join(settings.cases)}; write evalcases/NAME.jsonl, or call rageval init"
-
-
-def _target(prepared: Prepared, cases: CaseSelection) -> Target:
-    """Make the target and check that it can answer; a dry run checks files of answers only."""
-    target = make_target(prepared.project)
-    if not prepared.settings.dry_run or kind_of(prepared.settings.target or "").is_checkable:
-        check_can_answer(prepared, target, cases.cases)
-    return target
-
-
-def exit_code(ended: CommandRun, screen: Screen) -> int:
-    """Show the result of the run; return its exit code."""
-    run, finished = ended.run, ended.finished
-    if run.is_broken:
-        return INTERNAL
-    code = 0
-    if finished is not None:
-        code = show(finished, ended.prepared.plan, as_written_here)
-    for note in run.notes:
-        screen.line(note, colour="yellow")
-    for path in _reports(finished):
-        screen.line(f"{path.stem}: {from_here(path)}")
-    if ended.left_out_judge is not None:
-        screen.line(f"judge its answers later: {judge_command(ended)}", colour="yellow")
-    if ended.can_be_resumed:
-        screen.line(f"interrupted; {RESUME} {ended.run_id} finishes it", colour="yellow")
-    elif ended.is_interrupted:
-        screen.line("interrupted before anything was answered: nothing is kept", colour="yellow")
-    if ended.is_interrupted:
-        return INTERRUPTED
-    return max(code, int(bool(screen.failed_steps) or run.broken_off is not None))
-
-
-def judge_command(ended: CommandRun) -> str:
-    """Return the command that judges the answers of a run whose judge could not be asked."""
-    return f"rageval judge {ended.run_id} --judge {public_target(ended.left_out_judge or 'SPEC')}"
-
-
-def outcome(ended: CommandRun, screen: Screen) -> dict[str, Any]:
-    """Return the content of `--json` for a run, except the exit code."""
-    finished, mask = ended.finished, ended.prepared.mask
-    content: dict[str, Any] = {"run": ended.run_id, "failed_steps": screen.failed_steps}
-    if finished is not None:
-        failed = (test for test in gate_tests(finished, ended.prepared.plan) if test.outcome == "failed")
-        content |= {
-            "folder": str(finished.folder),
-            "reports": {path.stem: str(path) for path in _reports(finished)},
-            "verdict": finished.metrics["verdict"]["word"],
-            "sentence": finished.metrics["verdict"]["sentence"],
-            "partial": finished.is_partial,
-            "outcomes": finished.metrics["outcomes"],
-            "overall_score": finished.metrics["overall_score"],
-            "failed_gates": {test.name: test.message for test in failed},
-        }
-    masked: dict[str, Any] = mask.value(content | {"next": list(_next(ended))})
-    return masked
-
-
-def _reports(finished: Finished | None) -> list[Path]:
-    paths = [finished.folder / name for name in REPORTS] if finished is not None else []
-    return [path for path in paths if path.is_file()]
-
-
-def _next(ended: CommandRun) -> Iterator[str]:
-    """Yield the commands to type next."""
-    finished = ended.finished
-    if ended.left_out_judge is not None:
-        yield judge_command(ended)
-    if ended.can_be_resumed:
-        yield f"{RESUME} {ended.run_id}"
-    if finished is None:
-        return
-    if failing := [row.key for row in finished.rows if row.outcome in ("failed", "error")]:
-        yield f"rageval explain {ended.run_id} {shlex.quote(failing[0])}"
-    if finished.metrics["comparison"] is not None:
-        yield f"rageval compare baseline {ended.run_id}"
-    elif finished.metrics["can_be_baseline"] and not ended.is_interrupted:
-        yield "rageval run --update-baseline"

@@ -109,7 +109,6 @@ def _type(info: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _gate_grammar() -> dict[str, Json]:
-    """Return the grammar of gates: form, regular expression, and the values of its parts."""
     return {
         "form": f"[run] {GATE_FORM}, or METRIC off",
         "pattern": GATE_PATTERN.pattern,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import click
 
 from pytest_rageval.cases.project_cases import files_at, load_files
-from pytest_rageval.cli.options import CommandOnRun, exit_codes
+from pytest_rageval.cli.options import EXISTING, PLACE, CommandOnRun, exit_codes
 from pytest_rageval.cli.output import Progress
 from pytest_rageval.cli.stored_run import OpenedRun, end, open_run, run_argument
 from pytest_rageval.finish import Finished
@@ -60,19 +60,11 @@ class RescoreOptions(NamedTuple):
 
 def rescore_options(command: F) -> F:
     """Add `--cases`, `--aggregate-only` and `--output-metrics`, as parameters for `take_rescore_options`."""
+    labels = "Case file or folder with new labels for the same questions (repeatable)."
     for option in (
-        click.option(
-            "--output-metrics", type=click.Path(path_type=Path), metavar="FILE", help="Write metrics.json here too."
-        ),
+        click.option("--output-metrics", type=PLACE, metavar="FILE", help="Write metrics.json here too."),
         click.option("--aggregate-only", is_flag=True, help="Leave scores and verdicts; aggregate and compare anew."),
-        click.option(
-            "--cases",
-            "paths",
-            multiple=True,
-            type=click.Path(exists=True, path_type=Path),
-            metavar="PATH",
-            help="Case file, or folder of them, with new labels for the same questions (repeatable).",
-        ),
+        click.option("--cases", "paths", multiple=True, type=EXISTING, metavar="PATH", help=labels),
     ):
         command = option(command)
     return command

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import click
 
 from pytest_rageval.cases.loading import shown_name
 from pytest_rageval.cli.case_files import chosen_cases
-from pytest_rageval.cli.options import STOPPED, as_arguments, echo_json, exit_codes, run_options, settings_given
+from pytest_rageval.cli.options import (
+    EXISTING,
+    STOPPED,
+    as_arguments,
+    echo_json,
+    exit_codes,
+    run_options,
+    settings_given,
+)
 from pytest_rageval.cli.output import Progress, columns
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.finish import Finished
@@ -32,7 +39,7 @@ OF_A_NEW_SWEEP = {"grids": "--grid", "is_quick": "--quick", "index_params": "--i
 
 
 @click.command()
-@click.argument("cases", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.argument("cases", nargs=-1, type=EXISTING)
 @click.option(
     "--grid",
     "grids",
@@ -40,9 +47,7 @@ OF_A_NEW_SWEEP = {"grids": "--grid", "is_quick": "--quick", "index_params": "--i
     metavar="NAME=V1,V2,…",
     help="Values of one parameter (repeatable): k, min_score, or whatever the target takes.",
 )
-@click.option(
-    "--quick", "is_quick", is_flag=True, help="6 points: min_score .2 .3 .4, k 5 10, at 400 tokens, overlap 50."
-)
+@click.option("--quick", "is_quick", is_flag=True, help="6 points: min_score .2 .3 .4, k 5 10.")
 @click.option(
     "--index-param",
     "index_params",
@@ -52,12 +57,7 @@ OF_A_NEW_SWEEP = {"grids": "--grid", "is_quick": "--quick", "index_params": "--i
 )
 @click.option("--sample", type=click.IntRange(min=2), metavar="N", help="Ask only so many cases, chosen by --seed.")
 @click.option("--seed", type=int, metavar="N", help="Another number, another sample (default: 0).")
-@click.option(
-    "--confirm",
-    "is_confirmed",
-    is_flag=True,
-    help="Choose on one half of the cases, compare with the default on the other.",
-)
+@click.option("--confirm", "is_confirmed", is_flag=True, help="Choose on half of the cases, compare on the rest.")
 @click.option("--weights", metavar="PART=X,…", help="Of the score (default: recall=0.5,negative_accuracy=0.3,mrr=0.2).")
 @click.option("--resume", metavar="SWEEP", help="Finish a sweep that was interrupted: its id, or latest.")
 @click.option("--json", "as_json", is_flag=True, help="Write eval_results.json to standard output instead of text.")
@@ -107,7 +107,6 @@ def _write_run_reports(finished: Finished, prepared: Prepared) -> None:
 
 
 def _request(project: Project, resume: str | None, options: Mapping[str, Any]) -> tuple[SweepFile | None, SweepRequest]:
-    """Return the request; a resumed sweep has its own."""
     if resume is not None:
         given = [OF_A_NEW_SWEEP[name] for name, value in options.items() if value not in (None, (), False)]
         if given:

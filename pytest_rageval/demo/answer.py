@@ -179,7 +179,6 @@ def _sentences(question: _Question, hits: Sequence[Hit]) -> Iterator[_Sentence]:
 
 
 def _further(question: _Question, best: _Sentence, sentences: Sequence[_Sentence]) -> list[_Sentence]:
-    """Choose the best sentence and up to two more, each of which covers much of the uncovered question."""
     chosen = [best]
     covered = best.about
     while len(chosen) < SENTENCES:
@@ -230,7 +229,6 @@ def _two_versions(newer: _Sentence, older: _Sentence) -> WrittenAnswer:
 
 
 def _joined(chosen: Sequence[_Sentence]) -> WrittenAnswer:
-    """Join the sentences with citations: those of the best one's section first, each section in its own order."""
     chosen = sorted(chosen, key=lambda sentence: (sentence.chunk is not chosen[0].chunk, sentence.order))
     cited = tuple({sentence.chunk.chunk_id: sentence.chunk for sentence in chosen}.values())
     number = {chunk.chunk_id: place for place, chunk in enumerate(cited, start=1)}

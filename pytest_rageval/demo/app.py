@@ -8,7 +8,7 @@ import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from pytest_rageval.demo.parameters import BODY_BYTES, Ask, BadRequest, IndexBudget, LlmError, parse_body
@@ -46,6 +46,25 @@ HERE = Path(__file__).parent
 PAGE_CHUNKS = 500
 
 
+class Parameter(NamedTuple):
+    """The one parameter that a query string may have: its name, the pattern of its values, and that in words."""
+
+    name: str = ""
+    pattern: str = ""
+    expected: str = "what `next` said"
+
+    def value_in(self, query: str) -> str:
+        """Return the last value; blank if it is absent."""
+        value = ""
+        for name, value in parse_qsl(query, keep_blank_values=True):
+            if name != self.name:
+                known = f"known is {self.name}" if self.name else "none is known here"
+                raise BadRequest(f"unknown query parameter {name!a}; {known}")
+            if not re.fullmatch(self.pattern, value):
+                raise BadRequest(f"{self.name} is {value!a}, expected {self.expected}")
+        return value
+
+
 class DemoApp:
     """The routes of the demo, as an ASGI app without a lifespan.
 
@@ -57,12 +76,13 @@ class DemoApp:
 
     def __init__(self, library: Library, llm: Llm | None, bound_host: str | None) -> None:
         self._library, self._llm, self._bound_host = library, llm, bound_host
-        self._routes: dict[str, tuple[str, Callable[[str, bytes], Awaitable[dict[str, Any]]]]] = {
-            "/api/v1/ask": ("POST", self._ask),
-            "/api/v1/index": ("POST", self._index),
-            "/api/v1/index/stats": ("GET", self._stats),
-            "/api/v1/index/chunks": ("GET", self._chunks),
-            "/api/v1/health": ("GET", self._health),
+        debug, cursor = Parameter("debug", "true|1|false|0", "true or false"), Parameter("cursor", "[0-9]{1,9}")
+        self._routes = {
+            "/api/v1/ask": ("POST", debug, self._ask),
+            "/api/v1/index": ("POST", Parameter(), self._index),
+            "/api/v1/index/stats": ("GET", Parameter(), self._stats),
+            "/api/v1/index/chunks": ("GET", cursor, self._chunks),
+            "/api/v1/health": ("GET", Parameter(), self._health),
         }
 
     async def __call__(self, connection: Message, receive: Receive, send: Send) -> None:
@@ -89,40 +109,37 @@ class DemoApp:
         body, path, method = await _body(receive), connection["path"], connection["method"]
         if path not in self._routes:
             raise BadRequest(f"no such path {path!a}; known are {', '.join(self._routes)}", status=404)
-        allowed, handle = self._routes[path]
+        allowed, parameter, handle = self._routes[path]
         if method != allowed:
             raise BadRequest(f"{path} is for {allowed}, not {method}", status=405, allow=allowed)
-        return await handle(connection.get("query_string", b"").decode("latin-1"), body)
+        return await handle(parameter.value_in(connection.get("query_string", b"").decode("latin-1")), body)
 
-    async def _ask(self, query: str, body: bytes) -> dict[str, Any]:
-        debug = _parameter(query, "debug", "true|1|false|0", "true or false") in ("true", "1")
+    async def _ask(self, debug: str, body: bytes) -> dict[str, Any]:
         ask = parse_body(Ask, body)
         # A search takes a millisecond: a thread would cost more than it frees. Building an index takes longer.
-        library = self._library
-        built = library.index_for(ask) if library.is_ready(ask) else await asyncio.to_thread(library.index_for, ask)
-        return await answer(ask, built, self._llm, debug=debug)
+        built = self._library.built(ask)
+        if built is None:
+            built = await asyncio.to_thread(self._library.index_for, ask)
+        return await answer(ask, built, self._llm, debug=debug in ("true", "1"))
 
-    async def _index(self, query: str, body: bytes) -> dict[str, Any]:
-        _parameter(query)
+    async def _index(self, _: str, body: bytes) -> dict[str, Any]:
         wanted = parse_body(IndexBudget, body if body.strip() else b"{}")
         return (await asyncio.to_thread(self._library.rebuild, wanted)).coverage
 
-    async def _stats(self, query: str, _: bytes) -> dict[str, Any]:
-        _parameter(query)
+    async def _stats(self, _: str, __: bytes) -> dict[str, Any]:
         return (await asyncio.to_thread(self._library.index_for)).coverage
 
-    async def _chunks(self, query: str, _: bytes) -> dict[str, Any]:
-        start = int(_parameter(query, "cursor", "[0-9]{1,9}", "what `next` said") or 0)
+    async def _chunks(self, cursor: str, _: bytes) -> dict[str, Any]:
         chunks = (await asyncio.to_thread(self._library.index_for)).index.chunks
+        start = int(cursor or 0)
         end = start + PAGE_CHUNKS
         return {
             "chunks": [listed_chunk(chunk) for chunk in chunks[start:end]],
             "next": str(end) if end < len(chunks) else None,
         }
 
-    async def _health(self, query: str, _: bytes) -> dict[str, Any]:
-        _parameter(query)
-        return {"status": "ok", "index": "built" if self._library.is_ready() else "not built yet"}
+    async def _health(self, _: str, __: bytes) -> dict[str, Any]:
+        return {"status": "ok", "index": "built" if self._library.built() else "not built yet"}
 
 
 async def _body(receive: Receive) -> bytes:
@@ -160,20 +177,6 @@ def _is_name_of_ours(named: str, bound_host: str) -> bool:
     except ValueError:
         # A name without a dot is of this network: no outsider can point it at this machine.
         return "." not in name and bound_host not in ("localhost", "127.0.0.1", "::1")
-
-
-def _parameter(query: str, known: str = "", values: str = "", expected: str = "") -> str | None:
-    """Return the value of the one parameter that a query string may have; None if it is absent."""
-    found = None
-    for name, value in parse_qsl(query, keep_blank_values=True):
-        if name != known:
-            raise BadRequest(
-                f"unknown query parameter {name!a}; {f'known is {known}' if known else 'none is known here'}"
-            )
-        if not re.fullmatch(values, value):
-            raise BadRequest(f"{known} is {value!a}, expected {expected}")
-        found = value
-    return found
 
 
 def _error(*problems: str) -> dict[str, Any]:

@@ -261,7 +261,6 @@ def _source(note: Note, start: int, end: int) -> list[str]:
 
 
 def _prose(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece]:
-    """Yield the sentences of a paragraph or a quotation."""
     start, end = tokens[position].map or (0, 0)
     lines = [line.strip().lstrip(">").strip() for line in _source(note, start, end)]
     text = " ".join(lines)
@@ -285,7 +284,6 @@ def _line_of(lines: Sequence[str], offset: int) -> int:
 
 
 def _items(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece]:
-    """Yield the items of a list, each with all that is nested in it."""
     glue = PARAGRAPH
     for token in _inside(tokens, position):
         if token.type == "list_item_open" and token.level == 1 and token.map:
@@ -298,7 +296,6 @@ def _items(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece
 
 
 def _rows(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece]:
-    """Yield the rows of a table, each with the names of its columns."""
     start = (tokens[position].map or (0, 0))[0]
     header = "\n".join(note.lines[start : start + 2])
     rows: list[tuple[int, list[str]]] = []
@@ -327,7 +324,6 @@ def _code(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece]
 
 
 def _inside(tokens: Sequence[Token], position: int) -> Iterator[Token]:
-    """Yield the tokens between an opening one and its closing one."""
     for token in tokens[position + 1 :]:
         if token.level == 0:
             return

@@ -107,7 +107,6 @@ def _problem(kind: type[BaseModel], detail: Any) -> str:
 
 
 def _shown(value: object) -> str:
-    """Format a value as bounded JSON for a message."""
     text = json.dumps(value, ensure_ascii=True)
     return text if len(text) <= 60 else text[:57] + "..."
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,14 +24,14 @@ from pytest_rageval.demo.chunking import (
 )
 from pytest_rageval.demo.knowledge import Graph, load_graph
 from pytest_rageval.demo.parameters import Ask, BadRequest, IndexBudget, merged_budget
-from pytest_rageval.demo.rerank import MODEL_PROMPT, RerankedChunks, rerank
+from pytest_rageval.demo.rerank import MODEL_PROMPT, rerank
 from pytest_rageval.demo.retrieval import Folders, Hit, Index, RetrievedChunks, milliseconds_since, retrieve
 
 if TYPE_CHECKING:
     from pytest_rageval.demo.llm import Llm
 
 INDEXES_KEPT = 6
-"""Indexes to keep, since a sweep returns to its budgets; the least recently used one is dropped."""
+"""Indexes to keep, since a sweep returns to its budgets; the oldest one is dropped."""
 DOC_TYPE = "markdown"
 
 
@@ -54,18 +54,12 @@ class Library:
         self._graph: Graph | None = None
         self._notes: tuple[Note, ...] | None = None
         self._budget = TokenBudget()
-        self._built: OrderedDict[TokenBudget, BuiltIndex] = OrderedDict()
+        self._built: dict[TokenBudget, BuiltIndex] = {}
         self._lock = threading.RLock()
 
-    def is_ready(self, ask: Ask | None = None) -> bool:
-        """Return True if the index for this question is built and free; never wait. None stands for no question."""
-        budget = self._budget_of(ask)
-        if not self._lock.acquire(blocking=False):
-            return False
-        try:
-            return budget in self._built
-        finally:
-            self._lock.release()
+    def built(self, ask: Ask | None = None) -> BuiltIndex | None:
+        """Return the index for this question if it is built; never wait. None stands for no question."""
+        return self._built.get(self._budget_of(ask))
 
     def index_for(self, ask: Ask | None = None) -> BuiltIndex:
         """Return the index with the budget of this question, built if necessary. Raises `BadRequest` and OSError."""
@@ -73,9 +67,8 @@ class Library:
         with self._lock:
             if budget not in self._built:
                 self._built[budget] = self._build(budget)
-                while len(self._built) > INDEXES_KEPT:
-                    self._built.popitem(last=False)
-            self._built.move_to_end(budget)
+                if len(self._built) > INDEXES_KEPT:
+                    del self._built[next(iter(self._built))]
             return self._built[budget]
 
     def rebuild(self, wanted: IndexBudget) -> BuiltIndex:
@@ -104,10 +97,10 @@ def coverage(notes: Sequence[Note], cuts: Sequence[CutNote], budget: TokenBudget
 
     `chunks_embedded` are those in the index, which here is one of words: the name is that of the contract.
     """
-    skipped = sum(cut.skipped for cut in cuts)
     without = [(note, why_empty(note, cut)) for note, cut in zip(notes, cuts, strict=True) if not cut.chunks]
-    embedded = sum(len(cut.chunks) for cut in cuts)
     sizes = sorted(chunk.token_count for cut in cuts for chunk in cut.chunks)
+    embedded, skipped = len(sizes), sum(cut.skipped for cut in cuts)
+    nearest_rank = math.ceil(0.95 * embedded) - 1
     return {
         "docs_processed": len(notes),
         "docs_with_0_chunks": len(without),
@@ -119,7 +112,14 @@ def coverage(notes: Sequence[Note], cuts: Sequence[CutNote], budget: TokenBudget
         "chunks_embedded": embedded,
         "chunks_skipped": skipped,
         "chunks_skipped_reasons": {OVER_BUDGET: skipped} if skipped else {},
-        "chunk_token_stats": _sizes(sizes),
+        "chunk_token_stats": {
+            "min": sizes[0],
+            "max": sizes[-1],
+            "mean": round(sum(sizes) / embedded, 2),
+            "p95": sizes[nearest_rank],
+        }
+        if sizes
+        else {},
         "coverage_by_doc_type": {
             DOC_TYPE: {
                 "processed": len(notes),
@@ -136,23 +136,9 @@ def coverage(notes: Sequence[Note], cuts: Sequence[CutNote], budget: TokenBudget
 
 def why_empty(note: Note, cut: CutNote) -> str:
     """Return why a note has no chunk."""
-    if note.problem is not None:
-        return note.problem
-    if cut.skipped:
-        return OVER_BUDGET
+    if note.problem is not None or cut.skipped:
+        return note.problem or OVER_BUDGET
     return "headings_only" if any(line.strip() for line in note.lines) else "empty"
-
-
-def _sizes(sizes: Sequence[int]) -> dict[str, float]:
-    """Return minimum, maximum, mean and 95th percentile (nearest rank) of the chunks' tokens; empty without chunks."""
-    if not sizes:
-        return {}
-    return {
-        "min": sizes[0],
-        "max": sizes[-1],
-        "mean": round(sum(sizes) / len(sizes), 2),
-        "p95": sizes[math.ceil(0.95 * len(sizes)) - 1],
-    }
 
 
 async def answer(ask: Ask, built: BuiltIndex, llm: Llm | None, *, debug: bool) -> dict[str, Any]:
@@ -163,9 +149,10 @@ async def answer(ask: Ask, built: BuiltIndex, llm: Llm | None, *, debug: bool) -
     """
     _check_scope(ask, built.folders)
     retrieved = retrieve(ask, built.index, built.folders)
-    reranked = await rerank(ask, retrieved, built.index.rarity, llm) if ask.rerank else None
-    hits = retrieved.hits if reranked is None else reranked.hits
-    began = time.perf_counter()
+    hits, reranking, began = retrieved.hits, None, time.perf_counter()
+    if ask.rerank:
+        hits, reranking = await rerank(ask, retrieved, built.index.rarity, llm)
+    rerank_ms, began = milliseconds_since(began), time.perf_counter()
     if llm is None or not hits:
         written = write(ask.question, retrieved.terms, hits, built.index.rarity)
     else:
@@ -180,8 +167,14 @@ async def answer(ask: Ask, built: BuiltIndex, llm: Llm | None, *, debug: bool) -
     }
     if debug:
         response["debug"] = _debug(ask, built, retrieved, generation_ms)
-        if reranked is not None:
-            _add_reranking(response["debug"], reranked, ask.rerank_threshold)
+        if reranking is not None:
+            retrieved_chunks = {chunk["chunk_id"]: chunk for chunk in response["debug"]["retrieved_chunks"]}
+            response["debug"]["retrieved_chunks"] = [
+                retrieved_chunks[hit.chunk.chunk_id] | {"score_rerank": hit.score, "score_final": hit.score, "rank": at}
+                for at, hit in enumerate(hits, start=1)
+            ]
+            response["debug"]["latency"]["rerank_ms"] = rerank_ms
+            response["debug"]["rerank"] = reranking
         if llm is not None:
             response["debug"]["versions"] |= {"llm": llm.name, "prompt": MODEL_PROMPT}
         if written.remarks:
@@ -220,19 +213,6 @@ def _debug(ask: Ask, built: BuiltIndex, retrieved: RetrievedChunks, generation_m
     return debug
 
 
-def _add_reranking(debug: dict[str, Any], reranked: RerankedChunks, threshold: float) -> None:
-    """Replace the retrieved chunks by the relevant ones, in their own order."""
-    retrieved = {chunk["chunk_id"]: chunk for chunk in debug["retrieved_chunks"]}
-    debug["retrieved_chunks"] = [
-        retrieved[hit.chunk.chunk_id] | {"score_rerank": hit.score, "score_final": hit.score, "rank": rank}
-        for rank, hit in enumerate(reranked.hits, start=1)
-    ]
-    debug["latency"]["rerank_ms"] = reranked.rerank_ms
-    debug["rerank"] = {"by": reranked.by, "threshold": threshold, "dropped": reranked.dropped}
-    if reranked.problem is not None:
-        debug["rerank"]["problem"] = reranked.problem
-
-
 def _retrieved_chunk(rank: int, hit: Hit) -> dict[str, Any]:
     # Without embeddings the lexical weight counts as 1, whatever weights are asked for.
     scores = {"score_lexical": hit.score, "score_final": hit.score, "rank": rank}
@@ -245,7 +225,6 @@ def listed_chunk(chunk: NoteChunk) -> dict[str, Any]:
 
 
 def _place(chunk: NoteChunk) -> dict[str, Any]:
-    """Return the place of a chunk, which references and retrieved chunks share."""
     place = {
         "chunk_id": chunk.chunk_id,
         "vault": chunk.vault,

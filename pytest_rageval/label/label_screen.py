@@ -264,7 +264,6 @@ class LabelScreen(App[None]):
         return "[a] yes" if marks.answerable else "[u] no"
 
     def _notes(self, view: SessionView) -> Iterator[str]:
-        """Yield notes on the chunk pointed at, if there is room."""
         if self.size.height > LEAST_HEIGHT:
             yield from map(printable, self.opinions.get(self.session.case.id, ()))
             hidden = len(view.text) - MOST_SHOWN

@@ -105,7 +105,6 @@ class LabelSession:
         return matched_marks(self.case, self.marks, [candidate.chunk for candidate in self.pool.candidates])
 
     def _selected_of(self, hits: Sequence[frozenset[int]]) -> list[int]:
-        """Return the marks of the selected candidates."""
         return [mark for row in self.selected for mark in hits[row]]
 
     def do(self, name: str, *arguments: object) -> None:
@@ -315,7 +314,6 @@ class LabelSession:
         self.go(1)
 
     def _leave_for(self, to: int | None, otherwise: str) -> None:
-        """Save, and open another case; without one say so."""
         self.message = ""
         if self.save() and to is not None:
             self._arrive(to)

@@ -94,7 +94,6 @@ def _rows(session: LabelSession, matches: MatchedMarks) -> Iterator[RowView]:
 
 
 def _spans(session: LabelSession, golds: frozenset[int], text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the golds' snippets in the text of their chunk."""
     for gold in golds:
         for snippet in getattr(session.marks.golds[gold], "snippets", ()):
             start = text.find(snippet)

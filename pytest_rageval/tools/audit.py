@@ -106,7 +106,6 @@ def _duplicates(cases: Sequence[EvalCase]) -> Iterator[AuditFinding]:
 
 
 def _arity(case: EvalCase) -> Iterator[AuditFinding]:
-    """Yield a finding if the category needs several golds and one is enough."""
     if case.category not in ALL_NEEDED or not case.answerable:
         return
     golds, groups = len(case.gold.supports or case.gold.chunk_ids or ()), case.gold.support_groups or ()

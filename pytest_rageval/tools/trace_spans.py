@@ -201,7 +201,6 @@ def _any_value(value: Json) -> Json:
 
 
 def _flat(value: Mapping[str, Any], above: str = "") -> dict[str, Json]:
-    """Return nested objects as dotted names; lists stay as they are."""
     flat: dict[str, Json] = {}
     for name, member in value.items():
         if isinstance(member, dict) and member:

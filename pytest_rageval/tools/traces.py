@@ -245,7 +245,6 @@ def traced_answer(spans: Sequence[Span]) -> TracedAnswer:
 
 
 def _latency_ms(root: Span, spans: Sequence[Span]) -> float | None:
-    """Return milliseconds of the root, or from the first start to the last end if the root lacks one of its times."""
     if root.seconds is not None:
         return root.seconds * 1000
     start = root.start or min((span.start for span in spans if span.start is not None), default=None)
@@ -254,7 +253,6 @@ def _latency_ms(root: Span, spans: Sequence[Span]) -> float | None:
 
 
 def _texts(spans: Iterable[Span], aliases: Sequence[str], text_in: Callable[[Json], str | None]) -> Iterator[str]:
-    """Yield the text of each span under each of the names, without blanks."""
     for span in spans:
         for alias in aliases:
             if text := (text_in(span.attributes.get(alias)) or "").strip():
@@ -326,7 +324,6 @@ def _document_lists(spans: Sequence[Span]) -> Iterator[list[Json]]:
 
 
 def _chunks(documents: Iterable[Json]) -> list[dict[str, Json]]:
-    """Return documents as chunks of an answers file, each once."""
     chunks: dict[Any, dict[str, Json]] = {}
     for chunk in map(_chunk, documents):
         chunks.setdefault((chunk.get("chunk_id"), chunk.get("text")), chunk)

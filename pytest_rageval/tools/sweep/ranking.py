@@ -131,7 +131,6 @@ def difference(
 
 
 def _changes(after: CaseParts, before: CaseParts) -> dict[str, float]:
-    """Return the change of each part that has a value at both points."""
     values = zip(PARTS, after, before, strict=True)
     return {name: new - old for name, new, old in values if new is not None and old is not None}
 

@@ -260,7 +260,6 @@ class SweepRunner:
         return prepare(self._project._replace(settings=self._settings(point, **run)))
 
     def _k_of(self, point: Point) -> int:
-        """Return how many chunks count at this point."""
         k = point.params.get("k")
         return k if isinstance(k, int) else self._project.settings.k
 
@@ -303,7 +302,6 @@ class SweepRunner:
         return observed
 
     def _asked(self, point: Point, keys: Sequence[str]) -> Answers:
-        """Ask some cases at this point; store nothing."""
         if not keys:
             return Answers({})
         observed = self._asking.ask(self._prepared(point), [self._by_key[key] for key in keys])
