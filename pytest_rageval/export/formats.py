@@ -57,8 +57,15 @@ def csv_line(cells: Iterable[Cell]) -> str:
 
     Texts may hold line breaks, as CSV allows; other control characters in them are escaped.
     """
-    buffer = StringIO()
-    csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="").writerow(map(_cell, cells))
+    buffer, row = StringIO(), list[str | int | float]()
+    for cell in cells:
+        if isinstance(cell, bool):
+            row.append(str(cell).lower())
+        elif isinstance(cell, str):
+            row.append(printable(as_text(cell)))
+        else:
+            row.append("" if cell is None else cell)
+    csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="").writerow(row)
     return buffer.getvalue()
 
 
@@ -69,14 +76,6 @@ def as_text(text: str) -> str:
     carriage return.
     """
     return f"'{text}" if _FORMULA.match(text) else text
-
-
-def _cell(cell: Cell) -> str | int | float:
-    if cell is None:
-        return ""
-    if isinstance(cell, bool):
-        return str(cell).lower()
-    return printable(as_text(cell)) if isinstance(cell, str) else cell
 
 
 # ── Parquet ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -94,7 +93,14 @@ def write_parquet(source: ExportSource, path: Path) -> None:
     schema = arrow.schema(list(zip(columns, types, strict=True)), metadata={"rageval_run_id": source.run.run_id})
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in _batches(source):
-            rows = [(*source.row(record), as_json(record["trace"]), _nested_chunks(record)) for record in batch]
+            rows = [
+                (
+                    *source.row(record),
+                    as_json(record["trace"]),
+                    [{name: chunk[name] for name in CHUNK} for chunk in record["retrieved_chunks"]],
+                )
+                for record in batch
+            ]
             arrays = [arrow.array(column, type=of) for column, of in zip(zip(*rows, strict=True), types, strict=True)]
             writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
 
@@ -106,10 +112,6 @@ def _pyarrow() -> tuple[Any, Any]:
         raise SettingsError(
             "--format parquet: pyarrow is not installed; pip install 'pytest-rageval[parquet]', or take csv or sqlite"
         ) from None
-
-
-def _nested_chunks(record: Record) -> list[dict[str, Any]]:
-    return [{name: chunk[name] for name in CHUNK} for chunk in record["retrieved_chunks"]]
 
 
 # ── SQLite ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -139,15 +141,17 @@ def write_sqlite(source: ExportSource, path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         # A journal would protect nothing: the file is new, and replaces another only when complete.
         connection.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {TABLES}")
-        _insert(connection, "runs", [_run_row(source)])
+        _insert(connection, {"runs": [_run_row(source)]})
         for batch in _batches(source):
-            for table, rows_of in _ROWS.items():
-                _insert(connection, table, [row for record in batch for row in rows_of(record)])
+            tables: dict[str, list[tuple[Any, ...]]] = {}
+            for table, row in (each for record in batch for each in _rows(record)):
+                tables.setdefault(table, []).append(row)
+            _insert(connection, tables)
         connection.commit()
 
 
-def _insert(connection: sqlite3.Connection, table: str, rows: list[tuple[Any, ...]]) -> None:
-    if rows:
+def _insert(connection: sqlite3.Connection, tables: Mapping[str, list[tuple[Any, ...]]]) -> None:
+    for table, rows in tables.items():
         values = ", ".join("?" * len(rows[0]))
         connection.executemany(f"INSERT INTO {table} VALUES ({values})", rows)  # noqa: S608 because the names are ours
 
@@ -160,34 +164,18 @@ def _run_row(source: ExportSource) -> tuple[Any, ...]:
     return (source.run.run_id, timestamp, version, *aggregates, as_json(config), as_json(source.metrics))
 
 
-def _case_rows(record: Record) -> Iterator[tuple[Any, ...]]:
-    yield (*flat(record).values(), as_json(record["trace"]))
-
-
-def _score_rows(record: Record) -> Iterator[tuple[Any, ...]]:
+def _rows(record: Record) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Yield the rows of a record, each with its table."""
+    of_trial = record["case_key"], record["trial"]
+    yield "cases", (*flat(record).values(), as_json(record["trace"]))
     for metric, value in record["scores"].items():
-        yield record["case_key"], record["trial"], metric, value
-
-
-def _judgement_rows(record: Record) -> Iterator[tuple[Any, ...]]:
+        yield "scores", (*of_trial, metric, value)
     for metric, judgement in (record.get("judgements") or {}).items():
         claims = (as_json(judgement[name]) for name in ("supported_claims", "unsupported_claims"))
         explained = (judgement["score"], judgement["reasoning"], *claims, judgement["model"], judgement["heuristic"])
-        yield record["case_key"], record["trial"], metric, *explained
-
-
-def _chunk_rows(record: Record) -> Iterator[tuple[Any, ...]]:
+        yield "judgements", (*of_trial, metric, *explained)
     for chunk in record["retrieved_chunks"]:
-        values = (chunk[name] for name in CHUNK)
-        yield record["case_key"], record["trial"], *values, as_json(chunk["matches"])
-
-
-_ROWS: Mapping[str, Callable[[Record], Iterator[tuple[Any, ...]]]] = {
-    "cases": _case_rows,
-    "scores": _score_rows,
-    "judgements": _judgement_rows,
-    "chunks": _chunk_rows,
-}
+        yield "chunks", (*of_trial, *(chunk[name] for name in CHUNK), as_json(chunk["matches"]))
 
 
 # ── files of trec_eval and ir_measures ──────────────────────────────────────────────────────────────────────────

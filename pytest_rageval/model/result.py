@@ -247,6 +247,11 @@ class Observation:
         return self.matching.hits or ()
 
     @property
+    def cited(self) -> tuple[frozenset[int], ...]:
+        """Return the golds that each cited reference matches; empty if none are reported."""
+        return self.matching.cited or ()
+
+    @property
     def golds(self) -> int:
         """Return the number of golds that retrieval is measured against."""
         return self.matching.golds
