@@ -317,6 +317,9 @@ def test_commands_over_such_runs_show_none_of_it(project: Project):
 # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+MISSPELT = (f"htp:/ann:{CORE}@host", f"http//ann:{CORE}@host", f"ann:{CORE}@host:80", f"htps://ann:{CORE}@host")
+
+
 @pytest.mark.parametrize(
     "table",
     [
@@ -329,6 +332,8 @@ def test_commands_over_such_runs_show_none_of_it(project: Project):
         + QUERY_KEY
         + '", request = { q = "{question}" }, response = { answer = "answer" } } }',
         f'target = "http://ann:{PASSWORD}@127.0.0.1:1/?api_key={QUERY_KEY}"',
+        *(f'target = "{misspelt}"' for misspelt in MISSPELT),
+        *(f'target = "bot:answer"\njudge = "{misspelt}"' for misspelt in MISSPELT),
     ],
 )
 def test_a_wrong_setting_is_said_without_its_credentials(project: Project, table: str):

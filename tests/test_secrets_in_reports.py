@@ -257,18 +257,6 @@ def test_credentials_of_a_proxy_are_masked_plain_and_as_they_are_sent(
     assert leaks(project, result, traces=[CORE, BASIC[:12]]) == []
 
 
-@pytest.mark.parametrize("target", ["htp:/ann:{}@host", "http//ann:{}@host", "ann:{}@host:80", "htps://ann:{}@host"])
-def test_a_misspelt_target_is_refused_without_its_password(project: Project, target: str):
-    project.cases([a_case("a")])
-    project.configure(f'target = "{target.format(CORE)}"')
-    for result in (
-        project.run(),
-        project.run("--rageval-judge", target.format(CORE), "--rageval-target", "bot:answer"),
-    ):
-        assert result.ret == pytest.ExitCode.USAGE_ERROR
-        assert leaks(project, result) == []
-
-
 def test_config_json_names_headers_and_holds_no_value(project: Project, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("GATEWAY", HEADER_KEY)
     project.cases([a_case("a")])

@@ -18,8 +18,12 @@ CASES = 20
 GRID = ("--grid", "min_score=.2,.4,.6", "--grid", "k=1,5")
 
 
-def test_points_that_differ_in_cuts_alone_are_cut_from_one_pass(project: Project):
-    bot = ScoredBot(project)
+@pytest.fixture
+def bot(project: Project) -> ScoredBot:
+    return ScoredBot(project)
+
+
+def test_points_that_differ_in_cuts_alone_are_cut_from_one_pass(bot: ScoredBot):
     bot.sweep(*GRID)
     points = bot.results["points"]
     assert len(points) == 6
@@ -29,8 +33,7 @@ def test_points_that_differ_in_cuts_alone_are_cut_from_one_pass(project: Project
     assert sorted(point["how"] for point in points) == ["derived"] * 4 + ["measured"] * 2
 
 
-def test_derived_points_come_to_what_asking_comes_to(project: Project):
-    bot = ScoredBot(project)
+def test_derived_points_come_to_what_asking_comes_to(bot: ScoredBot):
     bot.sweep(*GRID)
     derived = {json.dumps(point["params"], sort_keys=True): point for point in bot.results["points"]}
     for written, point in derived.items():
@@ -43,8 +46,7 @@ def test_derived_points_come_to_what_asking_comes_to(project: Project):
         }
 
 
-def test_the_score_weighs_recall_negative_accuracy_and_rank(project: Project):
-    bot = ScoredBot(project)
+def test_the_score_weighs_recall_negative_accuracy_and_rank(bot: ScoredBot):
     bot.sweep(*GRID)
     best = bot.results["recommended"]
     # At .6 nothing comes for the negative cases, and all golds still do: half of them at rank 1, six at rank 3.
@@ -57,8 +59,7 @@ def test_the_score_weighs_recall_negative_accuracy_and_rank(project: Project):
     assert bot.results["recommended"]["score"] == pytest.approx(1.0)
 
 
-def test_the_best_point_and_the_default_are_stored_runs(project: Project):
-    bot = ScoredBot(project)
+def test_the_best_point_and_the_default_are_stored_runs(project: Project, bot: ScoredBot):
     output = bot.sweep(*GRID)
     ids = {run.name for run in project.runs}
     results = bot.results
@@ -71,8 +72,7 @@ def test_the_best_point_and_the_default_are_stored_runs(project: Project):
     assert results["difference"]["distinguishable"] is True
 
 
-def test_the_lines_to_paste_make_the_best_point_the_default(project: Project):
-    bot = ScoredBot(project)
+def test_the_lines_to_paste_make_the_best_point_the_default(project: Project, bot: ScoredBot):
     output = bot.sweep(*GRID, "--grid", "style=plain")
     pasted = output.partition("paste into pyproject.toml:\n")[2]
     assert tomllib.loads(pasted) == {"tool": {"rageval": {"k": 5, "params": {"style": "plain", "min_score": 0.6}}}}
@@ -110,8 +110,7 @@ def test_without_scores_every_threshold_is_asked(project: Project, mode: str):
     assert {point["how"] for point in bot.results["points"]} == {"measured", "derived"}
 
 
-def test_another_index_is_needed_only_where_its_parameters_change(project: Project):
-    bot = ScoredBot(project)
+def test_another_index_is_needed_only_where_its_parameters_change(bot: ScoredBot):
     bot.sweep(*GRID, "--grid", "chunk_max_tokens=400,200")
     indexes = [call.get("chunk_max_tokens") for call in bot.calls]
     changes = sum(before != after for before, after in pairwise(indexes))
@@ -119,8 +118,7 @@ def test_another_index_is_needed_only_where_its_parameters_change(project: Proje
     assert bot.results["indexings"] == changes + 1
 
 
-def test_the_other_half_confirms(project: Project):
-    bot = ScoredBot(project)
+def test_the_other_half_confirms(bot: ScoredBot):
     bot.sweep(*GRID, "--confirm")
     results = bot.results
     assert results["choosing"] + results["confirming"] == CASES
@@ -129,16 +127,14 @@ def test_the_other_half_confirms(project: Project):
     assert results["recommended"]["n"]["recall"] + results["difference"]["recommended"]["n"]["recall"] == 14
 
 
-def test_what_is_no_better_than_chance_is_said_so(project: Project):
-    bot = ScoredBot(project)
+def test_what_is_no_better_than_chance_is_said_so(bot: ScoredBot):
     output = bot.sweep("--grid", "k=5,6")
     assert "not distinguishable from the default: " in output
     assert "to try it all the same, in pyproject.toml:" in output
     assert bot.results["recommended"]["params"] == {"k": 5}, "of equal points the one with fewer chunks"
 
 
-def test_a_sample_is_the_same_for_the_same_seed(project: Project):
-    bot = ScoredBot(project)
+def test_a_sample_is_the_same_for_the_same_seed(bot: ScoredBot):
 
     def asked(*arguments: str) -> set[str]:
         before = len(bot.calls)
@@ -151,8 +147,7 @@ def test_a_sample_is_the_same_for_the_same_seed(project: Project):
     assert asked("--seed", "1") != first
 
 
-def test_a_sweep_that_was_interrupted_goes_on(project: Project):
-    bot = ScoredBot(project)
+def test_a_sweep_that_was_interrupted_goes_on(project: Project, bot: ScoredBot):
     bot.sweep(*GRID, "--confirm")
     whole = bot.results
     run = project.path / "reports" / "runs" / whole["recommended"]["run"]
@@ -169,8 +164,7 @@ def test_a_sweep_that_was_interrupted_goes_on(project: Project):
     assert resumed == whole
 
 
-def test_another_target_or_other_cases_do_not_go_on_with_a_sweep(project: Project):
-    bot = ScoredBot(project)
+def test_another_target_or_other_cases_do_not_go_on_with_a_sweep(project: Project, bot: ScoredBot):
     bot.sweep("--grid", "k=1,5")
     assert "was begun with another target" in bot.sweep("--resume", "latest", "--target", "bot:answer", code=2)
     assert "was begun with other settings" in bot.sweep("--resume", "latest", "--param", "style=plain", code=2)
@@ -198,23 +192,24 @@ def test_another_target_or_other_cases_do_not_go_on_with_a_sweep(project: Projec
          "10,201 points are more than 10,000"),
     ],
 )  # fmt: skip
-def test_bad_input_gets_a_line_and_asks_nothing(project: Project, arguments: tuple[str, ...], message: str):
-    bot = ScoredBot(project)
+def test_bad_input_gets_a_line_and_asks_nothing(
+    project: Project, bot: ScoredBot, arguments: tuple[str, ...], message: str
+):
     assert message in bot.sweep(*arguments, code=2)
     assert not bot.calls
     assert not project.runs
     assert not (project.path / "reports" / "sweeps").exists()
 
 
-def test_points_that_end_in_errors_are_left_out_and_said(project: Project):
-    bot = ScoredBot(project)
+def test_points_that_end_in_errors_are_left_out_and_said(bot: ScoredBot):
     output = bot.sweep("--grid", "fails=true,false", "--grid", "k=1,5")
     assert "fails true, k 5 and its group left out: all cases ended in errors" in output
     assert [point["params"]["fails"] for point in bot.results["points"]] == [False, False]
 
 
-def test_parameters_that_a_function_cannot_be_given_are_refused_before_the_first_question(project: Project):
-    bot = ScoredBot(project)
+def test_parameters_that_a_function_cannot_be_given_are_refused_before_the_first_question(
+    project: Project, bot: ScoredBot
+):
     project.write("alone.py", "from scored import answer\n\ndef ask(question): raise SystemExit(question)\n")
     output = bot.sweep("--grid", "min_score=.2,.4", "--grid", "k=1,5", "--target", "alone:ask", code=2)
     assert "--grid: alone:ask takes a question alone and cannot be given min_score; add a parameter named " in output
@@ -228,8 +223,7 @@ def test_a_parameter_that_changes_no_answer_is_named(project: Project, style: st
     assert "no answer changed with min_score" not in output
 
 
-def test_answers_that_are_there_already_cannot_be_swept(project: Project):
-    bot = ScoredBot(project)
+def test_answers_that_are_there_already_cannot_be_swept(project: Project, bot: ScoredBot):
     project.run()
     asked = len(bot.calls)
     assert "is not asked, its answers are there; name another target" in bot.sweep(
@@ -238,8 +232,7 @@ def test_answers_that_are_there_already_cannot_be_swept(project: Project):
     assert len(bot.calls) == asked
 
 
-def test_redact_keeps_texts_out_of_a_sweep(project: Project):
-    bot = ScoredBot(project)
+def test_redact_keeps_texts_out_of_a_sweep(project: Project, bot: ScoredBot):
     project.configure('target = "scored:answer"\nredact = true')
     bot.sweep(*GRID)
     texts = "".join(path.read_text(encoding="utf-8") for path in (project.path / "reports").rglob("*.*"))
@@ -247,8 +240,7 @@ def test_redact_keeps_texts_out_of_a_sweep(project: Project):
     assert "keeps no observations.jsonl" in bot.sweep("--resume", "latest", code=2)
 
 
-def test_each_trial_of_a_case_is_asked_at_measured_points(project: Project):
-    bot = ScoredBot(project)
+def test_each_trial_of_a_case_is_asked_at_measured_points(project: Project, bot: ScoredBot):
     project.configure('target = "scored:answer"\nrepeat = 2')
     bot.sweep("--grid", "k=1,5")
     # The default and the pass twice, the probe once.
@@ -281,8 +273,7 @@ def test_the_quick_grid_takes_the_demo_a_pass_with_its_probe_and_two_measured_po
 
 
 @pytest.mark.child_process
-def test_ctrl_c_says_how_to_go_on(project: Project):
-    bot = ScoredBot(project)
+def test_ctrl_c_says_how_to_go_on(project: Project, bot: ScoredBot):
     source = (project.path / "scored.py").read_text().replace("import json\n", "import json, time\n", 1)
     project.write("scored.py", source.replace("    params = dict(", "    time.sleep(0.2)\n    params = dict(", 1))
     command = ["-m", "pytest_rageval", "sweep", "--grid", "k=1,5", "--concurrency", "1"]

@@ -139,23 +139,12 @@ def test_in_replay_a_miss_is_an_error_of_its_case_that_names_the_nearest(judged:
     assert lines_with(result, "no judgement is stored for question 'What is the boiling point of water?'")
 
 
-def _scribbled(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[4096:] = os.urandom(len(content) - 4096)
-    path.write_bytes(content)
-
-
-def _a_folder(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
-
-
-@pytest.mark.parametrize("spoil", [_scribbled, _a_folder])
-def test_a_spoilt_cache_changes_no_score_and_is_said_once(judged: Project, spoil):
+def test_a_spoilt_cache_changes_no_score_and_is_said_once(judged: Project):
     judged.run()
     first = scores(judged)
     asked(judged)
-    spoil(cache_of(judged))
+    content = cache_of(judged).read_bytes()
+    cache_of(judged).write_bytes(content[:4096] + os.urandom(len(content) - 4096))
     result = judged.run()
     result.assert_outcomes(passed=3)
     assert (asked(judged), scores(judged)) == (3, first)

@@ -102,25 +102,17 @@ def ours(modules: Iterable[str]) -> set[str]:
     return {module for module in modules if OURS.match(module)}
 
 
-@pytest.fixture
-def own_guest(project: Project) -> Project:
-    for name in ("pyproject.toml", "bot.py"):
-        (project.path / name).unlink()
-    project.write("test_theirs.py", "def test_theirs():\n    pass\n")
-    return project
-
-
 @pytest.mark.child_process
-def test_a_suite_without_cases_loads_15_small_modules_and_of_others_the_standard_library(own_guest: Project):
-    with_us = imported(own_guest, "pytest", *HOOKS)
+def test_a_suite_without_cases_loads_15_small_modules_and_of_others_the_standard_library(guest: Project):
+    with_us = imported(guest, "pytest", *HOOKS)
     assert ours(with_us) == OF_A_GUEST
-    foreign = {module.partition(".")[0] for module in with_us - imported(own_guest, "pytest") - OF_A_GUEST}
+    foreign = {module.partition(".")[0] for module in with_us - imported(guest, "pytest") - OF_A_GUEST}
     assert foreign <= sys.stdlib_module_names
 
 
 @pytest.mark.child_process
-def test_the_version_of_pytest_costs_no_more_than_that(own_guest: Project):
-    assert ours(imported(own_guest, "pytest", *HOOKS, "--version")) <= OF_A_GUEST
+def test_the_version_of_pytest_costs_no_more_than_that(guest: Project):
+    assert ours(imported(guest, "pytest", *HOOKS, "--version")) <= OF_A_GUEST
 
 
 @pytest.mark.child_process
