@@ -39,8 +39,7 @@ LOOKS = (
 )  # fmt: skip
 EXPORTS = (
     "rageval export first --format csv --output -", "rageval export first --format json --output out.json",
-    "rageval export first --format sqlite --output out.sqlite", "rageval export first --format trec-run --output -",
-    "rageval export first --format trec-qrels --output -",
+    "rageval export first --format sqlite --output out.sqlite",
 )  # fmt: skip
 TYPED = ("help", "What is sell-through?", "eval 0", "set k 2", "diff", "judge 0", "report", "nonsense", "quit")
 TWO_RUNS = (
@@ -203,7 +202,7 @@ VERB_SCENARIOS = (
         "calibrate",
         folder(INPUT / "groundedness"),
         (
-            "rageval calibrate labels.jsonl --judge lexical -o page.html",
+            "rageval calibrate labels.jsonl --judge lexical",
             "rageval calibrate labels.jsonl --judge lexical --format json --gate 'groundedness >= 2'",
         ),
         ("page.html",),

@@ -55,10 +55,14 @@ class Plan:
     gates_in_effect: GatesInEffect = field(init=False, repr=False, compare=False)
     ask_params: Mapping[str, Any] = field(init=False, repr=False, compare=False)
     """The parameters sent with every question."""
+    scores_answers: bool = field(init=False, repr=False, compare=False)
+    """Whether any metric is about the answer or abstention."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gates_in_effect", GatesInEffect(self.case_gates, self.settings.k))
         object.__setattr__(self, "ask_params", self.settings.ask_params)
+        layers = {measure.metric.layer for measure in (*self.measures, *self.run_measures)}
+        object.__setattr__(self, "scores_answers", not layers.isdisjoint(("L5", "abstention")))
 
     @property
     def judge_prompts(self) -> list[str]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from pytest_rageval.cli.options import FORM_JSON, echo_json, exit_codes, output_option, run_options, settings_given
-from pytest_rageval.cli.output import Progress, echo_view, write_output
+from pytest_rageval.cli.options import FORM_JSON, echo_json, exit_codes, run_options, settings_given
+from pytest_rageval.cli.output import Progress, echo_view
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
@@ -22,7 +22,6 @@ from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.plan import own_rubrics
-from pytest_rageval.render.html.calibration_page import calibration_page
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.text import printable
 from pytest_rageval.tools.calibrate import BETTER, Calibration, UnlabelledCases
@@ -54,7 +53,6 @@ from pytest_rageval.views.calibration import calibration_view
 @click.option("--unlabelled", metavar="RUN", help="Estimate how many answers of this run people would pass.")
 @click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
 @FORM_JSON
-@output_option("Write an HTML page with charts as well.")
 @exit_codes({0: "compared", 1: "some answers could not be judged"})
 def calibrate(
     labels: Path,
@@ -64,7 +62,6 @@ def calibrate(
     run: str | None,
     unlabelled: str | None,
     form: str,
-    output: Path | None,
     **options: Any,
 ) -> None:
     """Compare a judge with people's LABELS (CSV or JSONL) of the same answers.
@@ -83,13 +80,10 @@ def calibrate(
     more = _unlabelled(open_run, unlabelled, how.gate, rows, run) if unlabelled is not None else None
     result = Calibration(_judged(project, answers, how, is_named="judge" in given), how.gate, rubric, more)
     _keep(project.reports, labels.name, result)
-    show_texts = not settings.redact
-    if output is not None:
-        write_output(output, calibration_page(result, labels.name, show_texts=show_texts))
     if form == "json":
         echo_json(result.as_mapping(), ["rageval judge-check"] if result.errors else ())
     else:
-        echo_view(calibration_view(result, show_texts=show_texts))
+        echo_view(calibration_view(result, show_texts=not settings.redact))
     raise SystemExit(1 if result.errors else 0)
 
 

@@ -95,8 +95,14 @@ def project_baseline(project: Project) -> Side | None:
             raise SettingsError(
                 f"--rageval-update-baseline: the baseline is {written!r}, no file; name the file to write"
             )
-        is_none = written == NO_BASELINE
-        return None if is_none else _run_as_baseline(open_stored_run(project.reports, written.removeprefix(OF_RUN)))
+        if written == NO_BASELINE:
+            return None
+        side = side_of_run(open_stored_run(project.reports, written.removeprefix(OF_RUN)))
+        if side.metrics["partial"] or side.scores is None:
+            raise SettingsError(
+                f"baseline: run {side.run_id} holds a part of its cases, which shows nothing; name another"
+            )
+        return side
     if not settings.update_baseline:
         return read_baseline(project.baseline_file, is_required=settings.baseline is not None)
     _check_place(project.baseline_file)  # before any query: only a file or nothing can be replaced
@@ -104,14 +110,6 @@ def project_baseline(project: Project) -> Side | None:
         return read_baseline(project.baseline_file, is_required=False)
     except SettingsError:
         return None
-
-
-def _run_as_baseline(run: StoredRun) -> Side:
-    """Return a run in place of a baseline; raise SettingsError if it is partial or has no results."""
-    side = side_of_run(run)
-    if side.metrics["partial"] or side.scores is None:
-        raise SettingsError(f"baseline: run {run.run_id} holds a part of its cases, which shows nothing; name another")
-    return side
 
 
 def read_baseline(path: Path, *, is_required: bool) -> Side | None:
@@ -122,7 +120,11 @@ def read_baseline(path: Path, *, is_required: bool) -> Side | None:
         content = read_json(path, "baseline")
     except SettingsError as error:
         raise SettingsError(f"{error}; {REMEDY}") from None
-    _check_kind(content, path)
+    schema = content.get("schema")
+    if "cases" in content and schema != SCHEMA:
+        raise SettingsError(f"baseline: {path}: schema is {shown_value(schema)}, this version reads {SCHEMA}; {REMEDY}")
+    if content.get("partial") is True:
+        raise SettingsError(f"baseline: {path} is of a partial run, which shows nothing; {REMEDY}")
     try:
         cases = {
             key: CaseScores(
@@ -154,15 +156,6 @@ def _check_place(path: Path) -> bool:
         raise SettingsError(f"baseline: {path} cannot be read: {error.strerror}; mend that, or name another") from None
     kind = "a folder" if path.is_dir() else "a link that leads to no file" if path.is_symlink() else "no regular file"
     raise SettingsError(f"baseline: {path} is {kind}; remove it, name a file, or say none")
-
-
-def _check_kind(content: Mapping[str, Any], path: Path) -> None:
-    """Raise SettingsError if the file has a schema that this version cannot read, or is of a partial run."""
-    schema = content.get("schema")
-    if "cases" in content and schema != SCHEMA:
-        raise SettingsError(f"baseline: {path}: schema is {shown_value(schema)}, this version reads {SCHEMA}; {REMEDY}")
-    if content.get("partial") is True:
-        raise SettingsError(f"baseline: {path} is of a partial run, which shows nothing; {REMEDY}")
 
 
 def _numbers(scores: Mapping[str, Any]) -> dict[str, float]:

@@ -189,16 +189,16 @@ def _other_scores(changes: Mapping[str, Change], now: Mapping[str, Any], before:
     names = [name for name, change in changes.items() if not (now.get(name) or before[name])["run_level"]]
     if others := [name for name in names if _has_mean(name, now) != _has_mean(name, before)]:
         return f"not of the same metrics: {listed(others)}"
-    other = [name for name in names if _has_mean(name, now) and _is_of_other_cases(changes[name], now[name])]
+    other = []
+    for name in names:
+        n = changes[name].n_paired
+        if _has_mean(name, now) and (changes[name].n_unmeasured or n not in (0, now[name].get("n_scored", n))):
+            other.append(name)
     return f"not of the same cases: {listed(other)}" if other else ""
 
 
 def _has_mean(name: str, metrics: Mapping[str, Any]) -> bool:
     return name in metrics and metrics[name]["mean"] is not None
-
-
-def _is_of_other_cases(change: Change, metric: Mapping[str, Any]) -> bool:
-    return bool(change.n_unmeasured) or change.n_paired not in (0, metric.get("n_scored", change.n_paired))
 
 
 def compared_layers(

@@ -75,3 +75,9 @@ def _verdict(gate: Mapping[str, Any]) -> str:
 def p_text(value: float) -> str:
     """Format a p value with two digits."""
     return "< 0.0001" if value < 0.0001 else f"{value:.2g}"
+
+
+def failed_gate(gate: Mapping[str, Any]) -> str:
+    """Return `recall_any@5 is 0, gate >= 1 (tag)` for a gate of a record."""
+    tag = f" ({gate['tag']})" if gate["tag"] else ""
+    return f"{gate['metric']} is {short(gate['value'])}, gate {gate['threshold']}{tag}"

@@ -9,14 +9,14 @@ from typing import Any
 
 from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.case_diff import detail
-from pytest_rageval.comparison.changes import Pairs, gain, paired
+from pytest_rageval.comparison.changes import gain, paired
 from pytest_rageval.comparison.gates_now import Both
 from pytest_rageval.comparison.verdict_sentence import RunVerdict, comparison_notes, pair_verdict
 from pytest_rageval.comparison.verdicts import Comparison, compare_sides
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Gates
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.metrics.registry import Metric, Registry
+from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.runs.columns import CaseColumns, SharedCases, values_at
 from pytest_rageval.runs.comparable import Mismatch
@@ -123,7 +123,10 @@ def build_comparison(
     comparison = compare_sides(before, after, plan_for(after, current))
     compared = comparison.content
     changes = config_changes(before.config, after.config) if before.config and after.config else []
-    parts = versions(before, after, is_other_dataset=_is_other_dataset(comparison))
+    datasets = comparison.before.dataset, comparison.after.dataset
+    is_other = None not in datasets and datasets[0] != datasets[1]
+    is_other = is_other or any(mismatch.what == "dataset" for mismatch in comparison.problems)
+    parts = versions(before, after, is_other_dataset=is_other)
     changed, is_warning = change_at_a_time(parts, changes)
     verdict = pair_verdict(after, comparison, current)
     content: dict[str, Any] = {
@@ -143,12 +146,6 @@ def build_comparison(
     if compared["compared"]:
         content |= _moved(before, after, comparison, is_detailed=is_detailed)
     return ComparisonReport(content, comparison.problems, verdict)
-
-
-def _is_other_dataset(comparison: Comparison) -> bool:
-    datasets = comparison.before.dataset, comparison.after.dataset
-    is_other = None not in datasets and datasets[0] != datasets[1]
-    return is_other or any(mismatch.what == "dataset" for mismatch in comparison.problems)
 
 
 def _described(side: Side) -> dict[str, Any]:
@@ -187,16 +184,12 @@ def plan_for(side: Side, current: Settings) -> Plan:
     """
     registry = load_registry()
     for name, described in side.metrics["metrics"].items():
-        _add(registry, name.partition("@")[0], described)
+        if (bare := name.partition("@")[0]) not in registry:
+            given = {part: described[part] for part in ("layer", "better", "run_level")}
+            registry.add(Metric(name=bare, scale=tuple(described["scale"]), **given))
     k = side.config["k"] if side.config else current.k
     leave = {"gates": Gates(), "gate": (), "metric_options": {}, "ontology": None, "rubrics": None, "mapping": None}
     return make_plan(current.model_copy(update={**leave, "k": k, "enabled": (), "weights": {}}), registry)
-
-
-def _add(registry: Registry, name: str, described: Mapping[str, Any]) -> None:
-    if name not in registry:
-        given = {part: described[part] for part in ("layer", "better", "run_level")}
-        registry.add(Metric(name=name, scale=tuple(described["scale"]), **given))
 
 
 def _cases(before: Side, after: Side, comparison: Comparison) -> dict[str, Any]:
@@ -262,7 +255,16 @@ def by_category(
             "passed_before": values_at(was.outcomes, members.before).count("passed"),
             "passed_after": values_at(now.outcomes, members.after).count("passed"),
             **{flip: sum(key in keys for key in members.keys) for flip, keys in flips.items()},
-            "metrics": {name: _means(pairs) for name, pairs in paired(was, now, members).items() if pairs.before},
+            "metrics": {
+                name: {
+                    "before": (old := _mean(each.before)),
+                    "after": (new := _mean(each.after)),
+                    "delta": new - old,
+                    "n": len(each.before),
+                }
+                for name, each in paired(was, now, members).items()
+                if each.before
+            },
         }
         for name, members in sorted(_categories(both.shared, categories).items())
     } or None
@@ -283,7 +285,5 @@ def _categories(shared: SharedCases, categories: Mapping[str, str]) -> dict[str,
     }
 
 
-def _means(pairs: Pairs) -> dict[str, Any]:
-    n = len(pairs.before)
-    before, after = math.fsum(pairs.before) / n, math.fsum(pairs.after) / n
-    return {"before": before, "after": after, "delta": after - before, "n": n}
+def _mean(scores: Sequence[float]) -> float:
+    return math.fsum(scores) / len(scores)

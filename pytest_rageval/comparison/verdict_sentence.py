@@ -73,11 +73,6 @@ class VerdictFacts:
         return int(self.metrics["outcomes"].get(name, 0))
 
     @property
-    def failing(self) -> int:
-        """Return the number of cases with failed gates, known failures included."""
-        return self.outcome("failed") + self.outcome("xfailed")
-
-    @property
     def is_all_errors(self) -> bool:
         """Return True if every case ended in an error."""
         return 0 < self.cases == self.outcome("error")
@@ -113,11 +108,9 @@ class VerdictFacts:
     @property
     def failed_gates(self) -> list[str]:
         """Return the gates that fail the run; a partial run fails none."""
-        gates = () if self.is_partial else self.gates
-        return [gate_name(gate) for gate in gates if gate["passed"] is False and not self._is_let(gate)]
-
-    def _is_let(self, gate: Mapping[str, Any]) -> bool:
-        return self.is_waived and gate["op"] in ("drop", "rise")
+        let = ("drop", "rise") if self.is_waived else ()
+        gates = (gate for gate in self.gates if gate["passed"] is False and gate["op"] not in let)
+        return [] if self.is_partial else list(map(gate_name, gates))
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +197,11 @@ def _word(facts: VerdictFacts) -> tuple[str, VerdictTone]:
         return "Not comparable", "red"
     if facts.problems:
         return "Failed", "red"
-    return next(((word, "amber") for word in _amber(facts)), None) or _good(facts)
+    if (amber := next(_amber(facts), None)) is not None:
+        return amber, "amber"
+    if not facts.is_compared:
+        return "No baseline", "grey"
+    return ("Better" if facts.flips("flipped_to_pass") else "Not worse"), "green"
 
 
 def _amber(facts: VerdictFacts) -> Iterator[str]:
@@ -225,30 +222,25 @@ def _amber(facts: VerdictFacts) -> Iterator[str]:
         yield "Partly comparable"
 
 
-def _good(facts: VerdictFacts) -> tuple[str, VerdictTone]:
-    if not facts.is_compared:
-        return "No baseline", "grey"
-    return ("Better" if facts.flips("flipped_to_pass") else "Not worse"), "green"
-
-
 def _counts(facts: VerdictFacts) -> tuple[Count, Count, Count]:
-    passing = Count(facts.outcome("passed"), f"of {facts.cases} pass" if facts.cases != 1 else "of 1 passes")
+    """Return newly failing and fixed cases, or without a baseline failing ones and errors; and passing ones.
+
+    If every case ended in an error, that comes first: a count of new failures would mislead.
+    """
+    cases, errors = facts.cases, facts.outcome("error")
+    all_errors = (
+        Count(cases, "cases end in errors", "all ") if cases != 1 else Count(1, "case ends in an error", "the ")
+    )
+    passing = Count(facts.outcome("passed"), f"of {cases} pass" if cases != 1 else "of 1 passes")
     if facts.is_compared:
-        worse, better = facts.flips("flipped_to_fail"), facts.flips("flipped_to_pass")
+        worse, better = facts.flips("flipped_to_fail"), Count(facts.flips("flipped_to_pass"), "fixed")
         newly = Count(worse, "case newly fails" if worse == 1 else "cases newly fail")
-        return _all_errors(facts) if facts.is_all_errors else newly, Count(better, "fixed"), passing
-    failing, errors = facts.failing, facts.outcome("error")
+        return all_errors if facts.is_all_errors else newly, better, passing
+    failing = facts.outcome("failed") + facts.outcome("xfailed")
     fails = Count(failing, "case fails" if failing == 1 else "cases fail")
     if facts.is_all_errors:
-        return _all_errors(facts), fails, passing
+        return all_errors, fails, passing
     return fails, Count(errors, "error" if errors == 1 else "errors"), passing
-
-
-def _all_errors(facts: VerdictFacts) -> Count:
-    """Return the count for a run in which every case ended in an error; a count of new failures would mislead."""
-    if facts.cases == 1:
-        return Count(1, "case ends in an error", "the ")
-    return Count(facts.cases, "cases end in errors", "all ")
 
 
 def _asides(facts: VerdictFacts) -> Iterator[str]:
@@ -297,12 +289,13 @@ def doubt_notes(metrics: Mapping[str, Any], flags: Sequence[str] = ()) -> Iterat
 
 def _gates(facts: VerdictFacts) -> str:
     failed, all_gates = facts.failed_gates, len(facts.gates)
-    others = f"; besides: {listed(list(facts.problems), SHOWN_GATES)}" if facts.problems else ""
+    problems = listed(list(facts.problems), SHOWN_GATES)
     if failed:
         of = f"{len(failed)} of {all_gates} gates" if all_gates > 1 else "The gate of the run"
+        others = f"; besides: {problems}" if problems else ""
         return f"{of} fail{'' if len(failed) > 1 else 's'}: {listed(failed, SHOWN_GATES)}{others}."
-    if facts.problems:
-        return f"Fails: {listed(list(facts.problems), SHOWN_GATES)}."
+    if problems:
+        return f"Fails: {problems}."
     if not all_gates:
         return "No gate of the run is set."
     let = sum(gate["passed"] is False for gate in facts.gates)

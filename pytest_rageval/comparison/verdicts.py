@@ -102,10 +102,19 @@ def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
     renamed = paired_cut_offs(before.metrics["metrics"], after.metrics["metrics"], before.k, plan.settings.k)
     earlier = {renamed.get(name, name): metric for name, metric in before.metrics["metrics"].items()}
     both = _compared_cases(before, after, ground, renamed, plan)
-    compared = _compared_metrics(both, ground, earlier, after.metrics["metrics"])
+    was, now, pairs = both.was, both.now, paired(*both[:3])
+    has_other_cases = bool(now and was) and not len(now) == len(was) == len(both.shared.keys)
+    is_same = not ground.changed and not has_other_cases
+    metrics = after.metrics["metrics"]
+    compared = _Compared(
+        *compared_metrics(metrics, earlier, pairs, ground.unlike, is_of_same_cases=is_same), {**earlier, **metrics}
+    )
     shared = before.metrics["metrics"].keys() & after.metrics["metrics"].keys()
     regressions = [at_shared_cut_off(gate, shared, before.k) for gate in plan.regressions]
-    verdicts = _verdicts(compared, earlier, {gate.name: gate.tolerance for gate in regressions})
+    tolerances = {gate.name: gate.tolerance for gate in regressions}
+    verdicts = {
+        name: _verdict(name, change, compared, tolerances, earlier) for name, change in compared.changes.items()
+    }
     labels = {name: cut_off_label(old, name) for old, name in renamed.items()}
     is_stopped = bool(ground.problems) and not plan.settings.ignore_invariants
     return Comparison(
@@ -123,7 +132,7 @@ def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
                 for name, change in compared.changes.items()
             },
             "layers": compared_layers(*compared),
-            **_cases(both, compared, after.metrics["metrics"]),
+            **_cases(both, compared, metrics),
             "changed_cases": sorted(ground.changed),
             "changed_failing": sorted(key for key in ground.changed if after.cases[key].is_bad),
             "relabelled": relabelled(*ground.facts),
@@ -190,24 +199,6 @@ class _Compared(NamedTuple):
     described: Mapping[str, Any]
 
 
-def _compared_metrics(both: Both, ground: _Ground, earlier: Mapping[str, Any], metrics: Mapping[str, Any]) -> _Compared:
-    was, now, shared = both.was, both.now, both.shared
-    has_other_cases = bool(now and was) and not len(now) == len(was) == len(shared.keys)
-    is_of_same_cases = not ground.changed and not has_other_cases
-    pairs = paired(was, now, shared)
-    compared = compared_metrics(metrics, earlier, pairs, ground.unlike, is_of_same_cases=is_of_same_cases)
-    return _Compared(*compared, {**earlier, **metrics})
-
-
-def _verdicts(compared: _Compared, earlier: Mapping[str, Any], tolerances: Mapping[str, float]) -> dict[str, Verdict]:
-    return {
-        name: "incomparable"
-        if name in compared.reasons
-        else _verdict(name, change, compared.described[name], tolerances, earlier)
-        for name, change in compared.changes.items()
-    }
-
-
 def differing_doubts(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     """Return the doubts about the matches of both metrics.json, by case, where they differ."""
     was, now = ((side.get("doubts") or {}).get("cases", {}) for side in (before, after))
@@ -232,22 +223,20 @@ def _aggregates(side: Side) -> Side:
 
 
 def _verdict(
-    name: str,
-    change: Change,
-    described: Mapping[str, Any],
-    tolerances: Mapping[str, float],
-    earlier: Mapping[str, Any],
+    name: str, change: Change, compared: _Compared, tolerances: Mapping[str, float], earlier: Mapping[str, Any]
 ) -> Verdict:
+    if name in compared.reasons:
+        return "incomparable"
     if change.delta is None:
         was_measured = change.n_unmeasured > 0 or earlier.get(name, {}).get("mean") is not None
         return "unmeasured" if was_measured else "new"
-    low, high = described["scale"]
+    low, high = compared.described[name]["scale"]
     tolerance = tolerances.get(name, UNGATED_TOLERANCE * (high - low))
     if abs(change.delta) <= tolerance + ROUNDING:  # exactly the tolerance is within it
         return "significant, within tolerance" if change.is_significant else "unchanged"
     if change.p is not None and not change.is_significant:
         return "beyond tolerance, may be noise"
-    return "improved" if _is_better(change.delta, described["better"]) else "regressed"
+    return "improved" if _is_better(change.delta, compared.described[name]["better"]) else "regressed"
 
 
 def _is_better(delta: float, better: str) -> bool:

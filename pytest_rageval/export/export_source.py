@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_rageval.comparison.gate_lines import failed_gate
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.json_text import harmless, json_text
 from pytest_rageval.io.sealed_lines import Key, Place, index, lines_at, record_at, unsealed_text
@@ -118,7 +119,7 @@ def flat(record: Mapping[str, Any]) -> dict[str, Any]:
         "model_name": _as_text(record.get("model_name")),
         "timestamp": _as_text(record.get("timestamp")),
         "meta": as_json(record.get("meta")),
-        "failed_gates": "; ".join(map(_failed, record["verdict"]["failed_gates"])) or None,
+        "failed_gates": "; ".join(map(failed_gate, record["verdict"]["failed_gates"])) or None,
         "total_ms": record["latency"]["total_ms"],
         "error": ": ".join(filter(None, (error["kind"], error["message"]))) if error else None,
     }
@@ -131,11 +132,6 @@ def _as_text(value: Any) -> str | None:
 def as_json(value: Any) -> str | None:
     """Return strict JSON; None for None."""
     return None if value is None else json.dumps(value, ensure_ascii=False, allow_nan=False)
-
-
-def _failed(gate: Mapping[str, Any]) -> str:
-    tag = f" ({gate['tag']})" if gate["tag"] else ""
-    return f"{gate['metric']} is {gate['value']:.4g}, gate {gate['threshold']}{tag}"
 
 
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -158,8 +154,19 @@ def _with_texts(record: dict[str, Any], observation: Mapping[str, Any]) -> None:
     chunks = (answer.get("debug") or {}).get("retrieved_chunks") or []
     for shown, chunk in zip(record["retrieved_chunks"], chunks, strict=False):
         shown["text"] = chunk.get("text", shown["text"])
-    _with_own_texts(record, observation["case"].get("gold") or {}, answer)
-    _with_explanations(record, observation["judgements"].values())
+    # The uncut references, and the `meta` of an uploaded answer.
+    references = (observation["case"].get("gold") or {}).get("answer")
+    if references is not None:
+        record["reference_answers"] = [references] if isinstance(references, str) else references
+    if answer.get("meta") is not None:
+        record["meta"] = answer["meta"]
+    texts = ("reasoning", "supported_claims", "unsupported_claims")
+    places = ({name: record[name] for name in ("groundedness", "correctness")}, record.get("judgements") or {})
+    for judgement in observation["judgements"].values():
+        uncut = {name: judgement[name] for name in texts if name in judgement}
+        for explained in (place.get(metric) for metric in judgement.get("scores", ()) for place in places):
+            if explained is not None:
+                explained |= uncut
     if record["judge_input"] is not None:
         kept = len(record["judge_input"]["context_chunks_truncated"])
         record["judge_input"] |= {
@@ -167,22 +174,3 @@ def _with_texts(record: dict[str, Any], observation: Mapping[str, Any]) -> None:
             "answer": record["answer"],
             "context_chunks_truncated": [chunk["text"] for chunk in record["retrieved_chunks"][:kept]],
         }
-
-
-def _with_own_texts(record: dict[str, Any], gold: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
-    """Put in the uncut references and the `meta` of an uploaded answer."""
-    references = gold.get("answer")
-    if references is not None:
-        record["reference_answers"] = [references] if isinstance(references, str) else references
-    if answer.get("meta") is not None:
-        record["meta"] = answer["meta"]
-
-
-def _with_explanations(record: dict[str, Any], judgements: Iterable[Mapping[str, Any]]) -> None:
-    texts = ("reasoning", "supported_claims", "unsupported_claims")
-    places = ({name: record[name] for name in ("groundedness", "correctness")}, record.get("judgements") or {})
-    for judgement in judgements:
-        uncut = {name: judgement[name] for name in texts if name in judgement}
-        for explained in (place.get(metric) for metric in judgement.get("scores", ()) for place in places):
-            if explained is not None:
-                explained |= uncut

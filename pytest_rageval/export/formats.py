@@ -1,4 +1,4 @@
-"""The export formats, with the tables: CSV, Parquet (needs the extra `parquet`), SQLite, and the files of trec_eval."""
+"""The export formats, with the tables: CSV, Parquet (needs the extra `parquet`) and SQLite."""
 
 from __future__ import annotations
 
@@ -13,13 +13,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.cases.exchange.retrieval_sets import run_lines, trec_id
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.export_source import FIELDS, ExportSource, as_json, flat
 from pytest_rageval.export.report_json import json_lines
-from pytest_rageval.io.sealed_lines import record_at
-from pytest_rageval.model import Chunk, Observation
-from pytest_rageval.runs.observations import observation_of
 from pytest_rageval.text import printable
 
 Cell = str | bool | int | float | None
@@ -57,8 +53,15 @@ def csv_line(cells: Iterable[Cell]) -> str:
 
     Texts may hold line breaks, as CSV allows; other control characters in them are escaped.
     """
-    buffer = StringIO()
-    csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="").writerow(map(_cell, cells))
+    buffer, row = StringIO(), list[str | int | float]()
+    for cell in cells:
+        if isinstance(cell, bool):
+            row.append(str(cell).lower())
+        elif isinstance(cell, str):
+            row.append(printable(as_text(cell)))
+        else:
+            row.append("" if cell is None else cell)
+    csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="").writerow(row)
     return buffer.getvalue()
 
 
@@ -69,14 +72,6 @@ def as_text(text: str) -> str:
     carriage return.
     """
     return f"'{text}" if _FORMULA.match(text) else text
-
-
-def _cell(cell: Cell) -> str | int | float:
-    if cell is None:
-        return ""
-    if isinstance(cell, bool):
-        return str(cell).lower()
-    return printable(as_text(cell)) if isinstance(cell, str) else cell
 
 
 # ── Parquet ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -94,7 +89,14 @@ def write_parquet(source: ExportSource, path: Path) -> None:
     schema = arrow.schema(list(zip(columns, types, strict=True)), metadata={"rageval_run_id": source.run.run_id})
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in _batches(source):
-            rows = [(*source.row(record), as_json(record["trace"]), _nested_chunks(record)) for record in batch]
+            rows = [
+                (
+                    *source.row(record),
+                    as_json(record["trace"]),
+                    [{name: chunk[name] for name in CHUNK} for chunk in record["retrieved_chunks"]],
+                )
+                for record in batch
+            ]
             arrays = [arrow.array(column, type=of) for column, of in zip(zip(*rows, strict=True), types, strict=True)]
             writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
 
@@ -106,10 +108,6 @@ def _pyarrow() -> tuple[Any, Any]:
         raise SettingsError(
             "--format parquet: pyarrow is not installed; pip install 'pytest-rageval[parquet]', or take csv or sqlite"
         ) from None
-
-
-def _nested_chunks(record: Record) -> list[dict[str, Any]]:
-    return [{name: chunk[name] for name in CHUNK} for chunk in record["retrieved_chunks"]]
 
 
 # ── SQLite ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -139,15 +137,17 @@ def write_sqlite(source: ExportSource, path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         # A journal would protect nothing: the file is new, and replaces another only when complete.
         connection.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {TABLES}")
-        _insert(connection, "runs", [_run_row(source)])
+        _insert(connection, {"runs": [_run_row(source)]})
         for batch in _batches(source):
-            for table, rows_of in _ROWS.items():
-                _insert(connection, table, [row for record in batch for row in rows_of(record)])
+            tables: dict[str, list[tuple[Any, ...]]] = {}
+            for table, row in (each for record in batch for each in _rows(record)):
+                tables.setdefault(table, []).append(row)
+            _insert(connection, tables)
         connection.commit()
 
 
-def _insert(connection: sqlite3.Connection, table: str, rows: list[tuple[Any, ...]]) -> None:
-    if rows:
+def _insert(connection: sqlite3.Connection, tables: Mapping[str, list[tuple[Any, ...]]]) -> None:
+    for table, rows in tables.items():
         values = ", ".join("?" * len(rows[0]))
         connection.executemany(f"INSERT INTO {table} VALUES ({values})", rows)  # noqa: S608 because the names are ours
 
@@ -160,99 +160,18 @@ def _run_row(source: ExportSource) -> tuple[Any, ...]:
     return (source.run.run_id, timestamp, version, *aggregates, as_json(config), as_json(source.metrics))
 
 
-def _case_rows(record: Record) -> Iterator[tuple[Any, ...]]:
-    yield (*flat(record).values(), as_json(record["trace"]))
-
-
-def _score_rows(record: Record) -> Iterator[tuple[Any, ...]]:
+def _rows(record: Record) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Yield the rows of a record, each with its table."""
+    of_trial = record["case_key"], record["trial"]
+    yield "cases", (*flat(record).values(), as_json(record["trace"]))
     for metric, value in record["scores"].items():
-        yield record["case_key"], record["trial"], metric, value
-
-
-def _judgement_rows(record: Record) -> Iterator[tuple[Any, ...]]:
+        yield "scores", (*of_trial, metric, value)
     for metric, judgement in (record.get("judgements") or {}).items():
         claims = (as_json(judgement[name]) for name in ("supported_claims", "unsupported_claims"))
         explained = (judgement["score"], judgement["reasoning"], *claims, judgement["model"], judgement["heuristic"])
-        yield record["case_key"], record["trial"], metric, *explained
-
-
-def _chunk_rows(record: Record) -> Iterator[tuple[Any, ...]]:
+        yield "judgements", (*of_trial, metric, *explained)
     for chunk in record["retrieved_chunks"]:
-        values = (chunk[name] for name in CHUNK)
-        yield record["case_key"], record["trial"], *values, as_json(chunk["matches"])
-
-
-_ROWS: Mapping[str, Callable[[Record], Iterator[tuple[Any, ...]]]] = {
-    "cases": _case_rows,
-    "scores": _score_rows,
-    "judgements": _judgement_rows,
-    "chunks": _chunk_rows,
-}
-
-
-# ── files of trec_eval and ir_measures ──────────────────────────────────────────────────────────────────────────
-
-
-def trec_run_lines(source: ExportSource) -> Iterator[str]:
-    """Yield `case Q0 chunk rank score run`, a line for each chunk of each case.
-
-    A chunk is named by its id, else its document's id, else path and heading.
-    """
-    for obs in _observations(source):
-        chunks = obs.answer.chunks or ()
-        names = dict.fromkeys(_name(chunk, rank) for rank, chunk in enumerate(chunks, start=1))
-        yield from run_lines(obs.case.key, [*names], trec_id(source.run.run_id))
-
-
-def trec_qrels_lines(source: ExportSource) -> Iterator[str]:
-    """Yield `case 0 chunk grade`: 1 for relevant, 0 for retrieved but irrelevant; nothing for cases without gold.
-
-    Relevant are chunks that match a gold, and each unmatched gold under its own name: so recall is over the golds, if
-    each chunk matches at most one.
-    """
-    for obs in _observations(source):
-        for name, grade in _judged(obs).items():
-            yield f"{trec_id(obs.case.key)} 0 {trec_id(name)} {grade}"
-
-
-def _judged(obs: Observation) -> dict[str, int]:
-    matching, chunks = obs.matching, obs.answer.chunks or ()
-    hits = matching.hits or ()
-    judged: dict[str, int] = {}
-    for rank, chunk in enumerate(chunks, start=1):
-        if hits and hits[rank - 1]:
-            judged[_name(chunk, rank)] = 1
-        elif matching.irrelevant is not None and matching.irrelevant[rank - 1]:
-            judged.setdefault(_name(chunk, rank), 0)
-    matched = frozenset[int]().union(*hits)
-    for gold, name in enumerate(_gold_names(obs)):
-        if gold not in matched:
-            judged.setdefault(name, 1)
-    return judged
-
-
-def _gold_names(obs: Observation) -> list[str]:
-    gold = obs.case.gold
-    if obs.matching.kind == "anchors":
-        return [str(anchor) for anchor in gold.supports or ()]
-    return list(gold.chunk_ids or ()) if obs.matching.kind == "ids" else []
-
-
-def _name(chunk: Chunk, rank: int) -> str:
-    place = " > ".join(filter(None, (chunk.rel_path, chunk.heading_path)))
-    return chunk.chunk_id or chunk.doc_id or place or f"chunk-{rank}"
-
-
-def _observations(source: ExportSource) -> Iterator[Observation]:
-    """Yield the observation of the first trial of each case, in key order."""
-    places = source.run.observation_places()
-    if not places:
-        raise SettingsError(f"run {source.run.run_id} keeps no observations.jsonl, and so not what was retrieved")
-    for key in source.watch(sorted(key for key in source.places if key in places and key[1] == 0)):
-        record = record_at(places[key])
-        obs = observation_of(record, source.run.config) if record["answer"] is not None else None
-        if obs is not None:
-            yield obs
+        yield "chunks", (*of_trial, *(chunk[name] for name in CHUNK), as_json(chunk["matches"]))
 
 
 # ── all of them ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -260,8 +179,6 @@ def _observations(source: ExportSource) -> Iterator[Observation]:
 TEXTS: Mapping[str, Callable[[ExportSource], Iterator[str]]] = {
     "csv": csv_lines,
     "json": json_lines,
-    "trec-run": trec_run_lines,
-    "trec-qrels": trec_qrels_lines,
 }
 """Formats written line by line; the file of a format is `report.FORMAT`."""
 FILES: Mapping[str, Callable[[ExportSource, Path], None]] = {"parquet": write_parquet, "sqlite": write_sqlite}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,6 @@ from pytest_rageval.finish import Finished, conclude
 from pytest_rageval.gates.gate import Gate, parse_gate, unknown_values
 from pytest_rageval.gates.regression import RegressionGate
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names
-from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import NOWHERE, Answer, CaseResult, EvalCase, Judgement, Matching, Observation, Source
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.rescore.relabel import Line
@@ -45,25 +44,18 @@ def plan_of_gates(run: StoredRun, current: Settings, root: Path) -> Plan:
     plan = make_plan(settings, registry_of(run), root)
     scored = set(run.config["metrics"])
     gates: list[Gate | RegressionGate] = [*plan.case_gates, *plan.run_gates, *plan.regressions]
-    problems = [
-        _unscored(gate, gate.measure, run)
-        for gate in gates
-        if not gate.is_default and gate.measure is not None and gate.name not in scored
-    ]
+    problems = []
+    for gate in gates:
+        if not gate.is_default and (measure := gate.measure) is not None and gate.name not in scored:
+            verb = "judge" if measure.metric.rubrics and measure.metric.layer == "L5" else "score"
+            remedy = f"`rageval {verb} {run.run_id} --metrics {measure.name}` does"
+            problems.append(f"gate '{gate}': run {run.run_id} has not scored {measure.name}; {remedy}")
     if current.gate:
         written = [parse_gate(text, "--gate") for text in current.gate]
         problems += unknown_values(written, [_case(records[0]) for records in run.cases()])
     if problems:
         raise SettingsError(*dict.fromkeys(problems))
     return plan
-
-
-def _unscored(gate: Gate | RegressionGate, measure: Measure, run: StoredRun) -> str:
-    verb = "judge" if measure.metric.rubrics and measure.metric.layer == "L5" else "score"
-    return (
-        f"gate '{gate}': run {run.run_id} has not scored {measure.name}; "
-        f"`rageval {verb} {run.run_id} --metrics {measure.name}` does"
-    )
 
 
 def regate(run: StoredRun, plan: Plan, baseline: Side | None) -> Finished:
@@ -112,6 +104,7 @@ def _failed_judgement(records: Sequence[Line], first: CaseResult, plan: Plan) ->
 
 def _recorded(record: Line) -> CaseResult:
     """Return the parts of a trial's result that gates read."""
+    case_key = f"{record['source']['file']}::{record['test_case_id']}"
     return CaseResult(
         _case(record),
         "passed",
@@ -120,17 +113,12 @@ def _recorded(record: Line) -> CaseResult:
         skipped_metrics=record["skipped_metrics"],
         unobserved=_unobserved(record),
         trial=record["trial"],
-        test=_test(record),
+        test=record["case_key"].removeprefix(case_key).removeprefix("::") or None,
     )
 
 
 def _unobserved(record: Line) -> tuple[str, ...]:
     return tuple(record["verdict"].get("unobserved", ()))
-
-
-def _test(record: Line) -> str | None:
-    key = f"{record['source']['file']}::{record['test_case_id']}"
-    return record["case_key"].removeprefix(key).removeprefix("::") or None
 
 
 def _case(record: Line) -> EvalCase:
@@ -152,17 +140,10 @@ def _case(record: Line) -> EvalCase:
 def _stand_in(record: Line) -> Observation:
     """Return the parts of the observation that gates read: the kind of gold, and the judged scores."""
     judge = record["judge"] or {"prompt_versions": {}}
-    judgements = {
-        rubric: Judgement(
-            rubric,
-            {name: record["scores"][name] for name in _scores_of(rubric) if name in record["scores"]},
-            heuristic=judge["heuristic"],
-        )
-        for rubric in judge["prompt_versions"]
-    }
+    judgements = {}
+    for rubric in judge["prompt_versions"]:
+        # A rubric of the project's own scores the metric of its name.
+        names = load_rubric(rubric).scores if rubric in rubric_names() else (rubric,)
+        scores = {name: record["scores"][name] for name in names if name in record["scores"]}
+        judgements[rubric] = Judgement(rubric, scores, heuristic=judge["heuristic"])
     return Observation(_case(record), Answer(), Matching(record["gold"] or "none"), judgements)
-
-
-def _scores_of(rubric: str) -> Iterable[str]:
-    """Return the metrics that a rubric scores; one of the project's own scores the metric of its name."""
-    return load_rubric(rubric).scores if rubric in rubric_names() else (rubric,)

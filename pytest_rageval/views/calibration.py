@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pytest_rageval.stats.agreement import Estimate
 from pytest_rageval.stats.thresholds import Threshold
 from pytest_rageval.text import NO_VALUE, counted, short
 from pytest_rageval.tools.calibrate import Calibration
-from pytest_rageval.tools.judged_labels import ScoredLabel
 from pytest_rageval.views.parts import FigureTable, Fold, FoldList, LabelledText, Line, Section, TableRow
 
 MOST_SHOWN = 5
@@ -37,12 +36,21 @@ class CalibrationView:
 def calibration_view(calibration: Calibration, *, show_texts: bool = True) -> CalibrationView:
     """Return the view of a calibration. `show_texts`: show questions, answers and the judge's reasoning."""
     scored = f"{len(calibration.cases)} of {len(calibration.judged)} labelled answers scored"
+    confusion = calibration.confusion
     return CalibrationView(
         head=(
             Line(f"{judged_by(calibration)} against people: {calibration.gate}, {scored}", form="title"),
             Line(verdict_of(calibration), form="title"),
         ),
-        confusion=(_confusion(calibration),),
+        confusion=(
+            FigureTable(
+                ("", "judge fails it", "judge passes it"),
+                (
+                    TableRow(("people fail it", str(confusion.tp), str(confusion.fn))),
+                    TableRow(("people pass it", str(confusion.fp), str(confusion.tn))),
+                ),
+            ),
+        ),
         figures=(FigureTable((), tuple(_figures(calibration)), has_verdicts=True, least=3),),
         limits=(
             Line("which limit would serve best (chosen on nine tenths, tried on the rest)", form="title"),
@@ -72,15 +80,6 @@ def verdict_of(calibration: Calibration) -> str:
         return f"{calibration.verdict}: judge or people say the same of all answers"
     figure = f"kappa {kappa.value:.2f}, 95 % {_interval(kappa)}"
     return f"{calibration.verdict}: {figure} (in the words of Landis and Koch 1977)"
-
-
-def _confusion(calibration: Calibration) -> FigureTable:
-    confusion = calibration.confusion
-    rows = (
-        TableRow(("people fail it", str(confusion.tp), str(confusion.fn))),
-        TableRow(("people pass it", str(confusion.fp), str(confusion.tn))),
-    )
-    return FigureTable(("", "judge fails it", "judge passes it"), rows)
 
 
 def _figures(calibration: Calibration) -> Iterator[TableRow]:
@@ -119,24 +118,17 @@ def _interval(estimate: Estimate | None) -> str:
 
 
 def _limits(calibration: Calibration) -> Iterator[str]:
+    """Yield for each aim the limit as a gate, and its result."""
     reasons = {threshold for threshold in calibration.thresholds.values() if isinstance(threshold, str)}
     if len(reasons) == 1:
         yield f"no limit is suggested: {next(iter(reasons))}"
         return
-    for gate, text in suggested_limits(calibration).values():
-        yield f"{gate}  {text}" if gate else text
-
-
-def suggested_limits(calibration: Calibration) -> dict[str, tuple[str, str]]:
-    """Return for each aim the limit as a gate, '' without one, and its result."""
-    gate, metric = str(calibration.gate), calibration.gate.name
-    limits = {}
     for aim, limit in calibration.thresholds.items():
         if isinstance(limit, str):
-            limits[aim] = "", f"{AIMS[aim]}: no limit is suggested: {limit}"
+            yield f"{AIMS[aim]}: no limit is suggested: {limit}"
         else:
-            limits[aim] = f"{metric} >= {limit.limit:.12g}", f"{AIMS[aim]} {_result_of(limit, gate)}"
-    return limits
+            gate = f"{calibration.gate.name} >= {limit.limit:.12g}"
+            yield f"{gate}  {AIMS[aim]} {_result_of(limit, str(calibration.gate))}"
 
 
 def _result_of(limit: Threshold, gate: str) -> str:
@@ -176,32 +168,25 @@ def _unscored(calibration: Calibration) -> Iterator[Line]:
     ):
         if counts:
             yield Line(f"{title}: {sum(counts.values())}")
-            yield from _counts(counts)
+            shown = list(counts.items())[: 2 * MOST_SHOWN]
+            yield from (Line(f"{n}  {name}", form="detail") for name, n in shown)
+            if len(counts) > len(shown):
+                yield Line(f"and {len(counts) - len(shown)} other reasons", form="detail")
     messages = calibration.messages if calibration.errors else ()
     yield from (Line(f"error: {message}", form="detail") for message in messages[:MOST_SHOWN])
     if len(messages) > MOST_SHOWN:
         yield Line(f"and {len(messages) - MOST_SHOWN} other messages", form="detail")
 
 
-def _counts(counts: Mapping[str, int]) -> Iterator[Line]:
-    shown = list(counts.items())[: 2 * MOST_SHOWN]
-    yield from (Line(f"{n}  {name}", form="detail") for name, n in shown)
-    if len(counts) > len(shown):
-        yield Line(f"and {len(counts) - len(shown)} other reasons", form="detail")
-
-
 def _disagreements(calibration: Calibration, show_texts: bool) -> Iterator[FoldList]:
-    if cases := calibration.disagreements:
-        folds = tuple(_fold(case, show_texts) for case in cases)
-        yield FoldList("widest apart, of the disagreements", "plain", folds, MOST_SHOWN)
-
-
-def _fold(case: ScoredLabel, show_texts: bool) -> Fold:
-    human = "" if case.human is None else f" ({short(case.human)})"
-    sides = f"people {'pass' if case.passes else 'fail'} it{human}, judge {short(case.score)}"
-    reasoning = case.judgement.reasoning if case.judgement else ""
-    texts = {"judge": reasoning}
-    if (obs := case.observation) is not None:
-        texts = {"question": obs.case.question, "answer": obs.answer.text or "", **texts}
-    facts = (LabelledText(name, "", text) for name, text in texts.items() if show_texts and text.strip())
-    return Fold(f"{case.label.id} · {sides} · {case.label.source}", (), tuple(facts))
+    folds = []
+    for case in calibration.disagreements:
+        human = "" if case.human is None else f" ({short(case.human)})"
+        sides = f"people {'pass' if case.passes else 'fail'} it{human}, judge {short(case.score)}"
+        texts = {"judge": case.judgement.reasoning if case.judgement else ""}
+        if (obs := case.observation) is not None:
+            texts = {"question": obs.case.question, "answer": obs.answer.text or "", **texts}
+        facts = (LabelledText(name, "", text) for name, text in texts.items() if show_texts and text.strip())
+        folds.append(Fold(f"{case.label.id} · {sides} · {case.label.source}", (), tuple(facts)))
+    if folds:
+        yield FoldList("widest apart, of the disagreements", "plain", tuple(folds), MOST_SHOWN)

@@ -15,7 +15,7 @@ from pytest_rageval.errors import RagevalError
 from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.matching.dialects import MISSED
 from pytest_rageval.metrics.registry import Registry, is_described
-from pytest_rageval.model import EvalCase, Observation
+from pytest_rageval.model import Observation
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.observations import observation_of
 from pytest_rageval.runs.row import IS_BAD
@@ -161,15 +161,22 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
     """Return the view of a case from its records. `change`: how it differs from the other run."""
     record = representative_trial(lines.records)
     line, key, outcome = lines.observations.get(record["trial"]), record["case_key"], record["outcome"]
-    is_failing = outcome in IS_BAD or outcome == "error"
-    observation = _observation(line, run) if is_failing or change == "worse" or run.plan else None
-    labelled = observation.case if observation else _case(line)
+    observation, scored = None, line["answer"] if line else None
+    if scored is not None and (outcome in IS_BAD or outcome == "error" or change == "worse" or run.plan):
+        observation = _read_or_none(observation_of, line, run.config)
+    labelled = observation.case if observation else _read_or_none(case_from_mapping, line["case"]) if line else None
     earlier = representative_trial(before.records) if before else None
     chunks = list(chunk_rows(record, labelled, earlier, run.config.get("k")))
     answer, question = _texts(record, line)
+    whole = record["answer"] if scored is None else scored.get("answer")
+    is_whole = scored is not None or (whole is not None and not whole.endswith("…"))
     expected = list(labelled.gold.answers or ()) if labelled else []
     facts = (labelled.gold.key_facts or ()) if labelled else ()
     symbol, word = OUTCOMES[outcome]
+    comparison = None
+    if run.other is not None:
+        was = _texts(earlier, before.observations.get(earlier["trial"]))[0] if before and earlier else None
+        comparison = case_comparison(record, earlier, answer, was, run.names)
     return CaseView(
         key=key,
         id=case_id(key),
@@ -178,13 +185,13 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
         symbol=symbol,
         word=word,
         change=CHANGES[change],
-        facts=_facts(record),
+        facts=list(_facts(record)),
         latency=latency_words(record),
         why=list(_why(record, observation, chunks, run)),
         question=question,
         answerable=record.get("answerable", True),
         expected=expected,
-        stated=key_facts(facts, record, _whole_answer(record, line)),
+        stated=key_facts(facts, record, whole if is_whole else None),
         answer=answer,
         no_answer="none: the case ended in an error" if answer is None and record["error"] else "",
         is_cut=answer is not None and answer.endswith("…") and line is None,
@@ -202,7 +209,7 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
         scores=list(_scores(record, observation, run)),
         skipped=_skipped(record),
         trace=_trace(record),
-        comparison=_comparison(record, before, answer, run),
+        comparison=comparison,
         other=run.other,
         # A run of the web app has its cases in a folder of its own: no command reruns one.
         rerun="" if run.config.get("origin") else f"pytest {shlex.quote(key)}",
@@ -217,18 +224,9 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
     )
 
 
-def _observation(line: Mapping[str, Any] | None, run: CaseContext) -> Observation | None:
-    """Return the observation as it was scored; None if none was kept or it is no longer readable."""
-    return None if line is None or line["answer"] is None else _read_or_none(lambda: observation_of(line, run.config))
-
-
-def _case(line: Mapping[str, Any] | None) -> EvalCase | None:
-    return None if line is None else _read_or_none(lambda: case_from_mapping(line["case"]))
-
-
-def _read_or_none(read: Callable[[], T | None]) -> T | None:
+def _read_or_none(read: Callable[..., T | None], *arguments: Any) -> T | None:
     try:
-        return read()
+        return read(*arguments)
     except (RagevalError, KeyError, TypeError, ValueError):  # a damaged line costs its details, not the report
         return None
 
@@ -240,30 +238,11 @@ def _texts(record: Mapping[str, Any], line: Mapping[str, Any] | None) -> tuple[s
     return limited(answer if answer is not None else record["answer"]), limited(question or record["question"])
 
 
-def _whole_answer(record: Mapping[str, Any], line: Mapping[str, Any] | None) -> str | None:
-    """Return the answer as it was scored; None if no file holds all of it."""
-    if line is not None and line["answer"] is not None:
-        answer: str | None = line["answer"].get("answer")
-        return answer
-    answer = record["answer"]
-    return None if answer is None or answer.endswith("…") else answer
-
-
-def _comparison(
-    record: Mapping[str, Any], before: CaseLines | None, answer: str | None, run: CaseContext
-) -> dict[str, Any] | None:
-    """Return the case before and after; None without another run."""
-    if run.other is None:
-        return None
-    earlier = representative_trial(before.records) if before else None
-    was = _texts(earlier, before.observations.get(earlier["trial"]))[0] if before and earlier else None
-    return case_comparison(record, earlier, answer, was, run.names)
-
-
-def _facts(record: Mapping[str, Any]) -> list[str]:
-    facts = [record.get(name) for name in ("difficulty", "domain", "category")]
-    facts += ["requires_kg"] * bool(record.get("requires_kg")) + ["unanswerable"] * (not record.get("answerable", True))
-    return [str(fact) for fact in [*facts, *record.get("tags", ())] if fact]
+def _facts(record: Mapping[str, Any]) -> Iterator[str]:
+    yield from (str(record[name]) for name in ("difficulty", "domain", "category") if record.get(name))
+    yield from ["requires_kg"] * bool(record.get("requires_kg"))
+    yield from ["unanswerable"] * (not record.get("answerable", True))
+    yield from map(str, filter(None, record.get("tags", ())))
 
 
 # ── why ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -278,9 +257,8 @@ def _why(
     for gate in gates:
         terms = _terms(gate["metric"], observation, run)
         tag = f" ({gate['tag']})" if gate["tag"] else ""
-        yield f"{gate['metric']} = {short(gate['value'])}, needs {gate['threshold']}{tag}" + (
-            f": {terms}" if terms else ""
-        )
+        needs = f"{gate['metric']} = {short(gate['value'])}, needs {gate['threshold']}{tag}"
+        yield f"{needs}: {terms}" if terms else needs
     if any(run.metrics.get(gate["metric"], {}).get("layer") in ("L2", "L3") for gate in gates):
         yield from (f"{chunk.mark} “{chunk.place}” was not retrieved{chunk.note}" for chunk in chunks if not chunk.rank)
         late = (chunk for chunk in chunks if chunk.rank and chunk.note)
@@ -315,7 +293,7 @@ def _terms(name: str, observation: Observation | None, run: CaseContext) -> str:
         return ""
 
 
-# ── judgements ────────────────────────────────────────────────────────────────────────────────────────────
+# ── figures ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _judgements(record: Mapping[str, Any]) -> Iterator[JudgementRow]:
@@ -324,29 +302,18 @@ def _judgements(record: Mapping[str, Any]) -> Iterator[JudgementRow]:
     scored = {name.partition("@")[0] for name in record.get("scores", ())}
     for name, judgement in judgements.items():
         if judgement:
-            yield JudgementRow(
-                name,
-                short(judgement["score"]),
-                judgement.get("model") or "?",
-                judgement.get("reasoning"),
-                is_heuristic=bool(judgement.get("heuristic")),
-                is_defined=name in scored,
-            )
-
-
-# ── figures ───────────────────────────────────────────────────────────────────────────────────────────────────
+            model, reasoning = judgement.get("model") or "?", judgement.get("reasoning")
+            is_heuristic = bool(judgement.get("heuristic"))
+            yield JudgementRow(name, short(judgement["score"]), model, reasoning, is_heuristic, name in scored)
 
 
 def _scores(record: Mapping[str, Any], observation: Observation | None, run: CaseContext) -> Iterator[ScoreRow]:
     for name, value in record.get("scores", {}).items():
         terms = [_terms(name, observation, run)] if observation else []
         if run.plan:
-            terms += _details(record["score_details"].get(name, {}))
+            details = record["score_details"].get(name, {}).items()
+            terms += [f"{detail.replace('_', ' ')}: {found}" for detail, found in details if detail != "decided_by"]
         yield ScoreRow(name, score_text(value) + run.top(name), "; ".join(filter(None, terms)))
-
-
-def _details(detail: Mapping[str, Any]) -> Iterator[str]:
-    return (f"{name.replace('_', ' ')}: {value}" for name, value in detail.items() if name != "decided_by")
 
 
 def _skipped(record: Mapping[str, Any]) -> list[tuple[str, list[str]]]:

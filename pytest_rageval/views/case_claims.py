@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from pytest_rageval.runs.records import CUT
@@ -11,6 +10,8 @@ from pytest_rageval.views.text_diff import word_set
 
 CLAIM_METRICS = ("groundedness", "faithfulness", "claim_support")
 """Judgements that list claims, by preference."""
+LISTS = {"unsupported_claims": False, "supported_claims": True}
+"""Their lists of claims, and whether these are supported."""
 
 
 class CheckedClaim(NamedTuple):
@@ -37,78 +38,46 @@ def checked_claims(record: Mapping[str, Any], line: Mapping[str, Any] | None) ->
     Without it a claim has only the list that it is in, and the chunk that is nearest in words.
     """
     judgements = {**(record.get("judgements") or {}), "groundedness": record.get("groundedness")}
-    metric = next((name for name in CLAIM_METRICS if _lists_claims(judgements.get(name))), None)
-    if metric is None:
+    listing = (name for name in CLAIM_METRICS if any((judgements.get(name) or {}).get(claims) for claims in LISTS))
+    if (metric := next(listing, None)) is None:
         return
-    evidence = _evidence(line, metric)
-    chunks = record["retrieved_chunks"]
-    ranks = _ranks_of_passages(chunks, line)
-    words = _ChunkWords(chunks)
-    for name, is_supported in (("unsupported_claims", False), ("supported_claims", True)):
-        for text in judgements[metric].get(name) or ():
-            if text is not None:
-                yield _checked(text, evidence.get(text, {}), ranks, words, is_supported=is_supported)
-
-
-def _lists_claims(judgement: Mapping[str, Any] | None) -> bool:
-    return bool(judgement and (judgement.get("supported_claims") or judgement.get("unsupported_claims")))
-
-
-def _checked(
-    text: str,
-    evidence: Mapping[str, Any],
-    ranks: Sequence[int],
-    words: _ChunkWords,
-    *,
-    is_supported: bool,
-) -> CheckedClaim:
-    sentence, named = evidence.get("sentence"), _named(evidence.get("passage"), ranks)
-    is_contradicted = not is_supported and evidence.get("verdict") == "contradicted"
-    chunk = words.nearest(text) if named is None else named
-    quoted = sentence if isinstance(sentence, str) and sentence else None
-    return CheckedClaim(is_supported, text, chunk, named is not None, is_contradicted, quoted)
-
-
-def _named(passage: object, ranks: Sequence[int]) -> int | None:
-    """Return the rank of the passage that a judge names by its number from 1; None for any other value."""
-    if not isinstance(passage, int) or isinstance(passage, bool):
-        return None
-    return ranks[passage - 1] if 1 <= passage <= len(ranks) else None
+    evidence, chunks = _evidence(line, metric), record["retrieved_chunks"]
+    # A judge counts the passages that it read: the top k chunks with a text; see `passages.contexts`.
+    ranks = [chunk["rank"] for chunk in chunks[: (line or {}).get("k")] if (chunk["text"] or "").strip()]
+    words: list[frozenset[str]] = []
+    for name, is_supported in LISTS.items():
+        for text in (claim for claim in judgements[metric].get(name) or () if claim is not None):
+            about = evidence.get(text, {})
+            passage: Any = about.get("passage")
+            sentence = about.get("sentence")
+            is_number = isinstance(passage, int) and not isinstance(passage, bool)
+            named = ranks[passage - 1] if is_number and 1 <= passage <= len(ranks) else None
+            if named is None:  # a judge may name all chunks itself
+                words = words or [word_set(chunk["text"] or "") for chunk in chunks]
+            yield CheckedClaim(
+                is_supported,
+                text,
+                _nearest(text, words) if named is None else named,
+                named is not None,
+                not is_supported and about.get("verdict") == "contradicted",
+                sentence if isinstance(sentence, str) and sentence else None,
+            )
 
 
 def _evidence(line: Mapping[str, Any] | None, metric: str) -> dict[str, Mapping[str, Any]]:
     """Return the judgement's entry on each claim, as results.jsonl cuts the claim; any judge may have written it."""
     judgement = ((line or {}).get("judgements") or {}).get(metric) or {}
     entries = (judgement.get("extra") or {}).get("evidence")
-    if not isinstance(entries, list):
-        return {}
-    whole = [entry for entry in entries if isinstance(entry, Mapping) and isinstance(entry.get("claim"), str)]
-    return {text: entry for entry in whole for text in (entry["claim"], _as_recorded(entry["claim"]))}
+    found: dict[str, Mapping[str, Any]] = {}
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, Mapping) and isinstance(claim := entry.get("claim"), str):
+            found[claim] = found[claim if len(claim) <= CUT else claim[:CUT] + "…"] = entry
+    return found
 
 
-def _as_recorded(claim: str) -> str:
-    return claim if len(claim) <= CUT else claim[:CUT] + "…"
-
-
-def _ranks_of_passages(chunks: Sequence[Mapping[str, Any]], line: Mapping[str, Any] | None) -> list[int]:
-    """Return the ranks of the passages that the judge read: the top k chunks with a text; see `passages.contexts`."""
-    k = (line or {}).get("k")
-    return [chunk["rank"] for chunk in chunks[:k] if (chunk["text"] or "").strip()]
-
-
-class _ChunkWords:
-    """The words of the chunks, computed for the first claim that needs them: a judge may name all chunks itself."""
-
-    def __init__(self, chunks: Sequence[Mapping[str, Any]]) -> None:
-        self._chunks = chunks
-
-    @cached_property
-    def _words(self) -> list[frozenset[str]]:
-        return [word_set(chunk["text"] or "") for chunk in self._chunks]
-
-    def nearest(self, claim: str) -> int | None:
-        """Return the rank of the chunk with most words of a claim, at least half of them."""
-        words = word_set(claim)
-        shared = [len(words & chunk) for chunk in self._words]
-        most = max(shared, default=0)
-        return shared.index(most) + 1 if most and most * 2 >= len(words) else None
+def _nearest(claim: str, chunks: Sequence[frozenset[str]]) -> int | None:
+    """Return the rank of the chunk with most words of a claim, at least half of them."""
+    words = word_set(claim)
+    shared = [len(words & chunk) for chunk in chunks]
+    most = max(shared, default=0)
+    return shared.index(most) + 1 if most and most * 2 >= len(words) else None

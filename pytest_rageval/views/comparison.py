@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.changes import gain
-from pytest_rageval.comparison.gate_lines import gate_line, p_text
+from pytest_rageval.comparison.gate_lines import failed_gate, gate_line, p_text
 from pytest_rageval.comparison.layer_table import layer_gain
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS
 from pytest_rageval.io.suggestions import and_more, listed
@@ -121,24 +121,13 @@ def tone_of(metric: Content) -> Tone:
 
 def moved_metrics(content: Content) -> list[ComparedMetric]:
     """Return the metrics that moved or have a verdict to show, the worst verdict first."""
-    metrics = [(name, metric) for name, metric in content["metrics"].items() if _is_worth_a_line(name, metric)]
+    metrics = [
+        (name, metric)
+        for name, metric in content["metrics"].items()
+        if metric["verdict"] not in QUIET or change(metric["delta"]) not in ("=", NO_VALUE) or metric["label"] != name
+    ]
     metrics.sort(key=lambda item: (VERDICTS.index(item[1]["verdict"]), gain(item[1]["delta"], item[1]) or 0, item[0]))
     return [compared_metric(name, metric) for name, metric in metrics]
-
-
-def _is_worth_a_line(name: str, metric: Content) -> bool:
-    has_moved = change(metric["delta"]) not in ("=", NO_VALUE)
-    return metric["verdict"] not in QUIET or has_moved or metric["label"] != name
-
-
-def metric_table(content: Content) -> FigureTable:
-    """Return the metrics that moved as a table."""
-    heads = ("metric", *(column.head for column in METRIC_COLUMNS), "verdict")
-    rows = (
-        TableRow((metric.label, *metric.figures.values(), metric.verdict), metric.tone)
-        for metric in moved_metrics(content)
-    )
-    return FigureTable(heads, tuple(rows), "Metrics", "metrics", has_verdicts=True, least=4)
 
 
 # ── the whole ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -164,11 +153,19 @@ def comparison_view(content: Content) -> ComparisonView:
     shown = content if content["compared"] else _NO_COMPARISON
     return ComparisonView(
         head=tuple(_head(content)),
-        settings=tuple(_changed(content)),
+        settings=(
+            Line(content["changed"]["said"], "doubtful" if content["changed"]["warning"] else "plain"),
+            settings_table(content),
+        ),
         metrics=tuple(metrics_section(shown)),
         gates=tuple(map(gate_point, shown["gates"])),
         categories=tuple(_categories(shown)),
-        **{name: tuple(_flips(name, shown)) for name in FLIPS},
+        **{
+            name: (FoldList(title, tone, tuple(map(_flipped_case, shown[name])), most, ELSEWHERE),)
+            if shown[name]
+            else ()
+            for name, (title, tone, most) in FLIPS.items()
+        },
         one_sided=tuple(_one_sided(shown)),
     )
 
@@ -199,17 +196,14 @@ def _side(run: Content) -> str:
     return " · ".join(parts + ["partial"] * run["partial"])
 
 
-def _changed(content: Content) -> Iterator[Block]:
-    changed = content["changed"]
-    yield Line(changed["said"], "doubtful" if changed["warning"] else "plain")
-    yield settings_table(content)
-
-
 def metrics_section(content: Content) -> Iterator[Block]:
     """Yield the metrics that moved, and how many did not."""
-    if (table := metric_table(content)).rows:
-        yield table
-    if rest := len(content["metrics"]) - len(table.rows):
+    heads = ("metric", *(column.head for column in METRIC_COLUMNS), "verdict")
+    moved = moved_metrics(content)
+    rows = (TableRow((metric.label, *metric.figures.values(), metric.verdict), metric.tone) for metric in moved)
+    if moved:
+        yield FigureTable(heads, tuple(rows), "Metrics", "metrics", has_verdicts=True, least=4)
+    if rest := len(content["metrics"]) - len(moved):
         yield Line(f"{rest} more metric{'s' if rest != 1 else ''} did not move")
     yield from map(Line, fallen_lines(content))
 
@@ -217,11 +211,11 @@ def metrics_section(content: Content) -> Iterator[Block]:
 def fallen_lines(content: Content) -> list[str]:
     """Return a line for each group of metrics that got worse in the same cases."""
     groups = content.get("fallen", ())
-    lines = [
+    more = [and_more(len(groups) - SHOWN_GROUPS, "such groups")] * (len(groups) > SHOWN_GROUPS)
+    return [
         f"the same {group['cases']:,} cases got worse in {len(names := group['metrics'])} metrics: {listed(names, 3)}"
         for group in groups[:SHOWN_GROUPS]
-    ]
-    return lines + [and_more(len(groups) - SHOWN_GROUPS, "such groups")] * (len(groups) > SHOWN_GROUPS)
+    ] + more
 
 
 def gate_point(gate: Content) -> Line:
@@ -244,20 +238,14 @@ def settings_table(content: Content) -> FigureTable:
 
 def versions_table(content: Content) -> FigureTable:
     """Return the four versions: part, before, after, whether it changed."""
-    rows = (
-        TableRow((part, setting_text(version["before"]), setting_text(version["after"]), _version_word(version)))
-        for part, version in content["versions"].items()
-    )
+    rows = []
+    for part, version in content["versions"].items():
+        before, after = setting_text(version["before"]), setting_text(version["after"])
+        # Two versions of a dataset can hold the same cases.
+        same = "same" if version["before"] == version["after"] else "other version, same contents"
+        word = "not known" if version["changed"] is None else "changed" if version["changed"] else same
+        rows.append(TableRow((part, before, after, word)))
     return FigureTable(("version", "before", "after", ""), tuple(rows), has_texts=True)
-
-
-def _version_word(version: Content) -> str:
-    """Return whether a version changed; two versions of a dataset can hold the same cases."""
-    if version["changed"] is None:
-        return "not known"
-    if version["changed"]:
-        return "changed"
-    return "same" if version["before"] == version["after"] else "other version, same contents"
 
 
 def _categories(content: Content) -> Iterator[FigureTable]:
@@ -265,17 +253,15 @@ def _categories(content: Content) -> Iterator[FigureTable]:
     groups = sorted((content["by_category"] or {}).items(), key=lambda item: (-item[1]["cases"], item[0]))
     there = {content["metrics"][name]["layer"] for _, group in groups for name in group["metrics"]}
     layers = [layer for layer in LAYERS if layer in there]
-    rows = tuple(TableRow((name, *_category(group, layers, content))) for name, group in groups)
-    heads = ("category", "cases", "passed", "to fail", "to pass", *layers)
+    rows = []
+    for name, group in groups:
+        passed = f"{group['passed_before']} → {group['passed_after']}"
+        flips = (str(group[flip] or NO_VALUE) for flip in ("flipped_to_fail", "flipped_to_pass"))
+        gains = (change(layer_gain(layer, group["metrics"], content)) for layer in layers)
+        rows.append(TableRow((name, str(group["cases"]), passed, *flips, *gains)))
     if rows:
-        yield FigureTable(heads, rows, "By category", "categories", least=5, most=12)
-
-
-def _category(group: Content, layers: Sequence[str], content: Content) -> Iterator[str]:
-    yield str(group["cases"])
-    yield f"{group['passed_before']} → {group['passed_after']}"
-    yield from (str(group[name] or NO_VALUE) for name in ("flipped_to_fail", "flipped_to_pass"))
-    yield from (change(layer_gain(layer, group["metrics"], content)) for layer in layers)
+        heads = ("category", "cases", "passed", "to fail", "to pass", *layers)
+        yield FigureTable(heads, tuple(rows), "By category", "categories", least=5, most=12)
 
 
 def _one_sided(content: Content) -> Iterator[Block]:
@@ -295,15 +281,22 @@ def _kinds(kinds: Iterable[str]) -> str:
 # ── a flipped case ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _flips(name: str, content: Content) -> Iterator[FoldList]:
-    title, tone, most = FLIPS[name]
-    if content[name]:
-        yield FoldList(title, tone, tuple(map(_flipped_case, content[name])), most, ELSEWHERE)
-
-
 def _flipped_case(case: Content) -> Fold:
     detail, reasons = case["detail"], tuple(_why(case["detail"] or {}))
-    return Fold(case["case_key"], reasons, tuple(_facts(case, reasons)), _chunk_table(detail) if detail else None)
+    table = None
+    if detail:
+        ranks = ("rank_before", "rank_after")
+        rows = (
+            (
+                *(str(chunk[side] or NO_VALUE) for side in ranks),
+                ", ".join(map(str, chunk["golds"])),
+                chunk["place"],
+                chunk["state"],
+            )
+            for chunk in detail["chunks"]
+        )
+        table = FigureTable(("before", "after", "gold", "place", ""), tuple(map(TableRow, rows)), has_texts=True)
+    return Fold(case["case_key"], reasons, tuple(_facts(case, reasons)), table)
 
 
 def _facts(case: Content, reasons: Sequence[str]) -> Iterator[LabelledText]:
@@ -333,12 +326,6 @@ def _why(detail: Content) -> Iterator[str]:
             return
 
 
-def failed_gate(gate: Content) -> str:
-    """Return `recall_any@5 is 0, gate >= 1 (tag)` for a gate of a record."""
-    tag = f" ({gate['tag']})" if gate["tag"] else ""
-    return f"{gate['metric']} is {short(gate['value'])}, gate {gate['threshold']}{tag}"
-
-
 def _gold_move(gold: Content) -> str:
     """Return `lost (was rank 1)`, `gained (rank 2)`, `rank 1 → 3` or `rank 1`."""
     before, after = gold["rank_before"], gold["rank_after"]
@@ -360,31 +347,16 @@ def _moved_chunks(detail: Content) -> Iterator[LabelledText]:
             yield LabelledText(state, "", listed(moved, 3))
 
 
-def _chunk_table(detail: Content) -> FigureTable:
-    """Return the chunks of both sides as one list."""
-    rows = tuple(TableRow(_chunk_cells(chunk)) for chunk in detail["chunks"])
-    return FigureTable(("before", "after", "gold", "place", ""), rows, has_texts=True)
-
-
-def _chunk_cells(chunk: Content) -> tuple[str, ...]:
-    ranks = (str(chunk[f"rank_{side}"] or NO_VALUE) for side in ("before", "after"))
-    return (*ranks, ", ".join(map(str, chunk["golds"])), chunk["place"], chunk["state"])
-
-
 def _answers(detail: Content) -> Iterator[LabelledText]:
     """Yield the answer before and after, once if both are equal, or that none was kept."""
-    texts = {name: _answer(detail, name) for name in ("before", "after")}
+    texts: dict[str, str | None] = {}
+    for name in ("before", "after"):
+        text = detail[f"answer_{name}"]
+        if detail[f"abstained_{name}"]:
+            text = f"abstained: {text}" if text else "abstained"
+        texts[name] = (text if text is not None else "no text was kept") if detail[f"has_record_{name}"] else None
     if texts["before"] is not None and texts["before"] == texts["after"]:
         yield LabelledText("answer", "", texts["before"])
         return
     for name, text in texts.items():
         yield LabelledText(f"answer {name}", "", "no record was kept" if text is None else text)
-
-
-def _answer(detail: Content, name: str) -> str | None:
-    if not detail[f"has_record_{name}"]:
-        return None
-    text: str | None = detail[f"answer_{name}"]
-    if detail[f"abstained_{name}"]:
-        return f"abstained: {text}" if text else "abstained"
-    return text if text is not None else "no text was kept"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pytest_rageval.model import Json
@@ -55,16 +55,14 @@ def runs_table(runs: Sequence[PastRun], metrics: Sequence[str]) -> FigureTable:
 def _run_row(run: PastRun, counts: Iterable[str], metrics: Sequence[str], *, has_names: bool) -> TableRow:
     ended = (run.timestamp[:16].replace("T", " "),) * has_names
     figures = (score_text(value) for value in (run.overall, *map(run.value, metrics)))
-    notes = [*(["partial"] if run.is_partial else []), *_judging(run), *map(change_words, run.changes)]
+    notes = ["partial"] * run.is_partial
+    if run.judge_requests:
+        dollars = "" if run.judge_usd is None else f", ${run.judge_usd:.4f}"
+        notes.append(f"judge: {counted(run.judge_requests, 'request')}{dollars}")
+    notes += map(change_words, run.changes)
     return TableRow(
         (run.run_id, *ended, *(str(run.outcomes.get(name, 0)) for name in counts), *figures), note="; ".join(notes)
     )
-
-
-def _judging(run: PastRun) -> Iterator[str]:
-    if run.judge_requests:
-        dollars = "" if run.judge_usd is None else f", ${run.judge_usd:.4f}"
-        yield f"judge: {counted(run.judge_requests, 'request')}{dollars}"
 
 
 def _trend(values: Sequence[float | None]) -> str:

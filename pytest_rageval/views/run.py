@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_rageval.comparison.case_list import ListedCase
 from pytest_rageval.comparison.gate_lines import gate_line, is_warning
-from pytest_rageval.comparison.layer_table import LayerRow, layer_rows, total_row
+from pytest_rageval.comparison.layer_table import layer_rows, total_row
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS, with_verdict
 from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.runs.row import Row
@@ -43,7 +43,7 @@ def run_view(metrics: Content, rows: Sequence[Row], *, is_verbose: bool = False)
     return RunView(
         head=tuple(_head(metrics)),
         layers=tuple(_layers(metrics)),
-        metrics=(_metrics(metrics),) if is_verbose else (),
+        metrics=tuple(_metrics(metrics)) if is_verbose else (),
         gates=tuple(gates_to_show(metrics)),
         failed_gates=tuple(_failures(metrics, rows)),
         changed=tuple(_changed(metrics)),
@@ -55,17 +55,12 @@ def _head(metrics: Content) -> Iterator[Line]:
     verdict = with_verdict(metrics)["verdict"]
     tone: Tone = "strong" if verdict["tone"] == "grey" else TONES[verdict["tone"]]
     yield Line(f"{SYMBOLS[verdict['word']]} {verdict['sentence']}", tone)
-    outcomes, total = metrics["outcomes"], metrics["total_tests"]
-    named = {
-        "passed": "passed",
-        "failed": "failed",
-        "error": "errors" if outcomes["error"] != 1 else "error",
-        "xfailed": "known failures" if outcomes["xfailed"] != 1 else "known failure",
-        "skipped": "skipped",
-    }
-    counts = ", ".join(f"{outcomes[name]} {title}" for name, title in named.items() if outcomes[name])
+    outcomes, total, broken = metrics["outcomes"], metrics["total_tests"], metrics["outcomes"]["error"]
+    nouns = {"error": "error" if broken == 1 else "errors"}
+    nouns["xfailed"] = "known failure" if outcomes["xfailed"] == 1 else "known failures"
+    named = ("passed", "failed", "error", "xfailed", "skipped")
+    counts = ", ".join(f"{outcomes[name]} {nouns.get(name, name)}" for name in named if outcomes[name])
     partial = " · partial run" if metrics["partial"] else ""
-    broken = outcomes["error"]
     # The note keeps a broken run, which is scored without its errors, from looking like the best one.
     of = f" of the {total - broken} without errors" if broken and metrics["overall_score"] is not None else ""
     overall = f"overall {score_text(metrics['overall_score'])}{of}{partial}"
@@ -76,10 +71,12 @@ def _layers(metrics: Content) -> Iterator[Block]:
     """Yield the layers by category, and the results of trials."""
     comparison = metrics.get("comparison")
     total = total_row(metrics, comparison)
-    rows = [_layer_row(total)]
+    rows = [
+        TableRow((row.name, str(row.cases), str(row.passed), *(score_text(cell.score) for cell in row.cells.values())))
+        for row in (total, *layer_rows(metrics, comparison))
+    ]
     if comparison:
-        rows.append(TableRow(("change", "", "", *(change(cell.change) for cell in total.cells.values()))))
-    rows += map(_layer_row, layer_rows(metrics, comparison))
+        rows.insert(1, TableRow(("change", "", "", *(change(cell.change) for cell in total.cells.values()))))
     heads = ("", "cases", "passed", *metrics["by_layer"])
     shown = len(rows) - len(metrics["by_category"]) + SHOWN_CATEGORIES
     yield FigureTable(heads, tuple(rows), what="categories: see summary.md", most=shown)
@@ -95,17 +92,12 @@ def trials_line(metrics: Content) -> Iterator[Line]:
         yield Line(f"{counted(repeats['trials'], 'trial')} a case: {shares}".replace("%", " %"))
 
 
-def _layer_row(row: LayerRow) -> TableRow:
-    scores = (score_text(cell.score) for cell in row.cells.values())
-    return TableRow((row.name, str(row.cases), str(row.passed), *scores))
-
-
-def _metrics(metrics: Content) -> FigureTable:
-    """Return every metric with its change and the cases behind its mean."""
+def _metrics(metrics: Content) -> Iterator[FigureTable]:
+    """Yield every metric with its change and the cases behind its mean."""
     layers = [*metrics["by_layer"].values(), {"metrics": run_level_names(metrics)}]
     names = (name for layer in layers for name in layer["metrics"] if metrics["metrics"][name]["mean"] is not None)
     rows = (TableRow((name, *(text for _, text in metric_figures(name, metrics)))) for name in names)
-    return FigureTable(("metric", "mean", "change", "scored"), tuple(rows))
+    yield FigureTable(("metric", "mean", "change", "scored"), tuple(rows))
 
 
 def metric_figures(name: str, metrics: Content) -> Iterator[tuple[str, str]]:
@@ -143,8 +135,8 @@ def _changed(metrics: Content) -> Iterator[NameList]:
     advice = " (tighten it with --rageval-update-baseline)" if metrics.get("can_be_baseline") else ""
     lists = cases_by_change(metrics.get("comparison") or {}, "the baseline", is_partial=metrics["partial"])
     for title, tone, cases in lists:
-        is_fixed, is_news = title.startswith("passes now"), not title.startswith("is not in")
-        yield from [NameList(f"{title}{advice * is_fixed}:", _ids(cases), tone)] * is_news
+        if not title.startswith("is not in"):
+            yield NameList(f"{title}{advice * title.startswith('passes now')}:", _ids(cases), tone)
 
 
 def cases_by_change(comparison: Content, other: str, *, is_partial: bool) -> Iterator[tuple[str, Tone, list[str]]]:

@@ -42,6 +42,7 @@ from pytest_rageval.render.html.report_page import BODIES, report_html
 from pytest_rageval.runs.records import to_line
 from pytest_rageval.text import score_text
 from pytest_rageval.views.case_parts import marked_text
+from pytest_rageval.views.comparison import settings_table
 
 
 def blocks_of(html: str) -> list[Any]:
@@ -172,7 +173,8 @@ def test_a_change_of_k_is_one_setting_and_metrics_pair_across_it(tmp_path: Path)
     store(tmp_path, "before", rows, plan=PAGE_PLAN)
     store(tmp_path, "now", other, plan=a_plan("recall_any", "mrr", "token_f1", "context_recall", k=2), config={"k": 2})
     page = page_between(tmp_path, "before", "now")
-    assert [row.cells for row in page.changed_settings().rows] == [("k", "5", "2")]
+    assert page.comparison is not None
+    assert [row.cells for row in settings_table(page.comparison).rows] == [("k", "5", "2")]
     assert {"recall_any", "context_recall"} <= {move.name.partition("@")[0] for move in first_screen.moves(page)}
     assert page.values_in_time("recall_any@2") == [1.0, 0.5]
 

@@ -64,24 +64,26 @@ def tiles(page: PageRun) -> Iterator[MetricRow]:
 def _speed(page: PageRun) -> MetricRow:
     dollars = (page.metrics["volatile"].get("cost") or {}).get("judge_total_usd")
     spent = "cost unknown" if dollars is None else f"judge ${dollars:.2f}"
-    p95, earlier = _p95(page.metrics), _p95(page.before.metrics) if page.before is not None and page.compared else None
+    # A baseline holds no latency.
+    before = page.before.metrics if page.before is not None and page.compared else {}
+    p95, earlier = (
+        (metrics.get("volatile", {}).get("latency") or {}).get("p95_ms") for metrics in (page.metrics, before)
+    )
     was = f"was {duration(earlier)}" if earlier is not None and page.is_of_same_cases else ""
     why = "not of the same cases" if earlier is not None and not was else ""
     return MetricRow("p95 latency", NO_VALUE if p95 is None else duration(p95), interval=spent, change=was, why=why)
 
 
-def _p95(metrics: Mapping[str, Any]) -> float | None:
-    """Return the latency in milliseconds; None for a baseline, whose metrics hold none."""
-    latency = metrics.get("volatile", {}).get("latency") or {}
-    value: float | None = latency.get("p95_ms")
-    return value
-
-
 def flips(page: PageRun) -> Flips:
     """Return newly failing cases and errors, or without a comparison all failing ones."""
-    news = [(number, case) for number, case in enumerate(page.cases) if _is_news(case, page)]
+    is_alone = page.compared is None
+    news = [
+        (number, case)
+        for number, case in enumerate(page.cases)
+        if (case.is_failing if is_alone else case.change == "worse" or case.outcome == "error")
+    ]
     errors = sum(case.outcome == "error" for _, case in news)
-    if page.compared is None:
+    if is_alone:
         title, query = "Failing", "outcome:failed,error,xfailed"
     elif not errors:
         title, query = "Newly failing", "changed:worse"
@@ -92,17 +94,13 @@ def flips(page: PageRun) -> Flips:
     return Flips(title, len(news), query, [(case, _move(case, number, page)) for number, case in news[:SHOWN_FLIPS]])
 
 
-def _is_news(case: ListedCase, page: PageRun) -> bool:
-    if page.compared is None:
-        return case.is_failing
-    return case.change == "worse" or case.outcome == "error"
-
-
 def _move(case: ListedCase, number: int, page: PageRun) -> str:
     """Return the largest fall of a case as `mrr 1 → 0.5`; '' if none of its scores fell."""
-    falls = page.falls.get(case.fallen or "", ())
-    moved = (f"{short(fall.before)} → {short(fall.after)}" for fall in falls if fall.number == number)
-    return next((f"{case.fallen.partition('@')[0]} {move}" for move in moved if case.fallen), "")
+    name = case.fallen or ""
+    moved = (
+        f"{short(fall.before)} → {short(fall.after)}" for fall in page.falls.get(name, ()) if fall.number == number
+    )
+    return next((f"{name.partition('@')[0]} {move}" for move in moved), "")
 
 
 def moves(page: PageRun) -> list[ComparedMetric]:

@@ -25,8 +25,6 @@ from pytest_rageval.runs.run_ref import in_time
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import counted
 from pytest_rageval.tools.calibration_record import CalibrationRecord, stored_calibrations
-from pytest_rageval.views.comparison import fallen_lines, settings_table
-from pytest_rageval.views.parts import FigureTable
 
 SHOWN_RUNS = 20
 
@@ -74,11 +72,14 @@ class PageRun:
         return self.side.config or {}
 
     @property
+    def decided(self) -> Mapping[str, Any]:
+        """Return the verdict that the run ended with, as metrics.json has it."""
+        return self.metrics.get("verdict") or {}
+
+    @property
     def problems(self) -> Mapping[str, str]:
         """Return what failed the run apart from its gates, by name."""
-        verdict = self.metrics.get("verdict") or {}
-        problems: Mapping[str, str] = verdict.get("problems") or {}
-        return problems
+        return self.decided.get("problems") or {}
 
     @cached_property
     def registry(self) -> Registry:
@@ -151,20 +152,14 @@ class PageRun:
         """Return the verdict that the run ended with; against a chosen run, the verdict of this comparison."""
         if self.is_chosen and self.comparison_verdict is not None:
             return self.comparison_verdict
+        metrics, is_waived = self.metrics, self.settings.allow_regressions or self.settings.update_baseline
+        comparison = metrics.get("comparison")
         verdict = run_verdict(
-            VerdictFacts(
-                self.metrics,
-                self.metrics.get("comparison"),
-                self.gates,
-                self.problems,
-                self.exit_status,
-                is_waived=self.settings.allow_regressions or self.settings.update_baseline,
-            )
+            VerdictFacts(metrics, comparison, self.gates, self.problems, self.exit_status, is_waived=is_waived)
         )
-        decided = self.metrics.get("verdict") or {}
-        if decided.get("word") not in SYMBOLS or "tone" not in decided:
+        if self.decided.get("word") not in SYMBOLS or "tone" not in self.decided:
             return verdict
-        return replace(verdict, tone=decided["tone"], word=decided["word"])
+        return replace(verdict, tone=self.decided["tone"], word=self.decided["word"])
 
     @property
     def missing(self) -> list[str]:
@@ -185,15 +180,6 @@ class PageRun:
                 f"{source} holds {len(self.cases):,} of {counted(total, 'case')} (cut off?): others are not listed"
             )
         return [*missing, *dict.fromkeys(self.damages)]
-
-    @property
-    def fallen_together(self) -> list[str]:
-        """Return a line for each group of metrics that got worse in the same cases."""
-        return fallen_lines(self.compared or {})
-
-    def changed_settings(self) -> FigureTable:
-        """Return the settings that differ from the other run; none without one."""
-        return settings_table(self.comparison or {"configuration": ()})
 
 
 def read_page(side: Side, before: Side | None, settings: Settings, **facts: Any) -> PageRun:
@@ -246,11 +232,9 @@ def compared_side(run: StoredRun, reports: Path, baseline: Path) -> Side | None:
 def recent_runs(run: StoredRun) -> list[PastRun]:
     """Return the earlier runs of the same cases and this run, oldest first; unreadable folders are skipped."""
     folders = in_time(run.path.parent)
-    names = [folder.name for folder in folders]
-    until = names.index(run.path.name) if run.path.name in names else len(folders)
-    dataset = run.config["dataset_hash"]
-    runs = [past_run(run)]
-    for folder in reversed(folders[:until]):
+    before = folders[: folders.index(run.path)] if run.path in folders else folders
+    dataset, runs = run.config["dataset_hash"], [past_run(run)]
+    for folder in reversed(before):
         if len(runs) == SHOWN_RUNS:
             break
         try:

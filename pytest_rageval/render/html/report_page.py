@@ -21,7 +21,7 @@ from pytest_rageval.render.html.case_view import case_views
 from pytest_rageval.render.html.environment import macro, on_one_line, policy, rendered, script, style
 from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.text import printable
-from pytest_rageval.views.comparison import METRIC_COLUMNS, ONE_SIDED, versions_table
+from pytest_rageval.views.comparison import METRIC_COLUMNS, ONE_SIDED, fallen_lines, settings_table, versions_table
 from pytest_rageval.views.history import runs_table
 from pytest_rageval.views.run import SHOWN_ERRORS, equal_errors
 
@@ -109,24 +109,15 @@ def page_start(page: PageRun) -> dict[str, Any]:
 
 
 def _about(page: PageRun) -> str:
-    description, ended = page.metrics.get("description"), page.metrics["volatile"].get("timestamp")
-    target = page.config.get("target")
-    parts = [
-        description,
-        target if isinstance(target, str) else None,
-        _commit(page.config.get("project")),
-        ended and ended[:16].replace("T", " "),
-    ]
-    return " · ".join(str(part) for part in parts if part)
-
-
-def _commit(project: Any) -> str:
-    """Return the branch and commit of the tested project: `main 1a2b3c4 with changes`."""
-    if not isinstance(project, Mapping):
-        return ""
-    branch, commit = (str(project.get(name) or "") for name in ("branch", "commit"))
-    words = [branch, commit[:7] or "before the first commit", "with changes" if project.get("is_changed") else ""]
-    return " ".join(filter(None, words))
+    """Return description, target, branch and commit (`main 1a2b3c4 with changes`) and the time."""
+    target, project = page.config.get("target"), page.config.get("project")
+    ended = str(page.metrics["volatile"].get("timestamp") or "")
+    parts = [page.metrics.get("description"), target if isinstance(target, str) else None]
+    if isinstance(project, Mapping):
+        branch, commit = (str(project.get(name) or "") for name in ("branch", "commit"))
+        changes = "with changes" if project.get("is_changed") else ""
+        parts.append(" ".join(filter(None, (branch, commit[:7] or "before the first commit", changes))))
+    return " · ".join(str(part) for part in (*parts, ended[:16].replace("T", " ")) if part)
 
 
 # ── data ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -140,7 +131,7 @@ def _blocks(page: PageRun, budget: int | None) -> tuple[str, int]:
         lines.append(packed(value))
         return len(lines) - 1
 
-    cases = page.cases
+    cases, target = page.cases, str(page.config.get("target") or "")
     bodies = list(fragments(page, cases[: _bodied(cases, budget)]))
     index = case_columns(page) | {
         "bodies": [add(bodies[start : start + BODIES]) for start in range(0, len(bodies), BODIES)],
@@ -150,7 +141,8 @@ def _blocks(page: PageRun, budget: int | None) -> tuple[str, int]:
         "perBody": BODIES,
         "perTexts": TEXTS,
         "bodied": len(bodies),
-        "project": _project(page),
+        # The browser remembers the last filter under this key.
+        "project": "|".join([target, *sorted({case.file or case.key for case in cases})[:3]]),
     }
     lines[0] = packed(index)
     return "\n".join(lines), len(bodies)
@@ -184,15 +176,6 @@ def _listed_text(cases: Sequence[ListedCase]) -> str:
     return "\0".join("\n".join(shown[start : start + 5]) for start in range(0, len(shown), 5))
 
 
-def _project(page: PageRun) -> str:
-    """Return the key under which the browser remembers the last filter."""
-    return (
-        str(page.config.get("target") or "")
-        + "|"
-        + "|".join(sorted({case.key.partition("::")[0] for case in page.cases})[:3])
-    )
-
-
 def fragments(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[str]:
     """Yield the rendered page of each of these cases: '' for one without a record, none if no records are kept."""
     case_html = macro("case.html", "case")
@@ -204,34 +187,30 @@ def fragments(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[str]:
 
 
 def _first_screen(page: PageRun) -> Mapping[str, Any]:
-    failing = sum(case.is_failing for case in page.cases)
-    notes = [*page.missing, *(page.comparison or {}).get("notes", ())]
-    notes += [problem["said"] for problem in (page.comparison or {}).get("problems", ())]
+    comparison, failing = page.comparison or {}, sum(case.is_failing for case in page.cases)
+    no_flips = "No case fails."
+    if not page.cases:
+        is_lost = bool(page.metrics["total_tests"])
+        no_flips = "The cases of this run are not kept." if is_lost else "This run has no cases."
+    elif page.compared and failing:
+        no_flips = f"Nothing newly fails. {failing} case{'s fail' if failing != 1 else ' fails'} as before."
+    tags = ((tag, len(keys)) for tag, keys in (page.metrics.get("failure_tags") or {}).items())
+    problems = (problem["said"] for problem in comparison.get("problems", ()))
     return {
-        "changed": page.changed_settings(),
+        "changed": settings_table(comparison or {"configuration": ()}),
         "equal": first_screen.equal_settings(page),
         "judge": page.metrics.get("judge"),
-        "notes": notes,
+        "notes": [*page.missing, *comparison.get("notes", ()), *problems],
         "unwinnable": cannot_be_won_line(page.config),
         "tiles": list(first_screen.tiles(page)),
         "flips": first_screen.flips(page),
-        "no_flips": _no_flips(page, failing),
+        "no_flips": no_flips,
         "moves": first_screen.moves(page),
         "no_moves": first_screen.no_moves(page),
+        "fallen": fallen_lines(page.compared or {}),
         "errors": equal_errors(page.cases)[:SHOWN_ERRORS],
-        "tags": sorted(
-            ((tag, len(keys)) for tag, keys in (page.metrics.get("failure_tags") or {}).items()),
-            key=lambda item: (-item[1], item[0]),
-        ),
+        "tags": sorted(tags, key=lambda item: (-item[1], item[0])),
     }
-
-
-def _no_flips(page: PageRun, failing: int) -> str:
-    if not page.cases:
-        return "This run has no cases." if not page.metrics["total_tests"] else "The cases of this run are not kept."
-    if page.compared and failing:
-        return f"Nothing newly fails. {failing} case{'s fail' if failing != 1 else ' fails'} as before."
-    return "No case fails."
 
 
 def _case_list(page: PageRun) -> Mapping[str, Any]:
@@ -271,15 +250,15 @@ def page_sections(page: PageRun) -> Mapping[str, Any]:
         "history": runs_table(page.trend, history_names) if page.trend else None,
         "configuration": sections.configuration(page),
         "versions": versions_table(page.comparison) if page.comparison else None,
-        "definitions": sections.definitions(page),
+        "definitions": sections.definitions_of(page.metrics["metrics"], page.registry),
         "change_columns": [column for column in METRIC_COLUMNS if column.page_head],
     }
 
 
 def case_columns(page: PageRun) -> dict[str, Any]:
     """Return the index block: a list of values by column, names by number where they repeat."""
-    cases = page.cases
-    layers = list(LAYERS)
+    cases, layers = page.cases, list(LAYERS)
+    codes: dict[str, int] = {}
     return {
         "run": page.run_id,
         "compared": page.compared is not None,
@@ -292,7 +271,8 @@ def case_columns(page: PageRun) -> dict[str, Any]:
         **_coded("difficulty", [case.difficulty for case in cases]),
         **_coded("domain", [case.domain for case in cases]),
         **_coded("doubt", [case.doubt for case in cases]),
-        **_tags(cases),
+        "tag": [[codes.setdefault(tag, len(codes)) for tag in case.tags] for case in cases],
+        "tags": list(map(printable, codes)),
         "layer": [
             sum(1 << layers.index(layer) for layer in page.listed.layers(case)) if case.failed else 0 for case in cases
         ],
@@ -303,13 +283,6 @@ def case_columns(page: PageRun) -> dict[str, Any]:
         "level": all_rounded(case.level for case in cases),
         "latency": [case.latency for case in cases],
     }
-
-
-def _tags(cases: Sequence[ListedCase]) -> dict[str, Any]:
-    """Return the numbers of each case's tags, and the names behind them."""
-    codes: dict[str, int] = {}
-    column = [[codes.setdefault(tag, len(codes)) for tag in case.tags] for case in cases]
-    return {"tag": column, "tags": [printable(name) for name in codes]}
 
 
 def _coded(column: str, values: Iterable[str]) -> dict[str, Any]:

@@ -7,10 +7,10 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_rageval.comparison.case_list import ListedCase
+from pytest_rageval.comparison.case_list import Fall, ListedCase
 from pytest_rageval.comparison.changes import shares_of
 from pytest_rageval.comparison.layer_table import LayerCell, layer_rows
-from pytest_rageval.metrics.registry import LAYERS, Metric, Registry, doc_parts
+from pytest_rageval.metrics.registry import LAYERS, Registry, doc_parts
 from pytest_rageval.render.html.figures import (
     Chart,
     IntervalFigure,
@@ -145,8 +145,15 @@ def metric_layers(page: PageRun) -> list[tuple[str, str, str, list[tuple[MetricR
         rows = [metric_row(name, page) for name in names if described[name]["mean"] is not None]
         if rows:
             score = (page.metrics["by_layer"].get(layer) or {}).get("score")
-            layers.append((layer, title, score_text(score), [(row, _causes(row, page)) for row in rows]))
+            falls = [page.falls.get(row.name, ()) if row.tone in CULPRITS else () for row in rows]
+            causes = [Causes(len(fallen), _first(fallen, page)) if fallen else None for fallen in falls]
+            layers.append((layer, title, score_text(score), list(zip(rows, causes, strict=True))))
     return layers
+
+
+def _first(falls: Sequence[Fall], page: PageRun) -> list[tuple[ListedCase, str, str]]:
+    cases = ((page.cases[fall.number], fall.before, fall.after) for fall in falls[:SHOWN_CAUSES])
+    return [(case, score_text(before), score_text(after)) for case, before, after in cases]
 
 
 def unscored(page: PageRun) -> list[str]:
@@ -181,14 +188,6 @@ def interval_text(ci: Sequence[float | None] | None) -> str:
     """Return `0.82 to 0.95`; '' without an interval."""
     low, high = ci or (None, None)
     return "" if low is None or high is None else f"{low:.2f} to {high:.2f}"
-
-
-def _causes(row: MetricRow, page: PageRun) -> Causes | None:
-    falls = page.falls.get(row.name, ()) if row.tone in CULPRITS else ()
-    shown = [
-        (page.cases[fall.number], score_text(fall.before), score_text(fall.after)) for fall in falls[:SHOWN_CAUSES]
-    ]
-    return Causes(len(falls), shown) if falls else None
 
 
 # ── distributions, speed ──────────────────────────────────────────────────────────────────────────────────────
@@ -294,41 +293,32 @@ def judge_rows(page: PageRun) -> list[JudgeRow]:
         else "a model"
     )
     hits = page.metrics["volatile"].get("cache_hit_rate")
-    spot = (page.metrics.get("aggregate_metrics") or {}).get("judge_reliability")
     prompts = ", ".join(f"{name} {version}" for name, version in judge["prompt_versions"].items())
     failures = failure_note(page.metrics.get("judge_errors") or ())
+    checked = JudgeRow("spot check by a second judge", "not made", "rageval judge --spot-check makes one")
+    if spot := (page.metrics.get("aggregate_metrics") or {}).get("judge_reliability"):
+        share, judgements = score_text(spot["disagreement_rate"]), counted(spot["spot_check_n"], "judgement")
+        checked = JudgeRow(checked.name, f"disagrees with {share} of {judgements}")
+    agreement = [
+        JudgeRow(f"agreement with people: {record.metric}", _agreement(record, judge["prompt_versions"]))
+        for record in page.calibrations
+    ]
     return [
         JudgeRow("judge", judge["model"]),
         JudgeRow("kind", kind),
         *([JudgeRow("failed judgements", failures)] if failures else ()),
         JudgeRow("prompts", prompts or "–"),
-        *_agreement_rows(page, judge["prompt_versions"]),
-        _spot_check_row(spot),
+        *(agreement or [JudgeRow("agreement with people", "not measured", "rageval calibrate measures it")]),
+        checked,
         JudgeRow("judgements from the cache", "–" if hits is None else percent(hits)),
     ]
 
 
-def _spot_check_row(spot: Mapping[str, Any] | None) -> JudgeRow:
-    name = "spot check by a second judge"
-    if not spot:
-        return JudgeRow(name, "not made", "rageval judge --spot-check makes one")
-    share, judgements = score_text(spot["disagreement_rate"]), counted(spot["spot_check_n"], "judgement")
-    return JudgeRow(name, f"disagrees with {share} of {judgements}")
-
-
-def _agreement_rows(page: PageRun, prompts: Mapping[str, str]) -> list[JudgeRow]:
-    """Return rows on how far the judge agreed with people when that was last measured."""
-    if not page.calibrations:
-        return [JudgeRow("agreement with people", "not measured", "rageval calibrate measures it")]
-    return [
-        JudgeRow(f"agreement with people: {record.metric}", _agreement_text(record, prompts.get(record.metric)))
-        for record in page.calibrations
-    ]
-
-
-def _agreement_text(record: CalibrationRecord, prompt: str | None) -> str:
+def _agreement(record: CalibrationRecord, prompts: Mapping[str, str]) -> str:
+    """Return how far the judge agreed with people when that was last measured."""
     share = f"{record.agreement:.2f} ({interval_text(record.interval)}) of {counted(record.answers, 'answer')}"
     kappa = "" if record.cohens_kappa is None else f", kappa {record.cohens_kappa:.2f}"
+    prompt = prompts.get(record.metric)
     other = prompt is not None and record.prompt_versions and prompt not in record.prompt_versions
     caution = "; the rubric was worded otherwise then" if other else ""
     when = f"{record.labels}, {record.calibrated:%Y-%m-%d}"
@@ -353,20 +343,16 @@ class DefinitionText(NamedTuple):
     gates: Sequence[str]
 
 
-def definitions(page: PageRun) -> list[DefinitionText]:
-    """Return the definitions of the run's metrics, each once whatever its cut-offs."""
-    return definitions_of(page.metrics["metrics"], page.registry)
-
-
 def definitions_of(metrics: Iterable[str], registry: Registry) -> list[DefinitionText]:
-    """Return the definitions of these metrics, as far as they are registered."""
+    """Return the definitions of these metrics, each once whatever its cut-offs, as far as they are registered."""
     names = dict.fromkeys(name.partition("@")[0] for name in metrics)
-    return [_definition(registry[name]) for name in names if name in registry]
-
-
-def _definition(metric: Metric) -> DefinitionText:
-    parts = doc_parts(metric)
-    values = f"{metric.values}, {metric.better} is better"
-    layer = f"{metric.layer} {LAYERS[metric.layer]}" if metric.layer != LAYERS[metric.layer] else metric.layer
-    definition = parts.definition or "A metric of the project's own, without a description."
-    return DefinitionText(metric.name, layer, values, definition, parts.details, parts.rule, parts.source, metric.gates)
+    texts = []
+    for metric in (registry[name] for name in names if name in registry):
+        parts, title = doc_parts(metric), LAYERS[metric.layer]
+        layer = metric.layer if metric.layer == title else f"{metric.layer} {title}"
+        values = f"{metric.values}, {metric.better} is better"
+        what = parts.definition or "A metric of the project's own, without a description."
+        texts.append(
+            DefinitionText(metric.name, layer, values, what, parts.details, parts.rule, parts.source, metric.gates)
+        )
+    return texts

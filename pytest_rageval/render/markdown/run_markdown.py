@@ -79,22 +79,13 @@ def _head(metrics: Mapping[str, Any], link: str | None) -> Iterator[str]:
     yield ""
     for name, message in verdict["problems"].items():
         yield f"- ❌ **{as_name(name)}**: {as_name(message, 600)}"
-    yield from _gates(metrics)
-    yield ""
-    yield from _metrics(metrics)
-
-
-def _gates(metrics: Mapping[str, Any]) -> Iterator[str]:
-    """Yield failed gates, those that fail the run first, and passed gates with a warning."""
+    # Those that fail the run first, then passed gates with a warning.
     gates = sorted(gates_to_show(metrics), key=lambda gate: gate.tone != "worse")
     for gate in gates[:SHOWN_GATES]:
         yield from block_lines(gate)
     if len(gates) > SHOWN_GATES:
         yield f"- {and_more(len(gates) - SHOWN_GATES, 'gates')}"
-
-
-def _metrics(metrics: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what moved against the baseline, the worst verdict first."""
+    yield ""
     if (comparison := metrics["comparison"]) and comparison["compared"]:
         for block in metrics_section(comparison):
             yield from block_lines(block)
@@ -132,9 +123,7 @@ def annotation_lines(metrics: Mapping[str, Any], cases: Sequence[ListedCase], fi
     """
     failed = () if metrics["partial"] else (gate for gate in metrics["gates"] if gate["passed"] is False)
     gates = [_error(file, 1, f"gate {gate_name(gate)}", gate_line(gate)) for gate in failed]
-    lines = gates + [
-        _error(*_place(case), _title(case), "\n".join(filter(None, (case.why, case.question)))) for case in cases
-    ]
+    lines = [*gates, *map(_annotation, cases)]
     if len(lines) > MOST:
         sentence = f"and {len(lines) - MOST + 1} more: {metrics['verdict']['sentence']}"
         lines[MOST - 1 :] = [_error(file, 1, "rageval", sentence)]
@@ -146,14 +135,10 @@ def notice(title: str, message: str) -> str:
     return f"::notice title={_value(title)}::{_data(message)}"
 
 
-def _title(case: ListedCase) -> str:
+def _annotation(case: ListedCase) -> str:
     state = "error" if case.outcome == "error" else "newly failing" if case.change == "worse" else "failing"
-    return f"{state}: {case.id}"
-
-
-def _place(case: ListedCase) -> tuple[str, str]:
     file, _, line = (case.place or f"{case.file}:1").rpartition(":")
-    return file, line
+    return _error(file, line, f"{state}: {case.id}", "\n".join(filter(None, (case.why, case.question))))
 
 
 def _error(file: str, line: object, title: str, message: str) -> str:

@@ -143,17 +143,14 @@ def _compared(metrics: Mapping[str, Any], previous: Mapping[str, Any] | None) ->
     for other, comparison in ((BASELINE, baseline), ("the previous run", None if is_same else previous)):
         if comparison:
             yield Line(f"Against {other}:", "strong")
-            yield from _moved(comparison, other, is_partial=metrics["partial"])
-
-
-def _moved(comparison: Mapping[str, Any], other: str, *, is_partial: bool) -> Iterator[Block]:
-    """Yield what moved. Cases that newly fail against the baseline are listed above, with all that fails now."""
-    yield from (Line(f"not comparable: {problem}", "worse", "remark") for problem in comparison["problems"])
-    if comparison["compared"]:
-        yield from metrics_section(comparison)
-    for title, tone, keys in cases_by_change(comparison, other, is_partial=is_partial):
-        if (other, tone) != (BASELINE, "worse"):
-            yield NameList(title, tuple(keys))
+            problems = comparison["problems"]
+            yield from (Line(f"not comparable: {problem}", "worse", "remark") for problem in problems)
+            yield from metrics_section(comparison) if comparison["compared"] else ()
+            # Cases that newly fail against the baseline are listed above, with all that fails now.
+            changed = cases_by_change(comparison, other, is_partial=metrics["partial"])
+            for title, tone, keys in changed:
+                if (other, tone) != (BASELINE, "worse"):
+                    yield NameList(title, tuple(keys))
 
 
 def _layers(metrics: Mapping[str, Any], registry: Registry) -> Iterator[str]:
@@ -209,10 +206,11 @@ def _breakdown(metrics: Mapping[str, Any], name: str) -> Iterator[str]:
 
 def _configuration(config: Mapping[str, Any]) -> Iterator[str]:
     judge, weights = config["judge"] or {}, config["rerank_weights"]
+    judges = [*filter(None, [judge.get("model")]), *(f"fixture {place}" for place in judge.get("fixture", ()))]
     rows = [
         ("target", config["target"]),
         *((f"version of {name}", version) for name, version in sorted(config.get("observed", {}).items()) if version),
-        ("judge", _judge_name(judge) if judge else "none"),
+        ("judge", ", ".join(judges) or "none"),
         *([("temperature of the judge", judge["temperature"])] if judge.get("temperature") is not None else []),
         *([(f"prompt of {name}", version) for name, version in config["rubrics"].items()] if judge else []),
         ("k", config["k"]),
@@ -225,9 +223,3 @@ def _configuration(config: Mapping[str, Any]) -> Iterator[str]:
         ("configuration hash", config["config_hash"][:16]),
     ]
     yield from table(["", "value"], [[escaped(name), escaped(value)] for name, value in rows])
-
-
-def _judge_name(judge: Mapping[str, Any]) -> str:
-    """Return the configured judge, and the fixtures that gave one."""
-    names = [judge["model"]] if "model" in judge else []
-    return ", ".join([*names, *(f"fixture {place}" for place in judge.get("fixture", ()))])
