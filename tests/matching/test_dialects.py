@@ -123,7 +123,7 @@ def test_file_and_heading_in_one_name_the_heading_in_doubt(place):
 
 
 def test_file_and_heading_in_one_need_a_left_part_that_is_the_document_and_a_whole_that_is_none(tmp_path):
-    nothing = (frozenset(),)
+    nothing: tuple[frozenset[int], ...] = (frozenset(),)
     for place in (("b: A > B",), ("ba.A > B",), ("a: A > C",), ("a.md", "b: A > B"), ("a.pdf",), ("a. A > B", "C")):
         assert matched(GOLD, place).hits == nothing
     assert matched(Anchor("a.md"), ("a.b",)).hits == nothing
