@@ -265,7 +265,7 @@ def _decided(case: MeasuredTrial, trials: Sequence[tuple[Observation, MeasuredTr
     """Gate a case, or one trial as its only one; return the result's fields. An error stays an error."""
     obs = trials[0][0]
     gated = gate_verdict(
-        plan.gates_in_effect.meant_for(obs.case, obs.matching.kind),
+        plan.gates_in_effect.of(obs.case, obs.matching.kind).gates,
         [GatedTrial(observation, measured.scores, measured.unobserved) for observation, measured in trials],
     )
     outcome, reason = ending_by_gates(case, gated, [measured for _, measured in trials])

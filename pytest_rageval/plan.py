@@ -93,7 +93,7 @@ class Plan:
 
     def gates_reading(self, case: EvalCase, kind: GoldKind) -> Iterator[Gate | RegressionGate]:
         """Yield the gates that read scores of this case: its own, those of the run, written ones of regression."""
-        yield from self.gates_in_effect.meant_for(case, kind)
+        yield from self.gates_in_effect.of(case, kind).gates
         yield from self.run_gates
         yield from (gate for gate in self.regressions if not gate.is_default)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from pytest_rageval.case_output import OUTPUT, Output
 from pytest_rageval.engine import Evaluation, Observed, Unobserved, are_at_once, observe_at_once, observe_case, raised
@@ -30,14 +30,10 @@ CURRENT_TEST, MOST_TRIES = "PYTEST_CURRENT_TEST", 5
 """The variable that pytest removes after each test, and how often a case is asked that missed it."""
 
 
-class Journal(Protocol):
-    """A store of observations, for resumed runs. Called on the loop's thread, or the caller's if nothing waits."""
-
-    def find(self, trial: Trial) -> Observed | None:
-        """Return the observation of this trial from the interrupted run that is resumed, if any."""
-
-    def keep(self, trials: Sequence[Trial], observed: Sequence[Observed]) -> list[Observed]:
-        """Write observations at once; return what counts: an error for those that cannot be written."""
+Find = Callable[[Trial], Observed | None]
+"""Returns the observation of a trial from the interrupted run that is resumed, if any."""
+Keep = Callable[[Sequence[Trial], Sequence[Observed]], list[Observed]]
+"""Writes observations at once, on any thread; returns what counts: an error for those that cannot be written."""
 
 
 @dataclass(slots=True)
@@ -171,12 +167,10 @@ class Prefetcher:
     At most `concurrency` calls are in flight; `CaseBlocks` keep up to `window` more started or waiting.
     """
 
-    def __init__(self, plan: Plan, journal: Journal, loop: BackgroundLoop) -> None:
-        self.plan = plan
-        self.loop = loop
+    def __init__(self, plan: Plan, find: Find, keep: Keep, loop: BackgroundLoop) -> None:
+        self.plan, self.loop, self._find, self._keep = plan, loop, find, keep
         self.slots = CallSlots(plan.settings.concurrency, is_adaptive=plan.settings.adaptive_concurrency)
         self.tally = Tally(self.slots)
-        self._journal = journal
         self.is_reading = False
         """True if the last observed case never waited: it cost nothing."""
         self.new_output: Callable[[], Output] = Output
@@ -214,13 +208,13 @@ class Prefetcher:
         fresh, observed = list[Trial](), list[Observed]()
         deadline = time.perf_counter() + MOMENT_S
         for trials in cases:
-            known.append([self._journal.find(trial) for trial in trials])
+            known.append([self._find(trial) for trial in trials])
             asked = [trial for trial, recorded in zip(trials, known[-1], strict=True) if recorded is None]
             fresh += asked
             observed += [self._at_once(trial, target, judge) for trial in asked]
             if time.perf_counter() > deadline:
                 break
-        kept = iter(self._journal.keep(fresh, observed))
+        kept = iter(self._keep(fresh, observed))
         return [[next(kept) if recorded is None else recorded for recorded in of_case] for of_case in known]
 
     def _at_once(self, trial: Trial, target: Target, judge: Judge | None) -> Observed:
@@ -253,7 +247,7 @@ class Prefetcher:
     async def _one(
         self, trial: Trial, target: Target, judge: Judge | None, future: Future[Observed], submitted: float
     ) -> None:
-        recorded = self._journal.find(trial)
+        recorded = self._find(trial)
         if recorded is not None:
             future.set_result(recorded)
             return
@@ -278,7 +272,7 @@ class Prefetcher:
                 observed = Unobserved(Problem("exception", raised(error, self.plan.mask)))
             self.tally.add(observed)
             try:
-                [observed] = self._journal.keep([trial], [observed])
+                [observed] = self._keep([trial], [observed])
             except Exception as error:  # noqa: BLE001 because nobody would see it on this thread: a full disk, say
                 future.set_exception(error)
                 return

@@ -124,7 +124,7 @@ class RunSession:
         self.journal = RunJournal(folder, prepared.settings, worker, self.unfinished)
         self.loop = loop or BackgroundLoop(prepared.settings.longest_call)
         self._owns_loop = loop is None
-        self.prefetcher = Prefetcher(prepared.plan, self.journal, self.loop)
+        self.prefetcher = Prefetcher(prepared.plan, self.journal.find, self.journal.keep, self.loop)
         self.interrupts = interrupts or Interrupts(_leave_at_once)
         if folder is not None:
             folder.give_secret(prepared.judge)

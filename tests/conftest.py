@@ -92,11 +92,14 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _to_ourselves(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Runs inside a test tidy temporary folders of their own, not those of everybody's pytest on this machine, and are
-    as wide as where nobody looks; and what tests write need not outlive a power failure: waiting for the disk is most
-    of the time of a short run."""
+    """Runs inside a test tidy temporary folders of their own, not those of everybody's pytest on this machine, know no
+    keys or settings of whoever started the tests, and are as wide as where nobody looks; and what tests write need not
+    outlive a power failure: waiting for the disk is most of the time of a short run."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTEST_DEBUG_TEMPROOT", str(tmp_path_factory.getbasetemp()))
+        for name in list(os.environ):
+            if name.endswith("_API_KEY") or name.startswith("RAGEVAL_"):
+                patch.delenv(name)
         patch.setenv("COLUMNS", "80")
         patch.setenv("LINES", "24")
         patch.setattr(os, "fsync", lambda descriptor: None)

@@ -60,8 +60,6 @@ def folder(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """An empty folder in which commands find this environment, pytest our plugin alone, and long lines room."""
     for path in project.path.iterdir():
         path.unlink()
-    for variable in [*ENVIRONMENT, "RAGEVAL_TARGET_TOKEN"]:
-        monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p pytest_rageval.plugin.hooks")

@@ -18,8 +18,19 @@ from pytest_rageval.runs.history import PastRun, Skipped, by_dataset, check_metr
 from pytest_rageval.text import counted, printable
 from pytest_rageval.views.history import change_words, history_view, runs_table
 
-WATCHED = ("recall_any@k", "recall_all@k", "mrr", "scope_miss", "groundedness", "correctness", "abstention_accuracy",
-           "citation_recall", "key_fact_recall", "hallucinated", "error_rate")  # fmt: skip
+WATCHED = (
+    "recall_any@k",
+    "recall_all@k",
+    "mrr",
+    "scope_miss",
+    "groundedness",
+    "correctness",
+    "abstention_accuracy",
+    "citation_recall",
+    "key_fact_recall",
+    "hallucinated",
+    "error_rate",
+)
 """Default metrics of the table, as far as there is room and any run has them."""
 SHOWN = 20
 """Runs in the table without --last."""

@@ -261,8 +261,9 @@ def _spot_check(at: OpenedRun, overrides: dict[str, str], second_judge: str | No
             try:
                 check = check_by_second_judge(at.run, first, second, judge, n, watch)
                 begin_writing()
-                metrics = dict(at.run.finished_metrics) | {"judge_reliability": check.as_mapping()}
-                metrics["aggregate_metrics"] = metrics["aggregate_metrics"] | {"judge_reliability": check.in_short()}
+                metrics = dict(at.run.finished_metrics) | {"judge_reliability": check.figures}
+                in_short = {name: check.figures[name] for name in ("disagreement_rate", "spot_check_n")}
+                metrics["aggregate_metrics"] = metrics["aggregate_metrics"] | {"judge_reliability": in_short}
                 write_metrics(at.run.path / "metrics.json", metrics)
                 if is_last_run(metrics, at.project.reports):
                     write_metrics(at.project.reports / "metrics.json", metrics)
@@ -275,8 +276,8 @@ def _spot_check(at: OpenedRun, overrides: dict[str, str], second_judge: str | No
         if check.served:
             names = ", ".join(sorted(check.served))
             _tell(f"WARNING: both judges were served by {names}: this shows how steady it is, not whether it is right")
-        if check.rate > TOO_OFTEN:
-            disagree = f"the judges disagree on {percent(check.rate)} of the answers"
+        if (rate := check.figures["disagreement_rate"]) > TOO_OFTEN:
+            disagree = f"the judges disagree on {percent(rate)} of the answers"
             _tell(f"WARNING: {disagree}: do not rely on either before people have judged some")
 
 
@@ -324,15 +325,17 @@ SHOWN = 50
 
 
 def _lines(check: SpotCheck) -> Iterator[str]:
-    yield f"{check.first_judge} and {check.second_judge} on {counted(check.n, 'answer')}"
+    figures = check.figures
+    answers = counted(figures["spot_check_n"], "answer")
+    yield f"{figures['judge']} and {figures['second_judge']} on {answers}"
     rows = [["rubric", "scores", "disagree", "rate", "mean difference"]]
-    for rubric, figures in check.by_rubric.items():
-        rate, difference = percent(figures["disagreement_rate"]), f"{figures['mean_difference']:.3f}"
-        rows.append([rubric, str(figures["n"]), str(figures["disagreeing"]), rate, difference])
+    for rubric, counts in figures["by_rubric"].items():
+        rate, difference = percent(counts["disagreement_rate"]), f"{counts['mean_difference']:.3f}"
+        rows.append([rubric, str(counts["n"]), str(counts["disagreeing"]), rate, difference])
     yield from aligned(rows)
     yield "scores as shares of their scale; apart by more than 0.2, or a gate between them, is a disagreement"
-    if check.failed:
-        yield f"{counted(check.failed, 'answer')} could not be judged; the first: {check.problem}"
+    if figures["failed"]:
+        yield f"{counted(figures['failed'], 'answer')} could not be judged; the first: {check.problem}"
     if check.disagreeing:
         yield ""
         rows = [["case", "score", "first", "second", "gate between"]]
@@ -342,4 +345,4 @@ def _lines(check: SpotCheck) -> Iterator[str]:
         yield from aligned(rows, to_the_left=True)
     if len(check.disagreeing) > SHOWN:
         yield and_more(len(check.disagreeing) - SHOWN) + ": see judge_reliability in metrics.json"
-    yield f"disagreement rate: {percent(check.rate)} of {counted(check.n, 'answer')}"
+    yield f"disagreement rate: {percent(figures['disagreement_rate'])} of {answers}"

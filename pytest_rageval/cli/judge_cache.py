@@ -101,8 +101,8 @@ def import_(file: Path, cache: Path | None, *, replace: bool) -> None:
     with open_entries(_path(cache), create=True) as connection:
         counts = add(connection, found, replace=replace)
     click.echo(
-        f"read {counted(len(found), 'judgement')}: {counts.added:,} added, {counts.replaced:,} replaced, "
-        f"{counts.kept:,} there already"
+        f"read {counted(len(found), 'judgement')}: {counts['added']:,} added, "
+        f"{counts['replaced']:,} replaced, {counts['kept']:,} there already"
     )
 
 

@@ -158,21 +158,41 @@ _Table = dict[str, Json]
 _KINDS: Mapping[str, Any] = {
     **dict.fromkeys(("case_key", "test_case_id", "content_hash"), str),
     **dict.fromkeys(("category", "difficulty", "domain", "reason", "question", "answer"), str | None),
-    **dict.fromkeys(("trial", "attempts"), int), "answerable": bool, "tags": list[str],
+    **dict.fromkeys(("trial", "attempts"), int),
+    "answerable": bool,
+    "tags": list[str],
     "outcome": Literal["passed", "failed", "error", "skipped", "xfailed"],
-    **dict.fromkeys(("source", "cost"), _Table), **dict.fromkeys(("judge", "abstention"), _Table | None),
+    **dict.fromkeys(("source", "cost"), _Table),
+    **dict.fromkeys(("judge", "abstention"), _Table | None),
     **dict.fromkeys(("references", "retrieved_chunks"), list[_Table]),
-    "latency": dict[str, float | None], "scores": dict[str, float], "score_details": dict[str, _Table],
-    "skipped_metrics": dict[str, str | None], "error": dict[str, str | None] | None,
-}  # fmt: skip
+    "latency": dict[str, float | None],
+    "scores": dict[str, float],
+    "score_details": dict[str, _Table],
+    "skipped_metrics": dict[str, str | None],
+    "error": dict[str, str | None] | None,
+}
 """The types of a result's values, as far as readers rely on them."""
-_VERDICT: Json = {"type": "object", "required": ["passed", "gates_held", "failed_gates"], "properties": {
-    "passed": {"type": "boolean"}, "gates_held": {"type": "integer"},
-    "failed_gates": {"type": "array", "items": {"type": "object", "required": ["metric", "threshold"], "properties": {
-        "metric": {"type": "string"}, "threshold": {"type": "string"},
-        "value": {"type": ["number", "null"]}, "tag": {"type": ["string", "null"]},
-    }}},
-}}  # fmt: skip
+_VERDICT: Json = {
+    "type": "object",
+    "required": ["passed", "gates_held", "failed_gates"],
+    "properties": {
+        "passed": {"type": "boolean"},
+        "gates_held": {"type": "integer"},
+        "failed_gates": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["metric", "threshold"],
+                "properties": {
+                    "metric": {"type": "string"},
+                    "threshold": {"type": "string"},
+                    "value": {"type": ["number", "null"]},
+                    "tag": {"type": ["string", "null"]},
+                },
+            },
+        },
+    },
+}
 
 
 def result_schema() -> dict[str, Json]:

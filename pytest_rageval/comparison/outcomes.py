@@ -42,7 +42,7 @@ def known_failure(result: CaseResult, plan: Plan, baseline: Side | None, asked: 
         return None
     obs = result.observation
     kind = obs.matching.kind if obs else gold_kind(result.case.gold, plan.settings.gold_by)
-    gates = plan.gates_in_effect.words(result.case, kind)
+    gates = plan.gates_in_effect.of(result.case, kind).words
     known = gates_of(baseline.metrics, baseline.config, plan.settings.k).failed(gates, before.scores)
     return RATCHET if {gate.metric.partition("@")[0] for gate in result.failed_gates} <= known else None
 

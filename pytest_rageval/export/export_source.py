@@ -15,9 +15,27 @@ from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.results_file import journals
 from pytest_rageval.runs.row import check_observation, check_result
 
-FIELDS = ("case_key", "test_case_id", "trial", "category", "difficulty", "domain", "tags", "answerable", "outcome",
-          "reason", "question", "answer", "reference_answers", "model_name", "timestamp", "meta", "failed_gates",
-          "total_ms", "error")  # fmt: skip
+FIELDS = (
+    "case_key",
+    "test_case_id",
+    "trial",
+    "category",
+    "difficulty",
+    "domain",
+    "tags",
+    "answerable",
+    "outcome",
+    "reason",
+    "question",
+    "answer",
+    "reference_answers",
+    "model_name",
+    "timestamp",
+    "meta",
+    "failed_gates",
+    "total_ms",
+    "error",
+)
 """The columns of the flat formats before the metrics."""
 
 

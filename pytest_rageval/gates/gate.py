@@ -188,7 +188,7 @@ def is_meant_for(gate: Gate, case: EvalCase, kind: GoldKind) -> bool:
 
 
 def _holds(when: Conditions, case: EvalCase, kind: GoldKind) -> bool:
-    return all(_facts(case, kind, name) & set(values) for name, values in when)
+    return all(not facts_of(case, kind, name).isdisjoint(values) for name, values in when)
 
 
 def unknown_values(gates: Iterable[Gate], cases: Iterable[EvalCase]) -> Iterator[str]:
@@ -199,7 +199,7 @@ def unknown_values(gates: Iterable[Gate], cases: Iterable[EvalCase]) -> Iterator
     known_values: dict[str, set[str]] = {name: set() for name in ("tag", "category", "difficulty", "domain")}
     for case in cases:
         for name, known in known_values.items():
-            known |= _facts(case, "none", name)
+            known |= facts_of(case, "none", name)
     for gate in conditional:
         for name, values in gate.when:
             for value in values:
@@ -229,14 +229,15 @@ def doubtful_limits(gates: Iterable[Gate]) -> Iterator[str]:
             )
 
 
-def _facts(case: EvalCase, kind: GoldKind, name: str) -> set[str]:
+def facts_of(case: EvalCase, kind: GoldKind, name: str) -> frozenset[str]:
+    """Return the values that a case has in this field."""
     if name == "tag":
-        return set(case.tags)
+        return frozenset(case.tags)
     if name == "gold":
-        return {kind}
+        return frozenset((kind,))
     if name == "groups":
-        return {"true" if case.gold.support_groups else "false"}
+        return frozenset(("true" if case.gold.support_groups else "false",))
     if name == "answer":
-        return set(answer_kinds(case.gold))
+        return answer_kinds(case.gold)
     value = getattr(case, name)
-    return {str(value).lower()} if isinstance(value, bool) else {value or UNCATEGORISED}
+    return frozenset((str(value).lower() if isinstance(value, bool) else value or UNCATEGORISED,))

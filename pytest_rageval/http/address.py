@@ -91,7 +91,16 @@ def proxy_of(url: str) -> str | None:
     if not proxy or is_loopback(parsed.host) or urllib.request.proxy_bypass(parsed.netloc.decode("ascii", "replace")):
         return None
     proxy = proxy if "://" in proxy else f"http://{proxy}"
-    if (problem := _unusable(proxy)) is not None:
+    problem = None
+    try:
+        url_of_proxy = httpx.URL(proxy)
+        if url_of_proxy.scheme not in ("http", "https"):
+            problem = f"{url_of_proxy.scheme!r} is not http or https"
+        elif not url_of_proxy.host:
+            problem = "it names no host"
+    except httpx.InvalidURL as error:
+        problem = f"it is not a URL ({error})"
+    if problem is not None:
         variable = f"{name}_proxy" if f"{name}_proxy" in os.environ else f"{name.upper()}_PROXY"
         raise SettingsError(
             f"{variable}: the proxy {printable(public_url(proxy))!r} cannot be used: {problem}; set another, or name "
@@ -106,16 +115,6 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
-
-
-def _unusable(proxy: str) -> str | None:
-    try:
-        parsed = httpx.URL(proxy)
-    except httpx.InvalidURL as error:
-        return f"it is not a URL ({error})"
-    if parsed.scheme not in ("http", "https"):
-        return f"{parsed.scheme!r} is not http or https"
-    return None if parsed.host else "it names no host"
 
 
 @functools.cache

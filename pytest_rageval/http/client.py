@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json as json_
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -161,7 +162,9 @@ class SlottedClient:
     async def _attempt(self, call: _Call) -> HttpReply:
         if (permit := current_permit()) is not None:
             call.deadline += await permit.renew()
-        call.begin_attempt()
+        call.latest = asyncio.get_running_loop().time()
+        call.first = call.first or call.latest
+        call.attempts += 1
         seconds, name = min(self.timeout, call.seconds_left()), call.to.name
         try:
             # For the attempt as a whole: with a limit for each read, a trickling body would never end.
@@ -226,7 +229,9 @@ class SlottedClient:
             message = f"status {status}, redirect to {to or 'nowhere'}; not followed, give that URL instead"
             raise HttpFailure("invalid_response", message, status=status)
         if not 200 <= status < 300:
-            beginning = await _read_beginning(incoming)
+            beginning = b""
+            with suppress(ValueError, HttpFailure):
+                beginning, _ = await incoming.body(EXCERPT_BYTES)
             raise self._refusal(call, incoming, beginning, self._status_in(status, beginning))
         try:
             body, is_whole = await incoming.body(self.max_bytes)
@@ -244,11 +249,8 @@ class SlottedClient:
         if status in OVERLOADED_STATUS and (permit := current_permit()) is not None:
             permit.note_refusal()
         body = call.to.mask.text(beginning[:EXCERPT_BYTES].decode("utf-8", "replace"))
-        message = f"status {incoming.status}"
-        if incoming.status < 300:
-            message += f" with an error of status {status}"
-        if shown := excerpt(body):
-            message += f": {shown}"
+        meant = f" with an error of status {status}" if incoming.status < 300 else ""
+        message = f"status {incoming.status}{meant}" + (f": {shown}" if (shown := excerpt(body)) else "")
         kind = kind_of_status(status)
         is_retryable = status in self._retried_status
         retry_after = longest_wait(incoming.headers.get("retry-after", "")) if is_retryable else None
@@ -257,14 +259,6 @@ class SlottedClient:
             message += f"; asks to wait {retry_after:.6g} s, more than the {left:.3g} s left for this request"
             kind, is_retryable = "rate_limited", False
         return HttpFailure(kind, message, status=status, is_retryable=is_retryable, retry_after=retry_after, body=body)
-
-
-async def _read_beginning(incoming: Reply) -> bytes:
-    """Read as much of a refusal's body as a message may quote; empty if it is unreadable."""
-    try:
-        return (await incoming.body(EXCERPT_BYTES))[0]
-    except (ValueError, HttpFailure):
-        return b""
 
 
 class _Address(NamedTuple):
@@ -291,11 +285,6 @@ class _Call:
     attempts: int = 0
     first: float = 0.0
     latest: float = 0.0
-
-    def begin_attempt(self) -> None:
-        self.latest = asyncio.get_running_loop().time()
-        self.first = self.first if self.attempts else self.latest
-        self.attempts += 1
 
     def seconds_left(self) -> float:
         return self.deadline - asyncio.get_running_loop().time()

@@ -31,9 +31,22 @@ OVERLAP = 5
 """Neighbouring windows of a passage share 1/5 of their tokens, so that hardly any sentence is cut in both."""
 
 _SUPPORT = frozenset(
-    {"entailment", "entailed", "entail", "entails", "supported", "support", "supports", "yes", "true", "consistent",
-     "factual", "grounded", "faithful"}
-)  # fmt: skip
+    {
+        "entailment",
+        "entailed",
+        "entail",
+        "entails",
+        "supported",
+        "support",
+        "supports",
+        "yes",
+        "true",
+        "consistent",
+        "factual",
+        "grounded",
+        "faithful",
+    }
+)
 """Labels that mean support."""
 _HHEM_2 = "<pad> Determine if the hypothesis is true given the premise?\n\nPremise: {text1}\n\nHypothesis: {text2}"
 """The prompt in the code of HHEM 2.1. Source: its card, vectara/hallucination_evaluation_model."""

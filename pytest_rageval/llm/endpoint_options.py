@@ -105,13 +105,9 @@ class Budget:
         self.max_usd = max_usd
         self.spent_usd = 0.0
 
-    @property
-    def is_reached(self) -> bool:
-        return self.spent_usd >= self.max_usd
-
     def check(self) -> None:
         """Raise ModelFailure of kind budget if nothing is left; call it before each new request."""
-        if self.is_reached:
+        if self.spent_usd >= self.max_usd:
             raise ModelFailure(
                 "budget",
                 f"--rageval-max-cost: {self.spent_usd:.4g} of {self.max_usd:.4g} US dollars are spent, so nothing more "

@@ -64,9 +64,25 @@ def _bare(model: str) -> str:
 
 
 _FAMILIES = (
-    "chatgpt", "gpt", "claude", "gemini", "gemma", "llama", "qwen", "mistral", "mixtral", "ministral", "deepseek",
-    "grok", "command", "phi", "exaone", "solar", "glm", "kimi",
-)  # fmt: skip
+    "chatgpt",
+    "gpt",
+    "claude",
+    "gemini",
+    "gemma",
+    "llama",
+    "qwen",
+    "mistral",
+    "mixtral",
+    "ministral",
+    "deepseek",
+    "grok",
+    "command",
+    "phi",
+    "exaone",
+    "solar",
+    "glm",
+    "kimi",
+)
 _RELATIVES = {"chatgpt": "gpt", "mixtral": "mistral", "ministral": "mistral"}
 _REASONERS = re.compile(r"o\d(?:-|$)")
 

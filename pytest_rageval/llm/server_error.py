@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from pytest_rageval.model import Json
@@ -78,78 +78,61 @@ def server_error(data: Json) -> ServerError | None:
         error = data
     if isinstance(error, Mapping):
         return _read(error)
-    return _unfolded(str(error)) if error else None
-
-
-def _read(error: Mapping[str, Json]) -> ServerError:
-    """Read the fields of an error, and of another server's error inside it."""
-    message = error.get("message", error.get("detail", error))
-    inner = _failed_validation(message) or (server_error(message) if isinstance(message, Mapping) else None)
-    inner = inner or (_unfolded(message) if isinstance(message, str) else ServerError(_line(message)))
-    status = _status_of([error.get(name) for name in ("code", "type", "status")])
-    metadata = error.get("metadata")  # OpenRouter: the error of the provider behind it
-    if isinstance(metadata, Mapping) and isinstance(metadata.get("raw"), str):
-        handed_on = refusal_in(metadata["raw"])
-        inner = ServerError(_line(f"{inner.message}: {handed_on.message}"), handed_on.params, handed_on.status)
-    return ServerError(inner.message, (*_params(error), *inner.params), status or inner.status)
-
-
-def _params(error: Mapping[str, Json]) -> Iterator[str]:
-    """Yield the parameter that an error names, and the fields in Google's details."""
-    if isinstance(error.get("param"), str):
-        yield error["param"]
-    for detail in _mappings(error.get("details")):
-        for violation in _mappings(detail.get("fieldViolations")):
-            if isinstance(violation.get("field"), str):
-                yield violation["field"]
-            yield from re.findall(r'Unknown name "([^"]{1,100})"', str(violation.get("description")))
-
-
-def _unfolded(message: str) -> ServerError:
-    """Read a message that holds another server's error as JSON, as gateways write it."""
-    start = message.find("{")
-    try:
-        inner = json.JSONDecoder().raw_decode(message, start)[0] if start >= 0 else None
-    except (ValueError, RecursionError):
-        inner = None
-    if not isinstance(inner, Mapping):
-        return ServerError(_line(message))
-    inner_error = server_error(inner) or _failed_validation(inner.get("detail")) or _plain(inner)
-    return (
-        inner_error._replace(message=_line(message[:start] + inner_error.message))
-        if inner_error
-        else ServerError(_line(message))
-    )
+    return _said(str(error)) if error else None
 
 
 def refusal_in(body: str) -> ServerError:
     """Read the error in a refusal's body, in any format."""
     try:
-        data = json.loads(body)
+        return _said(_parsed(body.strip())) or ServerError(_line(body))
+    except RecursionError:
+        return ServerError(_line(body))
+
+
+def _read(error: Mapping[str, Json]) -> ServerError:
+    """Read the fields of an error, and of another server's error inside it."""
+    message = error.get("message", error.get("detail", error))
+    nested = error.get("error") if message is error else message
+    inner = (_said(nested) if nested else None) or ServerError(_line(message))
+    status = _status_of([error.get(name) for name in ("code", "type", "status")])
+    metadata = error.get("metadata")  # OpenRouter: the error of the provider behind it
+    if isinstance(metadata, Mapping) and isinstance(metadata.get("raw"), str):
+        handed_on = refusal_in(metadata["raw"])
+        inner = ServerError(_line(f"{inner.message}: {handed_on.message}"), handed_on.params, handed_on.status)
+    params = [error["param"]] if isinstance(error.get("param"), str) else []
+    for detail in _mappings(error.get("details")):  # Google
+        for violation in _mappings(detail.get("fieldViolations")):
+            params += [violation["field"]] if isinstance(violation.get("field"), str) else []
+            params += re.findall(r'Unknown name "([^"]{1,100})"', str(violation.get("description")))
+    return ServerError(inner.message, (*params, *inner.params), status or inner.status)
+
+
+def _said(value: Json) -> ServerError | None:
+    """Read what is known to be about an error: an error in it, a failed validation, or a message alone."""
+    if isinstance(value, str):  # gateways write another server's error as JSON into theirs
+        start = value.find("{")
+        inner = _said(_parsed(value[start:])) if start >= 0 else None
+        said = value if inner is None else value[:start] + inner.message
+        return (inner or ServerError(""))._replace(message=_line(said))
+    if (error := server_error(value)) is not None:
+        return error
+    detail = value.get("detail") if isinstance(value, Mapping) else value
+    detail = detail.get("detail") if isinstance(detail, Mapping) else detail
+    if failed := _mappings(detail):  # FastAPI: its first message and all its fields
+        places = [entry["loc"] for entry in failed if isinstance(entry.get("loc"), list) and entry["loc"]]
+        params = tuple(place[-1] for place in places if isinstance(place[-1], str))
+        return ServerError(_line(failed[0].get("msg", detail)), params)
+    names = ("message", "Message", "detail")  # Bedrock's and Azure's gateway
+    message = next((value[name] for name in names if value.get(name)), None) if isinstance(value, Mapping) else None
+    return ServerError(_line(message), (), _status_of([value.get("statusCode")])) if message is not None else None
+
+
+def _parsed(text: str) -> Json:
+    """Return the JSON value at the beginning of a text; None if there is none."""
+    try:
+        return json.JSONDecoder().raw_decode(text)[0]
     except (ValueError, RecursionError):
-        data = None
-    detail = data.get("detail") if isinstance(data, Mapping) else None
-    return server_error(data) or _failed_validation(detail) or _plain(data) or ServerError(_line(body))
-
-
-def _plain(data: Json) -> ServerError | None:
-    """Read an error that is only a message, as Bedrock's and Azure's gateway write it."""
-    if not isinstance(data, Mapping):
         return None
-    message = next((data[name] for name in ("message", "Message", "detail") if data.get(name)), None)
-    return None if message is None else ServerError(_line(message), (), _status_of([data.get("statusCode")]))
-
-
-def _failed_validation(detail: Json) -> ServerError | None:
-    """Read a failed validation of FastAPI: its first message and all its fields."""
-    if isinstance(detail, Mapping):
-        detail = detail.get("detail")
-    failed = _mappings(detail)
-    if not failed:
-        return None
-    places = [entry["loc"] for entry in failed if isinstance(entry.get("loc"), list) and entry["loc"]]
-    params = tuple(place[-1] for place in places if isinstance(place[-1], str))
-    return ServerError(_line(failed[0].get("msg", detail)), params)
 
 
 def _mappings(value: Json) -> list[Mapping[str, Json]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 from pytest_rageval.abstention.detector import declines
@@ -49,15 +50,28 @@ def _abstention(obs: Observation, _: int) -> str:
     return f"{'abstained' if decision.value else 'did not abstain'}, decided by: {decision.decided_by}"
 
 
-@metric(
-    layer="abstention",
+def _undecided(obs: Observation) -> NotApplicable | None:
+    return NO_ANSWER if obs.answer.text is None and obs.answer.abstained is None else None
+
+
+def _of_unanswerable(obs: Observation) -> NotApplicable | None:
+    return ANSWERABLE if obs.case.answerable else _undecided(obs)
+
+
+def _of_answerable(obs: Observation) -> NotApplicable | None:
+    return _undecided(obs) if obs.case.answerable else UNANSWERABLE
+
+
+decided = partial(metric, layer="abstention", binary=True, terms=_abstention)
+
+
+@decided(
     better="higher",
-    binary=True,
     needs=("answer", "gold.unanswerable", "judge:abstention"),
+    missing=_of_unanswerable,
     gates=("abstention_accuracy >= 1 tag abstention_fail",),
-    terms=_abstention,
 )
-def abstention_accuracy(obs: Observation) -> Score | NotApplicable:
+def abstention_accuracy(obs: Observation) -> Score:
     """1 if the system abstained from a question that the corpus does not answer, else 0.
 
     Higher is better; the detail `decided_by` says how the abstention was seen. Not applicable to answerable cases or
@@ -66,18 +80,16 @@ def abstention_accuracy(obs: Observation) -> Score | NotApplicable:
     >>> score("abstention_accuracy", answered("The notes do not say.", answerable=False, abstained=True))
     1.0
     """
-    return ANSWERABLE if obs.case.answerable else _share(obs, of_abstained=True)
+    return _share(obs, of_abstained=True)
 
 
-@metric(
-    layer="abstention",
+@decided(
     better="lower",
-    binary=True,
     aggregate="hallucination_rate_unanswerable",
     needs=("answer", "gold.unanswerable", "judge:abstention"),
-    terms=_abstention,
+    missing=_of_unanswerable,
 )
-def hallucinated(obs: Observation) -> Score | NotApplicable:
+def hallucinated(obs: Observation) -> Score:
     """1 if the system answered a question that the corpus does not answer, else 0: 1 - `abstention_accuracy`.
 
     Lower is better; the mean is `hallucination_rate_unanswerable`. Not applicable to answerable cases or where no
@@ -86,18 +98,16 @@ def hallucinated(obs: Observation) -> Score | NotApplicable:
     >>> score("hallucinated", answered("It is 42.", answerable=False))
     1.0
     """
-    return ANSWERABLE if obs.case.answerable else _share(obs, of_abstained=False)
+    return _share(obs, of_abstained=False)
 
 
-@metric(
-    layer="abstention",
+@decided(
     better="lower",
-    binary=True,
     needs=("answer", "judge:abstention"),
+    missing=_of_answerable,
     gates=("over_abstention <= 0 tag over_abstention_fail",),
-    terms=_abstention,
 )
-def over_abstention(obs: Observation) -> Score | NotApplicable:
+def over_abstention(obs: Observation) -> Score:
     """1 if the system abstained although the corpus holds an answer, else 0.
 
     Lower is better; the detail `decided_by` says how the abstention was seen. Not applicable to unanswerable cases or
@@ -108,11 +118,9 @@ def over_abstention(obs: Observation) -> Score | NotApplicable:
     >>> score("over_abstention", answered("", "42"))
     1.0
     """
-    return _share(obs, of_abstained=True) if obs.case.answerable else UNANSWERABLE
+    return _share(obs, of_abstained=True)
 
 
-def _share(obs: Observation, *, of_abstained: bool) -> Score | NotApplicable:
-    if obs.answer.text is None and obs.answer.abstained is None:
-        return NO_ANSWER
+def _share(obs: Observation, *, of_abstained: bool) -> Score:
     seen = abstention(obs)
     return Score(float(seen.value is of_abstained), {"decided_by": seen.decided_by})

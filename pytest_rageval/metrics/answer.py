@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal
 
 from pytest_rageval.metrics.abstention import ABSTAINED, NO_ANSWER, abstention
@@ -33,7 +33,20 @@ def _answers(obs: Observation, _: int) -> str:
     return f"against {counted(len(obs.gold.answers or ()), 'gold answer')}"
 
 
-@metric(layer="L5", better="higher", binary=True, needs=("answer", "gold.answer"), terms=_answers)
+def unanswered(obs: Observation) -> NotApplicable | None:
+    """Return why there is no answer to compare."""
+    return NO_ANSWER if obs.answer.text is None else None
+
+
+def declined(obs: Observation) -> NotApplicable | None:
+    """Return why there is no answer to a question that the system did not decline."""
+    return unanswered(obs) or (ABSTAINED if abstention(obs).value else None)
+
+
+compared = partial(metric, layer="L5", better="higher", missing=unanswered)
+
+
+@compared(binary=True, needs=("answer", "gold.answer"), terms=_answers)
 def exact_match(obs: Observation, *, normalizer: Normalizer = "default") -> float | NotApplicable:
     """1 if the answer equals any gold answer after normalisation, else 0.
 
@@ -47,16 +60,13 @@ def exact_match(obs: Observation, *, normalizer: Normalizer = "default") -> floa
     >>> score("exact_match", answered("3.5", "35"))
     0.0
     """
-    if obs.answer.text is None:
-        return NO_ANSWER
     golds = gold_answers(obs, normalizer)
-    return equals_any(obs.answer.text, golds, normalizer) if golds else NO_GOLD_ANSWER
+    return equals_any(obs.answer.text or "", golds, normalizer) if golds else NO_GOLD_ANSWER
 
 
-@metric(
-    layer="L5",
-    better="higher",
+@compared(
     needs=("answer", "gold.answer"),
+    missing=declined,
     gates=("token_f1 >= 0.50 when answer=short,layered tag L5_wrong_answer",),
     yields_to="reference_match",
     terms=_answers,
@@ -77,20 +87,11 @@ def token_f1(obs: Observation, *, normalizer: Normalizer = "default", hangul: Ha
     >>> score("token_f1", answered("the red sports car", "a very fast red car"))
     0.5714285714285714
     """
-    if obs.answer.text is None:
-        return NO_ANSWER
-    if abstention(obs).value:
-        return ABSTAINED
     golds = gold_answers(obs, normalizer)
-    return best_f1(obs.answer.text, golds, normalizer, hangul) if golds else NO_GOLD_ANSWER
+    return best_f1(obs.answer.text or "", golds, normalizer, hangul) if golds else NO_GOLD_ANSWER
 
 
-@metric(
-    layer="L5",
-    better="higher",
-    needs=("answer", "gold.key_facts"),
-    terms=lambda obs, _: f"of {len(obs.gold.key_facts or ())} key facts",
-)
+@compared(needs=("answer", "gold.key_facts"), terms=lambda obs, _: f"of {len(obs.gold.key_facts or ())} key facts")
 def key_fact_recall(obs: Observation) -> float | NotApplicable:
     """Key facts found in the answer / key facts.
 
@@ -104,12 +105,10 @@ def key_fact_recall(obs: Observation) -> float | NotApplicable:
     >>> score("key_fact_recall", answered(answer, facts=["236 metres", "opened in 1975", "by the river"]))
     0.6666666666666666
     """
-    if obs.answer.text is None:
-        return NO_ANSWER
     facts = [fact for fact in obs.gold.key_facts or () if fact.strip()]
     if not facts:
         return NO_KEY_FACTS
-    matches = stated_facts(obs.answer.text, facts)
+    matches = stated_facts(obs.answer.text or "", facts)
     return sum(matches) / len(matches)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from pytest_rageval.matching.spellings import path_form
 from pytest_rageval.metrics.abstention import ABSTAINED, NO_ANSWER, UNANSWERABLE, abstention
@@ -31,10 +32,29 @@ def _scope(obs: Observation, _: int) -> str:
 
 
 def _cited(obs: Observation, _: int) -> str:
-    cited = obs.matching.cited or ()
-    golds = sorted({gold + 1 for reference in cited for gold in reference})
-    references = counted(len(cited), "reference matches", "references match")
-    return f"{sum(map(bool, cited))} of {references}; golds cited: {golds or 'none'} of {obs.golds}"
+    golds = sorted({gold + 1 for reference in obs.cited for gold in reference})
+    references = counted(len(obs.cited), "reference matches", "references match")
+    return f"{sum(map(bool, obs.cited))} of {references}; golds cited: {golds or 'none'} of {obs.golds}"
+
+
+def uncited(obs: Observation) -> NotApplicable | None:
+    """Return why citations cannot be compared with golds."""
+    if not obs.matching.golds:
+        return UNLABELLED
+    if obs.matching.cited is None:
+        return NO_REFERENCES
+    return ABSTAINED if abstention(obs).value else None
+
+
+def _unattributed(obs: Observation) -> NotApplicable | None:
+    return uncited(obs) if obs.case.answerable else UNANSWERABLE
+
+
+def _without_rule(obs: Observation) -> NotApplicable | None:
+    return NO_RULE if obs.case.gold.recency_conflict_rule is None else uncited(obs)
+
+
+cites = partial(metric, layer="L2", better="higher", needs=("references", "gold"), missing=uncited, terms=_cited)
 
 
 @metric(
@@ -78,7 +98,7 @@ def scope_miss(obs: Observation) -> float | NotApplicable:
     return float(not is_included)
 
 
-@metric(layer="L2", better="higher", binary=True, needs=("references", "gold"), terms=_cited)
+@cites(binary=True, missing=_unattributed)
 def attribution_hit(obs: Observation) -> float | NotApplicable:
     """1 if any reference that the answer cites matches a gold, else 0.
 
@@ -91,13 +111,10 @@ def attribution_hit(obs: Observation) -> float | NotApplicable:
     >>> score("attribution_hit", cited("x y", gold="a b"))
     0.0
     """
-    if not obs.case.answerable:
-        return UNANSWERABLE
-    references = _references(obs)
-    return references if isinstance(references, NotApplicable) else float(any(references))
+    return float(any(obs.cited))
 
 
-@metric(layer="L2", better="higher", needs=("references", "gold"), terms=_cited)
+@cites()
 def citation_precision(obs: Observation) -> float | NotApplicable:
     """Cited references that match a gold / cited references, each as often as it is listed.
 
@@ -109,13 +126,10 @@ def citation_precision(obs: Observation) -> float | NotApplicable:
     >>> score("citation_precision", cited("x a y", gold="a b"))
     0.3333333333333333
     """
-    references = _references(obs)
-    if isinstance(references, NotApplicable):
-        return references
-    return sum(map(bool, references)) / (len(references) or 1)
+    return sum(map(bool, obs.cited)) / (len(obs.cited) or 1)
 
 
-@metric(layer="L2", better="higher", needs=("references", "gold"), terms=_cited)
+@cites()
 def citation_recall(obs: Observation) -> float | NotApplicable:
     """Golds that a cited reference matches / golds.
 
@@ -127,10 +141,7 @@ def citation_recall(obs: Observation) -> float | NotApplicable:
     >>> score("citation_recall", cited("x a y", gold="a b"))
     0.5
     """
-    references = _references(obs)
-    if isinstance(references, NotApplicable):
-        return references
-    return len(frozenset().union(*references)) / obs.matching.golds
+    return len(frozenset().union(*obs.cited)) / obs.golds
 
 
 @metric(
@@ -138,6 +149,7 @@ def citation_recall(obs: Observation) -> float | NotApplicable:
     better="higher",
     binary=True,
     needs=("answer", "references", "gold.supports", "gold.recency_conflict_rule", "judge:conflict_acknowledged"),
+    missing=_without_rule,
     gates=("recency_conflict_ok >= 1 tag L2_recency_fail",),
     terms=lambda obs, k: f"rule {obs.gold.recency_conflict_rule}; {_cited(obs, k)}",
 )
@@ -165,13 +177,7 @@ def recency_conflict_ok(obs: Observation) -> float | Score | NotApplicable:
     >>> score("recency_conflict_ok", both)
     1.0
     """
-    rule = obs.case.gold.recency_conflict_rule
-    if rule is None:
-        return NO_RULE
-    references = _references(obs)
-    if isinstance(references, NotApplicable):
-        return references
-    cited = frozenset().union(*references)
+    rule, cited = obs.case.gold.recency_conflict_rule, frozenset().union(*obs.cited)
     if rule == "cite_newer":
         return NO_DATES if obs.matching.kind == "ids" else float(bool(cited & _newest(obs.case.gold.supports or ())))
     is_all = len(cited) == obs.matching.golds
@@ -183,21 +189,11 @@ def recency_conflict_ok(obs: Observation) -> float | Score | NotApplicable:
         return Score(float(judgement.scores["conflict_acknowledged"] >= middle), {"decided_by": "judge"})
     if obs.answer.text is None:
         return NO_ANSWER
-    return Score(float(_names_all(obs, obs.answer.text, references)), {"decided_by": "answer text"})
+    return Score(float(_names_all(obs, obs.answer.text)), {"decided_by": "answer text"})
 
 
 def _steps(path: str) -> tuple[str, ...]:
     return tuple([step for step in path_form(path).split("/") if step not in ("", ".")])
-
-
-def _references(obs: Observation) -> tuple[frozenset[int], ...] | NotApplicable:
-    """Return the golds that each reference matches, or why citations do not apply."""
-    matching = obs.matching
-    if not matching.golds:
-        return UNLABELLED
-    if matching.cited is None:
-        return NO_REFERENCES
-    return ABSTAINED if abstention(obs).value else matching.cited
 
 
 def _newest(places: Sequence[Anchor]) -> frozenset[int]:
@@ -208,8 +204,8 @@ def _newest(places: Sequence[Anchor]) -> frozenset[int]:
     return frozenset([at for at, date in enumerate(dates) if date == max(dates)])
 
 
-def _names_all(obs: Observation, text: str, references: Sequence[frozenset[int]]) -> bool:
-    marked = [references[number - 1] for number in _marks(text) if number <= len(references)]
+def _names_all(obs: Observation, text: str) -> bool:
+    marked = [obs.cited[number - 1] for number in _marks(text) if number <= len(obs.cited)]
     named = set().union(*marked)
     folded = fold(text)
     places = (obs.case.gold.supports or ()) if obs.matching.kind == "anchors" else ()

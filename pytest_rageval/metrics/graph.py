@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pytest_rageval.metrics.query import labels, missing_terms, set_f1, set_terms
 from pytest_rageval.metrics.registry import metric
 from pytest_rageval.model import Edge, NotApplicable, Observation
@@ -12,10 +14,20 @@ NO_EDGES = NotApplicable("no graph edges are labelled")
 NO_RESULTS = NotApplicable("the system reports no graph results", is_unobserved=True)
 
 
-def _graph(obs: Observation, k: int) -> str:
+def _unexpected(obs: Observation) -> NotApplicable | None:
+    if not labels(obs.gold.kg_entities or ()):
+        return UNLABELLED
+    return NO_RESULTS if obs.answer.trace is None or obs.answer.trace.kg_entities is None else None
+
+
+def _label_sets(obs: Observation, k: int) -> tuple[set[str], set[str]]:
+    """Return the labels of the top k graph results and of the expected entities."""
     trace = obs.answer.trace
-    top = labels(((trace and trace.kg_entities) or ())[:k])
-    expected = labels(obs.gold.kg_entities or ())
+    return labels(((trace and trace.kg_entities) or ())[:k]), labels(obs.gold.kg_entities or ())
+
+
+def _graph(obs: Observation, k: int) -> str:
+    top, expected = _label_sets(obs, k)
     missing = missing_terms(expected - top)
     return f"{len(top & expected)} of {len(expected)} expected among the top {k} results{missing}"
 
@@ -25,15 +37,13 @@ def _edges(obs: Observation, _: int) -> str:
     return set_terms(map(str, (trace and trace.kg_edges) or ()), map(str, obs.gold.kg_edges or ()))
 
 
-@metric(
-    layer="L3",
-    better="higher",
-    binary=True,
-    needs=("trace", "gold.kg_entities"),
-    gates=("hits >= 0.80 when requires_kg=true tag L3_kg_fail",),
-    terms=_graph,
+of_graph = partial(
+    metric, layer="L3", better="higher", needs=("trace", "gold.kg_entities"), missing=_unexpected, terms=_graph
 )
-def hits(obs: Observation, k: int) -> float | NotApplicable:
+
+
+@of_graph(binary=True, gates=("hits >= 0.80 when requires_kg=true tag L3_kg_fail",))
+def hits(obs: Observation, k: int) -> float:
     """1 if any expected entity is among the top k graph results, else 0.
 
     Higher is better; names are compared after NFKC, case folding and trimming. Not applicable where no entity is
@@ -43,15 +53,12 @@ def hits(obs: Observation, k: int) -> float | NotApplicable:
     >>> score("hits@2", traced("kg_entities", "x laneige y", gold="laneige sulwhasoo"))
     1.0
     """
-    label_sets = _label_sets(obs, k)
-    if isinstance(label_sets, NotApplicable):
-        return label_sets
-    results, expected = label_sets
+    results, expected = _label_sets(obs, k)
     return float(bool(results & expected))
 
 
-@metric(layer="L3", better="higher", needs=("trace", "gold.kg_entities"), terms=_graph)
-def kg_entity_recall(obs: Observation, k: int) -> float | NotApplicable:
+@of_graph()
+def kg_entity_recall(obs: Observation, k: int) -> float:
     """Expected entities among the top k graph results / expected entities.
 
     In [0, 1], higher is better; names are compared as for `hits`. Not applicable where no entity is expected or the
@@ -62,10 +69,7 @@ def kg_entity_recall(obs: Observation, k: int) -> float | NotApplicable:
     >>> score("kg_entity_recall@3", traced("kg_entities", "x laneige y", gold="laneige sulwhasoo"))
     0.5
     """
-    label_sets = _label_sets(obs, k)
-    if isinstance(label_sets, NotApplicable):
-        return label_sets
-    results, expected = label_sets
+    results, expected = _label_sets(obs, k)
     return len(results & expected) / len(expected)
 
 
@@ -95,16 +99,6 @@ def kg_edge_f1(obs: Observation) -> float | NotApplicable:
     edges = {_label(edge) for edge in obs.answer.trace.kg_edges}
     expected = {_label(edge) for edge in obs.gold.kg_edges}
     return set_f1(edges, expected)
-
-
-def _label_sets(obs: Observation, k: int) -> tuple[set[str], set[str]] | NotApplicable:
-    """Return the labels of the top k graph results and of the expected entities (never empty)."""
-    expected = labels(obs.gold.kg_entities) if obs.gold.kg_entities else None
-    if not expected:
-        return UNLABELLED
-    if obs.answer.trace is None or obs.answer.trace.kg_entities is None:
-        return NO_RESULTS
-    return labels(obs.answer.trace.kg_entities[:k]), expected
 
 
 def _label(edge: Edge) -> tuple[str, str, str]:

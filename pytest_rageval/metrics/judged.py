@@ -27,13 +27,13 @@ _LONGEST_REASON = 200
 _JudgeScore = float | Score | NotApplicable
 
 
-@metric(
-    layer="L5",
-    better="higher",
-    scale=(0, 5),
-    needs=("answer", "judge:groundedness"),
-    gates=("groundedness >= 3.5 tag L5_grounding_fail",),
-)
+def judges(rubric: str, *gates: str, gold: bool = False, scale: tuple[float, float] = (0, 1)) -> Metric:
+    """Declare the metric of a rubric; those of the default judge's scale, 0 to 5, are on by default."""
+    needs = ("answer", *(["gold.answer"] if gold else []), f"judge:{rubric}")
+    return metric(layer="L5", better="higher", scale=scale, needs=needs, gates=gates, on_by_default=scale == (0, 5))
+
+
+@judges("groundedness", "groundedness >= 3.5 tag L5_grounding_fail", scale=(0, 5))
 def groundedness(obs: Observation) -> _JudgeScore:
     """Judged: are all claims of the answer supported by the context that it was given?
 
@@ -49,13 +49,7 @@ def groundedness(obs: Observation) -> _JudgeScore:
     return judged_score(obs, "groundedness", (0, 5))
 
 
-@metric(
-    layer="L5",
-    better="higher",
-    scale=(0, 5),
-    needs=("answer", "judge:correctness"),
-    gates=("correctness >= 3.5 tag L5_wrong_answer",),
-)
+@judges("correctness", "correctness >= 3.5 tag L5_wrong_answer", scale=(0, 5))
 def correctness(obs: Observation) -> _JudgeScore:
     """Judged: does the answer address the question correctly and completely, given the context?
 
@@ -74,13 +68,7 @@ def correctness(obs: Observation) -> _JudgeScore:
     return Score(value, {**detail, "judged_by": WITHOUT_REFERENCE})
 
 
-@metric(
-    layer="L5",
-    better="higher",
-    on_by_default=False,
-    needs=("answer", "judge:relevance"),
-    gates=("relevance >= 0.70 tag L5_relevance_fail",),
-)
+@judges("relevance", "relevance >= 0.70 tag L5_relevance_fail")
 def relevance(obs: Observation) -> _JudgeScore:
     """Judged: does the answer address what was asked?
 
@@ -93,13 +81,7 @@ def relevance(obs: Observation) -> _JudgeScore:
     return judged_score(obs, "relevance", from_context=False)
 
 
-@metric(
-    layer="L5",
-    better="higher",
-    on_by_default=False,
-    needs=("answer", "judge:faithfulness"),
-    gates=("faithfulness >= 0.70 tag L5_faithfulness_fail",),
-)
+@judges("faithfulness", "faithfulness >= 0.70 tag L5_faithfulness_fail")
 def faithfulness(obs: Observation) -> _JudgeScore:
     """Judged: how much of what the answer claims follows from the context, whether it is cited or not?
 
@@ -113,7 +95,7 @@ def faithfulness(obs: Observation) -> _JudgeScore:
     return judged_score(obs, "faithfulness")
 
 
-@metric(layer="L5", better="higher", on_by_default=False, needs=("answer", "judge:citation_accuracy"))
+@judges("citation_accuracy")
 def citation_accuracy(obs: Observation) -> _JudgeScore:
     """Judged: do the citations point to passages that say what they are cited for, and is every claim cited?
 
@@ -126,7 +108,7 @@ def citation_accuracy(obs: Observation) -> _JudgeScore:
     return judged_score(obs, "citation_accuracy")
 
 
-@metric(layer="L5", better="higher", on_by_default=False, needs=("answer", "judge:abstention_quality"))
+@judges("abstention_quality")
 def abstention_quality(obs: Observation) -> _JudgeScore:
     """Judged: did the system rightly answer, or rightly decline, and say so in a way that serves the reader?
 
@@ -141,7 +123,7 @@ def abstention_quality(obs: Observation) -> _JudgeScore:
     return judged_score(obs, "abstention_quality", even_if_abstained=True, from_context=False)
 
 
-@metric(layer="L5", better="higher", on_by_default=False, needs=("answer", "judge:synthesis"))
+@judges("synthesis")
 def synthesis(obs: Observation) -> _JudgeScore:
     """Judged: does the answer bring what several sources say together into one? 1 for an answer from a single source.
 
@@ -166,7 +148,7 @@ def synthesis(obs: Observation) -> _JudgeScore:
     return judged_score(obs, "synthesis")
 
 
-@metric(layer="L5", better="higher", on_by_default=False, needs=("answer", "judge:composite"))
+@judges("composite")
 def composite(obs: Observation) -> Score | NotApplicable:
     """Judged, five dimensions in one call: the weighted mean of what they come to.
 
@@ -190,13 +172,7 @@ def composite(obs: Observation) -> Score | NotApplicable:
     return Score(math.fsum(WEIGHTS[name] * value for name, value in parts.items()) / 100, parts)
 
 
-@metric(
-    layer="L5",
-    better="higher",
-    on_by_default=False,
-    needs=("answer", "gold.answer", "judge:reference_match"),
-    gates=("reference_match >= 0.70 tag L5_reference_fail",),
-)
+@judges("reference_match", "reference_match >= 0.70 tag L5_reference_fail", gold=True)
 def reference_match(obs: Observation) -> _JudgeScore:
     """Judged: does the answer say the same as a gold answer, in whatever words?
 
@@ -214,7 +190,7 @@ def reference_match(obs: Observation) -> _JudgeScore:
     return judged_score(obs, "reference_match", from_context=False)
 
 
-@metric(layer="L5", better="higher", on_by_default=False, needs=("answer", "judge:claim_support"))
+@judges("claim_support")
 def claim_support(obs: Observation) -> _JudgeScore:
     """Judged, claim by claim: claims of the answer that the context supports / claims.
 

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
 
-from pytest_rageval.metrics.registry import metric
+from pytest_rageval.metrics.registry import Metric, metric
 from pytest_rageval.model import NotApplicable, Observation, Trace
 from pytest_rageval.words import as_label
 
 NO_TRACE = NotApplicable("the system reports no trace of this", is_unobserved=True)
-_UNLABELLED = {things: NotApplicable(f"no {things} are labelled") for things in ("entities", "concepts", "constraints")}
 _UNTRACED = Trace()
-
-
-def _trace(obs: Observation) -> Trace:
-    return obs.answer.trace or _UNTRACED
 
 
 def set_terms(reported: Iterable[str] | None, expected: Iterable[str] | None) -> str:
@@ -28,14 +23,24 @@ def missing_terms(missing: set[str]) -> str:
     return f"; missing {', '.join(sorted(missing))}" if missing else ""
 
 
-@metric(
-    layer="L1",
-    better="higher",
-    needs=("trace", "gold.kg_entities"),
-    gates=("entity_link_f1 >= 0.50 tag L1_mapping_fail",),
-    terms=lambda obs, _: set_terms((entity.id for entity in _trace(obs).entities or ()), obs.gold.kg_entities),
-)
-def entity_link_f1(obs: Observation) -> float | NotApplicable:
+def compares(part: str, gold: str, *gates: str) -> Metric:
+    """Declare the metric of the names in a part of the trace, against a label of the case."""
+    unlabelled = NotApplicable(f"no {part} are labelled")
+
+    def missing(obs: Observation) -> NotApplicable | None:
+        if getattr(obs.gold, gold) is None:
+            return unlabelled
+        return NO_TRACE if _names(obs, part) is None else None
+
+    def terms(obs: Observation, _: int) -> str:
+        return set_terms(_names(obs, part), getattr(obs.gold, gold))
+
+    needs = ("trace", f"gold.{gold}")
+    return metric(layer="L1", better="higher", needs=needs, gates=gates, missing=missing, terms=terms)
+
+
+@compares("entities", "kg_entities", "entity_link_f1 >= 0.50 tag L1_mapping_fail")
+def entity_link_f1(obs: Observation) -> float:
     """Set F1 of the entities that the system linked in the question, by id, against the expected entities.
 
     F1 = 2·|linked ∩ gold| / (|linked| + |gold|), in [0, 1], higher is better; labels are compared after NFKC, case
@@ -47,18 +52,11 @@ def entity_link_f1(obs: Observation) -> float | NotApplicable:
     >>> score("entity_link_f1", traced("entities", "Laneige kr 2024", gold="laneige kr serum share"))
     0.5714285714285714
     """
-    linked = _trace(obs).entities
-    return _label_f1(None if linked is None else [entity.id for entity in linked], obs.gold.kg_entities, "entities")
+    return _label_f1(obs, "entities", obs.gold.kg_entities)
 
 
-@metric(
-    layer="L1",
-    better="higher",
-    needs=("trace", "gold.concepts"),
-    gates=("concept_map_f1 >= 0.50 tag L1_concept_fail",),
-    terms=lambda obs, _: set_terms(_trace(obs).concepts, obs.gold.concepts),
-)
-def concept_map_f1(obs: Observation) -> float | NotApplicable:
+@compares("concepts", "concepts", "concept_map_f1 >= 0.50 tag L1_concept_fail")
+def concept_map_f1(obs: Observation) -> float:
     """Set F1 of the categories that the system mapped the question to, against the expected concepts.
 
     F1 = 2·|mapped ∩ gold| / (|mapped| + |gold|), in [0, 1], higher is better; labels as for `entity_link_f1`. Where
@@ -70,16 +68,11 @@ def concept_map_f1(obs: Observation) -> float | NotApplicable:
     >>> score("concept_map_f1", traced("concepts", "brand market", gold="brand"))
     0.6666666666666666
     """
-    return _label_f1(_trace(obs).concepts, obs.gold.concepts, "concepts")
+    return _label_f1(obs, "concepts", obs.gold.concepts)
 
 
-@metric(
-    layer="L1",
-    better="higher",
-    needs=("trace", "gold.constraints"),
-    terms=lambda obs, _: set_terms(_trace(obs).constraints, obs.gold.constraints),
-)
-def constraint_extraction_f1(obs: Observation) -> float | NotApplicable:
+@compares("constraints", "constraints")
+def constraint_extraction_f1(obs: Observation) -> float:
     """Set F1 of the rules that the system applied, against the constraints that the question states.
 
     F1 = 2·|applied ∩ gold| / (|applied| + |gold|), in [0, 1], higher is better; labels as for `entity_link_f1`. Where
@@ -91,7 +84,7 @@ def constraint_extraction_f1(obs: Observation) -> float | NotApplicable:
     >>> score("constraint_extraction_f1", traced("constraints", "", gold=""))
     1.0
     """
-    return _label_f1(_trace(obs).constraints, obs.gold.constraints, "constraints")
+    return _label_f1(obs, "constraints", obs.gold.constraints)
 
 
 def labels(names: Iterable[str]) -> set[str]:
@@ -106,8 +99,11 @@ def set_f1(reported: Set[object], expected: Set[object]) -> float:
     return 2 * len(reported & expected) / (len(reported) + len(expected))
 
 
-def _label_f1(reported: Sequence[str] | None, expected: Sequence[str] | None, things: str) -> float | NotApplicable:
-    """Return the set F1 of labels; not applicable without labels, or if the trace does not report them."""
-    if expected is None:
-        return _UNLABELLED[things]
-    return NO_TRACE if reported is None else set_f1(labels(reported), labels(expected))
+def _label_f1(obs: Observation, part: str, expected: Sequence[str] | None) -> float:
+    return set_f1(labels(_names(obs, part) or ()), labels(expected or ()))
+
+
+def _names(obs: Observation, part: str) -> list[str] | None:
+    """Return the names in a part of the trace, of entities their ids; None if it is not reported."""
+    named = getattr(obs.answer.trace or _UNTRACED, part)
+    return None if named is None else [getattr(name, "id", name) for name in named]

@@ -55,6 +55,7 @@ class Metric:
     binary        every value is 0 or 1, or, of a run, a share of its cases (decides the interval: Wilson)
     on_by_default evaluated unless the user lists other metrics
     run_level     scored once from the RunFacts of a whole run instead of from each observation
+    missing       returns why an observation gives no value, None if it gives one; asked before the function
     terms         the formula with the numbers of one observation, for `rageval explain`
     description   the docstring of a function that is not at hand
     """
@@ -70,6 +71,7 @@ class Metric:
     binary: bool = False
     on_by_default: bool = True
     run_level: bool = False
+    missing: Callable[[Any], NotApplicable | None] | None = None
     terms: Terms | None = None
     description: str = ""
     name: str = ""
@@ -146,33 +148,26 @@ class Measure:
     @cached_property
     def score(self) -> Callable[[Any], Scored]:
         """Return the scoring function: plain float for a score without detail. Bound once, before the first case."""
-        checked, cut = self._checked, self.k
+        checked, missing, top = self._checked, self.metric.missing, self.k or 0
         options = dict(self.metric.options)
-        if self.metric.run_level and cut is not None:
-            options["k"], cut = cut, None
+        if self.metric.run_level and top:
+            options["k"], top = top, 0
         function: Callable[..., Any] = partial(self.metric.function, **options) if options else self.metric.function
         low, high = self.metric.scale
         high = min(high, sys.float_info.max)
+        arguments = (top,) if top else ()
 
         def score(obs: Any) -> Scored:
-            value = function(obs)
+            if top and obs.asked_k is not None and top > obs.asked_k:
+                return not_asked_for(obs.asked_k, top)
+            if missing is not None and (reason := missing(obs)) is not None:
+                return reason
+            value = function(obs, *arguments)
             if value.__class__ is float and low <= value <= high:
                 return value
             return value if value.__class__ is NotApplicable else checked(value)
 
-        if cut is None:
-            return score
-        k = cut
-
-        def score_top(obs: Observation) -> Scored:
-            if obs.asked_k is not None and k > obs.asked_k:
-                return not_asked_for(obs.asked_k, k)
-            value = function(obs, k)
-            if value.__class__ is float and low <= value <= high:
-                return value
-            return value if value.__class__ is NotApplicable else checked(value)
-
-        return score_top
+        return score
 
     def arithmetic(self, obs: Observation) -> str:
         """Return the metric's formula with this case's numbers, as `1 / rank 4`; '' for a project's own metric."""

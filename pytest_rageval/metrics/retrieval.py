@@ -9,7 +9,7 @@ brings a gold that no earlier rank brought (`matching.fresh`), so no value excee
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal
 
 from pytest_rageval.metrics.registry import metric, not_asked_for
@@ -75,11 +75,18 @@ def _irrelevant(obs: Observation, k: int) -> str:
     return f"irrelevant golds at ranks {ranks or 'none'}"
 
 
-@metric(
-    layer="L2",
-    better="higher",
+def unranked(obs: Observation) -> NotApplicable | None:
+    """Return why there is no ranking to compare with golds."""
+    if obs.matching.hits is not None and obs.matching.golds:
+        return None
+    return NOT_REPORTED if obs.matching.golds else UNLABELLED
+
+
+ranked = partial(metric, layer="L2", better="higher", needs=("chunks", "gold"), missing=unranked)
+
+
+@ranked(
     binary=True,
-    needs=("chunks", "gold"),
     aliases=("recall",),
     gates=("recall_any >= 1 when gold=anchors,groups=false tag L2_doc_retrieval_fail",),
     terms=_first,
@@ -97,17 +104,11 @@ def recall_any(obs: Observation, k: int) -> float | NotApplicable:
     >>> score("recall_any@2", retrieved("x y a", gold="a b"))
     0.0
     """
-    matching = obs.matching
-    if matching.hits is None or not matching.golds:
-        return _missing(matching)
-    return 1.0 if matching.fresh and matching.fresh[0][0] <= k else 0.0
+    return 1.0 if obs.matching.fresh and obs.matching.fresh[0][0] <= k else 0.0
 
 
-@metric(
-    layer="L2",
-    better="higher",
+@ranked(
     binary=True,
-    needs=("chunks", "gold"),
     gates=(
         "recall_all >= 1 when groups=true tag L2_multi_hop_fail",
         "recall_all >= 1 when category=multi_hop tag L2_multi_hop_fail",
@@ -128,22 +129,16 @@ def recall_all(obs: Observation, k: int) -> float | NotApplicable:
     >>> score("recall_all@1", retrieved("a b", gold="a b c", groups=((0, 1), (2,))))
     0.0
     """
-    matching = obs.matching
-    if matching.hits is None or not matching.golds:
-        return _missing(matching)
-    groups = obs.case.gold.support_groups if matching.kind == "anchors" else None
+    groups = obs.case.gold.support_groups if obs.matching.kind == "anchors" else None
     if not groups and obs.case.category not in _ALL_NEEDED:
         return NOT_ALL_NEEDED
-    matched_golds = _NO_GOLD.union(*matching.hits[:k])
+    matched_golds = _NO_GOLD.union(*obs.hits[:k])
     if groups:
         return float(any(matched_golds.issuperset(group) for group in groups))
-    return float(len(matched_golds) == matching.golds)
+    return float(len(matched_golds) == obs.golds)
 
 
-@metric(
-    layer="L2",
-    better="higher",
-    needs=("chunks", "gold"),
+@ranked(
     gates=("context_recall >= 0.80 when gold=ids tag L2_doc_retrieval_fail",),
     yields_to="hits",
     terms=lambda obs, k: f"{counted(_count_matched(obs.matching, k), 'gold')} found / {_golds(obs)}",
@@ -159,13 +154,10 @@ def context_recall(obs: Observation, k: int) -> float | NotApplicable:
     >>> score("context_recall@3", retrieved("a x b", gold="a b c d"))
     0.5
     """
-    matching = obs.matching
-    if matching.hits is None or not matching.golds:
-        return _missing(matching)
-    return _count_matched(matching, k) / matching.golds
+    return _count_matched(obs.matching, k) / obs.golds
 
 
-@metric(layer="L2", better="higher", needs=("chunks", "gold"), terms=_precision)
+@ranked(terms=_precision)
 def precision(obs: Observation, k: int, *, denominator: Literal["returned", "k"] = "returned") -> float | NotApplicable:
     """Matching chunks among the top k / chunks returned in the top k (`denominator = "k"`: / k).
 
@@ -179,14 +171,11 @@ def precision(obs: Observation, k: int, *, denominator: Literal["returned", "k"]
     >>> score("precision@5", retrieved("a x y", gold="a b"), denominator="k")
     0.2
     """
-    hits = obs.matching.hits
-    if hits is None or not obs.matching.golds:
-        return _missing(obs.matching)
-    top = hits[:k]
+    top = obs.hits[:k]
     return (len(top) - top.count(_NO_GOLD)) / (k if denominator == "k" else len(top) or 1)
 
 
-@metric(layer="L2", better="higher", needs=("chunks", "gold"), terms=_reciprocal)
+@ranked(terms=_reciprocal)
 def mrr(obs: Observation, k: int | None = None) -> float | NotApplicable:
     """1 / rank of the first matching chunk, 0 if none matches; `mrr` in the whole list, `mrr@k` in its top k.
 
@@ -200,13 +189,10 @@ def mrr(obs: Observation, k: int | None = None) -> float | NotApplicable:
     >>> score("mrr@3", retrieved("x y z b a", gold="a b"))
     0.0
     """
-    matching = obs.matching
-    if matching.hits is None or not matching.golds:
-        return _missing(matching)
-    return 1 / matching.fresh[0][0] if matching.fresh and (k is None or matching.fresh[0][0] <= k) else 0.0
+    return 1 / obs.matching.fresh[0][0] if obs.matching.fresh and (k is None or obs.matching.fresh[0][0] <= k) else 0.0
 
 
-@metric(layer="L2", better="higher", needs=("chunks", "gold"), terms=_gains)
+@ranked(terms=_gains)
 def ndcg(obs: Observation, k: int) -> float | NotApplicable:
     """Discounted cumulative gain of the top k, as a share of the ideal: Σ 1/log2(rank + 1) over relevant ranks / ideal.
 
@@ -219,15 +205,12 @@ def ndcg(obs: Observation, k: int) -> float | NotApplicable:
     >>> score("ndcg@3", retrieved("x y a", gold="a"))
     0.5
     """
-    matching = obs.matching
-    if matching.hits is None or not matching.golds:
-        return _missing(matching)
     # Summed like the ideal gain: with other rounding the same terms gave 1.0000000000000002 of it.
-    gains = [_DISCOUNTS[rank] if rank < _PREPARED else _discount(rank) for rank, _ in matching.fresh if rank <= k]
-    return math.fsum(gains) / _ideal_gain(min(matching.golds, k)) if gains else 0.0
+    gains = [_DISCOUNTS[rank] if rank < _PREPARED else _discount(rank) for rank, _ in obs.matching.fresh if rank <= k]
+    return math.fsum(gains) / _ideal_gain(min(obs.golds, k)) if gains else 0.0
 
 
-@metric(name="map", layer="L2", better="higher", needs=("chunks", "gold"), terms=_precisions)
+@ranked(name="map", terms=_precisions)
 def map_(obs: Observation, k: int) -> float | NotApplicable:
     """Average precision in the top k: Σ (relevant ranks so far / rank) over relevant ranks / golds.
 
@@ -239,21 +222,15 @@ def map_(obs: Observation, k: int) -> float | NotApplicable:
     >>> score("map@5", retrieved("a x y b", gold="a b"))
     0.75
     """
-    matching = obs.matching
-    if matching.hits is None or not matching.golds:
-        return _missing(matching)
     total = 0.0
-    for relevant, (rank, _) in enumerate(matching.fresh, start=1):
+    for relevant, (rank, _) in enumerate(obs.matching.fresh, start=1):
         if rank > k:
             break
         total += relevant / rank
-    return total / matching.golds
+    return total / obs.golds
 
 
-@metric(
-    layer="L2",
-    better="higher",
-    needs=("chunks", "gold"),
+@ranked(
     terms=lambda obs, _: f"{counted(len(_ranks(obs, obs.golds)), 'gold')} in the top {obs.golds} / {_golds(obs)}",
 )
 def r_precision(obs: Observation) -> float | NotApplicable:
@@ -267,18 +244,12 @@ def r_precision(obs: Observation) -> float | NotApplicable:
     >>> score("r_precision", retrieved("a x b c", gold="a b c"))
     0.6666666666666666
     """
-    matching = obs.matching
-    if matching.hits is None or not matching.golds:
-        return _missing(matching)
-    if obs.asked_k is not None and matching.golds > obs.asked_k:
-        return not_asked_for(obs.asked_k, matching.golds)
-    return _relevant(matching, matching.golds) / matching.golds
+    if obs.asked_k is not None and obs.golds > obs.asked_k:
+        return not_asked_for(obs.asked_k, obs.golds)
+    return _relevant(obs.matching, obs.golds) / obs.golds
 
 
-@metric(
-    layer="L2",
-    better="higher",
-    needs=("chunks", "gold"),
+@ranked(
     terms=lambda obs, k: f"{_precision(obs, k)}; {_count_matched(obs.matching, k)} of {_golds(obs)} found",
 )
 def f1(obs: Observation, k: int) -> float | NotApplicable:
@@ -293,15 +264,12 @@ def f1(obs: Observation, k: int) -> float | NotApplicable:
     >>> score("f1@3", retrieved("a x y", gold="a b"))
     0.4
     """
-    matching = obs.matching
-    if matching.hits is None or not matching.golds:
-        return _missing(matching)
-    relevant = _relevant(matching, k)
+    relevant = _relevant(obs.matching, k)
     if not relevant:
         return 0.0
     # 2 / (1/P + 1/R) without a rounded quotient in between.
-    matched_golds, returned = _count_matched(matching, k), min(len(matching.hits), k)
-    return 2 * relevant * matched_golds / (relevant * matching.golds + returned * matched_golds)
+    matched_golds, returned = _count_matched(obs.matching, k), min(len(obs.hits), k)
+    return 2 * relevant * matched_golds / (relevant * obs.golds + returned * matched_golds)
 
 
 @metric(
@@ -357,10 +325,6 @@ def specificity_accuracy(obs: Observation, k: int) -> float | NotApplicable:
     if obs.matching.irrelevant is None:
         return NOT_REPORTED
     return float(not any(obs.matching.irrelevant[:k]))
-
-
-def _missing(matching: Matching) -> NotApplicable:
-    return NOT_REPORTED if matching.golds else UNLABELLED
 
 
 def _count_matched(matching: Matching, k: int) -> int:

@@ -54,9 +54,20 @@ class Rubric:
 
 
 VARIABLES = frozenset(
-    ("question", "answer", "contexts", "citations", "references", "reference", "key_facts", "answerable", "history",
-     "claim", "claims")
-)  # fmt: skip
+    (
+        "question",
+        "answer",
+        "contexts",
+        "citations",
+        "references",
+        "reference",
+        "key_facts",
+        "answerable",
+        "history",
+        "claim",
+        "claims",
+    )
+)
 """The variables that prompts can contain; `JudgeRequest.variables` holds those of one prompt."""
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
@@ -245,6 +256,11 @@ class Observation:
     def hits(self) -> tuple[frozenset[int], ...]:
         """Return the golds that the chunk at each rank matches; empty if nothing was retrieved or reported."""
         return self.matching.hits or ()
+
+    @property
+    def cited(self) -> tuple[frozenset[int], ...]:
+        """Return the golds that each cited reference matches; empty if none are reported."""
+        return self.matching.cited or ()
 
     @property
     def golds(self) -> int:

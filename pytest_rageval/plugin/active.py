@@ -32,11 +32,11 @@ from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.model import CaseResult, EvalCase
 from pytest_rageval.plugin.batches import AdaptedFixtures
 from pytest_rageval.plugin.case_hook import call_hook, marked_cases, with_case_hook
-from pytest_rageval.plugin.display.captured_output import CapturedOutput, mask_report
+from pytest_rageval.plugin.display.captured_output import CapturedOutput, clean_report
 from pytest_rageval.plugin.display.progress_line import ProgressLine
 from pytest_rageval.plugin.evaluator import Evaluator
 from pytest_rageval.plugin.items import PARTS, EvalFile, EvalItem, item_case, keywords, own_nodeid
-from pytest_rageval.plugin.report_payload import CALLS, attach
+from pytest_rageval.plugin.report_payload import CALLS, attach, drop_place_of_ours, is_of_case
 from pytest_rageval.plugin.session import EvalSession
 from pytest_rageval.prefetch import FIRST_CALLS, calls_of
 from pytest_rageval.prepare import Prepared, check_gate_conditions, make_target, prepare
@@ -326,13 +326,16 @@ class ActiveSession:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Put the records of an item on its report, masked."""
         report = yield
-        mask_report(report, self.mask)
-        if self.is_prepared and (report.when == "call" or not report.passed or report.sections):
-            is_asked = not (self._is_dry_run or item.config.option.setuponly)  # --setup-plan sets it too
+        if is_ours := is_of_case(item):
+            drop_place_of_ours(report)
+        clean_report(report, self.mask, is_of_case=is_ours)
+        is_final = report.when == "call" or (report.when == "setup" and not report.passed)
+        is_asked = self.is_prepared and not (self._is_dry_run or item.config.option.setuponly)  # of --setup-plan too
+        if is_ours and is_final and is_asked:
             raised = call.excinfo.value if call.excinfo is not None else None
             printed = self.captured.output()
             with printed:
-                evaluations = attach(item, report, raised, self.opened, is_asked=is_asked)
+                evaluations = attach(item, report, raised, self.opened())
             if printed:
                 self.captured.add_to_report(printed, item, report)
             if evaluations and self._uncounted > 0:

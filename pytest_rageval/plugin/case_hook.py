@@ -59,22 +59,21 @@ def with_case_hook(file: CaseFile, session: pytest.Session) -> CaseFile:
     cases: dict[str, EvalCase] = {}
     problems = []
     for case in file.cases:
-        where = f"{case.source}: case {case.id!r}: pytest_rageval_case"
+        where, problem = f"{case.source}: case {case.id!r}: ", None
         try:
-            changed = call_hook(hook, case=case)
+            changed = case if (given := call_hook(hook, case=case)) is None else given
+            if not isinstance(changed, EvalCase):
+                kind = type(changed).__name__
+                problem = f"pytest_rageval_case returned {kind}, expected an EvalCase or None"
+            elif changed.id in cases:
+                first = cases[changed.id].source.line
+                problem = f"pytest_rageval_case: id {changed.id!r} is already used at line {first}"
         except SettingsError as error:  # the file is reported like any broken one
-            problems.append(printable(f"{case.source}: case {case.id!r}: {error}"))
-            continue
-        if changed is None:
-            changed = case
-        elif not isinstance(changed, EvalCase):
-            problems.append(printable(f"{where} returned {type(changed).__name__}, expected an EvalCase or None"))
-            continue
-        if changed.id in cases:
-            first = cases[changed.id].source.line
-            problems.append(printable(f"{where}: id {changed.id!r} is already used at line {first}"))
-            continue
-        cases[changed.id] = changed if changed.source == case.source else replace(changed, source=case.source)
+            problem = str(error)
+        if problem is not None:
+            problems.append(printable(where + problem))
+        else:
+            cases[changed.id] = changed if changed.source == case.source else replace(changed, source=case.source)
     return replace(file, cases=tuple(cases.values()), problems=(*file.problems, *problems))
 
 
@@ -104,13 +103,9 @@ def marked_cases(metafunc: pytest.Metafunc, load: Callable[[Path], CaseFile]) ->
     select = mark.kwargs.get("select")
     if select is None:
         return list(file.cases)
-    problem = None
-    try:
-        chosen = selector(select)
-    except ValueError as error:
-        problem = str(error)
-    if problem:
-        pytest.fail(f"rageval mark: select={select!r}: {problem}", pytrace=False)
+    if (chosen := selector(select)) is None:
+        remedy = "write words that are joined by `and`, `or` and `not`, with parentheses"
+        pytest.fail(f"rageval mark: select={select!r}: {remedy}", pytrace=False)
     cases = [case for case in file.cases if chosen([word.lower() for word in keywords(case)])]
     if not cases:
         pytest.fail(f"rageval mark: select={select!r} leaves no case of {mark.args[0]}", pytrace=False)
@@ -121,8 +116,8 @@ _WORD = re.compile(r"[^\s()]+")
 _OPERATORS = ("and", "or", "not")
 
 
-def selector(expression: str) -> Callable[[list[str]], bool]:
-    """Return a `-k` expression (words, and, or, not, parentheses) as a test of keywords; ValueError if it is none."""
+def selector(expression: str) -> Callable[[list[str]], bool] | None:
+    """Return a `-k` expression (words, and, or, not, parentheses) as a test of keywords; None if it is none."""
     words: list[str] = []
 
     def as_name(match: re.Match[str]) -> str:
@@ -136,7 +131,7 @@ def selector(expression: str) -> Callable[[list[str]], bool]:
         tree = ast.parse(python, mode="eval").body
         _holds(tree, words, [])
     except (SyntaxError, RecursionError):
-        raise ValueError("write words that are joined by `and`, `or` and `not`, with parentheses") from None
+        return None
     return lambda names: _holds(tree, words, names)
 
 

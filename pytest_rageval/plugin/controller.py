@@ -135,8 +135,11 @@ class Controller(ActiveSession):
         prepared, session = self.prepared, self.session
         is_judge_asked = None in overrides(session, JUDGE, files).values()
         with self.usage_errors():
-            if None in overrides(session, CLIENT, files).values():
-                self._check_target()
+            target = prepared.settings.target
+            # A dry run checks files of answers only.
+            is_checked = target is None or not prepared.settings.dry_run or kind_of(target).is_checkable
+            if is_checked and None in overrides(session, CLIENT, files).values():
+                check_can_answer(prepared, self.make_target(), self.all_cases())
             if prepared.settings.dry_run:
                 return
             run = self._open_run(is_judge_asked=is_judge_asked, judges=judges_of_files(session))
@@ -165,12 +168,6 @@ class Controller(ActiveSession):
         with self.usage_errors():
             return self._open_run(is_judge_asked=False, judges=judges_of_tests(own_test) if own_test else (None,))
 
-    def _check_target(self) -> None:
-        """Check that the target exists and has all answers; a dry run checks files of answers only."""
-        settings = self.settings
-        if settings.target is None or not settings.dry_run or kind_of(settings.target).is_checkable:
-            check_can_answer(self.prepared, self.make_target(), self.all_cases())
-
     # ── during ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def take_report(self, report: pytest.TestReport) -> None:
@@ -178,11 +175,18 @@ class Controller(ActiveSession):
         payload: str | list[RecordLine] = report.__dict__.pop("rageval")
         if report.longrepr is not None:
             file, line, _name = report.location
-            lineno = 0 if line is None else line + 1
-            # pytest shows errors of the setup in full there, too.
-            is_line = report.when == "call" and self.config.getoption("tbstyle", None) == "line"
+            first: str | None = None
+            if report.when == "setup" and report.failed:
+                crash = getattr(report.longrepr, "reprcrash", None)
+                message = str(report.longrepr) if crash is None else crash.message
+                first = self._errors.setdefault(message, report.nodeid)
             report.longrepr = summarised(
-                report.longrepr, file, lineno, is_line=is_line, same_as=self._same_error(report)
+                report.longrepr,
+                file,
+                0 if line is None else line + 1,
+                # pytest shows errors of the setup in full there, too.
+                is_line=report.when == "call" and self.config.getoption("tbstyle", None) == "line",
+                same_as=first if first != report.nodeid else None,
             )
         if report.outcome != "rerun":  # type: ignore[comparison-overlap] # by a plugin
             try:
@@ -192,14 +196,6 @@ class Controller(ActiveSession):
                     self.opened().keep(payload)
             except OSError as error:
                 self.cannot_write(error)
-
-    def _same_error(self, report: pytest.TestReport) -> str | None:
-        """Return the test that has shown the same setup error, if any."""
-        if report.when != "setup" or not report.failed:
-            return None
-        crash = getattr(report.longrepr, "reprcrash", None)
-        first = self._errors.setdefault(str(report.longrepr) if crash is None else crash.message, report.nodeid)
-        return first if first != report.nodeid else None
 
     def count_calls(self, report: pytest.TestReport) -> None:
         """End the session if its first calls, over all workers, fail alike in a way that cannot heal."""
@@ -241,10 +237,18 @@ class Controller(ActiveSession):
         self.session.notes += filter(None, [back_off.note])
         if not run.is_broken:
             try:
-                has_results = self._has_results(exitstatus)  # first: it reads what workers wrote and could not send
+                run.writer.collect_results()  # what workers wrote and could not send
                 self._extent = extent_of(session, exitstatus, self)
-                if has_results:
+                is_lost = bool(self.expected) and exitstatus == pytest.ExitCode.OK
+                if run.writer.rows or is_lost:
                     self._finish(session, exitstatus)
+                elif run.writer.folder.has_observations:
+                    self.session.notes.append(
+                        f"interrupted before the first case was done; pytest --rageval-resume {self.run_id} finishes "
+                        "the run, and asks nothing again that was answered"
+                    )
+                else:
+                    run.writer.discard()
             except (OSError, RagevalError) as error:
                 self._cannot_finish(error)
                 session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
@@ -254,27 +258,21 @@ class Controller(ActiveSession):
         """Take the last results of the workers, once they have ended, and close the run."""
         self.interrupts.begin_closing()
         try:
-            if self.run is not None and not self.run.is_broken:
+            if (run := self.run) is not None and not run.is_broken:
                 self.stop_asking()
-                self._take_late_results()
+                if run.writer.folder.path.is_dir():  # else there were no results
+                    # xdist has waited for its workers, unless a second signal ended its session first.
+                    is_repeated = self.interrupts.is_repeated
+                    are_workers_gone = self._workers is None or not is_repeated or self._workers.kill()
+                    run.writer.collect_results()
+                    if run.has_late_results:
+                        self._write()  # the metrics are of exactly what is on disk
+                    if are_workers_gone:
+                        run.writer.fold_worker_files()
         except (OSError, RagevalError) as error:
             self._cannot_finish(error)
         finally:
             super().pytest_unconfigure()
-
-    def _take_late_results(self) -> None:
-        """Finish the run again if results came later: its metrics are of exactly what is on disk."""
-        writer = self.writer
-        if not writer.folder.path.is_dir():  # no results
-            return
-        # xdist has waited for its workers, unless a second signal ended its session first.
-        is_repeated = self.interrupts.is_repeated
-        are_workers_gone = self._workers is None or not is_repeated or self._workers.kill()
-        writer.collect_results()
-        if self.opened().has_late_results:
-            self._write()
-        if are_workers_gone:
-            writer.fold_worker_files()
 
     def _finish(self, session: pytest.Session, exitstatus: int) -> None:
         self._write()
@@ -295,22 +293,6 @@ class Controller(ActiveSession):
         prepared = self.prepared
         self.finished = self.opened().finish(self._extent)
         self.session.notes += write_reports(self.finished.folder, prepared.plan, self.finished.cases)
-
-    def _has_results(self, exitstatus: int) -> bool:
-        """Return True if there is anything to finish; a run without a result leaves no folder."""
-        writer = self.writer
-        writer.collect_results()
-        is_lost = bool(self.expected) and exitstatus == pytest.ExitCode.OK
-        if writer.rows or is_lost:
-            return True
-        if writer.folder.has_observations:
-            self.session.notes.append(
-                f"interrupted before the first case was done; pytest --rageval-resume {self.run_id} finishes "
-                "the run, and asks nothing again that was answered"
-            )
-        else:
-            writer.discard()
-        return False
 
     def _cannot_finish(self, error: OSError | RagevalError) -> None:
         """Print in one line what could not be written; the run can be finished from its records."""

@@ -14,12 +14,6 @@ from pytest_rageval.plugin.items import fixture_definition, hands_on
 from pytest_rageval.plugin.session import FIXTURES, EvalSession
 
 
-def is_ours(definition: Any) -> bool:
-    """Return True if this fixture definition is the plugin's, or is unknown."""
-    function = getattr(definition, "func", None)
-    return definition is None or getattr(function, "__module__", "") == "pytest_rageval.plugin.fixtures"
-
-
 def report_problems(session: pytest.Session, files: list[CaseFile]) -> None:
     """Report broken case files as collection errors that end the session."""
     broken = [(str(file.path.relative_to(session.config.rootpath)), file.problems) for file in files if file.problems]
@@ -94,10 +88,11 @@ def judges_of_tests(item: pytest.Item) -> frozenset[str | None]:
 
 
 def _place_of(definition: Any, root: Path) -> str | None:
-    if is_ours(definition):
+    """Return the place of a definition; None for the plugin's, or if it is unknown."""
+    function = getattr(definition, "func", None)
+    if definition is None or getattr(function, "__module__", "") == "pytest_rageval.plugin.fixtures":
         return None
-    source = inspect.getsourcefile(inspect.unwrap(definition.func))
-    path = Path(source or "")
+    path = Path(inspect.getsourcefile(inspect.unwrap(definition.func)) or "")
     shown = path.relative_to(root).as_posix() if path.is_relative_to(root) else definition.func.__module__
     return f"{shown}::{JUDGE}"
 

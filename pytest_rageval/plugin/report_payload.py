@@ -6,8 +6,7 @@ failure lost. So everything of ours on a report is made encodable here, before i
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import copysign
@@ -33,35 +32,23 @@ PROPERTIES = pytest.StashKey[list[tuple[str, object]]]()
 
 
 def attach(
-    item: pytest.Item,
-    report: pytest.TestReport,
-    raised: BaseException | None,
-    opened: Callable[[], RunSession],
-    *,
-    is_asked: bool,
+    item: pytest.Item, report: pytest.TestReport, raised: BaseException | None, run: RunSession
 ) -> Sequence[Evaluation]:
-    """Put the records of this item on its report, once its outcome is known; return what was evaluated for it."""
-    own = item.stash.get(RESULTS, [])
-    if not (own or isinstance(item, EvalItem)):
+    """Put the records of this item on its report, which decides its outcome; return what was evaluated for it."""
+    lines: Sequence[RecordLine]
+    if not isinstance(item, EvalItem):
+        evaluations, item.stash[RESULTS] = item.stash[RESULTS], []
+        lines = _records_of_test(item, evaluations, report, raised, run)
+    elif item.recorded_attempt == item.attempts:
         return ()
-    is_recorded = isinstance(item, EvalItem) and item.recorded_attempt == item.attempts
-    _drop_place_of_ours(report)
-    evaluations: Sequence[Evaluation] = ()
-    if is_asked and _is_final(report) and not is_recorded:
-        run = opened()
-        lines: Sequence[RecordLine]
-        if isinstance(item, EvalItem):
-            evaluations = [item.evaluated.evaluation] if item.evaluated is not None else ()
-            lines = _records_of_item(item, report, run)
-        else:
-            evaluations, item.stash[RESULTS] = own, []
-            lines = _records_of_test(item, evaluations, report, raised, run)
-        if lines and run.own_writer is not None:  # this process keeps them
-            report.__dict__["rageval"] = lines
-        elif lines:
-            report.__dict__["rageval"] = "\n".join(line.text for line in lines)
-            run.journal.results(report.__dict__["rageval"])
-    _make_printable(report)
+    else:
+        evaluations = [item.evaluated.evaluation] if item.evaluated is not None else []
+        lines = _records_of_item(item, report, run)
+    if lines and run.own_writer is not None:  # this process keeps them
+        report.__dict__["rageval"] = lines
+    elif lines:
+        report.__dict__["rageval"] = "\n".join(line.text for line in lines)
+        run.journal.results(report.__dict__["rageval"])
     return evaluations
 
 
@@ -103,11 +90,6 @@ def _records_of_test(
             recorded = run.recorded(with_outcome(evaluation, "error" if is_error else outcome, overall.reason))
             lines += _seen(item, *recorded, report, run)
     return lines
-
-
-def _is_final(report: pytest.TestReport) -> bool:
-    """Return True if this phase decides the test's outcome."""
-    return report.when != "teardown" and (report.when == "call" or not report.passed)
 
 
 HARMLESS = ("passed", "skipped")
@@ -200,35 +182,13 @@ def _fail(report: pytest.TestReport, message: str) -> None:
     report.__dict__.pop("wasxfail", None)
 
 
-def _drop_place_of_ours(report: pytest.TestReport) -> None:
+def is_of_case(item: pytest.Item) -> bool:
+    """Return True for an eval item, and for a test of the project's own that has evaluated a case."""
+    return isinstance(item, EvalItem) or bool(item.stash.get(RESULTS, None))
+
+
+def drop_place_of_ours(report: pytest.TestReport) -> None:
     """Leave out the line of ours that pytest adds to a failure without a traceback."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash is not None and crash.message.startswith("Failed: ") and PACKAGE in Path(crash.path).parents:
         report.longrepr = str(report.longrepr).strip()
-
-
-def _make_printable(report: pytest.TestReport) -> None:
-    """Escape what could steer a terminal or a CI service, or has no UTF-8 form, in all that is shown of the test.
-
-    It may be the system's output. Colours of pytest's own, in the lines of logs, stay.
-    """
-    longrepr = report.longrepr
-    if longrepr is not None and not isinstance(longrepr, tuple):
-        shown = str(longrepr)
-        if printable(shown) != shown:
-            report.longrepr = printable(shown)
-    if report.sections:
-        report.sections = [
-            (name, _printable_log(content) if "log" in name else printable(content))
-            for name, content in report.sections
-        ]
-    if hasattr(report, "wasxfail"):
-        report.wasxfail = printable(str(report.wasxfail))
-
-
-_COLOUR = re.compile("(\x1b\\[[0-9;]*m)")
-
-
-def _printable_log(text: str) -> str:
-    parts = _COLOUR.split(text)
-    return "".join(part if number % 2 else printable(part) for number, part in enumerate(parts))

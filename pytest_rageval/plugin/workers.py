@@ -37,14 +37,6 @@ WORKERS = "rageval-workers"
 """The name under which the hooks for workers are registered."""
 
 
-def are_blocks_wanted(config: pytest.Config) -> bool:
-    """Return True if workers may get blocks: not if --dist or a plugin sets how tests are distributed."""
-    is_left_alone = config.option.dist == "load" and config.known_args_namespace.dist == "no"
-    schedulers = config.hook.pytest_xdist_make_scheduler.get_hookimpls()
-    is_ours_alone = all(scheduler.plugin_name in ("dsession", WORKERS) for scheduler in schedulers)
-    return is_left_alone and config.option.maxschedchunk is None and is_ours_alone
-
-
 def block(things: Sequence[T], worker: int | None, workers: int) -> Sequence[T]:
     """Return the contiguous part of one worker, numbered from 0; all parts are equally long, or one longer.
 
@@ -110,20 +102,17 @@ class BlockScheduling:
 
     def schedule(self) -> None:
         if not self._tests:
-            first, *others = self._collected.items()
-            self._report_differences(first, others)
-            if all(collection == first[1] for _, collection in others):
-                self._tests = first[1]
+            (first, tests), *others = self._collected.items()
+            for node, collection in others:
+                names = first.gateway.id, node.gateway.id
+                if text := report_collection_diff(tests, collection, *names):
+                    report = pytest.CollectReport(names[1], "failed", text, [])
+                    self._config.hook.pytest_collectreport(report=report)
+            if all(collection == tests for _, collection in others):
+                self._tests = tests
                 self._divide()
         for node in self.nodes if self._tests else ():
             self._hand_out(node)
-
-    def _report_differences(self, first: tuple[Any, list[str]], others: Sequence[tuple[Any, list[str]]]) -> None:
-        for node, collection in others:
-            names = first[0].gateway.id, node.gateway.id
-            if text := report_collection_diff(first[1], collection, *names):
-                report = pytest.CollectReport(names[1], "failed", text, [])
-                self._config.hook.pytest_collectreport(report=report)
 
     def _divide(self) -> None:
         """Give a block to each initial worker."""
@@ -201,7 +190,7 @@ class ControlledWorkers:
         self._are_blocks_arranged = False
 
     def arrange_blocks(self) -> None:
-        """Let each worker get its cases as one block, unless the distribution is set otherwise."""
+        """Let each worker get its cases as one block, unless --dist or a plugin sets how tests are distributed."""
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
         if self._config.getoption("dist") == "loadgroup" and terminal is not None:
             terminal.write_line(
@@ -209,7 +198,13 @@ class ControlledWorkers:
                 "(pytest-xdist issue 1386); use --dist load or loadfile",
                 yellow=True,
             )
-        self._are_blocks_arranged = are_blocks_wanted(self._config)
+        option, schedulers = self._config.option, self._config.hook.pytest_xdist_make_scheduler.get_hookimpls()
+        self._are_blocks_arranged = (
+            option.dist == "load"
+            and self._config.known_args_namespace.dist == "no"
+            and option.maxschedchunk is None
+            and all(scheduler.plugin_name in ("dsession", WORKERS) for scheduler in schedulers)
+        )
 
     def kill(self) -> bool:
         """End the workers by force, after a moment; return True if none are left.
@@ -217,13 +212,10 @@ class ControlledWorkers:
         xdist itself gives them ten seconds, more than who presses Ctrl-C twice will wait.
         """
         controller = self._config.pluginmanager.get_plugin("dsession")
-        if controller is None:
-            return True
         group = getattr(getattr(controller, "nodemanager", None), "group", None)
-        if group is None:
-            return False
-        group.terminate(timeout=PATIENCE)
-        return True
+        if group is not None:
+            group.terminate(timeout=PATIENCE)
+        return controller is None or group is not None
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:

@@ -9,6 +9,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +93,11 @@ def _asked_for(plan: Plan, target: str, judge: Mapping[str, Any] | None) -> dict
         "asked_k": plan.asked_k,
         "folder_mode": settings.folder_mode or "server default",
         "rerank_weights": {
-            "vector": _or_default(settings.rerank_vector_weight),
-            "lexical": _or_default(settings.rerank_lexical_weight),
+            name: "server default" if weight is None else weight
+            for name, weight in (
+                ("vector", settings.rerank_vector_weight),
+                ("lexical", settings.rerank_lexical_weight),
+            )
         },
         "params": public_params(settings.params),
         "target": public_target(target),
@@ -113,10 +117,9 @@ def _asked_for(plan: Plan, target: str, judge: Mapping[str, Any] | None) -> dict
 def _written_settings(settings: Settings, target: str) -> dict[str, Any]:
     """Return the settings that can change results, without credentials."""
     written = settings.deciding()
-    written["target"] = public_target(written["target"] or target)
-    written["judge"] = public_target(written["judge"])
-    if written["judge_base_url"] is not None:
-        written["judge_base_url"] = public_target(written["judge_base_url"])
+    written["target"] = written["target"] or target
+    for name in ("target", "judge", "judge_base_url"):
+        written[name] = written[name] and public_target(written[name])
     written["params"] = public_params(written["params"])
     if written["mapping"] is not None:
         written["mapping"]["request"] = public_params(written["mapping"]["request"])
@@ -230,10 +233,6 @@ def _gate(gate: Any) -> str:
     return f"{gate}{when}" + (f" tag {gate.tag}" if gate.tag else "")
 
 
-def _or_default(value: float | None) -> float | str:
-    return "server default" if value is None else value
-
-
 def _version(distribution: str) -> str | None:
     try:
         return importlib.metadata.version(distribution)
@@ -249,7 +248,9 @@ def _hash(value: Any) -> str:
 
 def hardware() -> dict[str, Any]:
     """Return number and model of CPUs, memory in MiB and GPU models; null if the system does not report them."""
-    memory = None
+    memory, gpus = None, list[str | None]()
+    with suppress(OSError):  # the driver's files tell, without starting a program
+        gpus = [_labelled(gpu / "information", "Model") for gpu in sorted(GPUS.iterdir())]
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
     return {
@@ -257,28 +258,16 @@ def hardware() -> dict[str, Any]:
         "cpu_model": _labelled(CPUS, "model name", "Hardware", "Model") or platform.processor() or None,
         "machine": platform.machine(),
         "memory_mib": memory,
-        "gpu_model": _gpu_model(GPUS),
+        "gpu_model": ", ".join(filter(None, gpus)) or None,
         "system": platform.system(),
     }
 
 
-def _gpu_model(gpus: Path) -> str | None:
-    """Return the GPU models from the driver's files, without starting a program."""
-    try:
-        models = [_labelled(gpu / "information", "Model") for gpu in sorted(gpus.iterdir())]
-    except OSError:
-        return None
-    return ", ".join(model for model in models if model) or None
-
-
 def _labelled(path: Path, *labels: str) -> str | None:
     """Return the value of the first `label : value` line with one of these labels; read no further."""
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            for line in file:
-                label, _, value = line.partition(":")
-                if label.strip() in labels and value.strip():
-                    return value.strip()
-    except OSError:
-        return None
+    with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
+        for line in file:
+            label, _, value = line.partition(":")
+            if label.strip() in labels and value.strip():
+                return value.strip()
     return None

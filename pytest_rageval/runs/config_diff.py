@@ -10,9 +10,21 @@ from pytest_rageval.io.messages import shown_value
 from pytest_rageval.model import Json
 
 REPEATED_SETTINGS = frozenset(
-    {"k", "target", "judge", "folder_mode", "rerank_vector_weight", "rerank_lexical_weight", "params", "ontology",
-     "gate", "gates", "enabled", "versions"}
-)  # fmt: skip
+    {
+        "k",
+        "target",
+        "judge",
+        "folder_mode",
+        "rerank_vector_weight",
+        "rerank_lexical_weight",
+        "params",
+        "ontology",
+        "gate",
+        "gates",
+        "enabled",
+        "versions",
+    }
+)
 """Settings that config.json repeats with the values really used."""
 _FIRST = ("target", "k", "asked_k", "folder_mode", "rerank_weights", "params", "judge", "rubrics", "ontology")
 _LAST = ("observed", "index_build_version", "reported_fields", "gates", "metrics", "own_metrics", "libraries")

@@ -27,7 +27,7 @@ def regated_hash(decision: str | None, case: EvalCase, kind: GoldKind, plan: Pla
 
 
 def _joined(asked: str, case: EvalCase, kind: GoldKind, plan: Plan) -> str:
-    return f"{asked}-{plan.gates_in_effect.hash(case, kind)[:16]}"
+    return f"{asked}-{plan.gates_in_effect.of(case, kind).hash[:16]}"
 
 
 def asked_part(decision: str | None) -> str:
@@ -48,8 +48,8 @@ def gates_in_effect(cases: Sequence[Row], plan: Plan) -> dict[str, list[str]]:
         case, kind = labelled_case(row.groups)
         gated = gated_part(row.decision_hash)
         # A record that was written before its case was matched to gold lacks the kind of gold.
-        if gated == plan.gates_in_effect.hash(case, kind)[:16]:
-            gates[gated] = sorted(plan.gates_in_effect.words(case, kind))
+        if gated == plan.gates_in_effect.of(case, kind).hash[:16]:
+            gates[gated] = sorted(plan.gates_in_effect.of(case, kind).words)
     return dict(sorted(gates.items()))
 
 

@@ -137,18 +137,13 @@ def with_changes(runs: Iterable[PastRun]) -> Iterator[PastRun]:
     before: PastRun | None = None
     for run in runs:
         other = last.get(run.dataset_hash, before)
-        if other is None:
-            dated = run
-        else:
+        if other is not None:
+            both = ({name: getattr(one, name) for name in ("dataset_hash", "dataset_version")} for one in (other, run))
             settings = with_reported(run.settings, other.settings)
-            dated = replace(run, settings=settings, changes=_changes(other, run, settings))
-        before = last[run.dataset_hash] = dated
-        yield dated
-
-
-def _changes(before: PastRun, after: PastRun, settings: Mapping[str, Json]) -> tuple[SettingChange, ...]:
-    cases = ({"dataset_hash": run.dataset_hash, "dataset_version": run.dataset_version} for run in (before, after))
-    return (*dataset_change(*cases), *setting_changes(before.settings, settings))
+            changes = (*dataset_change(*both), *setting_changes(other.settings, settings))
+            run = replace(run, settings=settings, changes=changes)
+        before = last[run.dataset_hash] = run
+        yield run
 
 
 # ── stored runs ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -196,17 +191,12 @@ def run_summaries(reports: Path) -> list[RunSummary]:
 
 def run_summary(run: StoredRun) -> RunSummary:
     """Summarise one run, even if it did not end or cannot be read."""
-    summary = RunSummary(run.path, run.timestamp, run.state, run.files)
-    if summary.state not in ("complete", "partial"):
-        return summary
+    known = (run.path, run.timestamp, run.state, run.files)
+    if known[2] not in ("complete", "partial"):
+        return RunSummary(*known)
     metrics = run.finished_metrics
-    return replace(
-        summary,
-        total=metrics["total_tests"],
-        outcomes=metrics["outcomes"],
-        overall=metrics.get("overall_score"),
-        description=metrics.get("description"),
-    )
+    optional = (metrics.get(name) for name in ("overall_score", "description"))
+    return RunSummary(*known, metrics["total_tests"], metrics["outcomes"], *optional)
 
 
 # ── pruning ───────────────────────────────────────────────────────────────────────────────────────────────────

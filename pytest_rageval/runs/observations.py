@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
+from functools import partial
 from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter
@@ -39,16 +40,12 @@ def observation_line(trial: Trial, observed: Observed, settings: Settings) -> by
 
     Raise ValueError or TypeError if JSON cannot hold it.
     """
-    return sealed_line(_observation(trial, observed, settings), _write_observation)
-
-
-def _observation(trial: Trial, observed: Observed, settings: Settings) -> dict[str, Any]:
     obs = observed if isinstance(observed, Observation) else None
     problem = None if isinstance(observed, Observation) else observed.problem
     answer, timings = observed.answer, observed.timings
     if answer is not None and not settings.save_traces:
         answer = replace(answer, trace=None)
-    return {
+    record = {
         "schema": SCHEMA,
         "case_key": trial.key,
         "trial": trial.number,
@@ -62,6 +59,7 @@ def _observation(trial: Trial, observed: Observed, settings: Settings) -> dict[s
         "timings": timings,
         "error": problem,
     }
+    return sealed_line(record, partial(_WRITER.dump_json, exclude_defaults=True, warnings=False))
 
 
 class _Debug(TypedDict, total=False):
@@ -83,10 +81,6 @@ _WRITER: TypeAdapter[Any] = TypeAdapter(
     TypeAliasType("_Written", _ObservationRecord),  # type: ignore[arg-type]  # so that it takes a configuration
     config=ConfigDict(extra="allow", ser_json_inf_nan="constants", defer_build=True),
 )
-
-
-def _write_observation(record: dict[str, Any]) -> bytes:
-    return _WRITER.dump_json(record, exclude_defaults=True, warnings=False)
 
 
 def _matching(matching: Matching) -> dict[str, Any]:

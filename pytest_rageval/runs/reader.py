@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -70,13 +71,11 @@ class StoredRun:
     @property
     def finished_metrics(self) -> Mapping[str, Any]:
         """Return the content of metrics.json; raise SettingsError if the run has not ended."""
-        if self.metrics is None:
-            if is_locked(self.path):
-                raise SettingsError(f"run {self.run_id} is being written; wait until it has ended")
-            raise SettingsError(
-                f"run {self.run_id} was interrupted; finish it first with --rageval-resume {self.run_id}"
-            )
-        return self.metrics
+        if self.metrics is not None:
+            return self.metrics
+        if is_locked(self.path):
+            raise SettingsError(f"run {self.run_id} is being written; wait until it has ended")
+        raise SettingsError(f"run {self.run_id} was interrupted; finish it first with --rageval-resume {self.run_id}")
 
     @cached_property
     def scores(self) -> CaseColumns | None:
@@ -102,16 +101,10 @@ class StoredRun:
     @property
     def timestamp(self) -> datetime:
         """Return when the run ended, in UTC; if it did not end or cannot be read, when it began."""
-        try:
-            written = self.metrics["volatile"].get("timestamp") if self.metrics else None
-        except SettingsError:
-            written = None
-        return datetime.fromisoformat(written).astimezone(UTC) if written else self._began
-
-    @property
-    def _began(self) -> datetime:
-        """Return the time in the run's id, or else of its config.json."""
-        try:
+        with suppress(SettingsError):
+            if self.metrics and (written := self.metrics["volatile"].get("timestamp")):
+                return datetime.fromisoformat(written).astimezone(UTC)
+        try:  # the run's id, unless it was given another one
             return datetime.strptime(self.path.name[:15], RUN_ID).replace(tzinfo=UTC)
         except ValueError:
             return datetime.fromtimestamp((self.path / CONFIG).stat().st_mtime, UTC)
@@ -151,10 +144,9 @@ class StoredRun:
         namesakes = [record for record in latest.values() if record["test_case_id"] == reference]
         if len(namesakes) == 1:
             return namesakes[0]
+        problem = f"{reference!r} is the id of {len(namesakes)} cases of run {self.run_id}; write one of "
         if namesakes:
-            keys = ", ".join(record["case_key"] for record in namesakes)
-            problem = f"{reference!r} is the id of {len(namesakes)} cases of run {self.run_id}; write one of {keys}"
-            raise SettingsError(problem)
+            raise SettingsError(problem + ", ".join(record["case_key"] for record in namesakes))
         names = [name for record in latest.values() for name in (record["test_case_id"], record["case_key"])]
         raise SettingsError(f"run {self.run_id} has no case {reference!r}{did_you_mean(reference, names)}")
 

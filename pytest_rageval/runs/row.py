@@ -21,14 +21,33 @@ SCHEMA = 2
 PHASES = ("folder_selection_ms", "retrieval_ms", "rerank_ms", "generation_ms")
 """The parts of a latency that the system reports."""
 ASK_FAILED = frozenset(
-    {"timeout", "connect", "reset", "http_4xx", "http_5xx", "rate_limited", "too_large", "invalid_json",
-     "invalid_response", "empty", "missing", "exception", "no_answer"}
-)  # fmt: skip
+    {
+        "timeout",
+        "connect",
+        "reset",
+        "http_4xx",
+        "http_5xx",
+        "rate_limited",
+        "too_large",
+        "invalid_json",
+        "invalid_response",
+        "empty",
+        "missing",
+        "exception",
+        "no_answer",
+    }
+)
 """Kinds of error after which the system under test has given no usable answer."""
 
 
-LEGACY = {"recall_any": "recall_at_k", "recall_all": "recall_all_at_k", "precision": "precision_at_k",
-          "mrr": "mrr", "scope_miss": "scope_miss", "attribution_hit": "attribution_hit"}  # fmt: skip
+LEGACY = {
+    "recall_any": "recall_at_k",
+    "recall_all": "recall_all_at_k",
+    "precision": "precision_at_k",
+    "mrr": "mrr",
+    "scope_miss": "scope_miss",
+    "attribution_hit": "attribution_hit",
+}
 """Flat names that other tools read, for the metrics at the configured cut-off."""
 
 
@@ -252,11 +271,43 @@ def _over(trials: list[Row]) -> Row:
 # ── reading the members that rows need ──────────────────────────────────────────────────────────────────────────
 
 
-NEEDED = ("schema", "case_key", "trial", "content_hash", "answerable", "category", "difficulty", "domain", "tags",
-          "requires_kg", "gold", "outcome", "reason", "latency", "judge", "abstention", "scores", "cost", "verdict",
-          "error", "skipped_metrics", "indexing_coverage", "versions")  # fmt: skip
-WHERE_WRITTEN = ("decision_hash", "requests", "has_groups", "gold_answer", "doubt", "metric_errors",
-                 "reported", "unread", "flags", "model_name")  # fmt: skip
+NEEDED = (
+    "schema",
+    "case_key",
+    "trial",
+    "content_hash",
+    "answerable",
+    "category",
+    "difficulty",
+    "domain",
+    "tags",
+    "requires_kg",
+    "gold",
+    "outcome",
+    "reason",
+    "latency",
+    "judge",
+    "abstention",
+    "scores",
+    "cost",
+    "verdict",
+    "error",
+    "skipped_metrics",
+    "indexing_coverage",
+    "versions",
+)
+WHERE_WRITTEN = (
+    "decision_hash",
+    "requests",
+    "has_groups",
+    "gold_answer",
+    "doubt",
+    "metric_errors",
+    "reported",
+    "unread",
+    "flags",
+    "model_name",
+)
 
 NOTED = Members(SCHEMA, *NEEDED, where_written=WHERE_WRITTEN)
 """What rows need of a record, and what a run notes of it besides."""
@@ -292,11 +343,43 @@ def _check(record: Mapping[str, Any], keys: frozenset[str]) -> None:
 
 
 _RESULT_KEYS = frozenset(
-    {"schema", "case_key", "trial", "test_case_id", "content_hash", "answerable", "category", "difficulty", "domain",
-     "tags", "requires_kg", "source", "gold", "outcome", "reason", "question", "answer", "references",
-     "retrieved_chunks", "indexing_coverage", "versions", "latency", "groundedness", "correctness", "judge",
-     "judge_input", "abstention", "scores", "score_details", "cost", "verdict", "error", "skipped_metrics", "attempts"}
-)  # fmt: skip
+    {
+        "schema",
+        "case_key",
+        "trial",
+        "test_case_id",
+        "content_hash",
+        "answerable",
+        "category",
+        "difficulty",
+        "domain",
+        "tags",
+        "requires_kg",
+        "source",
+        "gold",
+        "outcome",
+        "reason",
+        "question",
+        "answer",
+        "references",
+        "retrieved_chunks",
+        "indexing_coverage",
+        "versions",
+        "latency",
+        "groundedness",
+        "correctness",
+        "judge",
+        "judge_input",
+        "abstention",
+        "scores",
+        "score_details",
+        "cost",
+        "verdict",
+        "error",
+        "skipped_metrics",
+        "attempts",
+    }
+)
 _OBSERVATION_KEYS = frozenset(
     {"schema", "case_key", "trial", "case", "answer", "matching", "judgements", "asked_k", "k", "timings", "error"}
 )

@@ -10,12 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from statistics import NormalDist
 from typing import NamedTuple
 
-from pytest_rageval.stats.intervals import LEVEL, Interval, wilson
-
-Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
+from pytest_rageval.stats.intervals import Interval, Z, wilson
 
 
 class LabelPair(NamedTuple):

@@ -44,7 +44,7 @@ FEWEST = 5
 EXACT = 16
 """Up to so many values the limits are exact; for more, four moments give them to four thousandths of the scale."""
 _TAIL = (1 - LEVEL) / 2
-_Z = 1.959963984540054  # of the normal distribution; a literal, since computed quantiles may differ in the last digit
+Z = 1.959963984540054  # of the normal distribution; a literal, since computed quantiles may differ in the last digit
 _HALVINGS = 26
 
 
@@ -53,9 +53,9 @@ def wilson(share: float, n: int) -> Interval:
 
     Source: Wilson 1927, without continuity correction.
     """
-    shrink = 1 + _Z * _Z / n
-    centre = (share + _Z * _Z / (2 * n)) / shrink
-    half = _Z * math.sqrt(share * (1 - share) / n + _Z * _Z / (4 * n * n)) / shrink
+    shrink = 1 + Z * Z / n
+    centre = (share + Z * Z / (2 * n)) / shrink
+    half = Z * math.sqrt(share * (1 - share) / n + Z * Z / (4 * n * n)) / shrink
     # At the ends the formula gives 0 and 1 but for rounding.
     return (0.0 if share == 0 else max(0.0, centre - half), 1.0 if share == 1 else min(1.0, centre + half))
 
@@ -90,7 +90,7 @@ def gaffke(values: Sequence[float], scale: Sequence[float], moments: Moments | N
     if len(values) <= EXACT:
         return _exact_quantile([*values, low], _TAIL), _exact_quantile([*values, high], 1 - _TAIL)
     moments = moments or moments_of(values)
-    return max(low, _quantile(moments, low, -_Z)), min(high, _quantile(moments, high, _Z))
+    return max(low, _quantile(moments, low, -Z)), min(high, _quantile(moments, high, Z))
 
 
 def _ends(values: Sequence[float], scale: Sequence[float]) -> Interval:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pytest_rageval.stats.agreement import Estimate, Z
-from pytest_rageval.stats.intervals import Interval
+from pytest_rageval.stats.agreement import Estimate
+from pytest_rageval.stats.intervals import Interval, Z
 
 
 class Centred(NamedTuple):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import Any
 
 from pytest_rageval.gates.gate import Gate
@@ -22,7 +21,7 @@ from pytest_rageval.stats.agreement import (
 )
 from pytest_rageval.stats.intervals import wilson
 from pytest_rageval.stats.pass_rate import corrected_pass_rate
-from pytest_rageval.stats.thresholds import Threshold, best_threshold
+from pytest_rageval.stats.thresholds import Aim, Threshold, best_threshold
 from pytest_rageval.text import counted
 from pytest_rageval.tools.judged_labels import JudgedLabel, ScoredLabel, UnscoredLabel
 
@@ -62,143 +61,74 @@ class UnlabelledCases:
         return cls(run.run_id, tuple(shares), without, len(keys), frozenset(models))
 
 
-@dataclass(frozen=True)
 class Calibration:
-    """The agreement of a judge with people, over the answers that both scored.
+    """The agreement of a judge with people.
 
-    `gate`: resolved, on a metric of which more is better.
+    judged      all labelled answers; of them, `cases` are the answers that both scored
+    gate        resolved, on a metric of which more is better, and `scale` that metric's
+    unscored, errors
+                how many the judge did not score by reason, and how many could not be judged by kind of error
+    messages    what the errors said, each once
+    of_scores   the agreement with what people scored
+    curve       points of the ROC, see `roc`
+    thresholds  by aim the limit that serves best, or why none is named
+    rates       the shares that pass: of the labelled answers, and of a run's unlabelled ones; `corrected` is what the
+                judge's share comes to by people, see `corrected_pass_rate`
+    verdict     the agreement in words: `substantial agreement`
+    disagreements
+                answers that judge and people put on different sides of the gate, the widest apart first
     """
 
-    judged: Sequence[JudgedLabel]
-    gate: Gate
-    rubric: str
-    unlabelled: UnlabelledCases | None = None
+    def __init__(
+        self, judged: Sequence[JudgedLabel], gate: Gate, rubric: str, unlabelled: UnlabelledCases | None = None
+    ) -> None:
+        assert gate.measure is not None
+        self.judged, self.gate, self.rubric, self.unlabelled = judged, gate, rubric, unlabelled
+        self.scale = gate.measure.metric.scale
+        self.cases = cases = tuple(label for label in judged if isinstance(label, ScoredLabel))
+        rest = [label for label in judged if isinstance(label, UnscoredLabel)]
+        self.unscored = _counted(label.reason for label in rest if label.error is None)
+        self.errors = _counted(label.error for label in rest if label.error is not None)
+        self.messages = tuple(dict.fromkeys(label.reason for label in rest if label.error is not None))
+        judgements = [case.judgement for case in cases if case.judgement]
+        self.models = tuple(sorted({judgement.model for judgement in judgements}))
+        self.heuristic = any(judgement.heuristic for judgement in judgements)
+        self.prompt_versions = tuple(sorted({each.prompt_version for each in judgements if each.prompt_version}))
 
-    @property
-    def scale(self) -> tuple[float, float]:
-        assert self.gate.measure is not None
-        return self.gate.measure.metric.scale
-
-    @cached_property
-    def cases(self) -> tuple[ScoredLabel, ...]:
-        """Return the answers that both scored."""
-        return tuple(label for label in self.judged if isinstance(label, ScoredLabel))
-
-    @cached_property
-    def _failed(self) -> list[UnscoredLabel]:
-        return [label for label in self.judged if isinstance(label, UnscoredLabel) and label.error is not None]
-
-    @property
-    def unscored(self) -> Mapping[str, int]:
-        """Return how many labelled answers the judge did not score, by reason; errors are not among them."""
-        rest = (label for label in self.judged if isinstance(label, UnscoredLabel) and label.error is None)
-        return _counted(label.reason for label in rest)
-
-    @property
-    def errors(self) -> Mapping[str, int]:
-        """Return how many answers could not be judged, by kind of error."""
-        return _counted(label.error or "" for label in self._failed)
-
-    @property
-    def messages(self) -> tuple[str, ...]:
-        """Return what the errors said, each once."""
-        return tuple(dict.fromkeys(label.reason for label in self._failed))
-
-    @cached_property
-    def models(self) -> tuple[str, ...]:
-        return tuple(sorted({case.judgement.model for case in self.cases if case.judgement}))
-
-    @property
-    def heuristic(self) -> bool:
-        return any(case.judgement is not None and case.judgement.heuristic for case in self.cases)
-
-    @property
-    def prompt_versions(self) -> tuple[str, ...]:
-        versions = {case.judgement.prompt_version for case in self.cases if case.judgement}
-        return tuple(sorted(filter(None, versions)))
-
-    # ── figures ───────────────────────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def _decided(self) -> list[tuple[bool, bool]]:
-        """Return who passes each answer: the judge, and people."""
-        return [(self.gate.holds(case.score), case.passes) for case in self.cases]
-
-    @property
-    def _pairs(self) -> list[LabelPair]:
-        return [LabelPair(case.passes, case.score) for case in self.cases]
-
-    @cached_property
-    def confusion(self) -> Confusion:
-        return Confusion.of(self._decided)
-
-    @cached_property
-    def of_scores(self) -> Mapping[str, float | None]:
-        """Return the agreement with what people scored."""
-        scores = [(case.human, case.score) for case in self.cases if case.human is not None]
-        return {
+        pairs = [LabelPair(case.passes, case.score) for case in cases]
+        decided = [(gate.holds(case.score), case.passes) for case in cases]
+        scores = [(case.human, case.score) for case in cases if case.human is not None]
+        passing = unlabelled.passing if unlabelled else ()
+        self.confusion = Confusion.of(decided)
+        self.of_scores: Mapping[str, float | None] = {
             "n_scored_by_people": len(scores),
             "linear_kappa": weighted_kappa(scores, self.scale),
             "quadratic_kappa": weighted_kappa(scores, self.scale, squared=True),
             "spearman": spearman(scores),
         }
-
-    @cached_property
-    def auroc(self) -> Estimate | None:
-        return auroc(self._pairs)
-
-    @property
-    def curve(self) -> tuple[tuple[float, float], ...]:
-        """Return the points of the ROC, see `roc`."""
-        return tuple(roc(self._pairs))
-
-    @cached_property
-    def thresholds(self) -> Mapping[str, Threshold | str]:
-        """Return by aim the limit that serves best, or why none is named."""
-        gate = self.gate
-        return {
-            "youden": best_threshold(self._pairs, self.scale, gate.holds, gate.threshold, "youden"),
-            "agreement": best_threshold(self._pairs, self.scale, gate.holds, gate.threshold, "agreement"),
+        self.auroc, self.curve = auroc(pairs), tuple(roc(pairs))
+        aims: tuple[Aim, ...] = ("youden", "agreement")
+        self.thresholds: Mapping[str, Threshold | str] = {
+            aim: best_threshold(pairs, self.scale, gate.holds, gate.threshold, aim) for aim in aims
         }
-
-    @cached_property
-    def rates(self) -> Mapping[str, Estimate | None]:
-        """Return the shares that pass: of the labelled answers, and of a run's unlabelled ones.
-
-        `corrected`: what the judge's share comes to by people, see `corrected_pass_rate`.
-        """
-        passing = self.unlabelled.passing if self.unlabelled else ()
-        return {
-            "by_people": _share([people for _, people in self._decided]),
-            "by_judge": _share([judge for judge, _ in self._decided]),
+        self.rates: Mapping[str, Estimate | None] = {
+            "by_people": _share([people for _, people in decided]),
+            "by_judge": _share([judge for judge, _ in decided]),
             "unlabelled": _share(passing),
-            "corrected": corrected_pass_rate(self._decided, passing) if self.unlabelled else None,
+            "corrected": corrected_pass_rate(decided, passing) if unlabelled else None,
         }
-
-    @property
-    def verdict(self) -> str:
-        """Return the agreement in words: `substantial agreement`; say so if the labels do not tell."""
         kappa = self.confusion.kappa
-        return "agreement cannot be told" if kappa is None else f"{in_words(kappa.value)} agreement"
+        self.verdict = "agreement cannot be told" if kappa is None else f"{in_words(kappa.value)} agreement"
 
-    @cached_property
-    def disagreements(self) -> list[ScoredLabel]:
-        """Return the answers that judge and people put on different sides of the gate, the widest apart first."""
+        def apart(case: ScoredLabel) -> tuple[float, str]:
+            return -abs(case.score - (gate.threshold if case.human is None else case.human)), case.label.id
 
-        def apart(case: ScoredLabel) -> float:
-            return abs(case.score - (self.gate.threshold if case.human is None else case.human))
-
-        cases = [case for case in self.cases if self.gate.holds(case.score) is not case.passes]
-        return sorted(cases, key=lambda case: (-apart(case), case.label.id))
-
-    # ── for readers ───────────────────────────────────────────────────────────────────────────────────────────
-
-    @cached_property
-    def notes(self) -> tuple[str, ...]:
-        """Return what a reader must know before trusting these figures."""
-        return tuple(self._notes())
+        disagreeing = (case for case in cases if gate.holds(case.score) is not case.passes)
+        self.disagreements = sorted(disagreeing, key=apart)
+        self.notes = tuple(self._notes())
 
     def _notes(self) -> Iterator[str]:
+        """Yield what a reader must know before trusting these figures."""
         gate, cases, models, unlabelled = self.gate, self.cases, self.models, self.unlabelled
         if len(cases) < FEW:
             answers = counted(len(cases), "answer is", "answers are")

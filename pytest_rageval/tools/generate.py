@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -65,29 +65,26 @@ class Draft:
         return record | {"tags": ["draft", "generated"], "metadata": {"draft": {"from": self.origin}}}
 
 
-@dataclass(slots=True)
-class SiftedDrafts:
+class SiftedDrafts(NamedTuple):
     """Drafts that passed all checks, and counts of those that did not, by reason."""
 
-    drafts: list[Draft] = field(default_factory=list)
+    drafts: Sequence[Draft] = ()
     not_in_text: int = 0
     repeated: int = 0
 
 
-def sift(drafts: Iterable[Draft], notes: NoteFolder, questions: Sequence[str] = ()) -> SiftedDrafts:
+def sift(drafts: Sequence[Draft], notes: NoteFolder, questions: Sequence[str] = ()) -> SiftedDrafts:
     """Drop drafts whose anchor lacks their quotation, and those that resemble an earlier one or one of `questions`."""
-    sifted = SiftedDrafts()
-    sound: list[Draft] = []
-    for draft in drafts:
-        is_question = draft.question.strip() and len(draft.question) <= LONGEST_QUESTION
-        if is_question and not missing_places(EvalCase("", draft.question, gold=Gold(supports=(draft.anchor,))), notes):
-            sound.append(draft)
-        else:
-            sifted.not_in_text += 1
+    sound = [
+        draft
+        for draft in drafts
+        if draft.question.strip()
+        and len(draft.question) <= LONGEST_QUESTION
+        and not missing_places(EvalCase("", draft.question, gold=Gold(supports=(draft.anchor,))), notes)
+    ]
     repeated = {later for later, _ in near_duplicates([*questions, *(draft.question for draft in sound)])}
-    sifted.drafts = [draft for at, draft in enumerate(sound, start=len(questions)) if at not in repeated]
-    sifted.repeated = len(sound) - len(sifted.drafts)
-    return sifted
+    kept = [draft for at, draft in enumerate(sound, start=len(questions)) if at not in repeated]
+    return SiftedDrafts(kept, len(drafts) - len(sound), len(sound) - len(kept))
 
 
 LONGEST_ANSWER = 600

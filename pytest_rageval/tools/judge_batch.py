@@ -117,15 +117,43 @@ class BatchedRun:
 
     def submit(self) -> None:
         """Submit the waiting requests; each portion is noted at once, in case that a later one fails."""
+
+        async def submit() -> None:
+            async with self._exchange() as (wire, exchange):
+                for portion in self.client.portions():
+                    self._note(replace(self.submission, begun=(tuple(portion), _now()), collected=None))
+                    try:
+                        batch = await wire.submit_batch(exchange, portion)
+                    except ModelFailure as failure:
+                        if failure.status is not None and failure.status < 500:  # else it may have begun all the same
+                            self._note_none()
+                        raise
+                    self._note_batch(batch)
+
         try:
-            asyncio.run(self._submit())
+            asyncio.run(submit())
         except ModelFailure as failure:
             raise SettingsError(f"the batch cannot be submitted: {failure}") from None
 
     def fetch(self) -> list[BatchState]:
         """Fetch the replies of all batches that have ended; return the states of all."""
+        replies = self.client.replies
+
+        async def fetch() -> list[BatchState]:
+            async with self._exchange() as (wire, exchange):
+                if self.submission.begun is not None:  # killed before the answer to a submission was noted
+                    found = await wire.find_batch(exchange, *self.submission.begun, self.submission.batches)
+                    self._note_none() if found is None else self._note_batch(found)
+                states = [await wire.batch_state(exchange, batch) for batch in self.submission.batches]
+                for url in [url for state in states for url in state.results]:
+                    async for line in exchange.lines(url):
+                        key, reply = wire.batch_reply(line)
+                        if key not in replies or reply.status == 200:
+                            replies[key] = reply
+                return states
+
         try:
-            return asyncio.run(self._fetch())
+            return asyncio.run(fetch())
         except (ModelFailure, ValueError) as failure:
             raise SettingsError(f"the batch cannot be fetched: {failure}; try again later") from None
 
@@ -140,18 +168,6 @@ class BatchedRun:
         """Note that the run was scored."""
         self._note(replace(self.submission, collected=_now()))
 
-    async def _submit(self) -> None:
-        async with self._exchange() as (wire, exchange):
-            for portion in self.client.portions():
-                self._note(replace(self.submission, begun=(tuple(portion), _now()), collected=None))
-                try:
-                    batch = await wire.submit_batch(exchange, portion)
-                except ModelFailure as failure:
-                    if failure.status is not None and failure.status < 500:  # else it may have begun all the same
-                        self._note_none()
-                    raise
-                self._note_batch(batch)
-
     def _note_none(self) -> None:
         """Note that what was begun is no batch; without any, forget the submission."""
         self._note(replace(self.submission, begun=None))
@@ -163,20 +179,6 @@ class BatchedRun:
         assert before.begun is not None
         batches, requests = (*before.batches, batch), (*before.requests, *before.begun[0])
         self._note(replace(before, batches=batches, requests=requests, submitted=_now(), begun=None))
-
-    async def _fetch(self) -> list[BatchState]:
-        replies = self.client.replies
-        async with self._exchange() as (wire, exchange):
-            if self.submission.begun is not None:  # killed before the answer to a submission was noted
-                found = await wire.find_batch(exchange, *self.submission.begun, self.submission.batches)
-                self._note_none() if found is None else self._note_batch(found)
-            states = [await wire.batch_state(exchange, batch) for batch in self.submission.batches]
-            for url in [url for state in states for url in state.results]:
-                async for line in exchange.lines(url):
-                    key, reply = wire.batch_reply(line)
-                    if key not in replies or reply.status == 200:
-                        replies[key] = reply
-            return states
 
     @asynccontextmanager
     async def _exchange(self) -> AsyncIterator[tuple[Wire, BatchExchange]]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -150,8 +149,7 @@ def try_judge(project: Project, tell_cost: Callable[[str], object], repeats: int
 # ── a second judge ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class JudgementPair:
+class JudgementPair(NamedTuple):
     """One score of one answer by both judges, as shares of their scales, 0 to 1; `gate`: a gate between them."""
 
     case_key: str
@@ -163,68 +161,24 @@ class JudgementPair:
     gate: str | None = None
 
     @property
-    def difference(self) -> float:
-        return abs(self.first - self.second)
-
-    @property
     def disagrees(self) -> bool:
-        return self.difference > APART + ROUNDING or self.gate is not None
+        return abs(self.first - self.second) > APART + ROUNDING or self.gate is not None
 
 
-@dataclass(frozen=True, slots=True)
-class SpotCheck:
-    """The result of a spot check. `n` answers have a score by both; of `failed` others the second judge gave none.
+class SpotCheck(NamedTuple):
+    """The result of a spot check.
 
-    `served`: models that the servers of both report; a second opinion of the same model is none.
+    figures      what metrics.json holds of it, without texts: `spot_check_n` answers have a score by both, and the
+                 `disagreement_rate` is the share of them with at least one disagreement; of `failed` others the second
+                 judge gave none; `by_rubric` counts scores, of which some rubrics give several an answer
+    problem      the first error of the second judge
+    served       models that the servers of both report; a second opinion of the same model is none
     """
 
-    first_judge: str
-    second_judge: str
-    n: int
-    failed: int
-    pairs: tuple[JudgementPair, ...]
+    figures: Mapping[str, Any]
+    disagreeing: Sequence[JudgementPair]
     problem: str | None
-    served: frozenset[str] = frozenset()
-
-    @property
-    def disagreeing(self) -> tuple[JudgementPair, ...]:
-        return tuple(pair for pair in self.pairs if pair.disagrees)
-
-    @property
-    def rate(self) -> float:
-        """Return the share of the answers with at least one disagreement."""
-        return len({(pair.case_key, pair.trial) for pair in self.disagreeing}) / self.n
-
-    @property
-    def by_rubric(self) -> dict[str, dict[str, Any]]:
-        """Return the counts of the scores by rubric; some rubrics give several scores an answer."""
-        pairs_by_rubric: dict[str, list[JudgementPair]] = {}
-        for pair in self.pairs:
-            pairs_by_rubric.setdefault(pair.rubric, []).append(pair)
-        return {
-            rubric: {
-                "n": len(pairs),
-                "disagreeing": (disagreeing := sum(pair.disagrees for pair in pairs)),
-                "disagreement_rate": disagreeing / len(pairs),
-                "mean_difference": math.fsum(pair.difference for pair in pairs) / len(pairs),
-            }
-            for rubric, pairs in sorted(pairs_by_rubric.items())
-        }
-
-    def in_short(self) -> dict[str, Any]:
-        """Return the figures for aggregate_metrics."""
-        return {"disagreement_rate": self.rate, "spot_check_n": self.n}
-
-    def as_mapping(self) -> dict[str, Any]:
-        """Return the figures for metrics.json, without texts."""
-        return {
-            **self.in_short(),
-            "judge": self.first_judge,
-            "second_judge": self.second_judge,
-            "failed": self.failed,
-            "by_rubric": self.by_rubric,
-            "disagreements": [asdict(pair) for pair in self.disagreeing],
-        }
+    served: frozenset[str]
 
 
 def check_by_second_judge(
@@ -254,15 +208,29 @@ def check_by_second_judge(
         raise SettingsError(f"judge {judge.model!r} cannot be compared: it gives none of the scores that the run has")
     before, now = ([each for line in of for each in line["judgements"].values()] for of in (lines, rejudged))
     served = [{each.get("extra", {}).get("served_model") for each in judgements} for judgements in (before, now)]
-    return SpotCheck(
-        ", ".join(sorted({each["model"] for each in before})),
-        judge.model,
-        len({(pair.case_key, pair.trial) for pair in pairs}),
-        again.failed,
-        tuple(pairs),
-        None if again.problem is None else f"{again.problem.kind}: {again.problem.message}",
-        frozenset(filter(None, served[0] & served[1])),
-    )
+    disagreeing = [pair for pair in pairs if pair.disagrees]
+    answers, apart = ({(pair.case_key, pair.trial) for pair in each} for each in (pairs, disagreeing))
+    by_rubric = {}
+    for rubric in sorted({pair.rubric for pair in pairs}):
+        scores = [pair for pair in pairs if pair.rubric == rubric]
+        disagree = sum(pair.disagrees for pair in scores)
+        by_rubric[rubric] = {
+            "n": len(scores),
+            "disagreeing": disagree,
+            "disagreement_rate": disagree / len(scores),
+            "mean_difference": math.fsum(abs(pair.first - pair.second) for pair in scores) / len(scores),
+        }
+    figures = {
+        "disagreement_rate": len(apart) / len(answers),
+        "spot_check_n": len(answers),
+        "judge": ", ".join(sorted({each["model"] for each in before})),
+        "second_judge": judge.model,
+        "failed": again.failed,
+        "by_rubric": by_rubric,
+        "disagreements": [pair._asdict() for pair in disagreeing],
+    }
+    problem = None if again.problem is None else f"{again.problem.kind}: {again.problem.message}"
+    return SpotCheck(figures, disagreeing, problem, frozenset(filter(None, served[0] & served[1])))
 
 
 def _is_same_judge(run: StoredRun, first: Plan, second: Plan, judge: Judge) -> bool:

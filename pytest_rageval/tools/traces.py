@@ -23,11 +23,30 @@ LONGEST_PASSAGE = 2000
 
 CASE_ID = ("rageval.case_id", "rageval.case", "case_id", "test_case_id", "metadata.case_id", "metadata.rageval.case_id")
 """Attributes that name the case which a trace belongs to."""
-QUESTION = ("rageval.question", "langfuse.trace.input", "input.value", "gen_ai.input.messages", "llm.input_messages",
-            "gen_ai.prompt", "traceloop.entity.input", "langfuse.observation.input", "input",
-            "gen_ai.retrieval.query.text", "retrieval.query")  # fmt: skip
-ANSWER = ("rageval.answer", "langfuse.trace.output", "output.value", "gen_ai.output.messages", "llm.output_messages",
-          "gen_ai.completion", "traceloop.entity.output", "langfuse.observation.output", "output")  # fmt: skip
+QUESTION = (
+    "rageval.question",
+    "langfuse.trace.input",
+    "input.value",
+    "gen_ai.input.messages",
+    "llm.input_messages",
+    "gen_ai.prompt",
+    "traceloop.entity.input",
+    "langfuse.observation.input",
+    "input",
+    "gen_ai.retrieval.query.text",
+    "retrieval.query",
+)
+ANSWER = (
+    "rageval.answer",
+    "langfuse.trace.output",
+    "output.value",
+    "gen_ai.output.messages",
+    "llm.output_messages",
+    "gen_ai.completion",
+    "traceloop.entity.output",
+    "langfuse.observation.output",
+    "output",
+)
 DOCUMENTS = ("reranker.output_documents", "retrieval.documents", "gen_ai.retrieval.documents")
 """Lists of documents; those of a reranker come first."""
 MODEL = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "langfuse.observation.model.name", "model")
@@ -46,10 +65,46 @@ DOCUMENT_PARTS = {
 DOCUMENT_SCORE = ("score", "relevance_score", "similarity", "_score")
 FEEDBACK_NAME = ("feedback", "thumb", "rating", "user", "like", "helpful")
 """Words in the name of a score that a person gave."""
-DOWN = frozenset({"down", "thumbs_down", "thumbs-down", "thumbsdown", "negative", "bad", "dislike", "disliked", "no",
-                  "false", "incorrect", "unhelpful", "not_helpful", "fail", "👎", "0", "-1"})  # fmt: skip
-UP = frozenset({"up", "thumbs_up", "thumbs-up", "thumbsup", "positive", "good", "like", "liked", "yes", "true",
-                "correct", "helpful", "pass", "👍", "1"})  # fmt: skip
+DOWN = frozenset(
+    {
+        "down",
+        "thumbs_down",
+        "thumbs-down",
+        "thumbsdown",
+        "negative",
+        "bad",
+        "dislike",
+        "disliked",
+        "no",
+        "false",
+        "incorrect",
+        "unhelpful",
+        "not_helpful",
+        "fail",
+        "👎",
+        "0",
+        "-1",
+    }
+)
+UP = frozenset(
+    {
+        "up",
+        "thumbs_up",
+        "thumbs-up",
+        "thumbsup",
+        "positive",
+        "good",
+        "like",
+        "liked",
+        "yes",
+        "true",
+        "correct",
+        "helpful",
+        "pass",
+        "👍",
+        "1",
+    }
+)
 Feedback = Literal["up", "down"]
 
 

@@ -30,12 +30,25 @@ from pytest_rageval.views.parts import (
 )
 
 Content = Mapping[str, Any]
-VERDICTS = ("regressed", "beyond tolerance, may be noise", "unmeasured", "significant, within tolerance", "improved",
-            "new", "incomparable", "unchanged")  # fmt: skip
+VERDICTS = (
+    "regressed",
+    "beyond tolerance, may be noise",
+    "unmeasured",
+    "significant, within tolerance",
+    "improved",
+    "new",
+    "incomparable",
+    "unchanged",
+)
 """Verdicts in the order of display."""
 QUIET = ("unchanged", "new", "incomparable")
-OUTCOMES = {"passed": "passed", "failed": "failed", "error": "errors", "xfailed": "known failures",
-            "skipped": "skipped"}  # fmt: skip
+OUTCOMES = {
+    "passed": "passed",
+    "failed": "failed",
+    "error": "errors",
+    "xfailed": "known failures",
+    "skipped": "skipped",
+}
 FLIPS: Mapping[str, tuple[str, Tone, int]] = {
     "flipped_to_fail": ("Fail now, did not before", "worse", 10),
     "flipped_to_pass": ("Pass now, failed before", "better", 5),
@@ -171,9 +184,12 @@ def comparison_view(content: Content) -> ComparisonView:
 
 
 _NO_COMPARISON: Content = {
-    "metrics": {}, "gates": (), "by_category": None, **dict.fromkeys((*FLIPS, *ONE_SIDED), ()),
+    "metrics": {},
+    "gates": (),
+    "by_category": None,
+    **dict.fromkeys((*FLIPS, *ONE_SIDED), ()),
     "errors": {"before": {}, "after": {}},
-}  # fmt: skip
+}
 """The compared part of runs that cannot be compared."""
 
 
@@ -221,8 +237,10 @@ def fallen_lines(content: Content) -> list[str]:
 def gate_point(gate: Content) -> Line:
     """Return a gate of the run, and whether it passes."""
     words: Mapping[bool | None, tuple[str, Tone]] = {
-        True: ("holds", "better"), False: ("FAILS", "worse"), None: ("says nothing", "doubtful"),
-    }  # fmt: skip
+        True: ("holds", "better"),
+        False: ("FAILS", "worse"),
+        None: ("says nothing", "doubtful"),
+    }
     word, tone = words[gate["passed"]]
     return Line(f"{word}: {gate_line(gate)}", tone, "point")
 

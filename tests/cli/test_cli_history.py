@@ -17,19 +17,11 @@ from pytest_rageval.errors import RagevalError
 REPORTS = Path("reports")
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("here")
 
 
-def history(*arguments: str) -> Result:
-    return CliRunner().invoke(rageval, ["history", *arguments])
-
-
-def words(line: str) -> list[str]:
-    return line.split()
+def history(*arguments: str, columns: int = 100) -> Result:
+    return CliRunner().invoke(rageval, ["history", *arguments], env={"COLUMNS": str(columns)})
 
 
 def test_the_table_has_a_line_a_run_and_below_it_what_was_changed():
@@ -39,28 +31,28 @@ def test_the_table_has_a_line_a_run_and_below_it_what_was_changed():
     assert result.exit_code == 0
     head, names, first, second, changed, way = result.output.splitlines()
     assert head.endswith(": 2 runs")
-    assert words(names) == ["run", "passed", "failed", "error", "overall", "mrr", "recall_any@5"]
-    assert words(first) == ["20260301_010000", "0", "1", "0", "0.250", "0.500", "0.000"]
-    assert words(second)[:4] == ["20260301_020000", "1", "0", "0"]
+    assert names.split() == ["run", "passed", "failed", "error", "overall", "mrr", "recall_any@5"]
+    assert first.split() == ["20260301_010000", "0", "1", "0", "0.250", "0.500", "0.000"]
+    assert second.split()[:4] == ["20260301_020000", "1", "0", "0"]
     assert changed.strip() == "k 5→7; params.chunk_max_tokens –→400"
-    assert words(way)[-2:] == ["=", "–"]
+    assert way.split()[-2:] == ["=", "–"]
 
 
 def test_three_complete_runs_and_more_are_drawn():
     for hour, recall in enumerate([0.5, 0.0, 1.0, 1.0], start=1):
         a_run(REPORTS, f"20260301_0{hour}0000", a_result(recall=recall), ended=at(hour))
     *_, way, chart = history("--metric", "recall_any@5", "--metric", "mrr").output.splitlines()
-    assert words(way)[-2:] == ["+0.500", "="]
+    assert way.split()[-2:] == ["+0.500", "="]
     assert chart.split("  ")[0] == "last 4 runs"
-    assert words(chart)[-2:] == ["▅▁██", "▅▅▅▅"]
+    assert chart.split()[-2:] == ["▅▁██", "▅▅▅▅"]
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_no_table_is_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch, width: int):
-    monkeypatch.setenv("COLUMNS", str(width))
+def test_no_table_is_wider_than_the_terminal(width: int):
     for hour in (1, 2, 3):
         a_run(REPORTS, f"서울-카페-{hour}", a_result(outcome="xfailed"), ended=at(hour))
-    lines = history("--metric", "recall_any@5", "--metric", "mrr", "--metric", "error_rate").output.splitlines()
+    metrics = ("--metric", "recall_any@5", "--metric", "mrr", "--metric", "error_rate")
+    lines = history(*metrics, columns=width).output.splitlines()
     assert [line for line in lines if cell_len(line) > width] == []
     assert (sum("서울-카페-1" in line for line in lines) == 1) is (width == 120)
 
@@ -70,7 +62,7 @@ def test_a_partial_run_is_marked_and_counts_for_no_trend():
     a_run(REPORTS, "b", a_result(recall=0.5), ended=at(2))
     a_run(REPORTS, "c", a_result(recall=1.0), ended=at(3), missing=["x"])
     *_, last, note, way = history("--metric", "recall_any").output.splitlines()
-    assert (words(last)[-1], note.strip(), words(way)[-1]) == ("1.000", "partial", "+0.500")
+    assert (last.split()[-1], note.strip(), way.split()[-1]) == ("1.000", "partial", "+0.500")
 
 
 def test_runs_of_other_cases_stand_in_a_table_of_their_own():
@@ -81,18 +73,17 @@ def test_runs_of_other_cases_stand_in_a_table_of_their_own():
     assert any(line.strip().startswith("dataset ") and "→" in line for line in lines)
 
 
-def test_without_a_choice_as_many_metrics_are_shown_as_have_room(monkeypatch: pytest.MonkeyPatch):
+def test_without_a_choice_as_many_metrics_are_shown_as_have_room():
     a_run(REPORTS, "20260301_010000", ended=at(1))
-    assert words(history().output.splitlines()[1])[5:] == ["recall_any@k", "mrr", "error_rate"]
-    monkeypatch.setenv("COLUMNS", "70")
-    assert words(history().output.splitlines()[1])[5:] == ["recall_any@k", "mrr"]
+    assert history().output.splitlines()[1].split()[5:] == ["recall_any@k", "mrr", "error_rate"]
+    assert history(columns=70).output.splitlines()[1].split()[5:] == ["recall_any@k", "mrr"]
 
 
 def test_the_table_has_the_last_twenty_runs_unless_more_are_asked_for():
     for number in range(22):
         a_run(REPORTS, f"r{number:02}", ended=f"2026-03-01T01:00:{number:02}+00:00")
     lines = history("--metric", "mrr").output.splitlines()
-    assert next(words(line)[0] for line in lines if line.startswith("r") and line[1].isdigit()) == "r02"
+    assert next(line.split()[0] for line in lines if line.startswith("r") and line[1].isdigit()) == "r02"
     assert lines[-1] == "2 earlier runs; --last 22 shows all"
     assert "r00" in history("--metric", "mrr", "--last", "22").output
     assert len(json.loads(history("--json").output)["runs"]) == 22

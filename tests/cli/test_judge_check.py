@@ -91,17 +91,12 @@ def test_errors_of_the_judge_are_shown_once_each():
     assert "error: IndexError: list index out of range" in result.output
 
 
-def test_the_judge_is_the_configured_one_unless_another_is_named(here: Path):
+def test_judge_and_rubrics_are_the_configured_ones_unless_another_judge_is_named(here: Path):
     (here / "pyproject.toml").write_text('[tool.rageval]\njudge = "stub:5"\n', encoding="utf-8")
     assert json.loads(judge_check("--json").output)["model"] == "stub/5"
     assert json.loads(judge_check("--json", "--judge", "stub:4").output)["model"] == "stub/4"
-
-
-def test_rubrics_of_the_projects_own_are_used(here: Path):
     (here / "pyproject.toml").write_text('[tool.rageval]\nrubrics = "own"\n', encoding="utf-8")
-    result = judge_check("--judge", "stub:5")
-    assert isinstance(result.exception, SettingsError)
-    assert "own is not there or empty" in str(result.exception)
+    assert "own is not there or empty" in str(judge_check("--judge", "stub:5").exception)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from processes import Terminal, ending, wait_until
-from project import SOME, Project, a_case, a_missed_case
+from project import SOME, TABLE, Project, a_case, a_missed_case
 from stored_runs import records_of, stable_bytes
 
 from pytest_rageval.render import run_reports
@@ -71,26 +71,28 @@ def test_what_is_wrong_is_a_line_and_has_the_exit_code_of_pytest(
     assert project.run(*(f"--rageval-{word[2:]}" if word.startswith("--") else word for word in options)).ret == code
 
 
-def test_a_broken_case_file_is_exit_code_2_with_every_problem(project: Project):
-    project.write("evalcases/a.jsonl", '{"id": "a"}\n{"id": "b", "question": 3}\n')
+BROKEN = '{"id": "a"}\n{"id": "b", "question": 3}\n'
+
+
+@pytest.mark.parametrize(
+    ("cases", "table", "code", "said"),
+    [
+        (BROKEN, TABLE, 2, ["ERROR: evalcases/a.jsonl:1*", "ERROR: evalcases/a.jsonl:2*"]),
+        ("", TABLE, 5, ["ERROR: no case files; looked for *"]),
+        ('{"id": "a", "question": "Why?"}', "k = 5", 4, ["ERROR: no target: say which system to ask with --target, *"]),
+    ],
+    ids=["broken cases", "no cases", "no target"],
+)
+def test_what_is_missing_or_broken_is_said_in_its_own_words_with_the_exit_code_of_pytest(
+    project: Project, cases: str, table: str, code: int, said: list[str]
+):
+    if cases:
+        project.write("evalcases/a.jsonl", cases)
+    project.configure(table)
     result = project.rageval("run")
-    assert result.ret == project.run().ret == 2
-    assert len([line for line in result.errlines if line.startswith("ERROR: evalcases/a.jsonl:")]) == 2
+    assert result.ret == project.run().ret == code
+    result.stderr.fnmatch_lines(said)
     assert not project.runs
-
-
-def test_without_cases_it_is_exit_code_5(project: Project):
-    result = project.rageval("run")
-    assert result.ret == project.run().ret == 5
-    result.stderr.fnmatch_lines(["ERROR: no case files; looked for *"])
-
-
-def test_without_a_target_it_says_so_in_its_own_words(project: Project):
-    project.cases(SOME)
-    project.configure("k = 5")
-    result = project.rageval("run")
-    assert result.ret == project.run().ret == 4
-    result.stderr.fnmatch_lines(["ERROR: no target: say which system to ask with --target, *"])
 
 
 def test_known_failures_and_skipped_cases_end_as_in_pytest(project: Project):

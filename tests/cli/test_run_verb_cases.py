@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from judge_server import JudgeServer
 from project import SOME, Project, a_case, a_missed_case, lines_with
-from stored_runs import records_of
 
 # ── which cases ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -54,9 +51,8 @@ def test_only_takes_cases_of_an_earlier_run_in_the_words_of_its_report(project: 
     project.cases([*SOME, a_missed_case("missed"), a_missed_case("cold", tags=["cold"])])
     assert project.rageval("run", "--run-id", "first").ret == 1
     project.rageval("run", "--only", only, "--from", "first", "--run-id", "second")
-    assert {record["test_case_id"] for record in records_of(project.path / "reports/runs/second").values()} == ids
-    by = json.loads((project.path / "reports/runs/second/metrics.json").read_text())["selection"]["by"]
-    assert by == {"--only": f"{only} --from first"}
+    assert project.records().keys() == ids
+    assert project.metrics()["selection"]["by"] == {"--only": f"{only} --from first"}
 
 
 @pytest.mark.parametrize(
@@ -118,12 +114,11 @@ source = "connector"
 
 def test_the_versions_that_a_run_is_made_from_stand_in_its_configuration_and_change_nothing(project: Project):
     project.cases(SOME)
-    assert project.rageval("run", "--run-id", "plain").ret == 0
+    assert project.rageval("run").ret == 0
+    plain = project.config()
     project.configure('target = "bot:answer"', ORIGIN)
-    assert project.rageval("run", "--run-id", "web").ret == 0
-    plain, web = (
-        json.loads((project.path / "reports/runs" / run / "config.json").read_text()) for run in ("plain", "web")
-    )
+    assert project.rageval("run").ret == 0
+    web = project.config()
     assert web["origin"] == {
         "agent": "shop-bot", "agent_version": 4, "dataset": "products", "dataset_version": 2, "source": "connector",
     }  # fmt: skip
@@ -161,10 +156,6 @@ def test_no_baseline_is_compared_with_where_none_is_wanted(project: Project):
 
 
 # ── commands as evaluation scripts usually have them ─────────────────────────────────────────────────────────────
-
-
-def judged(project: Project) -> object:
-    return json.loads((project.runs[-1] / "config.json").read_text(encoding="utf-8"))["judge"]
 
 
 def test_a_script_of_old_runs_the_cases_of_a_file_outside_the_globs(project: Project):
@@ -215,7 +206,7 @@ def test_a_run_that_is_judged_again_keeps_what_is_known_of_its_judge(project: Pr
     project.cases([a_case("boil")])
     with JudgeServer() as server:
         project.run("--rageval-judge", f"openai:judge-2026-01-01@{server.url}").assert_outcomes(passed=1)
-        before = judged(project)
+        before = project.config()["judge"]
         result = project.rageval("judge", "latest", "--judge-cache", "refresh")
-    assert judged(project) == before
+    assert project.config()["judge"] == before
     assert "named to be scored" not in "\n".join([*result.outlines, *result.errlines])

@@ -29,8 +29,9 @@ def shares(found: int, of: int) -> list[float]:
     return [1.0] * found + [0.0] * (of - found)
 
 
-def tolerating(drop: float, *, significant: bool = False, metric: str = "recall_any@5"):
-    return a_plan(metric, regression=[Regression(metric=metric, max_drop=drop, significant=significant)])
+def tolerating(drop: float, *, significant: bool = False, **settings: Any):
+    regression = [Regression(metric="recall_any@5", max_drop=drop, significant=significant)]
+    return a_plan("recall_any@5", regression=regression, **settings)
 
 
 @pytest.mark.parametrize(
@@ -216,9 +217,7 @@ def test_a_shared_case_that_changed_stops_the_gates():
     (problem,) = comparison.problems
     assert problem.more == "30 changed (q0000, q0001, q0002, q0003, q0004 and 25 more)"
     assert [(gate["verdict"], gate["passed"]) for gate in comparison.gates] == [("incomparable", None)]
-    ignoring = a_plan(
-        "recall_any@5", regression=[Regression(metric="recall_any@5", max_drop=0.05)], ignore_invariants=True
-    )
+    ignoring = tolerating(0.05, ignore_invariants=True)
     assert [gate["passed"] for gate in compared(before, after, ignoring).gates] == [False]
     assert compared(before, after, ignoring).content["problems"] == [str(problem)]
 
@@ -287,10 +286,8 @@ def test_the_line_of_such_a_gate_says_what_decided(losses: list[float], line: st
 
 def a_gate(before: int, after: int, *, drop: float = 0.05, significant: bool = False):
     """The gate on a share of 30 cases."""
-    regression = [Regression(metric="recall_any@5", max_drop=drop, significant=significant)]
-    plan = a_plan("recall_any", regression=regression)
-    first, second = (some_rows("recall_any_at_5", [1.0] * found + [0.0] * (30 - found)) for found in (before, after))
-    return compared(first, second, plan).gates[0]
+    first, second = (some_rows("recall_any_at_5", shares(found, 30)) for found in (before, after))
+    return compared(first, second, tolerating(drop, significant=significant)).gates[0]
 
 
 def test_a_regression_in_one_line():

@@ -10,7 +10,7 @@ import pytest
 from demo_notes import SHIPPED, ask, chunks, request, write_notes
 from processes import PATIENCE_S
 
-from pytest_rageval.demo.app import create_app
+from pytest_rageval.demo.app import DemoApp, create_app
 
 DRIFT = "By how many micrometres does the imaging plane sink during a two-photon session?"
 
@@ -28,14 +28,8 @@ def test_an_answer_cites_the_chunk_that_it_quotes():
 
 def test_debug_has_every_part_of_the_contract():
     debug = ask("Which products does Laneige have?", k=3)["debug"]
-    assert set(debug) == {
-        "retrieved_chunks",
-        "folder_selection",
-        "latency",
-        "trace",
-        "indexing_coverage",
-        "versions",
-    }
+    parts = {"retrieved_chunks", "folder_selection", "latency", "trace", "indexing_coverage", "versions"}
+    assert set(debug) == parts
     assert set(debug["latency"]) == {"folder_selection_ms", "retrieval_ms", "generation_ms"}
     assert all(phase > 0 for phase in debug["latency"].values())
     assert debug["versions"]["llm"] == "extractive"
@@ -151,6 +145,12 @@ def test_a_wrong_address_is_refused_with_the_right_one(method: str, target: str,
     assert problem in response.json()["error"]
 
 
+@pytest.fixture
+def long_note(tmp_path: Path) -> DemoApp:
+    """The demo over one note of many sentences."""
+    return create_app(write_notes(tmp_path, {"v/a.md": "# A\n\n" + "The heron has four nodes today. " * 20}))
+
+
 def test_re_indexing_reads_the_notes_afresh(tmp_path: Path):
     app = create_app(write_notes(tmp_path, {"v/a.md": "# A\n\nThe heron has four nodes."}))
     assert ask("kestrel wings", app=app, min_score=0)["abstained"] is True
@@ -161,22 +161,18 @@ def test_re_indexing_reads_the_notes_afresh(tmp_path: Path):
     assert ask("kestrel wings", app=app, min_score=0)["references"][0]["rel_path"] == "b.md"
 
 
-def test_indexing_parameters_stay_until_they_are_changed(tmp_path: Path):
-    text = "# A\n\n" + "The heron has four nodes today. " * 20
-    app = create_app(write_notes(tmp_path, {"v/a.md": text}))
-    assert request(app, "GET", "/api/v1/index/stats").json()["chunks_embedded"] == 1
-    small = request(app, "POST", "/api/v1/index", json={"chunk_max_tokens": 24, "chunk_overlap": 6}).json()
+def test_indexing_parameters_stay_until_they_are_changed(long_note: DemoApp):
+    assert request(long_note, "GET", "/api/v1/index/stats").json()["chunks_embedded"] == 1
+    small = request(long_note, "POST", "/api/v1/index", json={"chunk_max_tokens": 24, "chunk_overlap": 6}).json()
     assert small["parameters"] == {"chunk_max_tokens": 24, "chunk_overlap": 6}
     assert small["chunks_embedded"] > 5
-    assert ask("heron", app=app, min_score=0)["debug"]["indexing_coverage"] == small
+    assert ask("heron", app=long_note, min_score=0)["debug"]["indexing_coverage"] == small
 
 
-def test_a_budget_sent_with_a_question_is_for_that_question_only(tmp_path: Path):
-    text = "# A\n\n" + "The heron has four nodes today. " * 20
-    app = create_app(write_notes(tmp_path, {"v/a.md": text}))
-    other = ask("heron", app=app, chunk_max_tokens=24)["debug"]["indexing_coverage"]
-    assert other["parameters"]["chunk_max_tokens"] == 24
-    assert ask("heron", app=app)["debug"]["indexing_coverage"]["parameters"]["chunk_max_tokens"] == 200
+def test_a_budget_sent_with_a_question_is_for_that_question_only(long_note: DemoApp):
+    for told, used in (({"chunk_max_tokens": 24}, 24), ({}, 200)):
+        coverage = ask("heron", app=long_note, **told)["debug"]["indexing_coverage"]
+        assert coverage["parameters"]["chunk_max_tokens"] == used
 
 
 def test_many_threads_may_ask_while_the_index_is_built(tmp_path: Path):

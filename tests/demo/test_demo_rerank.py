@@ -25,13 +25,6 @@ from pytest_rageval.demo.rerank import MOST, passage_relevance
 DRIFT = "By how many micrometres does the imaging plane sink during a two-photon session?"
 
 
-@pytest.fixture(autouse=True)
-def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys of whoever runs the tests stay where they are."""
-    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "RAGEVAL_JUDGE_TOKEN"):
-        monkeypatch.delenv(variable, raising=False)
-
-
 def a_chunk(text: str, heading: str = "# Herons") -> NoteChunk:
     return NoteChunk("0" * 32, "v", "birds/a.md", heading, 1, 1, text, len(text.split()), (text,), {})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -17,17 +17,9 @@ from project import rageval
 DRIFT = "By how many micrometres does the imaging plane sink during a two-photon session?"
 
 
-@pytest.fixture(autouse=True)
-def no_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Keys of whoever runs the tests stay where they are; commands run in a folder of their own."""
-    monkeypatch.chdir(tmp_path)
-    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "RAGEVAL_JUDGE_TOKEN"):
-        monkeypatch.delenv(variable, raising=False)
-
-
-def refused(spec: str, environment: Mapping[str, str]) -> str:
+def refused(folder: Path, spec: str, **environment: str) -> str:
     """What a demo that does not start says."""
-    done = rageval(Path.cwd(), "demo", "serve", "--port", "0", "--llm", spec, **environment)
+    done = rageval(folder, "demo", "serve", "--port", "0", "--llm", spec, **environment)
     assert (done.returncode, done.stdout) == (2, "")
     return done.stderr
 
@@ -77,15 +69,17 @@ def test_ctrl_c_ends_a_served_demo_quietly_while_its_model_thinks():
         ),
     ],
 )
-def test_a_model_that_cannot_be_asked_is_said_in_one_line_before_anything_is_served(spec: str, said: str):
-    stderr = refused(spec, {})
+def test_a_model_that_cannot_be_asked_is_said_in_one_line_before_anything_is_served(
+    tmp_path: Path, spec: str, said: str
+):
+    stderr = refused(tmp_path, spec)
     assert stderr.startswith(said)
     assert stderr.count("\n") == 1
 
 
-def test_a_key_that_the_server_refuses_is_said_without_the_key():
+def test_a_key_that_the_server_refuses_is_said_without_the_key(tmp_path: Path):
     with JudgeServer(key="another", models=("writer-7b",)) as model:
-        stderr = refused(f"openai:writer-7b@{model.url}", {"RAGEVAL_JUDGE_TOKEN": "sk-a-wrong-key"})
+        stderr = refused(tmp_path, f"openai:writer-7b@{model.url}", RAGEVAL_JUDGE_TOKEN="sk-a-wrong-key")
     assert "status 401" in stderr
     assert "environment variable RAGEVAL_JUDGE_TOKEN" in stderr
     assert "sk-a-wrong-key" not in stderr

@@ -295,6 +295,15 @@ def test_a_proxy_in_the_way_is_named_without_its_password(set_proxy: Callable[[s
     assert str(failure).startswith(f"GET http://rag.invalid/ask through the proxy {proxy.url}: status 503: no route")
     assert "hunter2" not in str(failure)
     assert proxy.requests[0].path == "http://rag.invalid/ask"
+    assert proxy.requests[0].headers["proxy-authorization"] == "Basic YW5uOmh1bnRlcjJodW50ZXIy"
+
+
+def test_a_proxy_that_opens_no_tunnel_is_said(set_proxy: Callable[[str], None], monkeypatch: pytest.MonkeyPatch):
+    with FaultServer(status(407, b"who are you?")) as proxy:
+        monkeypatch.setenv("https_proxy", proxy.url)
+        failure = failure_of("https://rag.invalid/ask", retries=0)
+    assert (failure.kind, proxy.requests[0].method) == ("connect", "CONNECT")
+    assert str(failure).endswith(f"through the proxy {proxy.url}: the proxy refuses a tunnel with status 407")
 
 
 def test_a_proxy_that_is_not_there_is_named(set_proxy: Callable[[str], None]):

@@ -113,7 +113,6 @@ def test_failures_are_retried_and_named_as_of_other_models():
 
 
 @needs_any_llm
-def test_a_provider_that_is_none_or_has_no_key_is_one_line(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+def test_a_provider_that_is_none_or_has_no_key_is_one_line():
     assert "any-llm cannot ask 'openai': " in problem_of("any-llm:openai/m")
     assert "any-llm cannot ask 'nobody': " in problem_of("any-llm:nobody/m")

@@ -82,29 +82,17 @@ def test_a_number_is_found_in_another_spelling(written):
 
 
 @pytest.mark.parametrize(
-    ("answer", "context"),
+    ("there", "missing", "context"),
     [
-        ("현미경은 30Hz로 동작합니다.", "이 현미경이 30Hz로 동작한다."),
-        ("시료가 증가했습니다.", "시료의 수는 증가하였다."),
-        ("实验室在北京。", "实验室在北京。今天下雨。"),
-        ("カメラは120Hzで動作します。", "この研究室のカメラが120Hzで動作する。"),
+        ("현미경은 30Hz로 동작합니다.", "현미경은 60Hz로 동작합니다.", "이 현미경이 30Hz로 동작한다."),
+        ("시료가 증가했습니다.", "시료가 감소했습니다.", "시료의 수는 증가하였다."),
+        ("实验室在北京。", "实验室在上海。", "实验室在北京。今天下雨。"),
+        ("カメラは120Hzで動作します。", "レーザーは室温で停止します。", "この研究室のカメラが120Hzで動作する。"),
     ],
 )
-def test_claims_in_other_scripts_are_compared_by_content(answer, context):
-    assert groundedness(answer, context) == 5.0
-
-
-@pytest.mark.parametrize(
-    ("answer", "context"),
-    [
-        ("현미경은 60Hz로 동작합니다.", "이 현미경이 30Hz로 동작한다."),
-        ("시료가 감소했습니다.", "시료의 수는 증가하였다."),
-        ("实验室在上海。", "实验室在北京。今天下雨。"),
-        ("レーザーは室温で停止します。", "この研究室のカメラが120Hzで動作する。"),
-    ],
-)
-def test_what_no_context_has_is_missing_in_other_scripts_too(answer, context):
-    assert groundedness(answer, context) < 3.5
+def test_claims_in_other_scripts_are_compared_by_content(there, missing, context):
+    assert groundedness(there, context) == 5.0
+    assert groundedness(missing, context) < 3.5
 
 
 @pytest.mark.parametrize("claim", ["VBO was recorded at 30 Hz.", "Yes.", ":", "30"])

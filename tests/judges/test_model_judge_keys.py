@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,44 +20,37 @@ from pytest_rageval.llm.openai import OpenAiWire
 # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.fixture
-def no_keys(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
-    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AZURE_OPENAI_API_KEY", "RAGEVAL_JUDGE_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    return monkeypatch.setenv
-
-
 @pytest.mark.parametrize(("wire", "variable"), [(OpenAiWire, "OPENAI_API_KEY"), (AnthropicWire, "ANTHROPIC_API_KEY")])
-def test_a_provider_needs_its_own_key(no_keys: Callable[[str, str], None], wire: Any, variable: str):
+def test_a_provider_needs_its_own_key(monkeypatch: pytest.MonkeyPatch, wire: Any, variable: str):
     with pytest.raises(SettingsError, match=f"the environment variable {variable} is not set"):
         wire()
-    no_keys(variable, "sk-a-real-key")
+    monkeypatch.setenv(variable, "sk-a-real-key")
     assert "sk-a-real-key" in str(wire().headers)
 
 
 @pytest.mark.parametrize("url", ["http://api.openai.com", "http://judge.example/v1", "http://8.8.8.8"])
-def test_no_key_goes_over_the_open_network_in_the_clear(no_keys: Callable[[str, str], None], url: str):
+def test_no_key_goes_over_the_open_network_in_the_clear(monkeypatch: pytest.MonkeyPatch, url: str):
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "RAGEVAL_JUDGE_TOKEN"):
-        no_keys(name, "sk-a-real-key")
+        monkeypatch.setenv(name, "sk-a-real-key")
     assert "sk-a-real-key" not in str([OpenAiWire(url).headers, AnthropicWire(url).headers])
 
 
 @pytest.mark.parametrize("url", ["https://gateway.example/v1", "http://localhost:8080", "http://10.0.0.7:8000/v1"])
-def test_a_server_that_the_user_names_gets_the_providers_key(no_keys: Callable[[str, str], None], url: str):
-    no_keys("OPENAI_API_KEY", "sk-a-real-key")
+def test_a_server_that_the_user_names_gets_the_providers_key(monkeypatch: pytest.MonkeyPatch, url: str):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-a-real-key")
     assert OpenAiWire(url).headers == {"authorization": "Bearer sk-a-real-key"}
     assert "sk-a-real-key" not in str(AnthropicWire(url).headers)
 
 
 @pytest.mark.parametrize("url", ["https://gateway.example/v1", "http://localhost:8080"])
-def test_a_token_of_its_own_comes_before_the_providers_key(no_keys: Callable[[str, str], None], url: str):
-    no_keys("OPENAI_API_KEY", "sk-a-real-key")
-    no_keys("RAGEVAL_JUDGE_TOKEN", "a-token-of-ours")
+def test_a_token_of_its_own_comes_before_the_providers_key(monkeypatch: pytest.MonkeyPatch, url: str):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-a-real-key")
+    monkeypatch.setenv("RAGEVAL_JUDGE_TOKEN", "a-token-of-ours")
     assert OpenAiWire(url).headers == {"authorization": "Bearer a-token-of-ours"}
 
 
-def test_a_refused_key_is_named_by_its_variable_and_never_shown(no_keys: Callable[[str, str], None], kind: str):
-    no_keys("RAGEVAL_JUDGE_TOKEN", "a-token-of-ours")
+def test_a_refused_key_is_named_by_its_variable_and_never_shown(monkeypatch: pytest.MonkeyPatch, kind: str):
+    monkeypatch.setenv("RAGEVAL_JUDGE_TOKEN", "a-token-of-ours")
     with JudgeServer(GOOD, key="another-token") as server:
         judge = a_judge(server, kind)
         failure = failure_of(judge)
@@ -100,8 +92,8 @@ def test_what_is_omitted_by_hand_is_never_sent_and_is_said(name: str):
 
 
 @pytest.mark.parametrize("host", ["res.openai.azure.com", "res.services.ai.azure.com"])
-def test_azure_under_openais_own_paths_gets_azures_key(no_keys: Callable[[str, str], None], host: str):
-    no_keys("AZURE_OPENAI_API_KEY", "an-azure-key-0123")
+def test_azure_under_openais_own_paths_gets_azures_key(monkeypatch: pytest.MonkeyPatch, host: str):
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "an-azure-key-0123")
     wire = OpenAiWire(f"https://{host}/openai/v1")
     assert wire.chat_url == f"https://{host}/openai/v1/chat/completions"
     assert (wire.headers, wire.key_name) == ({"authorization": "Bearer an-azure-key-0123"}, "AZURE_OPENAI_API_KEY")
@@ -124,9 +116,9 @@ def test_an_identity_names_api_model_and_server_or_the_servers_own_name():
 
 @pytest.mark.parametrize("path", ["", "/openai/deployments/my%20judge", "/"])
 def test_a_deployment_of_azure_is_asked_at_its_own_address_with_its_own_header(
-    no_keys: Callable[[str, str], None], path: str
+    monkeypatch: pytest.MonkeyPatch, path: str
 ):
-    no_keys("AZURE_OPENAI_API_KEY", "an-azure-key")
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "an-azure-key")
     with JudgeServer(GOOD, models=[]) as server:
         judge = from_spec(f"openai:my-judge@{server.url}{path}", api="azure", api_version="2025-01-01")
         (said,) = judged(judge)

@@ -139,26 +139,26 @@ def test_a_request_without_a_variable_that_the_prompt_reads_is_an_error():
 NOTE = "\n(cut here because of its length: there is more, which is not shown)"
 
 
-def test_a_longer_text_is_cut_with_a_note_and_a_flag():
-    rubric = load_rubric("groundedness")
-    prompt = render(rubric, a_request(rubric, answer="x" * LONGEST_VARIABLE + "y"), MARKER)
-    assert prompt.flags == ("answer shown in part",)
-    assert fences(prompt.text)["answer"] == f'"{"x" * LONGEST_VARIABLE}"{NOTE}'
+HALF = {"chunk_id": None, "text": "x" * (LONGEST_VARIABLE // 2)}
 
 
-def test_contexts_are_cut_where_all_of_them_together_are_too_long():
-    half = {"chunk_id": None, "text": "x" * (LONGEST_VARIABLE // 2)}
-    rubric = load_rubric("groundedness")
-    prompt = render(rubric, a_request(rubric, contexts=[half, half, half]), MARKER)
-    body, note, _ = fences(prompt.text)["context"].partition(NOTE)
-    assert (len(json.loads(body)), note, prompt.flags) == (2, NOTE, ("contexts shown in part",))
-
-
-def test_a_list_without_end_is_cut():
-    rubric = load_rubric("correctness")
-    prompt = render(rubric, a_request(rubric, key_facts=[""] * 100_000), MARKER)
-    assert prompt.flags == ("key_facts shown in part",)
-    assert len(json.loads(fences(prompt.text)["key facts"].removesuffix(NOTE))) == MOST_TEXTS
+@pytest.mark.parametrize(
+    ("rubric", "variable", "label", "value", "length"),
+    [
+        ("groundedness", "answer", "answer", "x" * LONGEST_VARIABLE + "y", LONGEST_VARIABLE),
+        ("groundedness", "contexts", "context", [HALF, HALF, HALF], 2),
+        ("correctness", "key_facts", "key facts", [""] * 100_000, MOST_TEXTS),
+    ],
+    ids=["a text", "texts that are too long together", "a list without end"],
+)
+def test_what_is_too_long_is_cut_with_a_note_and_a_flag(
+    rubric: str, variable: str, label: str, value: object, length: int
+):
+    loaded = load_rubric(rubric)
+    prompt = render(loaded, a_request(loaded, **{variable: value}), MARKER)
+    body, note, rest = fences(prompt.text)[label].partition(NOTE)
+    assert (len(json.loads(body)), note, rest) == (length, NOTE, "")
+    assert prompt.flags == (f"{variable} shown in part",)
 
 
 # ── the marker ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -301,15 +301,9 @@ def test_without_scores_what_is_required_must_be_there(written: str):
         read(written, "claim_split")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        scored("4", f'"reasoning": "{MARKER}", '),
-        scored("4", '"reasoning": "fence\\u002d0123456789abcdef", '),
-    ],
-)
-def test_a_reply_that_quotes_the_marker_is_flagged(text: str):
-    assert read(text).flags == (QUOTES_THE_MARKER,)
+@pytest.mark.parametrize("marker", [MARKER, "fence\\u002d0123456789abcdef"])
+def test_a_reply_that_quotes_the_marker_is_flagged(marker: str):
+    assert read(scored("4", f'"reasoning": "{marker}", ')).flags == (QUOTES_THE_MARKER,)
 
 
 def test_a_score_beyond_the_scale_is_unreadable_though_its_schema_would_take_it():

@@ -172,14 +172,10 @@ def test_what_is_wrong_is_one_line_and_nothing_is_written(
     assert (desk.path / "cases.jsonl").read_bytes() == before
 
 
-def test_no_system_and_no_notes_is_said_with_the_remedy(desk: Project):
+def test_without_a_system_notes_alone_are_enough_and_without_both_the_remedy_is_said(desk: Project, typed: Any):
     desk.configure("")
     result = desk.rageval("label", "cases.jsonl", "--plain")
     assert (result.ret, "name one with --target" in result.stderr.str()) == (2, True)
-
-
-def test_notes_alone_are_enough(desk: Project, typed: Any):
-    desk.configure("")
     desk.write("notes/price.md", "# Prices\nthe price of 0 is high\n")
     typed("1", "q")
     assert desk.rageval("label", "cases.jsonl", "--plain", "--notes", "notes").ret == 0

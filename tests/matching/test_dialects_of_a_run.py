@@ -92,6 +92,9 @@ def test_every_reader_of_a_run_sees_the_matches_that_the_notes_decided(tmp_path)
     note.write_text("# A\n## B\nThe other.\n", encoding="utf-8")
     project.rageval("score", "one")
     assert {record["outcome"] for record in project.results("one")} == {"failed"}
+    qrels = project.rageval("export", "one", "--format", "trec-qrels", "--output", "-").stdout
+    qrels.fnmatch_lines(["*::q0 0 a.md*B 1"])
+    qrels.no_fnmatch_line("*::q0 0 a.md 1")
     project.rageval("explain", "one", "q0").stdout.fnmatch_lines(["*no gold among the one chunk*"])
 
 

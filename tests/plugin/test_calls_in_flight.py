@@ -9,7 +9,7 @@ import re
 import socket
 
 import pytest
-from fault_server import Connection, FaultServer, gives, status
+from fault_server import Behaviour, Connection, FaultServer, gives, status
 from project import Project, a_case, lines_with
 
 JUDGED = """
@@ -180,22 +180,18 @@ def test_fewer_cases_than_that_are_all_asked(project: Project):
     assert len(project.outcomes()) == 15
 
 
-@pytest.mark.parametrize("code", [500, 429, 400])
-def test_what_may_heal_ends_nothing(project: Project, code: int):
+@pytest.mark.parametrize(
+    "replies",
+    [
+        *([status(code)] for code in (500, 429, 400)),
+        [gives({"answer": "x", "debug": {"retrieved_chunks": []}}), status(401)],
+        [status(401), status(403)] * CASES,
+    ],
+    ids=["500", "429", "400", "one answer before", "refusals of several kinds"],
+)
+def test_what_may_heal_or_is_not_always_the_same_ends_nothing(project: Project, replies: list[Behaviour]):
     project.configure("retries = 0")
-    with FaultServer(status(code)) as server:
-        assert not has_stopped(project, ask(project, server.url))
-    assert len(project.outcomes()) == CASES
-
-
-def test_after_one_answer_no_refusal_ends_the_run(project: Project):
-    with FaultServer(gives({"answer": "x", "debug": {"retrieved_chunks": []}}), status(401)) as server:
-        assert not has_stopped(project, ask(project, server.url, "--rageval-concurrency", "1"))
-    assert len(project.outcomes()) == CASES
-
-
-def test_refusals_of_several_kinds_end_nothing(project: Project):
-    with FaultServer(*[status(401), status(403)] * CASES) as server:
+    with FaultServer(*replies) as server:
         assert not has_stopped(project, ask(project, server.url, "--rageval-concurrency", "1"))
     assert len(project.outcomes()) == CASES
 

@@ -35,19 +35,22 @@ def test_a_bot_behind_http_is_asked_once_a_case(project: Project, bot_server: Fa
 
 
 @pytest.mark.parametrize(
-    "override",
+    ("scope", "override"),
     [
-        "return lambda question: bot.answer(question)",
-        "import httpx\n    with httpx.Client(base_url='{url}') as client:\n        yield client",
-        pytest.param("import httpx\n    return httpx.AsyncClient(base_url='{url}')", marks=pytest.mark.child_process),
+        ("session", "return lambda question: bot.answer(question)"),
+        ("function", "return bot.answer"),
+        ("session", "import httpx\n    with httpx.Client(base_url='{url}') as client:\n        yield client"),
+        pytest.param(
+            "session", "import httpx\n    return httpx.AsyncClient(base_url='{url}')", marks=pytest.mark.child_process
+        ),
     ],
 )
-def test_a_conftest_gives_the_client(project: Project, bot_server: FaultServer, override: str):
+def test_a_conftest_gives_the_client(project: Project, bot_server: FaultServer, scope: str, override: str):
     project.configure("")
     project.cases(SOME)
     project.write(
         "conftest.py",
-        "import pytest, bot\n@pytest.fixture(scope='session')\ndef rag_client():\n    "
+        f"import pytest, bot\n@pytest.fixture(scope='{scope}')\ndef rag_client():\n    "
         + override.format(url=bot_server.url),
     )
     # An asynchronous client is never closed here, of which a session in this process would complain.
@@ -72,12 +75,6 @@ def test_a_hook_of_a_folder_that_is_collected_later_does_not_see_cases_of_others
     result = project.run()
     result.assert_outcomes(passed=2, failed=1)
     result.stdout.fnmatch_lines(["FAILED evalcases/later/b.jsonl::one - pytest_rageval_result: ValueError:*"])
-
-
-def test_a_function_scoped_client_is_asked_on_demand(project: Project):
-    project.cases(SOME)
-    project.write("conftest.py", "import pytest, bot\n@pytest.fixture\ndef rag_client():\n    return bot.answer\n")
-    project.run().assert_outcomes(passed=4)
 
 
 def test_tests_of_the_users_own_run_over_a_file(project: Project):

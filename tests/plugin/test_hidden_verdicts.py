@@ -115,11 +115,14 @@ def verdict_lines(result: pytest.RunResult) -> list[str]:
 
 @pytest.mark.parametrize(
     ("hook", "how"),
-    [*((hook, []) for hook in HOOKS), *((hook, ["-n", "2"]) for hook in ("made passed", "replaced", "not counted"))],
+    [*((hook, []) for hook in HOOKS), *((hook, ["-n", "2"]) for hook in ("made passed", "replaced", "not counted"))]
+    + [(hook, ["-n", "2"]) for hook in OF_WORKERS],
     ids=str,
 )
-def test_a_failure_that_a_hook_hides_fails_the_run(failing: Project, hook: str, how: list[str]):
-    failing.write("conftest.py", HOOKS[hook])
+def test_a_failure_that_a_hook_hides_or_that_is_lost_between_workers_fails_the_run(
+    failing: Project, hook: str, how: list[str]
+):
+    failing.write("conftest.py", (HOOKS | OF_WORKERS)[hook])
     result = failing.run("--rageval-update-baseline", "--rageval-force", *how)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert any("a.jsonl::bad" in line for line in verdict_lines(result))
@@ -127,16 +130,6 @@ def test_a_failure_that_a_hook_hides_fails_the_run(failing: Project, hook: str, 
     assert failing.outcomes() == {"good": "passed", "bad": "failed", "broken": "error"}
     assert failing.metrics()["outcomes"]["failed"] == 1
     assert not (failing.path / "reports/baseline.json").exists()
-
-
-@pytest.mark.child_process
-@pytest.mark.parametrize("hook", OF_WORKERS)
-def test_a_failure_that_is_lost_between_workers_fails_the_run(failing: Project, hook: str):
-    failing.write("conftest.py", OF_WORKERS[hook])
-    result = failing.run("-n", "2")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert any("a.jsonl::bad" in line for line in verdict_lines(result))
-    assert failing.outcomes() == {"good": "passed", "bad": "failed", "broken": "error"}
 
 
 def test_a_failure_that_is_never_logged_is_a_case_without_a_result(failing: Project):

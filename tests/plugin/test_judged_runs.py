@@ -17,9 +17,7 @@ def answer(question):
 
 
 @pytest.fixture
-def judged(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
-    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "RAGEVAL_JUDGE_TOKEN", "RAGEVAL_JUDGE"):
-        monkeypatch.delenv(name, raising=False)
+def judged(project: Project) -> Project:
     project.cases(SOME)
     return project
 
@@ -136,17 +134,17 @@ def test_a_replay_of_an_official_model_needs_no_key(judged: Project):
     result.stdout.fnmatch_lines(["*judge_cache_miss: no judgement is stored for question*"])
 
 
-def test_a_missing_key_is_said_before_anything_is_asked(judged: Project):
-    result = judged.run("--rageval-judge", "openai:gpt-4o-2024-08-06")
+@pytest.mark.parametrize(
+    ("judge", "said"),
+    [
+        ("openai:gpt-4o-2024-08-06", "*OPENAI_API_KEY is not set*"),
+        ("openai:judge-1@http://127.0.0.1:9", "*judge 'judge-1'*http://127.0.0.1:9*refused*"),
+    ],
+)
+def test_a_missing_key_or_server_is_said_before_anything_is_asked(judged: Project, judge: str, said: str):
+    result = judged.run("--rageval-judge", judge)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*OPENAI_API_KEY is not set*"])
-    assert not judged.runs
-
-
-def test_an_unreachable_judge_is_said_before_anything_is_asked(judged: Project):
-    result = judged.run("--rageval-judge", "openai:judge-1@http://127.0.0.1:9")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*judge 'judge-1'*http://127.0.0.1:9*refused*"])
+    result.stderr.fnmatch_lines([said])
     assert not judged.runs
 
 
@@ -178,12 +176,22 @@ def test_what_makes_a_judge_doubtful_is_said(judged: Project):
     result.stdout.fnmatch_lines(said)
 
 
-def test_a_system_is_its_own_judge_under_the_name_that_the_server_tells(judged: Project):
-    judged.write("versioned.py", VERSIONED_BOT.replace("judge-1", "examiner"))
+@pytest.mark.parametrize(
+    ("llm", "judge", "served", "said"),
+    [
+        ("examiner", "deployment", "examiner-2026-03-01",
+         "examiner judges itself (deployment is served by examiner-2026-03-01): *"),
+        ("gpt-4o-mini", "gpt-4.1", None, "gpt-4.1 judges gpt-4o-mini, a model of its own family, *"),
+    ],
+)  # fmt: skip
+def test_a_judge_that_is_the_system_under_a_served_name_or_of_its_family_is_said(
+    judged: Project, llm: str, judge: str, served: str | None, said: str
+):
+    judged.write("versioned.py", VERSIONED_BOT.replace("judge-1", llm))
     judged.configure('target = "versioned:answer"')
-    with JudgeServer(served="examiner-2026-03-01") as server:
-        result = judged.run(*judge_at(server, "deployment"))
-    result.stdout.fnmatch_lines(["examiner judges itself (deployment is served by examiner-2026-03-01): *"])
+    with JudgeServer(served=served) as server:
+        result = judged.run(*judge_at(server, judge))
+    result.stdout.fnmatch_lines([said])
 
 
 def test_the_model_that_wrote_uploaded_answers_is_the_systems_own(judged: Project):
@@ -219,14 +227,6 @@ def test_judgements_by_models_of_several_names_are_said_once(judged: Project):
         assert len(server.chats) - asked == 4, "a served model is no part of a key"
     assert len(lines_with(result, "the server called its model m-2026-01 and m-2026-06")) == 1
     assert judged.config()["observed"]["judge"] == "m-2026-01, m-2026-06"
-
-
-def test_a_judge_of_the_systems_own_family_is_said(judged: Project):
-    judged.write("versioned.py", VERSIONED_BOT.replace("judge-1", "gpt-4o-mini"))
-    judged.configure('target = "versioned:answer"')
-    with JudgeServer() as server:
-        result = judged.run("--rageval-judge", f"openai:gpt-4.1@{server.url}")
-    result.stdout.fnmatch_lines(["gpt-4.1 judges gpt-4o-mini, a model of its own family, *"])
 
 
 def test_an_edited_rubric_is_asked_anew(judged: Project):

@@ -189,9 +189,7 @@ def test_cases_that_a_resumed_run_has_done_cost_nothing(counting: Project):
 
 
 @pytest.fixture
-def checked(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
-    for name in ("OPENAI_API_KEY", "RAGEVAL_JUDGE_TOKEN", "RAGEVAL_JUDGE"):
-        monkeypatch.delenv(name, raising=False)
+def checked(project: Project) -> Project:
     project.cases(SOME[:1])
     return project
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from project import SOME, Project, a_case, a_missed_case, lines_with
+from project import ALONE_AND_WITH_WORKERS, SOME, Project, a_case, a_missed_case, lines_with
 
 from pytest_rageval.plugin.items import own_nodeid, without_group
 from pytest_rageval.plugin.workers import BlockScheduling, block, worker_number
@@ -84,28 +84,28 @@ def test_a_users_test_that_ends_the_process_loses_no_case(project: Project):
     assert len(project.outcomes()) == 10
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "1"]])
-def test_a_lone_surrogate_in_an_answer_fails_the_run(project: Project, how: list[str]):
-    project.cases([a_case("boil"), a_case("odd")])
-    project.write("odd.py", "def answer(question):\n    return 'water \\ud800 boils'\n")
-    project.configure('target = "odd:answer"')
-    result = project.run(*how)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.assert_outcomes(errors=2)
-    assert project.records()["odd"]["error"]["kind"] == "invalid_response"
+ODD_FIXTURE = "import pytest\n@pytest.fixture(autouse=True)\ndef odd():\n    raise ValueError('odd \\ud800 text')\n"
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "1"]])
-def test_a_lone_surrogate_in_a_message_of_the_users_own_is_not_lost(project: Project, how: list[str]):
+@ALONE_AND_WITH_WORKERS
+@pytest.mark.parametrize(
+    ("name", "text", "kind"),
+    [
+        ("bot.py", "def answer(question):\n    return 'water \\ud800 boils'\n", "invalid_response"),
+        ("conftest.py", ODD_FIXTURE, None),
+    ],
+    ids=["in an answer", "in a message of the user's own"],
+)
+def test_a_lone_surrogate_fails_the_run_and_is_not_lost(
+    project: Project, name: str, text: str, kind: str | None, how: list[str]
+):
     project.cases([a_case("boil")])
-    project.write(
-        "conftest.py",
-        "import pytest\n@pytest.fixture(autouse=True)\ndef odd():\n    raise ValueError('odd \\ud800 text')\n",
-    )
+    project.write(name, text)
     result = project.run(*how)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.assert_outcomes(errors=1)
     assert project.outcomes() == {"boil": "error"}
+    assert kind in (None, project.records()["boil"]["error"]["kind"])
 
 
 GROUPED = """
@@ -145,10 +145,8 @@ def test_where_every_case_is_deselected_no_target_is_needed(project: Project):
     project.configure("")
     project.cases([a_case("q")])
     project.write("test_own.py", "def test_own(): pass\n")
-    for workers in ([], ["-n", "1"]):
-        project.run("--deselect", "evalcases/a.jsonl", *workers).assert_outcomes(
-            passed=1, deselected=1 - len(workers) // 2
-        )
+    project.run("--deselect", "evalcases/a.jsonl").assert_outcomes(passed=1, deselected=1)
+    project.run("--deselect", "evalcases/a.jsonl", "-n", "1").assert_outcomes(passed=1)
 
 
 @pytest.mark.child_process

@@ -13,7 +13,7 @@ from scored_bot import ScoredBot
 GRID = ("--grid", "min_score=.2,.4,.6", "--grid", "k=1,5")
 
 
-def test_the_page_says_what_the_terminal_says_and_leads_to_the_runs(project: Project):
+def test_the_page_says_what_the_terminal_says_draws_each_parameter_and_leads_to_the_runs(project: Project):
     bot = ScoredBot(project)
     output, path = bot.sweep(*GRID, "--grid", "style=plain"), bot.folder / "sweep.html"
     html = path.read_text(encoding="utf-8")
@@ -23,7 +23,9 @@ def test_the_page_says_what_the_terminal_says_and_leads_to_the_runs(project: Pro
     assert "Best: min_score 0.6, k 5" in html
     assert re.search(r"questions saved</th><td class=\"n\">60 of 140<", html)
     assert "\nmin_score = 0.6" in html
-    assert re.findall(r'<svg[^>]*aria-label="([^;]+);', html) == ["recall against negative accuracy"]
+    assert re.findall(r'<svg[^>]*aria-label="([^;]+);', html) == [
+        "score by min_score", "score by k", "recall against negative accuracy",
+    ]  # fmt: skip
     assert "all at style plain" in html
     links = set(re.findall(r'href="(\.\./[^"]+)"', html))
     assert len(links) == 3

@@ -240,15 +240,6 @@ def test_what_an_unfinished_batch_holds_counts_and_the_rest_can_be_submitted_aga
         assert [len(batch) for batch in server.batches] == [6, 2]
 
 
-@pytest.mark.parametrize("kind", ["errored", "expired", "canceled"])
-def test_each_result_of_anthropic_is_its_own_requests(project: StoredProject, kind: str):
-    with BatchServer(score=3, fate=lambda number: kind if number == 1 else None) as server:
-        submit(server, "anthropic")
-        collect()
-        submit(server, "anthropic")
-        assert [len(batch) for batch in server.batches] == [6, 1]
-
-
 def test_a_batch_says_what_single_requests_would_have_said(project: StoredProject, provider: str):
     with BatchServer(score=3) as server:
         command("judge", RUN, "--judge", f"{provider}:judge-1@{server.url}/v1", "--judge-cache", "off")
@@ -429,7 +420,9 @@ def test_scoring_again_after_the_end_was_not_noted_asks_and_changes_nothing(proj
 # ── what goes wrong ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(("fate", "why"), [("expired", ""), ("lost", ""), ("errored", "max_tokens: too large")])
+@pytest.mark.parametrize(
+    ("fate", "why"), [("expired", ""), ("canceled", ""), ("lost", ""), ("errored", "max_tokens: too large")]
+)
 def test_a_request_that_came_to_nothing_is_an_error_of_its_case_and_can_be_submitted_again(
     project: StoredProject, provider: str, fate: str, why: str
 ):

@@ -18,7 +18,6 @@ import socket
 import struct
 import threading
 import time
-import zlib
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -235,11 +234,14 @@ def gzipped(body: bytes, **headers: str) -> Behaviour:
 
 def gzip_bomb(megabytes: int, layers: int = 1) -> Behaviour:
     """Zeros, a thousandfold smaller on the wire for each layer."""
-    packed = b"\0" * 2**20 * megabytes
-    for _ in range(layers):
-        packer = zlib.compressobj(9, wbits=31)
-        packed = packer.compress(packed) + packer.flush()
-    return status(200, packed, content_encoding=", ".join(["gzip"] * layers))
+
+    async def explodes(connection: Connection) -> None:
+        packed = b"\0" * 2**20 * megabytes
+        for _ in range(layers):
+            packed = gzip.compress(packed)
+        await connection.reply(200, packed, content_encoding=", ".join(["gzip"] * layers))
+
+    return explodes
 
 
 class GitHub:

@@ -13,13 +13,6 @@ from pytest_rageval.model import AskRequest, Turn
 from pytest_rageval.targets.chat_target import PROMPT_VERSION, prompt_of
 from pytest_rageval.targets.native_contract import answer_from_response, answer_to_response
 
-
-@pytest.fixture(autouse=True)
-def _no_key_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.delenv("RAGEVAL_TARGET_TOKEN", raising=False)
-
-
 # ── what is sent ──────────────────────────────────────────────────────────────────────────────────────────────
 
 

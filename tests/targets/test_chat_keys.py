@@ -14,13 +14,6 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.targets.chat_target import ChatTarget
 
-
-@pytest.fixture(autouse=True)
-def _no_key_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.delenv("RAGEVAL_TARGET_TOKEN", raising=False)
-
-
 # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

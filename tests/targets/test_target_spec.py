@@ -132,10 +132,7 @@ def test_an_unknown_spelling_lists_those_that_are_known(spec: str, tmp_path: Pat
         ("ollama:", "target ollama:: a model is spelt ollama:MODEL or ollama:MODEL@URL"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_found_is_a_settings_error_with_its_reason(
-    spec: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+def test_what_cannot_be_found_is_a_settings_error_with_its_reason(spec: str, said: str, tmp_path: Path):
     (tmp_path / "my_bot.py").write_text(BOT)
     (tmp_path / "my_bad.py").write_text("def ask(:\n")
     (tmp_path / "my_lacking.py").write_text("import no_such_library\n")
@@ -205,22 +202,16 @@ def check(spec: str, root: Path, *cases: EvalCase, **options: Any) -> list[str]:
     return check_target(target, spec, cases, is_partial_allowed=is_partial_allowed)
 
 
-def test_a_server_that_cannot_be_reached_is_said_before_it_is_asked(tmp_path: Path):
-    url = f"http://127.0.0.1:{closed_port()}"
-    assert check(url, tmp_path) == [f"target cannot connect to {url}: Connection refused; is the system running?"]
+@pytest.mark.parametrize("mapping", [None, MAPPING], ids=["native", "mapped"])
+@pytest.mark.parametrize("spec", ["{url}", "openai:m@{url}", "openai:m@{url}/v1", "ollama:m@{url}"])
+def test_a_server_that_cannot_be_reached_is_said_before_it_is_asked(
+    tmp_path: Path, spec: str, mapping: TargetMapping | None
+):
+    closed = spec.format(url=f"http://127.0.0.1:{closed_port()}")
+    said = f"target cannot connect to {closed.rpartition('@')[2]}: Connection refused; is the system running?"
+    assert check(closed, tmp_path, mapping=mapping) == [said]
     with FaultServer(gives({})) as server:
-        assert check(server.url, tmp_path) == []
-    assert server.requests == []
-
-
-def test_a_chat_endpoint_or_a_mapped_server_that_cannot_be_reached_is_said_too(tmp_path: Path):
-    url = f"http://127.0.0.1:{closed_port()}"
-    said = [f"target cannot connect to {url}: Connection refused; is the system running?"]
-    assert check(f"openai:m@{url}", tmp_path) == check(f"ollama:m@{url}", tmp_path) == said
-    assert check(url, tmp_path, mapping=MAPPING) == said
-    with FaultServer(gives({})) as server:
-        for spec in (f"openai:m@{server.url}/v1", f"ollama:m@{server.url}", server.url):
-            assert check(spec, tmp_path, mapping=MAPPING) == []
+        assert check(spec.format(url=server.url), tmp_path, mapping=mapping) == []
     assert server.requests == []
 
 

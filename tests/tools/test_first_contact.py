@@ -74,37 +74,35 @@ MAPPINGS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+@pytest.fixture
+def empty(project: Project) -> Project:
+    for file in project.path.iterdir():
+        file.unlink()
+    return project
+
+
 @pytest.mark.parametrize("name", SERVERS)
 def test_names_and_shapes_of_a_reply_give_its_mapping(name: str):
     assert response_mapping(SERVERS[name][2])[0] == MAPPINGS[name]
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_init_writes_the_mapping_with_which_the_first_run_asks(project: Project, name: str):
+def test_init_writes_the_mapping_with_which_the_first_run_asks(empty: Project, name: str):
     path, key, reply = SERVERS[name]
-    for file in project.path.iterdir():
-        file.unlink()
     with FaultServer(server(path, key, reply)) as running:
         url = running.url if path in ("/ask", "/chat") else f"{running.url}{path}"
-        result = project.rageval("init", "--yes", "--target", url)
+        result = empty.rageval("init", "--yes", "--target", url)
         assert result.ret == 0
         result.stdout.fnmatch_lines(
             [f'status 200 of POST *{path} with *"{key}"*', "keys of the reply: *", "mapping: *"]
         )
-        written = tomllib.loads((project.path / "rageval.toml").read_text(encoding="utf-8"))
+        written = tomllib.loads((empty.path / "rageval.toml").read_text(encoding="utf-8"))
         assert written["target"]["mapping"]["response"] == MAPPINGS[name]
         sent = {"messages": "{messages}", "model": "default"} if key == "messages" else {key: "{question}"}
         assert written["target"]["mapping"]["request"] == sent
-        assert project.rageval("run", "--judge", "none").ret in (0, 1)
+        assert empty.rageval("run", "--judge", "none").ret in (0, 1)
         answer = None if name == "list" else "At 100 degrees."
-        assert {record["answer"] for record in project.records().values()} == {answer}
-
-
-@pytest.fixture
-def empty(project: Project) -> Project:
-    for file in project.path.iterdir():
-        file.unlink()
-    return project
+        assert {record["answer"] for record in empty.records().values()} == {answer}
 
 
 def test_the_address_of_an_openapi_description_names_path_and_key(empty: Project):

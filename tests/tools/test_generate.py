@@ -116,6 +116,9 @@ def reply(*entries: tuple[str, str]) -> dict[str, Any]:
     return {"questions": [{"question": ask, "key_facts": ["3 days"], "quote": quote} for ask, quote in entries]}
 
 
+ONE = reply(("How often is machine 0 serviced?", "Machine 0 is serviced every 2 weeks"))
+
+
 def test_a_model_proposes_questions_whose_quotes_are_verified(project: Project):
     text = "# Parcels\n\n" + "Parcels to the islands travel by ship and take five days in winter, three in summer.\n"
     project.write("notes/a.md", text)
@@ -139,17 +142,14 @@ def test_a_model_proposes_questions_whose_quotes_are_verified(project: Project):
 
 def sections(project: Project, number: int) -> None:
     for at in range(number):
-        project.write(
-            f"notes/{at}.md",
-            f"# Note {at}\n\nMachine {at} is serviced every {at + 2} weeks by the people in hall {at}.\n",
-        )
+        text = f"Machine {at} is serviced every {at + 2} weeks by the people in hall {at}."
+        project.write(f"notes/{at}.md", f"# Note {at}\n\n{text}\n")
 
 
 def test_what_was_answered_is_not_paid_for_twice(project: Project):
     sections(project, 4)
     project.configure('target = "bot:answer"\njudge_concurrency = 1\nretries = 0')
-    one = reply(("How often is machine 0 serviced?", "Machine 0 is serviced every 2 weeks"))
-    with JudgeServer(one, {"questions": []}, status(401)) as server:
+    with JudgeServer(ONE, {"questions": []}, status(401)) as server:
         first = project.rageval("generate", "notes", "--llm", f"openai:m@{server.url}")
         assert first.ret == 1
         assert lines_with(first, "stopped: ")
@@ -208,8 +208,7 @@ def test_a_budget_ends_it_and_the_same_command_goes_on(project: Project, monkeyp
     monkeypatch.setattr("pytest_rageval.llm.endpoint_options.Tariff.cost", lambda _, tokens, *__: 0.4e-6 * tokens)
     sections(project, 4)
     project.configure('target = "bot:answer"\njudge_concurrency = 1')
-    one = reply(("How often is machine 0 serviced?", "Machine 0 is serviced every 2 weeks"))
-    with JudgeServer(one, {"questions": []}, usage=(1_000_000, 0)) as server:
+    with JudgeServer(ONE, {"questions": []}, usage=(1_000_000, 0)) as server:
         spec = f"openai:m@{server.url}"
         first = project.rageval("generate", "notes", "--llm", spec, "--max-cost", "0.5")
         assert first.ret == 1
@@ -228,8 +227,7 @@ def test_ctrl_c_keeps_what_was_made_and_says_the_line_that_resumes(project: Proj
     sections(project, 3)
     project.write("notes/faq.md", FAQ)
     project.configure('target = "bot:answer"\njudge_concurrency = 1')
-    one = reply(("How often is machine 0 serviced?", "Machine 0 is serviced every 2 weeks"))
-    with JudgeServer(one, hangs) as server:
+    with JudgeServer(ONE, hangs) as server:
         words = ["generate", "notes", "--llm", f"openai:m@{server.url}"]
         process = subprocess.Popen(
             [sys.executable, "-m", "pytest_rageval", *words], cwd=project.path, stderr=subprocess.PIPE, text=True

@@ -150,7 +150,6 @@ def test_chunks_come_from_versions_of_agents_and_others_can_be_asked(app: WebApp
 def test_an_agent_finds_its_keys_in_the_env_file_and_never_the_server_s_token(
     app: WebApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setenv("RAGEVAL_WEB_TOKEN", "the-word-for-the-server")
     agents = AgentStore(app.settings.data)
     agents.save("chat", Agent(name="Chat", target="openai:gpt-4o-mini"), "", 0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -81,14 +82,6 @@ class EntryGroup(NamedTuple):
     last: str
 
 
-class ImportCounts(NamedTuple):
-    """Counts of imported entries by result."""
-
-    added: int = 0
-    replaced: int = 0
-    kept: int = 0
-
-
 @contextmanager
 def open_entries(path: Path, *, create: bool = False) -> Iterator[sqlite3.Connection]:
     """Open the cache's file; raise SettingsError of one line for any problem with it, also inside the block."""
@@ -121,19 +114,19 @@ def entries(connection: sqlite3.Connection) -> Iterator[tuple[str, Entry | BadEn
             yield key, BadEntry(excerpt(str(error)))
 
 
-def add(connection: sqlite3.Connection, new_entries: Iterable[Entry], *, replace: bool) -> ImportCounts:
-    """Add entries, all or none; keep the stored judgement of an existing key unless `replace`."""
-    added = replaced = kept = 0
+def add(connection: sqlite3.Connection, new_entries: Iterable[Entry], *, replace: bool) -> Counter[str]:
+    """Add entries, all or none; keep the stored judgement of an existing key unless `replace`.
+
+    Return the numbers of the entries `added`, `replaced` and `kept`.
+    """
+    counts: Counter[str] = Counter()
     with transaction(connection):
         for entry in new_entries:
             is_there = connection.execute("SELECT 1 FROM judgements WHERE key = ?", (entry.key,)).fetchone() is not None
-            if is_there and not replace:
-                kept += 1
-                continue
-            connection.execute(PUT, row_of(entry.key, entry.created, entry.parts, entry.judgement))
-            replaced += is_there
-            added += not is_there
-    return ImportCounts(added, replaced, kept)
+            counts["kept" if is_there and not replace else "replaced" if is_there else "added"] += 1
+            if replace or not is_there:
+                connection.execute(PUT, row_of(entry.key, entry.created, entry.parts, entry.judgement))
+    return counts
 
 
 def prune(

@@ -68,7 +68,6 @@ class SqliteCache:
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._inode: int | None = None
-        self._broken: tuple[int | None, sqlite3.Error | None] = (None, None)
         self._is_usable = True
         self._is_writable = True
 
@@ -139,46 +138,53 @@ class SqliteCache:
             return self._run(lambda connection: connection.execute(statement, values).fetchall(), is_reading=True)
 
     def _run(self, use: Callable[[sqlite3.Connection], list[_Row]], *, is_reading: bool) -> list[_Row]:
-        # Twice: if the file is broken, the second try has a new one.
-        for _ in range(2):
-            connection = self._connection or self._open()
+        broken: sqlite3.Error | None = None
+        for _ in range(2):  # if the file is broken, the second try has a new one
+            connection = self._connection or self._open(broken)
             if connection is None:
-                return []
+                break
             try:
                 return use(connection)
             except sqlite3.Error as error:
-                if not is_broken(error):
-                    self._go_on_without(error, is_reading=is_reading)
-                    return []
-                connection.close()
-                self._connection, self._broken = None, (self._inode, error)
+                broken = error
+            if is_broken(broken):
+                self._close()
+                continue
+            if is_busy(broken):
+                self._note(f"{self.path}: busy for {BUSY_S:g} s; what could not be looked up or kept is judged again")
+            elif is_reading:
+                self._is_usable = False
+                self._note(f"{self.path}: cannot be read ({broken}); judgements are no longer looked up or kept")
+                self._close()
+            else:
+                self._is_writable = False
+                self._note(f"{self.path}: cannot be written ({broken}); judgements are no longer kept")
+            break
         return []
 
-    def _open(self) -> sqlite3.Connection | None:
+    def _open(self, broken: sqlite3.Error | None) -> sqlite3.Connection | None:
+        def connect_or_replace() -> sqlite3.Connection:
+            # Another process may have replaced the file since: set aside only the one that was broken.
+            if broken is not None and self.path.exists() and self.path.stat().st_ino == self._inode:
+                self._set_aside(broken)
+            try:
+                connection = connect(self.path, create=True)
+            except sqlite3.Error as found:
+                if not is_broken(found):
+                    raise
+                self._set_aside(found)
+                connection = connect(self.path, create=True)
+            self._inode = self.path.stat().st_ino
+            return connection
+
         if self._is_usable:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._connection = open_exclusively(self._connect_or_replace, self.path.parent)
+                self._connection = open_exclusively(connect_or_replace, self.path.parent)
             except (OSError, sqlite3.Error) as error:
                 self._is_usable = False
                 self._note(f"{self.path}: cannot be opened ({error}); judgements are neither looked up nor kept")
         return self._connection
-
-    def _connect_or_replace(self) -> sqlite3.Connection:
-        inode, error = self._broken
-        # Another process may have replaced the file since: set aside only the one that was broken.
-        if error is not None and self.path.exists() and self.path.stat().st_ino == inode:
-            self._set_aside(error)
-        self._broken = (None, None)
-        try:
-            connection = connect(self.path, create=True)
-        except sqlite3.Error as found:
-            if not is_broken(found):
-                raise
-            self._set_aside(found)
-            connection = connect(self.path, create=True)
-        self._inode = self.path.stat().st_ino
-        return connection
 
     def _set_aside(self, error: sqlite3.Error) -> None:
         name = f"{self.path.name}.broken-{time.strftime('%Y%m%d-%H%M%S')}-{time.time_ns() % 10**9:09}"
@@ -187,17 +193,6 @@ class SqliteCache:
             with suppress(FileNotFoundError):
                 self.path.with_name(self.path.name + part).rename(self.path.with_name(name + part))
         self._note(f"{self.path}: not a usable judge cache ({error}); set aside as {name}, a new one is begun")
-
-    def _go_on_without(self, error: sqlite3.Error, *, is_reading: bool) -> None:
-        if is_busy(error):
-            self._note(f"{self.path}: busy for {BUSY_S:g} s; what could not be looked up or kept is judged again")
-        elif is_reading:
-            self._is_usable = False
-            self._note(f"{self.path}: cannot be read ({error}); judgements are no longer looked up or kept")
-            self._close()
-        else:
-            self._is_writable = False
-            self._note(f"{self.path}: cannot be written ({error}); judgements are no longer kept")
 
     def _close(self) -> None:
         if self._connection is not None:
@@ -231,6 +226,9 @@ _JUDGEMENTS: RecordReader[Judgement] = RecordReader(Judgement, takes_whole_float
 
 def judgement_from_json(text: bytes | str) -> Judgement:
     """Read a judgement from JSON; raise ValueError of one line if it is not one."""
+    written = text if isinstance(text, str) else text.decode("utf-8")
+    if (usual := _JUDGEMENTS.usual(written)) is not None:
+        return usual
     try:
         return _JUDGEMENTS.read(parse(text))
     except Unsound as unsound:

@@ -168,26 +168,22 @@ def load_validator(places: Sequence[str], root: Path) -> Validator:
             "or a list of .ttl files with RDF and SHACL shapes"
         )
     texts = _read(places, root)
-    validator = _of_shapes(texts) if kinds == {".ttl"} else _declared(places[0], texts[places[0]])
+    validator: Validator
+    if kinds == {".ttl"}:
+        try:
+            from pytest_rageval.metrics.ontology.shapes import shapes_validator
+        except ModuleNotFoundError as missing:
+            raise SettingsError(
+                f"ontology: {', '.join(texts)} needs {missing.name}, which is not installed; "
+                "pip install 'pytest-rageval[ontology]', or write the ontology as TOML"
+            ) from None
+        validator = shapes_validator(texts)
+    else:
+        from pytest_rageval.metrics.ontology.declared import DeclaredValidator
+
+        validator = DeclaredValidator(places[0], texts[places[0]])
     validator.digest = hashlib.sha256(b"".join(text.encode() + b"\0" for text in texts.values())).hexdigest()
     return validator
-
-
-def _declared(place: str, text: str) -> Validator:
-    from pytest_rageval.metrics.ontology.declared import DeclaredValidator
-
-    return DeclaredValidator(place, text)
-
-
-def _of_shapes(texts: Mapping[str, str]) -> Validator:
-    try:
-        from pytest_rageval.metrics.ontology.shapes import shapes_validator
-    except ModuleNotFoundError as missing:
-        raise SettingsError(
-            f"ontology: {', '.join(texts)} needs {missing.name}, which is not installed; "
-            "pip install 'pytest-rageval[ontology]', or write the ontology as TOML"
-        ) from None
-    return shapes_validator(texts)
 
 
 def _read(places: Sequence[str], root: Path) -> dict[str, str]:

@@ -215,11 +215,25 @@ def _sorted_reasons(reasons: Mapping[K, list[str]]) -> dict[K, tuple[str, ...]]:
 
 
 CLASS_KINDS = (OWL.Class, RDFS.Class)
-PROPERTY_KINDS = (RDF.Property, OWL.ObjectProperty, OWL.DatatypeProperty, OWL.SymmetricProperty,
-                  OWL.FunctionalProperty, OWL.TransitiveProperty)  # fmt: skip
+PROPERTY_KINDS = (
+    RDF.Property,
+    OWL.ObjectProperty,
+    OWL.DatatypeProperty,
+    OWL.SymmetricProperty,
+    OWL.FunctionalProperty,
+    OWL.TransitiveProperty,
+)
 NAME_CLASSES = (SH.targetClass, SH["class"])
-NAME_PROPERTIES = (SH.targetSubjectsOf, SH.targetObjectsOf, SH.path, SH.inversePath, SH.equals, SH.disjoint,
-                   SH.lessThan, SH.lessThanOrEquals)  # fmt: skip
+NAME_PROPERTIES = (
+    SH.targetSubjectsOf,
+    SH.targetObjectsOf,
+    SH.path,
+    SH.inversePath,
+    SH.equals,
+    SH.disjoint,
+    SH.lessThan,
+    SH.lessThanOrEquals,
+)
 QUERIES = (SH.select, SH.ask)
 # pySHACL refuses SERVICE as well, but not after two IRIs with a # on the same line.
 _OTHER_SERVER = re.compile(r"(?<![\w:#/?$-])SERVICE\s*(?:SILENT\s*)?(?:[<?$]|\w*:)", re.IGNORECASE)

@@ -180,35 +180,26 @@ def _upwards(label: str, parents: Mapping[str, list[str]]) -> set[str]:
 
 
 def read_ontology(place: str, text: str) -> Ontology:
-    """Read the ontology in the text of the file at `place`. Raises SettingsError."""
-    ontology = _document(place, text)
-    problems = list(_problems(ontology))
+    """Read the ontology in the text of the file at `place`, whose suffix decides between JSON and TOML.
+
+    Raise SettingsError with all its problems.
+    """
+    content: Any = None
+    try:
+        content = parse(text) if place.lower().endswith(".json") else tomllib.loads(text)
+        ontology = Ontology.model_validate(content)
+        problems = list(_problems(ontology))
+    except RecursionError:
+        problems = ["nested too deep; an ontology needs four levels"]
+    except ValidationError as invalid:
+        problems = [_problem_text(flaw) for flaw in flaws_of(invalid, content, Ontology)]
+    except StrictJsonError as error:
+        problems = [printable(str(error))]
+    except ValueError as error:
+        problems = [f"not valid TOML: {printable(str(error))}"]
     if problems:
         raise SettingsError(*(f"{place}: {problem}" for problem in problems))
     return ontology
-
-
-def _document(place: str, text: str) -> Ontology:
-    """Read a file; the suffix of `place`, its path, decides between JSON and TOML. Raises SettingsError."""
-    content = _parse(place, text)
-    try:
-        return Ontology.model_validate(content)
-    except ValidationError as invalid:
-        raise SettingsError(
-            *(f"{place}: {_problem_text(flaw)}" for flaw in flaws_of(invalid, content, Ontology))
-        ) from None
-
-
-def _parse(place: str, text: str) -> Any:
-    is_json = place.lower().endswith(".json")
-    try:
-        return parse(text) if is_json else tomllib.loads(text)
-    except RecursionError:
-        raise SettingsError(f"{place}: nested too deep; an ontology needs four levels") from None
-    except StrictJsonError as error:
-        raise SettingsError(f"{place}: {printable(str(error))}") from None
-    except ValueError as error:
-        raise SettingsError(f"{place}: not valid TOML: {printable(str(error))}") from None
 
 
 def _problem_text(flaw: Flaw) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import warnings
 from collections.abc import Generator
@@ -162,40 +163,39 @@ def _with_text(warning: Warning | str, text: str) -> Warning | str:
     return masked if str(masked) == text else UserWarning(text)
 
 
-def mask_report(report: pytest.TestReport, mask: Mask) -> None:
-    """Mask credentials in all that other plugins show of a report.
+def clean_report(report: pytest.TestReport, mask: Mask, *, is_of_case: bool) -> None:
+    """Mask credentials in all that other plugins show of a report: its traceback, output, logs and properties.
 
-    These are its traceback, output, logs and properties.
+    `is_of_case`: also escape what could steer a terminal or a CI service, or has no UTF-8 form, because it may be the
+    system's output. Colours of pytest's own, in the lines of logs, stay.
     """
-    if report.longrepr is not None:
-        _mask_longrepr(report, mask)
+
+    def clean(text: str, kind: str = "") -> str:
+        text = mask.output(text)
+        if not is_of_case:
+            return text
+        parts = _COLOUR.split(text) if "log" in kind else [text]
+        return "".join(part if number % 2 else printable(part) for number, part in enumerate(parts))
+
+    longrepr: Any = report.longrepr
+    if isinstance(longrepr, tuple):
+        report.longrepr = (*longrepr[:2], mask.output(longrepr[2]))
+    elif longrepr is not None and (shown := clean(str(longrepr))) != str(longrepr):
+        report.longrepr = shown
+    elif (crash := getattr(longrepr, "reprcrash", None)) is not None:
+        crash.message = mask.output(crash.message)  # of the short summary, also if `--tb=no` leaves it out of the text
     if report.sections:
-        report.sections = [(name, mask.output(content)) for name, content in report.sections]
+        report.sections = [(name, clean(text, name)) for name, text in report.sections]
     if report.user_properties and not mask.is_empty:
         properties = report.user_properties
         report.user_properties = [(mask.text(name), _shown_property(value, mask)) for name, value in properties]
     if "extras" in report.__dict__:  # of pytest-html
         report.__dict__["extras"] = mask.value(report.__dict__["extras"])
     if hasattr(report, "wasxfail"):
-        report.wasxfail = mask.output(str(report.wasxfail))
+        report.wasxfail = clean(str(report.wasxfail))
 
 
-def _mask_longrepr(report: pytest.TestReport, mask: Mask) -> None:
-    longrepr = report.longrepr
-    if isinstance(longrepr, tuple):
-        path, line, reason = longrepr
-        report.longrepr = (path, line, mask.output(reason))
-    elif (shown := mask.output(str(longrepr))) != str(longrepr):
-        report.longrepr = shown
-    else:
-        _mask_crash(longrepr, mask)
-
-
-def _mask_crash(longrepr: Any, mask: Mask) -> None:
-    """Mask the message of pytest's short summary, also if `--tb=no` leaves it out of the text."""
-    crash = getattr(longrepr, "reprcrash", None)
-    if crash is not None:
-        crash.message = mask.output(crash.message)
+_COLOUR = re.compile("(\x1b\\[[0-9;]*m)")
 
 
 def _shown_property(value: object, mask: Mask) -> object:

@@ -1,4 +1,4 @@
-"""A sweep as one HTML page: the verdict, the points, a plot of recall against negative accuracy."""
+"""A sweep as one HTML page: the verdict, the points, a plot for each parameter, recall against negative accuracy."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from pytest_rageval.io.atomic import write_text
 from pytest_rageval.render.html.environment import policy, rendered, style
-from pytest_rageval.render.html.figures import Axis, AxisValue
+from pytest_rageval.render.html.figures import FRAME, Axis, AxisValue
 from pytest_rageval.text import NO_VALUE, score_text
+from pytest_rageval.tools.sweep.grid import value_text
 from pytest_rageval.tools.sweep.outcome import ScoredPoint, Sweep
 from pytest_rageval.views.sweep import SCORES, fixed_params, score_cells
 
@@ -30,12 +31,14 @@ class Dot(NamedTuple):
 
 
 class Plot(NamedTuple):
-    """Dots, the line through some of them, and labels of the axes."""
+    """Dots, the line through some of them, labels of the axes, and the height of the default, if it has a score."""
 
+    title: str
     dots: tuple[Dot, ...]
     line: str
     across: tuple[AxisValue, ...]
     up: tuple[AxisValue, ...]
+    default: float | None = None
 
 
 def write_sweep_page(sweep: Sweep, folder: Path, sentence: str, details: Sequence[str]) -> Path:
@@ -64,8 +67,39 @@ def sweep_html(
         score_heads=SCORES,
         rows=[_row(point, sweep, links) for point in (sweep.default, *sweep.points[:MOST_ROWS])],
         hidden=max(0, len(sweep.points) - MOST_ROWS),
+        plots=[parameter_plot(sweep, name) for name in sweep.varying],
         front=front_plot(sweep, links),
         front_points=[_row(point, sweep, links) for point in sweep.front],
+    )
+
+
+def parameter_plot(sweep: Sweep, name: str) -> Plot:
+    """Plot the scores of all points over the values of one parameter; the line is the best score at each value."""
+    by_value: dict[str, list[ScoredPoint]] = {}
+    for scored in sorted(sweep.points, key=lambda each: _order(each.point.params.get(name))):
+        if scored.scores.score is not None:
+            by_value.setdefault(value_text(scored.point.params.get(name)), []).append(scored)
+    scores = [each.scores.score or 0.0 for group in by_value.values() for each in group]
+    default = sweep.default.scores.score
+    axis = Axis.over([*scores, *([default] if default is not None else [])])
+    step = (FRAME.right - FRAME.left) / max(1, len(by_value))
+    places = {value: round(FRAME.left + step * (number + 0.5), 1) for number, value in enumerate(by_value)}
+    dots = [
+        Dot(places[value], axis.height(each.scores.score or 0.0), _text(each, sweep), _kind(each, sweep))
+        for value, group in by_value.items()
+        for each in group
+    ]
+    tops = (
+        f"{places[value]:g},{min(axis.height(each.scores.score or 0.0) for each in group):g}"
+        for value, group in by_value.items()
+    )
+    return Plot(
+        name,
+        _visible_dots(dots),
+        " ".join(tops),
+        tuple(AxisValue(place, value) for value, place in places.items()),
+        axis.labels(axis.height),
+        None if default is None else axis.height(default),
     )
 
 
@@ -92,7 +126,7 @@ def front_plot(sweep: Sweep, links: Mapping[str, str | None]) -> Plot | None:
     ]
     line = " ".join(dict.fromkeys("{:g},{:g}".format(*place(point)) for point in sweep.front))
     ends = across.labels(across.across)
-    return Plot(_visible_dots(dots), line, ends, up.labels(up.height))
+    return Plot("recall against negative accuracy", _visible_dots(dots), line, ends, up.labels(up.height))
 
 
 def _visible_dots(dots: Sequence[Dot]) -> tuple[Dot, ...]:
@@ -134,3 +168,9 @@ def _row(point: ScoredPoint, sweep: Sweep, links: Mapping[str, str | None]) -> d
 def _link(runs: Path, run: str) -> str | None:
     """Return the page of a run, relative to the sweep's folder."""
     return next((f"../../runs/{run}/{name}" for name in RUN_PAGES if (runs / run / name).is_file()), None)
+
+
+def _order(value: object) -> tuple[bool, float, str]:
+    """Return a sort key: numbers by value, before all others by text."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return (not is_number, float(value) if isinstance(value, int | float) else 0.0, "" if is_number else str(value))

@@ -75,7 +75,7 @@ def metric_line(observation: Observation, measure: Measure) -> str:
 def judged_lines(observation: Observation) -> Iterator[str]:
     """Yield the five dimensions and their mean, each with its value or why it has none, and the judge's reasoning."""
     for title, metric in JUDGED:
-        scored = metric.function(observation)
+        scored = Measure(metric).score(observation)
         if isinstance(scored, NotApplicable):
             text = f"{NO_VALUE}  ({_one_line(scored.reason)})"
         else:
@@ -184,10 +184,7 @@ def _figures(observations: Sequence[Observation], space: str = " ") -> str:
 
 
 def _mean(observations: Iterable[Observation], metric: Metric, *, has_k: bool) -> float | None:
-    scores = (
-        metric.function(observation, observation.k) if has_k else metric.function(observation)
-        for observation in observations
-    )
+    scores = (Measure(metric, observation.k if has_k else None).score(observation) for observation in observations)
     present = (score for score in scores if not isinstance(score, NotApplicable))
     values = [score.value if isinstance(score, Score) else score for score in present]
     return math.fsum(values) / len(values) if values else None

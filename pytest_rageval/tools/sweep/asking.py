@@ -12,7 +12,6 @@ from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import EvalCase, Observation, Trial
 from pytest_rageval.prefetch import BackgroundLoop, Prefetcher
 from pytest_rageval.prepare import Prepared, make_target
-from pytest_rageval.runs.results_file import RunJournal
 from pytest_rageval.targets.target import Target
 
 NOT_TUNED = {"gates": Gates(), "gate": (), "regression": (), "tolerated": (), "enabled": None}
@@ -49,7 +48,7 @@ class Asking:
 
     def ask(self, prepared: Prepared, cases: Sequence[EvalCase]) -> dict[str, Observed]:
         """Ask the cases and return their observations by key; write nothing."""
-        prefetcher = Prefetcher(prepared.plan, RunJournal(None, prepared.settings, None, None), self.loop)
+        prefetcher = Prefetcher(prepared.plan, lambda _: None, lambda _, observed: list(observed), self.loop)
         observed = prefetcher.now([Trial(case) for case in cases], self.target, self.judge)
         return {case.key: outcome for case, outcome in zip(cases, observed, strict=True)}
 

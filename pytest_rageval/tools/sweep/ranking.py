@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import did_you_mean
+from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.metrics.retrieval import context_recall, mrr
 from pytest_rageval.model import EvalCase, Observation
 from pytest_rageval.stats.intervals import Interval
@@ -58,7 +59,7 @@ class CaseParts(NamedTuple):
 def case_parts(observation: Observation) -> CaseParts:
     """Return `context_recall@k` and `mrr` of a case with gold; of an unanswerable one whether nothing was retrieved."""
     is_negative = not observation.case.answerable and not observation.golds and observation.matching.hits is not None
-    recall, rank = context_recall.function(observation, observation.k), mrr.function(observation)
+    recall, rank = Measure(context_recall, observation.k).score(observation), Measure(mrr).score(observation)
     return CaseParts(
         recall if isinstance(recall, float) else None,
         float(not observation.hits) if is_negative else None,
