@@ -115,6 +115,8 @@ def convert_answers(file: Path, mapped: Sequence[str], output: Path | None, *, f
     meta = f"; to meta: {', '.join(result.kept)}" if result.kept else ""
     many = counted(len(result.answers), "answer")
     click.echo(printable(f"{path}: {many}{meta}; score with --rageval-target answers:{path}"))
+    for note in result.notes:
+        click.echo(printable(note), err=True)
 
 
 @click.command("from-traces")

@@ -17,7 +17,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.environment_secrets import WEB_TOKEN
 from pytest_rageval.text import printable
 
-NEEDED = ("fastapi", "python_multipart", "itsdangerous", "charset_normalizer")
+NEEDED = ("fastapi", "python_multipart", "itsdangerous")
 
 
 @click.command()

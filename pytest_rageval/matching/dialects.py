@@ -6,7 +6,8 @@ by its document alone if the answer reports no heading at all. The first step th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from pytest_rageval.matching.spellings import (
@@ -20,6 +21,7 @@ from pytest_rageval.matching.spellings import (
     heading_fit,
     heading_form,
     headings,
+    joined_place,
     path_fit,
     path_key,
     read_headings,
@@ -147,18 +149,44 @@ def loose_matches(
     """
     matched = frozenset[int]().union(*hits)
     candidates: list[tuple[int, int, FilePath]] = []
+    opened: dict[int, Passage] = {}
     for gold, anchor in enumerate(golds):
         if gold not in matched:
             wanted = read_path(anchor.rel_path)
             for at in _near(path_key(wanted.stem), passages):
-                path = read_path(passages[at].rel_path or "")
-                if not can_be_same_name(path, wanted) or any(golds[hit].heading_path for hit in hits[at]):
+                passage = opened.get(at, passages[at])
+                path = read_path(passage.rel_path or "")
+                if any(golds[hit].heading_path for hit in hits[at]):
                     continue
-                if not _is_elsewhere(anchor, passages[at], path):
+                if not can_be_same_name(path, wanted):
+                    place = None if at in opened or _is_known(path, golds, rules) else _joined(passage, anchor, wanted)
+                    if place is None:
+                        continue
+                    path = read_path(place[0])
+                    opened[at] = passage = replace(passage, rel_path=place[0], heading_path=place[1])
+                if not _is_elsewhere(anchor, passage, path):
                     candidates.append((at, gold, path))
     if not candidates:
         return NO_LOOSE_MATCHES
-    return _Search(golds, passages, rules, quotes, chunks).matches(candidates)
+    read = [opened.get(at, passage) for at, passage in enumerate(passages)] if opened else passages
+    return _Search(golds, read, rules, quotes, chunks, opened.keys()).matches(candidates)
+
+
+def _joined(passage: Passage, anchor: Anchor, wanted: FilePath) -> tuple[str, str] | None:
+    """Return path and heading of a passage whose path holds both, if the left part is the gold's document."""
+    if not anchor.heading_path or passage.heading_path:
+        return None
+    return joined_place(passage.rel_path or "", wanted)
+
+
+def _is_known(path: FilePath, golds: Sequence[Anchor], rules: PlaceRules) -> bool:
+    """Return True if a whole path, such as `a.b` of `a.b.md`, names a document: then it holds no heading."""
+    for whole in (path, path._replace(stem=path.name, suffix="")):
+        known = [*(anchor.rel_path for anchor in golds), *rules.golds.called(whole)]
+        known += rules.notes.called(whole) if rules.notes is not None else ()
+        if any(can_be_same_name(whole, read_path(each)) for each in known):
+            return True
+    return False
 
 
 def _is_elsewhere(anchor: Anchor, passage: Passage, path: FilePath) -> bool:
@@ -189,7 +217,9 @@ class _Search:
         rules: PlaceRules,
         quotes: Quotes,
         chunks: Sequence[Chunk],
+        opened: Collection[int] = (),
     ) -> None:
+        self._opened = opened  # positions of passages whose path held the heading too
         self._golds, self._passages, self._rules, self._quotes = golds, passages, rules, quotes
         written = [passage.heading_path for passage in (*passages, *chunks) if passage.heading_path]
         self._has_headings = any(not heading.isspace() for heading in written)
@@ -213,8 +243,9 @@ class _Search:
         fit = None if place is None else self._fit(anchor, passage, path)
         if place is None or fit is None:
             return None
-        doubt = place.doubt or (SPELLING if fit.is_respelled else None)
-        if self._rules.is_strict and (fit.kind != "normalised" or doubt == SPELLING):
+        is_respelled = fit.is_respelled or at in self._opened
+        doubt = place.doubt or (SPELLING if is_respelled else None)
+        if self._rules.is_strict and (fit.kind != "normalised" or is_respelled or doubt == SPELLING):
             return None
         is_guessed = place.has_other_folders or place.doubt or path.name != wanted.name
         if (is_guessed and self._is_ambiguous(path)) or not self._quotes(gold, passage, at + 1):

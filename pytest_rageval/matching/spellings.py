@@ -95,6 +95,18 @@ def can_be_same_name(one: FilePath, other: FilePath) -> bool:
     return len(suffixes - {""}) < 2 or (bool(suffixes & _WEB_PAGES) and suffixes <= _WEB_PAGES | _TEXTS)
 
 
+_JOINT = re.compile(r"[:.]\s*(?=\S)")
+
+
+def joined_place(written: str, wanted: FilePath) -> tuple[str, str] | None:
+    """Split `File: Heading` or `File.Heading` if its left part names the wanted file; None if it does not."""
+    for joint in reversed([*_JOINT.finditer(written)]):
+        path = written[: joint.start()]
+        if can_be_same_name(read_path(path), wanted):
+            return path, written[joint.end() :]
+    return None
+
+
 class PathFit(NamedTuple):
     """Two paths of one file.
 
@@ -242,14 +254,20 @@ def heading_fit(gold: str, reported: Headings, path: FilePath) -> HeadingFit | N
         wanted = tuple(filter(None, map(heading_form, pieces)))
     if (kind := _kind(wanted, parts, path)) is not None:
         return HeadingFit(kind)
-    for bare_wanted, bare_parts in _respelled(wanted, parts):
+    for bare_wanted, bare_parts in _respelled(wanted, parts, path):
         if (kind := _kind(bare_wanted, bare_parts, path)) is not None:
             return HeadingFit(kind, is_respelled=True)
     return None
 
 
-def _respelled(wanted: tuple[str, ...], parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+def _respelled(
+    wanted: tuple[str, ...], parts: tuple[str, ...], path: FilePath
+) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Yield headings of a gold and reported ones in the forms that only a guess makes equal."""
+    for name in (path.name.casefold(), path.stem.casefold()) if parts else ():
+        named = re.match(rf"{re.escape(name)}(?::|\.(?!\s))\s*(?=\S)", parts[0]) if name else None
+        if named is not None:  # `File: Heading` or `File.Heading`
+            yield wanted, (parts[0][named.end() :], *parts[1:])
     bare_wanted, bare_parts = _unnumbered(wanted), _unnumbered(parts)
     if (bare_wanted == wanted) is not (bare_parts == parts):  # of two numbers, each names another heading
         yield bare_wanted, bare_parts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from pytest_rageval.errors import SettingsError, TargetError
@@ -44,8 +44,8 @@ class CallableTarget:
         self._max_bytes = max_bytes
         self._chunks = self._unplaced = 0
         call = call_of(function)
-        self.takes_params = call is None and _takes_request(function, self.name)
-        self._call = call or _call_of_function(function, takes_request=self.takes_params)
+        self._takes_params = call is None and _takes_request(function, self.name)
+        self._call = call or _call_of_function(function, takes_request=self._takes_params)
 
     async def ask(self, request: AskRequest) -> Answer:
         """Call the function once; raise TargetError if it fails or returns another type."""
@@ -70,6 +70,15 @@ class CallableTarget:
         read = "source, file_path, file_name, path or url"
         many = f"{self._unplaced} of {counted(self._chunks, 'chunk')}"
         return [f"{many} name no place: their metadata has none of {read}"]
+
+    def params_problem(self, names: Sequence[str]) -> str:
+        """Return why the function cannot be given these parameters; empty if it can."""
+        if self._takes_params or not names:
+            return ""
+        return (
+            f"{self.name} takes a question alone and cannot be given {', '.join(names)}; "
+            "add a parameter named request to the function, whose params hold them"
+        )
 
     async def aclose(self) -> None:
         """Do nothing: the target holds no resources."""

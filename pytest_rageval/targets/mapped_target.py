@@ -9,21 +9,17 @@ from __future__ import annotations
 import json
 import math
 import re
-import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-
-import jmespath
-from jmespath.exceptions import IncompleteExpressionError, JMESPathError
-from jmespath.functions import Functions
 
 from pytest_rageval.errors import SettingsError, TargetError
 from pytest_rageval.http.address import endpoint
 from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.expected import EXTRA, inner_type, is_object, known_keys
+from pytest_rageval.io.jmespaths import compiled
 from pytest_rageval.io.masking import public_url
 from pytest_rageval.io.messages import Path, Unsound, shown_value
 from pytest_rageval.io.suggestions import did_you_mean
@@ -71,10 +67,15 @@ def filled(template: Mapping[str, Any], request: AskRequest) -> dict[str, Json]:
     A string that is one placeholder becomes its value of any type, or is left out if there is none; within a longer
     string the value becomes text. Parameters without a placeholder are set at the top level and override it.
     """
-    names = (name for _, leaf in _leaves(template, "") for name in _names(leaf))
-    placed = {name.removeprefix(PARAMS) for name in names if name.startswith(PARAMS)}
+    placed = _placed(template)
     body: dict[str, Json] = _filled(template, request)
     return body | {name: value for name, value in request.params.items() if name not in placed}
+
+
+def _placed(template: Mapping[str, Any]) -> set[str]:
+    """Return the names of the parameters that have a placeholder."""
+    names = (name for _, leaf in _leaves(template, "") for name in _names(leaf))
+    return {name.removeprefix(PARAMS) for name in names if name.startswith(PARAMS)}
 
 
 def _leaves(part: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -196,6 +197,14 @@ class MappedTarget:
             raise TargetError("empty", f"{self._where}: the response has no body")
         return self._answer(data_from_body(reply.body, self._where))
 
+    def params_problem(self, names: Sequence[str]) -> str:
+        """Return which of these parameters the request has no place for: a server would skip them in silence."""
+        known = _placed(self._mapping.request) | self._mapping.request.keys()
+        unplaced = [name for name in names if name not in known]
+        places = " and ".join(f"{{{PARAMS}{name}}}" for name in unplaced)
+        what = f"{PLACE}.request has no place for {', '.join(unplaced)}; put {places} where it belongs"
+        return what if unplaced else ""
+
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
@@ -227,15 +236,9 @@ class Expression:
     def __init__(self, written: str, place: str) -> None:
         self.written = written
         try:
-            # The library warns of unquoted literals, which it reads well; a project may turn warnings into errors.
-            with warnings.catch_warnings(action="ignore", category=PendingDeprecationWarning):
-                self._compiled = jmespath.compile(written)
-        except (JMESPathError, RecursionError) as error:
-            raise SettingsError(
-                f"{place} is {shown_value(written)}, no JMESPath expression: {_reason(error)}"
-            ) from None
-        if problems := list(_function_problems(self._compiled.parsed)):
-            raise SettingsError(f"{place} is {shown_value(written)}, no JMESPath expression: {'; '.join(problems)}")
+            self._compiled = compiled(written)
+        except ValueError as error:
+            raise SettingsError(f"{place} is {shown_value(written)}, no JMESPath expression: {error}") from None
 
     def find(self, data: Json, path: Path) -> Json:
         """Return the value found, None if nothing is; raise Unsound if the response has an unsuitable type."""
@@ -317,7 +320,8 @@ def _table(
             if name == EACH and is_list:
                 each = _expression(part, here)
             elif names is not None and name not in names:
-                problems.append(f"{here} is not a field of an answer{_nearest(name, frozenset(names))}")
+                fields = f"; fields are {', '.join(sorted(names))}"
+                problems.append(f"{here} is not a field of an answer{did_you_mean(name, sorted(names), fields)}")
             elif isinstance(part, Mapping) and is_object(item):
                 compiled[name] = _table(part, here, _inner_fields(item), problems, is_list=True)
             elif isinstance(part, Mapping) and (of is Any or is_object(of)):
@@ -333,38 +337,3 @@ def _expression(written: Any, place: str) -> Expression:
     if not isinstance(written, str):
         raise SettingsError(f"{place} is {shown_value(written)}, expected a JMESPath expression, as in 'result.text'")
     return Expression(written, place)
-
-
-def _nearest(name: str, fields: frozenset[str]) -> str:
-    return did_you_mean(name, fields, f"; fields are {', '.join(sorted(fields))}")
-
-
-# ── what is wrong with an expression ──────────────────────────────────────────────────────────────────────────
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, RecursionError):
-        return "it is nested too deep"
-    if isinstance(error, IncompleteExpressionError):
-        return "it is incomplete"
-    reason = getattr(error, "message", None) or getattr(error, "msg", None)
-    if reason is None:
-        return "it is empty"
-    return f"{reason} at column {getattr(error, 'lex_position', 0) + 1}"
-
-
-def _function_problems(part: Any) -> Iterator[str]:
-    """Yield functions that do not exist or take other arguments, which the library reports only at the first answer."""
-    if not isinstance(part, dict):
-        return
-    if part["type"] == "function_expression":
-        functions, name, arguments = Functions.FUNCTION_TABLE, part["value"], len(part["children"])
-        if name not in functions:
-            yield f"there is no function {name}(){_nearest(name, frozenset(functions))}"
-        else:
-            signature = functions[name]["signature"]
-            is_open = bool(signature and signature[-1].get("variadic"))
-            if arguments < len(signature) or (arguments > len(signature) and not is_open):
-                yield f"{name}() takes {len(signature)}{' or more' if is_open else ''} arguments, not {arguments}"
-    for child in part.get("children", ()):
-        yield from _function_problems(child)

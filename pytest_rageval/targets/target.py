@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
@@ -22,8 +22,8 @@ class Target(Protocol):
     `name` appears in config.json and in messages, so it contains no credentials. `ask` raises `TargetError` with a kind
     for every failure. `aclose` releases connections and files; the owner of the target calls it once.
 
-    Three attributes are optional: `is_called`, False if the answers exist already; `answers_at_once`, True if `ask`
-    never waits, not even for a loop to run; and `takes_params`, False if no parameter of a request reaches the system.
+    Three members are optional: `is_called`, False if the answers exist already; `answers_at_once`, True if `ask` never
+    waits, not even for a loop to run; and `params_problem(names)`, which says why parameters cannot reach the system.
     """
 
     name: str
@@ -38,9 +38,10 @@ def is_called(target: Target) -> bool:
     return getattr(target, "is_called", True)
 
 
-def takes_params(target: Target) -> bool:
-    """Return True if the parameters of a request may reach the system."""
-    return getattr(target, "takes_params", True)
+def params_problem(target: Target, names: Sequence[str]) -> str:
+    """Return why some of these parameters of a request cannot reach the system; empty if all may."""
+    problem: Callable[[Sequence[str]], str] = getattr(target, "params_problem", lambda _: "")
+    return problem(names)
 
 
 def asks_at_once(target: Target) -> bool:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 
+from pytest_rageval.case_output import Output
 from pytest_rageval.cases.project_cases import readable_cases
-from pytest_rageval.config.options import HTTP, kind_of
+from pytest_rageval.config.options import HTTP, PYTHON, kind_of
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.toml_text import toml_value
 from pytest_rageval.engine import ask_request
 from pytest_rageval.errors import RagevalError, TargetError
 from pytest_rageval.io.masking import public_target
+from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.matching.places import match
 from pytest_rageval.metrics import load_registry
@@ -31,7 +33,12 @@ LONGEST_LISTING = 3.0
 
 
 def look_at_target(project: Project) -> Iterator[Diagnosis]:
-    """Check that the target can be made and reached, and has all answers; ask it no question."""
+    """Check that the target can be made and reached, and has all answers; ask a server or Python code one question."""
+    with Output():  # what the project's code prints is kept from the terminal
+        yield from _of_target(project)
+
+
+def _of_target(project: Project) -> Iterator[Diagnosis]:
     spec = project.settings.target
     if spec is None:
         yield warning("none", "set target, or override the rag_client fixture")
@@ -47,7 +54,7 @@ def look_at_target(project: Project) -> Iterator[Diagnosis]:
         yield from (failure(problem) for problem in problems)
         return
     is_over_http = kind_of(spec).is_over_http
-    if kind_of(spec) is HTTP:
+    if kind_of(spec) in (HTTP, PYTHON):
         yield from asyncio.run(_one_question(target, spec, project, cases))
         return
     yield success(f"{name}: {'something listens there' if is_over_http else 'is there'}; no question was asked")
@@ -59,7 +66,7 @@ ANSWER_S = 2.0
 
 
 async def _one_question(target: Target, spec: str, project: Project, cases: Sequence[EvalCase]) -> list[Diagnosis]:
-    """Ask a server one question: what came, how it names places, and the mapping that fits if it cannot be read."""
+    """Ask one question: what came, how it names places, and the mapping for a server's reply that cannot be read."""
     plan = make_plan(project.settings, load_registry(), project.root)
     case = next((case for case in cases if case.gold.supports), cases[0] if cases else EvalCase("", CONTACT_QUESTION))
     name = public_target(spec)
@@ -70,6 +77,8 @@ async def _one_question(target: Target, spec: str, project: Project, cases: Sequ
         return [warning(f"{name}: no answer to one question within {ANSWER_S:g} s", "a run waits longer (timeout)")]
     except TargetError as error:
         await target.aclose()
+        if kind_of(spec) is PYTHON:
+            return [failure(f"{error}, asked {shown_value(case.question)}")]
         contact = await first_contact(
             spec, case.question, Connection(timeout=ANSWER_S, headers=project.settings.resolved_headers())
         )

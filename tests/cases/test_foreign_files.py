@@ -205,6 +205,51 @@ def test_a_map_takes_names_and_expressions(tmp_path):
     assert case.gold.supports == (Anchor("a.md"), Anchor("b.md"))
 
 
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [
+        ("lenght(Frage)", "there is no function lenght(); did you mean 'length'?"),
+        ("Frage[].lenght(@)", "there is no function lenght(); did you mean 'length'?"),
+        ("length(Frage, Frage)", "length() takes 1 arguments, not 2"),
+    ],
+)
+def test_functions_of_a_map_are_checked_before_a_row_is_read(written, problem):
+    with pytest.raises(CaseError) as raised:
+        parsed_fields([f"question={written}"])
+    assert str(raised.value).endswith(problem)
+
+
+def test_an_expression_that_does_not_fit_a_row_is_one_line(tmp_path):
+    with pytest.raises(CaseError, match=r"^question = sum\(Frage\) does not fit a row: "):
+        read_rows(tmp_path, {"Frage": "Wann?"}, fields=parsed_fields(["question=sum(Frage)"]))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "question", "said"),
+    [
+        ("cp1252", "Wie viele Gäste fasst das Café, und was heißt „Öffnungszeit“ für sie?", "Windows-1252"),
+        ("utf-16", "Wie viele Gäste?", "UTF-16"),
+    ],
+)
+@pytest.mark.parametrize("command", ["cases", "answers"])
+def test_a_table_in_another_encoding_is_read_and_the_encoding_is_said(
+    project: Project, command: str, encoding: str, question: str, said: str
+):
+    table = project.path / "fragen.csv"
+    table.write_bytes(f"Frage;Antwort\n{question};Zwölf.\n".encode(encoding))
+    result = project.rageval(command, "convert", "fragen.csv", "-o", "new.jsonl", "--map", "question=Frage",
+                             "--map", "gold.answer=Antwort" if command == "cases" else "answer=Antwort")  # fmt: skip
+    assert result.ret == 0
+    result.stderr.fnmatch_lines([f"fragen.csv was read as *{said}*"])
+    assert json.loads((project.path / "new.jsonl").read_text("utf-8"))["question"] == question
+
+
+def test_bytes_of_no_encoding_are_reported_by_their_line(tmp_path):
+    (tmp_path / "rows.csv").write_bytes(b"question,reference\nA?,\xc3\xa4\nB?,\x81 \xff\n")
+    with pytest.raises(CaseError, match=r"rows.csv:3:4: byte 0x81 .* is not UTF-8"):
+        read(tmp_path / "rows.csv")
+
+
 def test_the_result_line_counts_and_names_what_went_to_metadata(project: Project):
     for name in ("people2.csv", "people.csv"):
         shutil.copy(FOREIGN / name, project.path / name)

@@ -1,4 +1,4 @@
-"""`rageval doctor` looks at target, gold, reports, disk, ontology and extras, and asks no question."""
+"""`rageval doctor` looks at target, gold, reports, disk, ontology and extras, and asks one question at most."""
 
 from __future__ import annotations
 
@@ -71,12 +71,24 @@ def test_a_target_that_is_silent_costs_five_seconds_at_most(project: Project):
         assert time.monotonic() - started < 30, "at most 5 s of waiting, and what a slow machine takes"
 
 
-def test_no_question_is_asked(project: Project):
-    project.write("asked.py", "def answer(question):\n    open('asked', 'w')\n    return 'x'\n")
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("return 'x' * 7", ("ok", "asked:answer: answers one question: 7 characters, no list of chunks")),
+        ("raise ValueError('no')", ("problem", "asked:answer: ValueError: no (at asked.py:6), asked 'What is 1?'")),
+        ("return 3", ("problem", "asked:answer: returned 3 (int), expected str, dict or Answer, asked 'What is 1?'")),
+        ("time.sleep(9)", ("warning", "asked:answer: no answer to one question within 0.2 s")),
+    ],
+)
+def test_python_code_is_asked_one_question_in_bounded_time_and_what_came_is_said(
+    project: Project, monkeypatch: pytest.MonkeyPatch, body: str, found: tuple[str, str]
+):
+    monkeypatch.setattr("pytest_rageval.tools.target_check.ANSWER_S", 0.2)
+    asked = "import time\nprint('loaded')\n\ndef answer(question):\n    print('printed')\n    " + body
+    project.write("asked.py", asked)
     project.configure('target = "asked:answer"')
-    project.cases(SOME)
-    assert findings(project)["target"] == [("ok", "asked:answer: is there; no question was asked")]
-    assert not (project.path / "asked").exists()
+    project.cases([a_case("one", "What is 1?")])
+    assert findings(project)["target"] == [found], "what the code prints is no part of the JSON"
 
 
 def test_gold_that_the_index_does_not_hold_is_named(project: Project):

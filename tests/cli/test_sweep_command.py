@@ -216,6 +216,17 @@ def test_parameters_that_a_function_cannot_be_given_are_refused_before_the_first
     assert not project.runs
 
 
+def test_parameters_that_a_mapping_has_no_place_for_are_refused_before_the_first_question(project: Project):
+    bot = ScoredBot(project)
+    mapping = '{ request = { q = "{question}", n = "{params.top}", least = 0.2 }, response = { answer = "answer" } }'
+    project.configure(f'target = {{ url = "http://127.0.0.1:9/ask", mapping = {mapping} }}')
+    grid = ("--grid", "top=1,2", "--grid", "least=.1,.3", "--grid", "style=a,b", "--grid", "k=1,5")
+    line = "--grid: target.mapping.request has no place for style; put {params.style} where it belongs"
+    assert line in bot.sweep(*grid, code=2)
+    assert "cannot connect" in bot.sweep(*grid[:4], code=2), "those that have one pass"
+    assert not project.runs
+
+
 @pytest.mark.parametrize(("style", "is_noted"), [("plain,fancy", True), ("plain", False)])
 def test_a_parameter_that_changes_no_answer_is_named(project: Project, style: str, is_noted: bool):
     output = ScoredBot(project).sweep("--grid", f"style={style}", "--grid", "min_score=.2,.6")

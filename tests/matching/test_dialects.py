@@ -109,6 +109,31 @@ def test_slugs_and_lists_with_commas_name_headings_in_doubt(gold, written, doubt
     assert strict.hits == (frozenset(),)
 
 
+@pytest.mark.parametrize(
+    "place",
+    [("a.md", "a: A > B"), ("a.md", "a.md: A > B"), ("a.md", "a.A > B"), ("a: A > B",), ("a.md: A / B",),
+     ("x/a.md.A > B",), ("/srv/x/a.md:A > B", ""), ("a.A > B",)],
+)  # fmt: skip
+def test_file_and_heading_in_one_name_the_heading_in_doubt(place):
+    found = matched(Anchor("x/a.md", "# A > ## B"), place)
+    assert found.hits == ({0},)
+    assert set(found.doubts) <= {"spelling", "folder"}
+    assert found.doubts
+    assert matched(Anchor("x/a.md", "# A > ## B"), place, is_strict=True).hits == (frozenset(),)
+
+
+def test_file_and_heading_in_one_need_a_left_part_that_is_the_document_and_a_whole_that_is_none(tmp_path):
+    nothing: tuple[frozenset[int], ...] = (frozenset(),)
+    for place in (("b: A > B",), ("ba.A > B",), ("a: A > C",), ("a.md", "b: A > B"), ("a.pdf",), ("a. A > B", "C")):
+        assert matched(GOLD, place).hits == nothing
+    assert matched(Anchor("a.md"), ("a.b",)).hits == nothing
+    named = (Anchor("a.md", "# b"), Anchor("a.b.md", "# C"))
+    assert matched(named, ("a.b",), ("z.md", "Z")).hits == (frozenset(), frozenset())
+    (tmp_path / "a.md").write_text("# A\n## B\nText.", encoding="utf-8")
+    assert matched(GOLD, ("a.A > B",), notes=NoteFolder(tmp_path)).hits == ({0},)
+    assert kinds(matched(GOLD, ("a.md: B",))) == [("last_heading", "last_heading")]
+
+
 @pytest.mark.parametrize("written", ['"A" > "B"', "'A' > 'B'", "“A” / “B”", "«A» › «B»", '#"A" > ##"B"'])
 def test_quoted_headings_match_without_doubt(written):
     found = matched(GOLD, ("a.md", written))

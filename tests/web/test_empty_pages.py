@@ -104,7 +104,7 @@ def test_the_button_looks_at_the_system_in_a_process_of_its_own(project: Project
         assert "rageval doctor told nothing" in broken.text
         project.write("bot.py", "def answer(question):\n    raise SystemExit('asked')\n")
         mended = html.unescape(app.post("/health").text)
-    assert "bot:answer: is there; no question was asked" in mended
+    assert "bot:answer: SystemExit: asked" in mended
     assert "as far as can be told" not in mended
 
 

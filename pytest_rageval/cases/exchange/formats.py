@@ -39,6 +39,7 @@ from pytest_rageval.cases.names import (
     field_of,
 )
 from pytest_rageval.errors import CaseError
+from pytest_rageval.io.jmespaths import function_problems
 from pytest_rageval.io.messages import Finding, Unsound
 from pytest_rageval.io.suggestions import did_you_mean, listed
 from pytest_rageval.model import NOTHING, NOWHERE, EvalCase, Json
@@ -148,9 +149,11 @@ def parsed_fields(written: Iterable[str]) -> dict[str, str]:
             remedy = did_you_mean(field, FIELDS, f"; fields: {', '.join(FIELDS)}")
             raise CaseError(f"--map {each!r}: expected FIELD=EXPRESSION{remedy}")
         try:
-            jmespath.compile(expression)
+            problems = [*function_problems(jmespath.compile(expression).parsed)]
         except JMESPathError:
-            expression = f'"{expression}"'  # the name of a column, as in "Expected answer"
+            problems, expression = [], f'"{expression}"'  # the name of a column, as in "Expected answer"
+        if problems:
+            raise CaseError(f"--map {each!r}: {'; '.join(problems)}")
         fields[field] = expression
     return fields
 
@@ -217,7 +220,7 @@ def _read_rows(
         kept=tuple(kept),
         form=form.name if form else None,
         is_guessed=not (form or mapped or is_own),
-        notes=tuple(f"{note} ({counted(many, 'row')})" for note, many in notes.items()),
+        notes=(*report.notes, *(f"{note} ({counted(many, 'row')})" for note, many in notes.items())),
     )
 
 
@@ -243,7 +246,7 @@ def read_other_answers(path: Path, name: str, mapped: Mapping[str, str]) -> Othe
         report.add_whole("holds no answer")
     if len(report):
         raise CaseError(*report.problems)
-    return OtherTestSet([], answers, used=used, kept=tuple(kept), is_guessed=not mapped)
+    return OtherTestSet([], answers, used=used, kept=tuple(kept), is_guessed=not mapped, notes=tuple(report.notes))
 
 
 def _unknown_columns(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import jmespath
+from jmespath.exceptions import JMESPathError
 
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.cases.exchange.checks import (
@@ -50,6 +51,7 @@ from pytest_rageval.cases.names import (
     field_of,
     is_plain_answer,
 )
+from pytest_rageval.errors import CaseError
 from pytest_rageval.io.messages import Finding, Unsound
 from pytest_rageval.model import NOTHING, NOWHERE, Json
 
@@ -132,7 +134,10 @@ class RowReading:
 
     def _take_expression(self, row: Json, field: str, expression: str, leaves: dict[str, Json]) -> None:
         """Take what an expression finds, and drop the leaves that it names."""
-        value = jmespath.search(expression, row)
+        try:
+            value = jmespath.search(expression, row)
+        except JMESPathError as error:
+            raise CaseError(f"{field} = {expression} does not fit a row: {str(error).splitlines()[0]}") from None
         if value is None or value in ("", []):
             return
         path = expression if _SIMPLE.fullmatch(expression) else ""

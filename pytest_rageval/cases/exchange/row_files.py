@@ -16,6 +16,7 @@ from pytest_rageval.cases.csv_rows import cells_up_to
 from pytest_rageval.cases.exchange.checks import path_below
 from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.cases.names import QUESTION, field_of
+from pytest_rageval.io.encodings import ENCODINGS, decoded
 from pytest_rageval.io.lines import FileLine, json_rows, read_lines
 from pytest_rageval.io.messages import Finding, Report, describe
 from pytest_rageval.io.strict_json import StrictJsonError, parse
@@ -32,11 +33,12 @@ PlacedRow = tuple[int | str, dict[str, Json]]
 
 
 class RowReport(Report):
-    """Problems by row: by line (`has_lines`), by number, or by path in a JSON document."""
+    """Problems by row: by line (`has_lines`), by number, or by path in a JSON document; and notes for the user."""
 
     def __init__(self, file: str, *, has_lines: bool) -> None:
         super().__init__(file)
         self.has_lines = has_lines
+        self.notes: list[str] = []
 
     def add_row(self, place: int | str, findings: Iterable[Finding], case_id: Json = None) -> None:
         named = case_id if isinstance(case_id, str) else None
@@ -75,11 +77,10 @@ def rows_in(path: Path, report: RowReport, *, is_included: bool = False) -> Iter
     if suffix == ".parquet":
         yield from _parquet_rows(path, report)
         return
-    lines = read_lines(path, report, LONGEST)
     if suffix in SEPARATORS:
-        yield from _csv_rows("".join(line.text for line in lines), SEPARATORS[suffix], report)
+        yield from _csv_rows(_table_text(path, report), SEPARATORS[suffix], report)
         return
-    read = list(lines)
+    read = list(read_lines(path, report, LONGEST))
     text = "".join(line.text for line in read)
     if suffix in (".yaml", ".yml"):
         yield from _document_rows(_yaml(text, report), report, folder)
@@ -89,6 +90,16 @@ def rows_in(path: Path, report: RowReport, *, is_included: bool = False) -> Iter
         yield from ((row.line, row.record) for row in json_rows(iter(read), report))
     else:
         yield from _document_rows(_json(text, report), report, folder)
+
+
+def _table_text(path: Path, report: RowReport) -> str:
+    """Return the text of a table, noting its encoding unless that is UTF-8; wrong bytes are reported by their lines."""
+    if path.is_file() and path.stat().st_size <= LONGEST:
+        encoding, text = decoded(path.read_bytes())
+        if encoding != "utf-8" and text is not None:
+            report.notes.append(f"{report.file} was read as {dict(ENCODINGS)[encoding]}, since it is not UTF-8")
+            return text
+    return "".join(line.text for line in read_lines(path, report, LONGEST))
 
 
 def _yaml(text: str, report: Report) -> Json:

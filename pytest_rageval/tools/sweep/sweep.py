@@ -22,7 +22,7 @@ from pytest_rageval.prepare import Prepared, check_can_answer, prepare, run_conf
 from pytest_rageval.rescore.rescore import observed_of
 from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun
 from pytest_rageval.session import RunSession
-from pytest_rageval.targets.target import is_called, takes_params
+from pytest_rageval.targets.target import is_called, params_problem
 from pytest_rageval.text import counted
 from pytest_rageval.tools.sweep.asking import NOT_TUNED, Answers, Asking
 from pytest_rageval.tools.sweep.cutting import cut_to, differing, listing, probe_of, why_not_derivable
@@ -95,12 +95,8 @@ class SweepRunner:
         if not is_called(target):
             raise SettingsError(f"sweep: {target.name} is not asked, its answers are there; name another target")
         # Whatever a system makes of k, no more chunks than that count.
-        unseen = [] if takes_params(target) else [name for name in self._grid.values if name != "k"]
-        if unseen:
-            raise SettingsError(
-                f"--grid: {target.name} takes a question alone and cannot be given {', '.join(unseen)}; "
-                "add a parameter named request to the function, whose params hold them"
-            )
+        if problem := params_problem(target, [name for name in self._grid.values if name != "k"]):
+            raise SettingsError(f"--grid: {problem}")
         check_can_answer(self._default, target, self._cases)
         problems: dict[str, None] = {}
         for point in self._grid.points():

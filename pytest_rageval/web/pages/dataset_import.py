@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from pytest_rageval.errors import CaseError
+from pytest_rageval.io.encodings import ENCODINGS
 from pytest_rageval.web.forms import FormState, Note, OneLine, Paragraphs, Submitted, Title, read_form, split_tags
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import page, path_to, redirect
@@ -28,7 +29,7 @@ from pytest_rageval.web.uploads.dataset_upload import (
     mapping_problems,
     read_dataset,
 )
-from pytest_rageval.web.uploads.tables import ENCODINGS, SEPARATORS, Part, chosen_table
+from pytest_rageval.web.uploads.tables import SEPARATORS, Part, chosen_table
 from pytest_rageval.web.uploads.upload import Upload, Uploads, file_of
 from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore
 from pytest_rageval.web.versions.value_changes import dataset_changes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import zipfile
@@ -12,25 +11,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-from charset_normalizer import from_bytes
-
 from pytest_rageval.cases.loading import MAX_LINE_BYTES
 from pytest_rageval.errors import CaseError
+from pytest_rageval.io.encodings import ENCODINGS, SAMPLE, decoded
 from pytest_rageval.io.lines import FileLine, read_lines
 from pytest_rageval.io.messages import Report
 
-ENCODINGS = (
-    ("utf-8", "UTF-8"),
-    ("cp1252", "Western European (Windows-1252)"),
-    ("cp1250", "Central European (Windows-1250)"),
-    ("cp932", "Japanese (Shift-JIS)"),
-    ("cp949", "Korean (CP949)"),
-    ("gb18030", "Chinese (GB 18030)"),
-    ("utf-16", "UTF-16, “Unicode text”"),
-)
 SEPARATORS = ((",", "commas"), (";", "semicolons"), ("\t", "tabs"))
-SAMPLE = 1 << 18
-"""Bytes from which an encoding is guessed."""
 TABLES, YAML = (".csv", ".tsv", ".xlsx"), (".yaml", ".yml")
 SUFFIXES = (*TABLES, ".jsonl", ".json", *YAML)
 MOST_YAML, MOST_NESTED = 2_000_000, 30
@@ -59,31 +46,12 @@ def chosen_table(encoding: str, separator: str) -> TableFormat | None:
 
 
 def guess_table(content: bytes) -> TableFormat:
-    """Return the most likely format: UTF-16 by its mark, else UTF-8 if it is valid, else by charset-normalizer.
-
-    What fits no encoding is taken for UTF-8, of which each wrong byte is reported by its line.
-    """
-    encoding = _encoding(content)
-    try:
-        beginning = content.decode(encoding)[:SAMPLE]
-    except UnicodeError:
-        encoding, beginning = "utf-8", content[:SAMPLE].decode("utf-8", "replace")
-    header = next((line for line in beginning.removeprefix("\ufeff").splitlines() if line.strip()), "")
+    """Return the most likely format: the encoding of the content, and the separator that its header has most of."""
+    encoding, text = decoded(content)
+    beginning = content[:SAMPLE].decode("utf-8", "replace") if text is None else text[:SAMPLE]
+    header = next((line for line in beginning.splitlines() if line.strip()), "")
     bare = "".join(header.split('"')[::2])
     return TableFormat(encoding, max((mark for mark, _ in SEPARATORS), key=bare.count))
-
-
-def _encoding(content: bytes) -> str:
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    try:
-        content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        start = max(0, error.start - SAMPLE // 2)
-        names = [name for name, _ in ENCODINGS[1:-1]]
-        best = from_bytes(content[start : start + SAMPLE], cp_isolation=names).best()
-        return best.encoding if best is not None and best.encoding in names else "cp1252"
-    return "utf-8"
 
 
 class Part(NamedTuple):

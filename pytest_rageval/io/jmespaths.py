@@ -1,0 +1,55 @@
+"""JMESPath expressions that people write: compiled, or refused with what is wrong with them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import jmespath
+from jmespath.exceptions import IncompleteExpressionError, JMESPathError
+from jmespath.functions import Functions
+
+from pytest_rageval.io.suggestions import did_you_mean
+
+
+def compiled(written: str) -> Any:
+    """Return a compiled expression; raise ValueError with what is wrong, unknown functions included.
+
+    The library reports a function that does not exist, or takes other arguments, only at the first search.
+    """
+    try:
+        # The library warns of unquoted literals, which it reads well; a project may turn warnings into errors.
+        with warnings.catch_warnings(action="ignore", category=PendingDeprecationWarning):
+            expression = jmespath.compile(written)
+    except IncompleteExpressionError:
+        raise ValueError("it is incomplete") from None
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+    except JMESPathError as error:
+        reason = getattr(error, "message", None) or getattr(error, "msg", None)
+        at = f" at column {getattr(error, 'lex_position', 0) + 1}"
+        raise ValueError("it is empty" if reason is None else f"{reason}{at}") from None
+    if problems := list(function_problems(expression.parsed)):
+        raise ValueError("; ".join(problems))
+    return expression
+
+
+def function_problems(part: Any) -> Iterator[str]:
+    """Yield what is wrong with the calls of functions in a parsed expression."""
+    if not isinstance(part, dict):
+        return
+    if part["type"] == "function_expression":
+        functions, name, arguments = Functions.FUNCTION_TABLE, part["value"], len(part["children"])
+        if name not in functions:
+            yield f"there is no function {name}(){did_you_mean(name, functions, _KNOWN)}"
+        else:
+            signature = functions[name]["signature"]
+            is_open = bool(signature and signature[-1].get("variadic"))
+            if arguments < len(signature) or (arguments > len(signature) and not is_open):
+                yield f"{name}() takes {len(signature)}{' or more' if is_open else ''} arguments, not {arguments}"
+    for child in part.get("children", ()):
+        yield from function_problems(child)
+
+
+_KNOWN = f"; functions are {', '.join(sorted(Functions.FUNCTION_TABLE))}"
