@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import zlib
 from collections.abc import AsyncIterable, Callable, Sequence
 from functools import cached_property
@@ -168,11 +169,18 @@ class HttpConnection(asyncio.Protocol):
         return True
 
     def is_usable(self) -> bool:
-        """Return True if an idle connection is still open and was not idle for long, else end it."""
-        is_old = asyncio.get_running_loop().time() - self._idle_since > KEPT_IDLE
-        if is_old or self._is_ended:
+        """Return True if an idle connection is open, was not idle for long, and holds no bytes; else end it.
+
+        Bytes may wait in the system that the loop has not read yet: what a server sent behind its last reply.
+        """
+        is_over = self._is_ended or asyncio.get_running_loop().time() - self._idle_since > KEPT_IDLE
+        if not is_over and (socket := self._transport.get_extra_info("socket")) is not None:
+            waiting = select.poll()
+            waiting.register(socket, select.POLLIN)
+            is_over = bool(waiting.poll(0))
+        if is_over:
             self._transport.abort()
-        return not (is_old or self._is_ended)
+        return not is_over
 
     async def aclose(self) -> None:
         """Close the connection."""

@@ -78,10 +78,13 @@ def test_a_torn_line_of_the_run_that_answers_is_said_once_at_the_end(project: Pr
 
 
 async def answers_twice(connection: Connection) -> None:
-    """The question as the answer, and behind it the answer of somebody else."""
+    """The question as the answer, and behind it, sent with it, the answer of somebody else."""
+    replies = b""
     for answer in (connection.request.json["question"], "the answer to another question"):
         body = json.dumps({"answer": answer}).encode()
-        await connection.reply(200, body)
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+        replies += head.encode() + body
+    await connection.send(replies)
 
 
 def test_a_reply_behind_a_reply_is_no_answer_to_the_next_case(project: Project):
