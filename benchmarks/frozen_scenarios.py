@@ -39,7 +39,8 @@ LOOKS = (
 )  # fmt: skip
 EXPORTS = (
     "rageval export first --format csv --output -", "rageval export first --format json --output out.json",
-    "rageval export first --format sqlite --output out.sqlite",
+    "rageval export first --format sqlite --output out.sqlite", "rageval export first --format trec-run --output -",
+    "rageval export first --format trec-qrels --output -",
 )  # fmt: skip
 TYPED = ("help", "What is sell-through?", "eval 0", "set k 2", "diff", "judge 0", "report", "nonsense", "quit")
 TWO_RUNS = (
@@ -205,7 +206,6 @@ VERB_SCENARIOS = (
             "rageval calibrate labels.jsonl --judge lexical",
             "rageval calibrate labels.jsonl --judge lexical --format json --gate 'groundedness >= 2'",
         ),
-        ("page.html",),
     ),
 )  # fmt: skip
 

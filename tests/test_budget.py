@@ -15,18 +15,18 @@ from project import Project, a_case
 TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "pytest_rageval"
 BUDGET = {
-    "lines": 69_804,
-    "statements": 44_036,
-    "modules": 419,
+    "lines": 68_489,
+    "statements": 43_113,
+    "modules": 412,
     "folders with modules": 42,
     "characters of the mean line that is not blank": 53,
-    "lines of tests": 49_905,
+    "lines of tests": 49_690,
     "modules in tests/support": 10,
     "imports of our own modules inside functions": 35,
     "private names of other packages, and patches": 1,
 }
 """Numbers only go down: whoever removes code lowers them. Planned are 54,000 lines in 400 modules."""
-MOST_FILES_OF_A_CASE = 71
+MOST_FILES_OF_A_CASE = 65
 PRIVATE = re.compile(
     r"\b(?:from|import) _pytest|\b(?:httpcore|httpx|pytest|xdist|pydantic|uvicorn)\._[a-z]|sys\.meta_path"
     r"|__pydantic_core_schema__|core_schema|gc\.freeze|setswitchinterval|_thread\.start_new|_update_current_test_var"

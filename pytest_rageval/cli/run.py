@@ -85,7 +85,11 @@ class WithCodesOfPytest(click.Command):
     show_default=True,
     help="What evaluates the cases: this machine, or workers on a Ray cluster.",
 )
-@click.option("--address", metavar="HOST:PORT", help="Head of the Ray cluster, or auto (default: RAY_ADDRESS).")
+@click.option(
+    "--address",
+    metavar="HOST:PORT",
+    help="Head of the Ray cluster; auto: the one that runs here (default: RAY_ADDRESS, else one is started).",
+)
 @click.option(
     "--workers",
     type=click.IntRange(1),

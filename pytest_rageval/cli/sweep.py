@@ -47,7 +47,9 @@ OF_A_NEW_SWEEP = {"grids": "--grid", "is_quick": "--quick", "index_params": "--i
     metavar="NAME=V1,V2,…",
     help="Values of one parameter (repeatable): k, min_score, or whatever the target takes.",
 )
-@click.option("--quick", "is_quick", is_flag=True, help="6 points: min_score .2 .3 .4, k 5 10.")
+@click.option(
+    "--quick", "is_quick", is_flag=True, help="6 points: min_score .2 .3 .4, k 5 10, at 400 tokens, overlap 50."
+)
 @click.option(
     "--index-param",
     "index_params",

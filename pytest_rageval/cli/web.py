@@ -21,11 +21,18 @@ NEEDED = ("fastapi", "python_multipart", "itsdangerous")
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="Beyond this machine: with a token.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Where to listen; beyond this machine with a token."
+)
 @click.option("--port", type=click.IntRange(0, 65_535), default=8765, show_default=True, help="0: a free one.")
 @click.option("--data", metavar="DIR", type=PLACE, help="Agents, datasets, jobs (default: data).")
 @REPORTS
-@click.option("--token", metavar="WORD", envvar=WEB_TOKEN, help=f"Default: a random one; better set as {WEB_TOKEN}.")
+@click.option(
+    "--token",
+    metavar="WORD",
+    envvar=WEB_TOKEN,
+    help=f"What a browser must give first (default: a random one); better set as {WEB_TOKEN}.",
+)
 @click.option("--no-token", is_flag=True, help="Ask nobody: whoever can run programs on this machine can use the app.")
 @click.option("--host-name", "host_names", metavar="NAME", multiple=True, help="A name by which browsers may call it.")
 @click.option(
