@@ -10,6 +10,7 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -153,7 +154,8 @@ class BlockScheduling:
             portion, self._shared = self._shared[:most], self._shared[most:]
         if portion:
             handed += portion
-            node.send_runtest_some(portion)
+            with suppress(OSError):  # it died: xdist says so in a moment, and what it was handed goes to another
+                node.send_runtest_some(portion)
 
     def remove_node(self, node: Any) -> str | None:
         """Return the test to blame for the death of a worker, if there is one."""

@@ -314,6 +314,36 @@ def test_the_collection_of_a_worker_that_was_told_to_end_is_not_taken():
     assert not scheduling.collection_is_completed
 
 
+def test_a_worker_that_dies_before_it_is_handed_more_keeps_nothing(pytestconfig: pytest.Config):
+    """Its end is told a moment after the pipe to it broke."""
+
+    class Worker:
+        def __init__(self, name: str, *, is_dead: bool = False) -> None:
+            self.gateway, self.workerinput, self.shutting_down = SimpleNamespace(id=name), {"workercount": 2}, False
+            self.handed, self.is_dead = list[int](), is_dead
+
+        def send_runtest_some(self, indices: list[int]) -> None:
+            if self.is_dead:
+                raise OSError("cannot send (already closed?)")
+            self.handed += indices
+
+        def shutdown(self) -> None:
+            self.shutting_down = True
+
+    dead, living = Worker("gw0", is_dead=True), Worker("gw1")
+    nothing: Any = None
+    scheduling = BlockScheduling(pytestconfig, (), nothing)
+    for worker in (dead, living):
+        scheduling.add_node(worker)
+        scheduling.add_node_collection(worker, [f"test_{number}" for number in range(8)])
+    scheduling.schedule()
+    assert scheduling.remove_node(dead) == "test_0"
+    for number in living.handed:  # which grows meanwhile
+        scheduling.mark_test_complete(living, number)
+    assert living.shutting_down
+    assert sorted([*living.handed, 0]) == [*range(8)]
+
+
 @pytest.mark.child_process
 def test_workers_that_collect_different_tests_are_an_error(patient: Project):
     patient.write("conftest.py", "import os\ndef pytest_collection_modifyitems(items):\n"
