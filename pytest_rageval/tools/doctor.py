@@ -45,7 +45,7 @@ ALL_CHECKS_S = 3.0
 
 
 Check = Callable[[Project], Iterable[Diagnosis]]
-"""A check of one subject, free of cost, without a question to system or judge."""
+"""A check of one subject. Only that of the target asks anything: one question, of a server or of the project's code."""
 
 
 def diagnoses(

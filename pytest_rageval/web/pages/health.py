@@ -47,7 +47,7 @@ def health_lines(site: Site) -> list[Line]:
 
 
 def health_lines_with_target(root: Path) -> list[Line]:
-    """Check the system under test too: load or reach it, without a question.
+    """Check the system under test too: load or reach it, and ask a server or code of the project one question.
 
     This runs in a process of its own: it imports the project's code afresh, and its side effects stay there.
     """
@@ -93,7 +93,7 @@ def show_health(request: Request, site: TheSite, agents: Agents, datasets: Datas
 
 @router.post("/health")
 def check_target_too(request: Request, site: TheSite, agents: Agents, datasets: Datasets, _: Submitted) -> Response:
-    """Show all checks, including that of the system under test, without a question to it."""
+    """Show all checks, including that of the system under test."""
     lines = health_lines_with_target(site.settings.root)
     return _health(request, site, agents, datasets, lines, has_target=True)
 
