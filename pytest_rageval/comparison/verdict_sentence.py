@@ -39,7 +39,7 @@ class Count(NamedTuple):
     """The text before the number."""
 
     def __str__(self) -> str:
-        return f"{self.before}{self.number} {self.label}"
+        return f"{self.before}{self.number:,} {self.label}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ def with_verdict(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
 def alike_line(comparison: Mapping[str, Any], cases: int) -> str:
     """Return the note on a comparison of a part of the cases: `compared on 9 of 10 cases alike in both; 1 changed`."""
     changed = len(comparison["changed_cases"])
-    return f"compared on {comparison['paired']['cases']} of {counted(cases, 'case')} alike in both; {changed} changed"
+    return f"compared on {comparison['paired']['cases']:,} of {counted(cases, 'case')} alike in both; {changed} changed"
 
 
 def not_comparable(problems: Sequence[object]) -> str:
@@ -231,7 +231,7 @@ def _counts(facts: VerdictFacts) -> tuple[Count, Count, Count]:
     all_errors = (
         Count(cases, "cases end in errors", "all ") if cases != 1 else Count(1, "case ends in an error", "the ")
     )
-    passing = Count(facts.outcome("passed"), f"of {cases} pass" if cases != 1 else "of 1 passes")
+    passing = Count(facts.outcome("passed"), f"of {cases:,} pass" if cases != 1 else "of 1 passes")
     if facts.is_compared:
         worse, better = facts.flips("flipped_to_fail"), Count(facts.flips("flipped_to_pass"), "fixed")
         newly = Count(worse, "case newly fails" if worse == 1 else "cases newly fail")
@@ -247,7 +247,7 @@ def _asides(facts: VerdictFacts) -> Iterator[str]:
     """Yield the facts that the three counts do not hold."""
     errors = facts.outcome("error")
     if errors and facts.is_compared and not facts.is_all_errors:
-        yield f"{errors} ended in {'an error' if errors == 1 else 'errors'}"
+        yield f"{errors:,} ended in {'an error' if errors == 1 else 'errors'}"
     if added := facts.flips("added_failing"):
         yield counted(added, "added case fails", "added cases fail")
     if changed := facts.flips("changed_failing"):
@@ -259,7 +259,7 @@ def _asides(facts: VerdictFacts) -> Iterator[str]:
     if fallen := len(facts.regressed):
         yield f"{fallen} metric{' has' if fallen == 1 else 's have'} regressed"
     if skipped := facts.outcome("skipped"):
-        yield f"{skipped} skipped"
+        yield f"{skipped:,} skipped"
     if facts.is_partial:
         yield "only a part of the cases ran"
     yield from doubt_counts(facts.metrics)

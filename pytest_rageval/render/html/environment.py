@@ -70,6 +70,7 @@ def environment() -> Environment:
         "cases": list_address,
         "score": score_text,
         "short": short,
+        "thousands": lambda number: f"{number:,}" if isinstance(number, int) else number,
         "bare": _bare,
         "filled": filled_rows,
         "linked": _linked,

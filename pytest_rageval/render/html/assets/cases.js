@@ -161,7 +161,8 @@
       return;
     }
     position = -1;
-    $("count").textContent = order.length === index.id.length ? order.length : `${order.length} of ${index.id.length}`;
+    const [shown, all] = [order.length, index.id.length].map((number) => number.toLocaleString("en"));
+    $("count").textContent = shown === all ? all : `${shown} of ${all}`;
     for (const chip of document.querySelectorAll(".chips button")) chip.setAttribute("aria-pressed", chip.dataset.q === query);
     list.scrollTop = 0;
     draw(true);
