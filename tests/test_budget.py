@@ -15,8 +15,8 @@ from project import Project, a_case
 TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "pytest_rageval"
 BUDGET = {
-    "lines": 68_491,
-    "statements": 43_115,
+    "lines": 68_489,
+    "statements": 43_114,
     "modules": 412,
     "folders with modules": 42,
     "characters of the mean line that is not blank": 53,

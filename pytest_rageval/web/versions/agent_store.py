@@ -204,9 +204,6 @@ def _target_problems(agent: Agent) -> Iterator[Problem]:
         yield ("target", f"is {shown_value(agent.target)}; targets are spelt {SPELLINGS}")
 
 
-_JUDGES = ("lexical", "none")
-
-
 def _judge_problems(agent: Agent) -> Iterator[Problem]:
     kind, colon, rest = agent.judge.partition(":")
     if kind in BY_NAME and colon:
@@ -214,7 +211,7 @@ def _judge_problems(agent: Agent) -> Iterator[Problem]:
             model_and_url(kind, rest)
         except SettingsError as error:
             yield ("judge", str(error))
-    elif agent.judge not in _JUDGES and not (colon and rest.strip()) and agent.judge_base_url is None:
+    elif agent.judge not in ("lexical", "none") and not (colon and rest.strip()) and agent.judge_base_url is None:
         yield (
             "judge",
             f"is {shown_value(agent.judge)}; write lexical, {', '.join(FORMS)}, nli:FOLDER or "
