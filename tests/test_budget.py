@@ -15,7 +15,7 @@ from project import Project, a_case
 TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "pytest_rageval"
 BUDGET = {
-    "lines": 68_489,
+    "lines": 68_485,
     "statements": 43_114,
     "modules": 412,
     "folders with modules": 42,

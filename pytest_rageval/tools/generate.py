@@ -135,7 +135,7 @@ def _lines_without_code(text: str) -> Iterator[str]:
     is_code = False
     for line in text.split("\n"):
         is_fence = _FENCE.match(line) is not None
-        is_code = is_code != is_fence
+        is_code ^= is_fence
         if not is_code and not is_fence:
             yield line
 
@@ -206,11 +206,8 @@ class ModelDrafts:
     def __init__(self, model: ChatModel, journal: Path, *, most: int = 3, concurrency: int = 4) -> None:
         self.spent = Spent()
         self._model, self._journal, self._most, self._concurrency = model, journal, most, concurrency
-        rows = (
-            json_rows(read_lines(journal, Report(journal.name), 2**24), Report(journal.name))
-            if journal.exists()
-            else ()
-        )
+        report = Report(journal.name)
+        rows = json_rows(read_lines(journal, report, 2**24), report) if journal.exists() else ()
         # Incomplete lines, as a killed process leaves them, are skipped.
         self._kept: dict[str, str] = {
             row.record["key"]: row.record["reply"]
@@ -224,36 +221,38 @@ class ModelDrafts:
         return len(asked), self._model.tariff.estimate(map(self._prompt, asked), tokens_out=USUAL_OUT)
 
     def drafts(self, passages: Sequence[NotePassage]) -> Iterator[Draft]:
-        """Yield the drafts of all passages, in order. A failure or Ctrl-C ends it; replies stay stored."""
+        """Yield the drafts of all passages, in order. A failure or Ctrl-C ends the asking; stored replies are read."""
         self._journal.parent.mkdir(parents=True, exist_ok=True)
         asked = _worth_asking(passages)
-        replies = at_once(self._reply, asked, self._concurrency, close=self._model.aclose, watch=lambda _: None)
+        replies = at_once(self._ask, asked, self._concurrency, close=self._model.aclose, watch=lambda _: None)
         try:
-            for passage, text in replies:
-                if text is not None:
-                    yield from self._read(passage, text)
+            list(replies)
         except ModelFailure as failure:
-            is_budget = failure.kind == "budget"
-            self.spent.stopped = "as much is spent as --max-cost allows" if is_budget else str(failure)
+            self.spent.stopped = "as much is spent as --max-cost allows" if failure.kind == "budget" else str(failure)
         except KeyboardInterrupt:
             self.spent.is_interrupted = True
+        for passage in asked:
+            if (text := self._kept.get(self._key(passage))) is not None:
+                yield from self._read(passage, text)
 
-    async def _reply(self, passage: NotePassage) -> tuple[NotePassage, str | None]:
+    async def _ask(self, passage: NotePassage) -> None:
+        """Ask about a passage unless the reply is stored, and store it."""
         key = self._key(passage)
         if key in self._kept:
             self.spent.kept += 1
-            return passage, self._kept[key]
-        message = Message("user", self._prompt(passage))
-        reply = await self._model.say([message], schema=SCHEMA, schema_name="questions", max_tokens=MOST_OUT)
+            return
+        reply = await self._model.say(
+            [Message("user", self._prompt(passage))], schema=SCHEMA, schema_name="questions", max_tokens=MOST_OUT
+        )
         self.spent.requests += 1
         cost = reply.cost_usd
         self.spent.dollars = None if cost is None or self.spent.dollars is None else self.spent.dollars + cost
         if reply.flaw is not None or (text := reply.text) is None:
             self.spent.unreadable += 1
-            return passage, None
+            return
         with self._journal.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"key": key, "reply": text}) + "\n")
-        return passage, text
+        self._kept[key] = text
 
     def _read(self, passage: NotePassage, text: str) -> Iterator[Draft]:
         try:
@@ -265,18 +264,15 @@ class ModelDrafts:
                 case {"question": str(question), "quote": str(quote), **rest} if quote.strip():
                     facts = rest.get("key_facts")
                     sound = [one.strip() for one in facts if isinstance(one, str)] if isinstance(facts, list) else ()
-                    key_facts = tuple(filter(None, sound))
-                    yield Draft(question.strip(), passage, quote.strip(), "model", key_facts=key_facts)
+                    yield Draft(question.strip(), passage, quote.strip(), "model", key_facts=(*filter(None, sound),))
                 case _:
                     self.spent.unreadable += 1
 
     def _prompt(self, passage: NotePassage) -> str:
-        section: dict[str, Json] = {
-            "note": passage.rel_path,
-            "headings": passage.section.heading_path,
-            "text": passage.section.text,
+        section = passage.section
+        variables: dict[str, Json] = {
+            "section": {"note": passage.rel_path, "headings": section.heading_path, "text": section.text}
         }
-        variables: dict[str, Json] = {"section": section}
         return fenced_prompt(PROMPT.replace("{most}", str(self._most)), variables, new_marker(variables)).text
 
     def _key(self, passage: NotePassage) -> str:
