@@ -7,7 +7,7 @@ quotes one of its snippets; for anchors without such a chunk see `dialects`. An 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -22,7 +22,7 @@ from pytest_rageval.matching.dialects import (
     doubt_flags,
     loose_matches,
 )
-from pytest_rageval.matching.spellings import headings, path_form
+from pytest_rageval.matching.spellings import headings, path_form, snippet_form
 from pytest_rageval.model import (
     NOTHING,
     Anchor,
@@ -40,6 +40,7 @@ from pytest_rageval.model import (
 )
 from pytest_rageval.words import fold
 
+_Form = Callable[[str], str]
 GoldBy = Literal["anchors", "ids"]
 _NO_TIMINGS = Timings()
 MOST_PLACES = 10
@@ -246,40 +247,35 @@ class _AnchorGolds:
         return tuple(all_hits), loose
 
     def _quotes_gold(self, gold: int, passage: Passage, at: int) -> bool:
-        snippets = tuple(filter(None, map(fold, self._anchors[gold].snippets)))
-        return not snippets or self._quotes(snippets, passage, at, ())
+        snippets = tuple(filter(None, map(snippet_form, self._anchors[gold].snippets)))
+        return not snippets or self._quotes(snippets, [passage], at, snippet_form)
 
     def hit_by(self, reference: Reference, at: int, named: Sequence[Chunk], /) -> frozenset[int]:
         places = None if reference.rel_path is None else self._by_path.get(path_form(reference.rel_path))
         return _NONE if places is None else self._at(places, reference, at, named)
 
-    def _at(
-        self, places: Sequence[_Place], passage: Chunk | Reference, at: int, named: Sequence[Chunk]
-    ) -> frozenset[int]:
+    def _at(self, places: Sequence[_Place], passage: Passage, at: int, named: Sequence[Chunk]) -> frozenset[int]:
         passage_headings = headings(passage.heading_path or "")
         return frozenset(
             [
                 place.gold
                 for place in places
                 if passage_headings[: len(place.headings)] == place.headings
-                and (not place.snippets or self._quotes(place.snippets, passage, at, named))
+                and (not place.snippets or self._quotes(place.snippets, [passage, *named], at))
             ]
         )
 
-    def _quotes(self, snippets: tuple[str, ...], passage: Chunk | Reference, at: int, named: Sequence[Chunk]) -> bool:
-        passages = (passage, *named)
+    def _quotes(self, snippets: tuple[str, ...], passages: Sequence[Passage], at: int, form: _Form = fold) -> bool:
         texts = [source.text for source in passages if source.text is not None]
-        for text in texts:
-            folded = fold(text)
-            if any(snippet in folded for snippet in snippets):
-                return True
+        if any(snippet in text for text in map(form, texts) for snippet in snippets):
+            return True
         if not texts:
             reason = "snippet not looked for, no text was reported"
         elif any(isinstance(source, Chunk) and source.text_truncated for source in passages):
             reason = "snippet not found, but the text was cut"
         else:
             return False
-        where = f"{'chunk' if isinstance(passage, Chunk) else 'reference'} {at}"
+        where = f"{'chunk' if isinstance(passages[0], Chunk) else 'reference'} {at}"
         self._doubts.setdefault(reason if self._unsure else f"irrelevant gold: {reason}", {})[where] = None
         return self._unsure
 

@@ -13,6 +13,8 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from pytest_rageval.model import Json, MatchKind
+from pytest_rageval.quantities import with_plain_powers
+from pytest_rageval.words import as_label
 
 # ── paths ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -145,10 +147,13 @@ WEAK = re.compile(r"\s+(?:/|\||\\|·|•|-|–|—)\s+")
 _TIGHT = re.compile(r"[/|\\›»→]|::")
 """Separators of headings, from sure to unsure."""
 _MARKS = re.compile(
-    r"^[#\s]+|(?:\s+#+|\s*\{#[\w-]+\})?[\s¶:：]*$|[*_`]{2,}|(?<!\w)[*_`](?=\w)|(?<=\w)[*_`](?!\w)"
-    r"|(?<=\d)[.)](?=\s)"
+    r"^[#\s]+|(?:\s+#+|\s*\{:?\s*[#.][^{}]*\})?[\s¶:：]*$|[*_`]{2,}|(?<!\w)[*_`](?=\w)|(?<=\w)[*_`](?!\w)"
+    r"|(?<=\d)[.)](?=\s+[^\s#{¶:：])"
 )
-"""Marks of headings and of emphasis, an id as in `{#intro}`, a colon at the end, a point behind a number."""
+"""Marks of headings and of emphasis, attributes as in `{#intro}`, a colon at the end, a point behind a number."""
+_TEXT_MARKS = re.compile(r"[*_`~]+|^[ \t]*(?:>|[-+]|\d+[.)])[ \t]+", re.MULTILINE)
+"""Marks of emphasis, code, quotations and lists, which a chunk's text or a snippet may lack."""
+_DASHES = str.maketrans("‐‑‒–—―−", "-------")
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)|</?(?:h[1-6]|a|b|i|em|strong|code|span|p)\b[^<>]*>", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"'“”„«»‘’‚]+(.+?)[\"'“”„«»‘’]+")
 _QUOTES = re.compile(r"[\"“”„]")
@@ -230,11 +235,23 @@ def read_headings(heading_path: str, *, is_whole: bool = False) -> Headings:
 
 
 def heading_form(heading: str) -> str:
-    """Return the form in which two headings are compared: without marks, NFKC, case folded."""
+    """Return the form in which two headings are compared: without marks, NFKC, case folded, one kind of dash."""
     bare = _MARKS.sub("", heading)
     if quoted := _QUOTED.fullmatch(bare):
         bare = quoted[1]
-    return " ".join(unicodedata.normalize("NFKC", bare).casefold().split())
+    return " ".join(as_label(bare.translate(_DASHES)).split())
+
+
+def snippet_form(text: str) -> str:
+    """Return the form in which a snippet is looked for in a text that lacks it as written: without Markdown marks."""
+    bare = with_plain_powers(_TEXT_MARKS.sub("", text))
+    return " ".join(as_label(bare.translate(_DASHES)).split())
+
+
+def is_under_heading(section: str, gold: str) -> bool:
+    """Return True if the heading path of a note's section is that of a gold, or goes on below it."""
+    wanted = read_headings(gold, is_whole=True).parts
+    return read_headings(section, is_whole=True).parts[: len(wanted)] == wanted
 
 
 class HeadingFit(NamedTuple):
@@ -298,9 +315,9 @@ def _unnumbered(parts: tuple[str, ...]) -> tuple[str, ...]:
 def _slug_key(heading: str) -> str:
     """Return a slug for comparison; a word keeps its signs, since the slugs of `C++` and `C#` are one."""
     is_word = not re.search(r"[\s_-]", heading)
-    return heading if is_word else re.sub("[-_]+", "-", slug(heading)).strip("-")
+    return heading if is_word else slug(heading)
 
 
 def slug(heading: str) -> str:
     """Return the fragment by which pages name a heading: `Data set (v2)` is `data-set-v2`."""
-    return re.sub(r"[^\w-]", "", re.sub(r"\s+", "-", heading_form(heading)))
+    return re.sub(r"[-_\s]+", "-", re.sub(r"[^\w\s-]", "", heading_form(heading))).strip("-")

@@ -134,6 +134,33 @@ def test_file_and_heading_in_one_need_a_left_part_that_is_the_document_and_a_who
     assert kinds(matched(GOLD, ("a.md: B",))) == [("last_heading", "last_heading")]
 
 
+@pytest.mark.parametrize(
+    ("gold", "written"),
+    [
+        ("# Prices (2024)", "Prices (2024) {#prices}"),
+        ("# Prices (2024)", "# Prices (2024) ##"),
+        ("# Prices", "Prices {: #prices .wide}"),
+        ("# Mon - Fri", "Mon – Fri"),
+    ],
+)
+def test_attributes_and_dashes_of_headings_do_not_count(gold, written, tmp_path):
+    assert kinds(matched(Anchor("a.md", gold), ("a.md", written))) == [("normalised", None)]
+    (tmp_path / "a.md").write_text(f"# {written}\nHers.\n# Other\nNot hers.", "utf-8")
+    silent = matched(Anchor("a.md", gold), ("a.md", None, "Hers."), ("a.md", None, "Not"), notes=NoteFolder(tmp_path))
+    assert silent.hits == ({0}, frozenset())
+
+
+def test_snippets_match_whatever_marks_width_and_dashes_the_text_has():
+    for snippet, text in [
+        ("are 30 days", "These are **30 days** long."),
+        ("期限は30日", "期限は３０日です"),
+        ("01-2", "01−2"),
+    ]:
+        found = matched(Anchor("a.md", "# A", (snippet,)), ("a.md", "# A", text))
+        assert kinds(found) == [("normalised", None)], snippet
+    assert matched(Anchor("a.md", "# A", ("10²",)), ("a.md", "# A", "102")).hits == (frozenset(),)
+
+
 @pytest.mark.parametrize("written", ['"A" > "B"', "'A' > 'B'", "“A” / “B”", "«A» › «B»", '#"A" > ##"B"'])
 def test_quoted_headings_match_without_doubt(written):
     found = matched(GOLD, ("a.md", written))
