@@ -62,8 +62,8 @@ def cannot_be_won_line(config: Mapping[str, Any]) -> str | None:
     labels = config.get("labels")
     if not labels or not labels["cannot_be_won"]:
         return None
-    many = f"{len(labels['cannot_be_won'])} of {counted(labels['cases'], 'case')}"
-    return f"{many} cannot be won: the notes lack their golds"
+    lost = len(labels["cannot_be_won"])
+    return f"{lost} of {counted(labels['cases'], 'case')} cannot be won: the notes lack their golds"
 
 
 def unwinnable_line(config: Mapping[str, Any]) -> str | None:

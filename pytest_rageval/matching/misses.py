@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_rageval.matching.dialects import MISSED, Passage, PlaceRules, text_below
+from pytest_rageval.matching.dialects import MISSED, PlaceRules, text_below
 from pytest_rageval.model import Anchor, CaseResult, Json, Observation
 from pytest_rageval.words import fold
 
@@ -32,7 +32,8 @@ def _misses(obs: Observation, rules: PlaceRules) -> Iterator[str]:
         wanted = _texts_of(golds[gold], obs, rules, is_alone=len(golds) == 1)
         at = next((at for at, text in enumerate(texts) if any(each in text for each in wanted)), None)
         if at is not None:
-            place = _place_of((obs.answer.chunks or ())[at])
+            chunk = (obs.answer.chunks or ())[at]
+            place = " > ".join(filter(None, (chunk.rel_path, chunk.heading_path))) or "without a place"
             yield f"gold {gold + 1} is {MISSED}: chunk {at + 1} is {place!r}, the gold {str(golds[gold])!r}"
 
 
@@ -44,8 +45,3 @@ def _texts_of(anchor: Anchor, obs: Observation, rules: PlaceRules, *, is_alone: 
         if folded := [each for each in map(fold, texts) if each]:
             return folded
     return []
-
-
-def _place_of(passage: Passage) -> str:
-    """Return the place of a passage as the system reports it."""
-    return " > ".join(filter(None, (passage.rel_path, passage.heading_path))) or "without a place"

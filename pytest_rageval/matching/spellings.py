@@ -5,16 +5,31 @@ from __future__ import annotations
 import ast
 import re
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, wraps
 from html import unescape
-from typing import NamedTuple
+from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import unquote
 
 from pytest_rageval.model import Json, MatchKind
 from pytest_rageval.quantities import with_plain_powers
 from pytest_rageval.words import as_label
+
+_Rest = ParamSpec("_Rest")
+_Read = TypeVar("_Read")
+
+
+def _remembered(read: Callable[Concatenate[str, _Rest], _Read]) -> Callable[Concatenate[str, _Rest], _Read]:
+    """Cache what was read of paths, of which few repeat often; longer texts are none and would fill the memory."""
+    known = lru_cache(maxsize=16_384)(read)
+
+    @wraps(read)
+    def reading(text: str, /, *rest: _Rest.args, **options: _Rest.kwargs) -> _Read:
+        return (known if len(text) <= 500 else read)(text, *rest, **options)  # type: ignore[arg-type]  # hashable
+
+    return reading
+
 
 # ── paths ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -56,7 +71,9 @@ _WEB_PAGES = {"htm", "html"}
 _TEXTS = {"md", "markdown", "mdx", "rst", "adoc", "txt"}
 
 
-def _read_path(written: str) -> FilePath:
+@_remembered
+def read_path(written: str) -> FilePath:
+    """Return a path without what only its spelling adds: scheme, host, encoding, `./`, fragments."""
     path = unicodedata.normalize("NFC", unquote(written.strip(" \t\n\"'`<>"))).replace("\\", "/")
     scheme = _SCHEME.match(path)
     bare = path[scheme.end() :] if scheme else path
@@ -72,16 +89,6 @@ def _read_path(written: str) -> FilePath:
         parts, suffix = (*parts[:-1], stem), ""
     is_rooted = bool(scheme) or bare.startswith(("/", "~/", "../"))
     return FilePath(parts, is_rooted, stem, suffix, fragment)
-
-
-_WORTH_KEEPING = 500
-"""Longest cached path: few repeat often; longer texts are no paths and would fill the memory."""
-_known_path = lru_cache(maxsize=16_384)(_read_path)
-
-
-def read_path(written: str) -> FilePath:
-    """Return a path without what only its spelling adds: scheme, host, encoding, `./`, fragments."""
-    return (_known_path if len(written) <= _WORTH_KEEPING else _read_path)(written)
 
 
 def path_key(text: str) -> str:
@@ -160,17 +167,11 @@ _QUOTES = re.compile(r"[\"“”„]")
 _NUMBER = re.compile(r"\(?\d{1,2}(?:\.\d+)*\)?\s+")
 
 
+@_remembered
 def headings(heading_path: str) -> tuple[str, ...]:
     """Split `# Tips > ## Sorting` into ('Tips', 'Sorting'), without markers, extra white space and empty parts."""
-    return (_known_headings if len(heading_path) <= _WORTH_KEEPING else _exact_headings)(heading_path)
-
-
-def _exact_headings(heading_path: str) -> tuple[str, ...]:
     parts = unicodedata.normalize("NFC", heading_path).split(">")
     return tuple(filter(None, (" ".join(part.lstrip("# \t").split()) for part in parts)))
-
-
-_known_headings = lru_cache(maxsize=16_384)(_exact_headings)
 
 
 def heading_text(written: Json) -> Json:
@@ -202,8 +203,9 @@ class Headings(NamedTuple):
     separator: re.Pattern[str] | None
 
 
-def _split(heading_path: str, *, is_whole: bool) -> Headings:
-    """Split a heading path; `is_whole`: weak separators are a part of headings."""
+@_remembered
+def read_headings(heading_path: str, *, is_whole: bool = False) -> Headings:
+    """Read a heading path in the form in which dialects are compared; `is_whole`: weak separators are part of one."""
     heading_path = _plain(heading_path.strip())
     for separator in (STRONG,) if is_whole else (STRONG, WEAK, _TIGHT):
         written = separator.split(heading_path)
@@ -223,15 +225,6 @@ def _plain(heading_path: str) -> str:
             listed = heading_text(ast.literal_eval(re.sub(r"\bnull\b", "None", heading_path)))
             return listed if isinstance(listed, str) else heading_path
     return unescape(_LINK.sub(r"\1", heading_path))
-
-
-_known_split = lru_cache(maxsize=16_384)(_split)
-
-
-def read_headings(heading_path: str, *, is_whole: bool = False) -> Headings:
-    """Read a heading path in the form in which dialects are compared; `is_whole` as for `_split`."""
-    read = _known_split if len(heading_path) <= _WORTH_KEEPING else _split
-    return read(heading_path, is_whole=is_whole)
 
 
 def heading_form(heading: str) -> str:
