@@ -36,8 +36,6 @@ from pytest_rageval.http.client import HttpReply, SlottedClient
 from pytest_rageval.http.failures import HttpFailure, longest_wait
 from pytest_rageval.io.masking import public_url
 
-# ── what comes back ───────────────────────────────────────────────────────────────────────────────────────────
-
 
 def test_a_gzip_body_in_several_members_is_read_to_its_end():
     body = gzip.compress(b"one ") + gzip.compress(b"two")
@@ -54,9 +52,6 @@ def test_connections_are_reused_and_never_more_than_slots():
         with_client(use, slots=3)
     assert len(server.requests) == 36
     assert server.connections <= 3
-
-
-# ── what fails, and how often it was sent ─────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -111,9 +106,6 @@ def test_a_refusal_is_quoted_in_one_short_escaped_line():
     assert len(message) < 300
 
 
-# ── Retry-After ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_nothing_is_sent_before_the_date_the_server_asks_for():
     date = (datetime.now(UTC) + timedelta(seconds=1)).replace(microsecond=0)
     with FaultServer(status(503, retry_after=format_datetime(date, usegmt=True)), gives(YES)) as server:
@@ -142,16 +134,10 @@ def test_a_wait_longer_than_the_time_left_ends_it_at_once(code: int, wait: str):
     assert len(server.requests) == 1
 
 
-# ── what nobody else may notice ───────────────────────────────────────────────────────────────────────────────
-
-
 def test_retries_leave_no_line_in_the_log(caplog: pytest.LogCaptureFixture):
     with caplog.at_level(logging.WARNING), FaultServer(status(503), gives(YES)) as server:
         get(server.url)
     assert caplog.records == []
-
-
-# ── secrets ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_user_and_password_of_a_url_go_into_a_header_and_nowhere_else(caplog: pytest.LogCaptureFixture):
@@ -194,9 +180,6 @@ def test_a_url_is_shown_without_credentials(url: str, shown: str):
     assert public_url(url) == shown
 
 
-# ── addresses and the probe ───────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize(
     ("base", "address"),
     [
@@ -232,9 +215,6 @@ def test_the_probe_tries_tls_where_the_url_says_https():
         reason = probe(server.url.replace("http:", "https:"), 1.0)
     assert reason is not None
     assert reason.startswith("cannot connect to https://127.0.0.1")
-
-
-# ── kept connections ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def closes(connection: Connection) -> None:
@@ -275,9 +255,6 @@ def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pyte
     with FaultServer(gives(YES)) as server:
         twice(server.url, pause=0.3)
     assert server.connections == 2
-
-
-# ── proxies ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture

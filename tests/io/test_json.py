@@ -53,9 +53,6 @@ def test_equal_keys_of_two_objects_and_whole_surrogate_pairs_are_sound():
     assert parse(r'[{"a": "\ud83d\ude00"}, {"a": 1}]') == [{"a": "😀"}, {"a": 1}]
 
 
-# ── limits of free-form JSON: depth and digits, wherever they are broken ─────────────────────────────────────────
-
-
 def nested(levels: int) -> Any:
     return json.loads("[" * levels + "]" * levels)
 
@@ -75,9 +72,6 @@ def test_the_depth_is_the_callers():
     assert limits_broken(nested(3), 3) == ""
     assert limits_broken(nested(4), 3) == "is nested deeper than 3 levels"
     assert limits_broken({"a": {"b": {"c": {}}}}, 3) == "is nested deeper than 3 levels"
-
-
-# ── json that people read ────────────────────────────────────────────────────────────────────────────────────────
 
 
 HARMFUL = ["\x7f", "\x80", "\x9f", "\u061c", "\u200e", "\u2028", "\u202e", "\u2066", "\ud800"]
