@@ -25,6 +25,7 @@ from fault_server import (
     resets,
     resets_mid_body,
     sends_chunks_for_ever,
+    sends_raw,
     status,
     truncates,
     with_client,
@@ -72,10 +73,13 @@ def test_a_refused_connection_says_so_after_its_retries():
     assert str(failure) == f"GET {url}: Connection refused (tried 3 times)"
 
 
-@pytest.mark.parametrize("behaviour", [hangs, drips])
+SWITCHES = sends_raw(b"HTTP/1.1 101 Switching\r\nupgrade: h2c\r\nconnection: upgrade\r\n\r\n")
+
+
+@pytest.mark.parametrize("behaviour", [hangs, drips, SWITCHES])
 def test_the_deadline_holds_for_the_attempt_as_a_whole(behaviour: Behaviour):
     with FaultServer(behaviour) as server:
-        failure = failure_of(server.url, timeout=0.4)
+        failure = failure_of(server.url, timeout=0.4, headers={"upgrade": "h2c", "connection": "upgrade"})
     assert failure.kind == "timeout"
     assert str(failure) == f"GET {server.url}: no complete reply within 0.4 s (timeout)"
     assert len(server.requests) <= 1

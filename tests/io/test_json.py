@@ -18,11 +18,8 @@ REFUSED: list[tuple[str | bytes, str, str]] = [
     ("[" * 100_000, "size", "is nested too deep"),
     ("9" * 5000, "size", "holds a number of thousands of digits; write it as a string"),
     ('{"a" 1}', "syntax", "not valid JSON: expecting ':' delimiter at column 6"),
-    (
-        '{\n "a": 1,\n}',
-        "syntax",
-        "not valid JSON: a comma before the closing bracket at line 2, column 8",
-    ),
+    ('{\n "a": 1,\n}', "syntax", "not valid JSON: a comma before the closing bracket at line 2, column 8"),
+    ('{"a": 1e999# b}', "strictness", "not valid JSON: expecting ',' delimiter"),
     ("", "syntax", "not valid JSON: expecting value at column 1"),
     (b'\xef\xbb\xbf"\xe9"', "encoding", "byte 0xe9 at offset 4 is not UTF-8"),
 ]
