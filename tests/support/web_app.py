@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 import re
@@ -14,13 +13,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
-from types import ModuleType
 from typing import Any
-from unittest import mock
 
 import httpx
 import pytest
-import uvicorn.server
 from browser import LOGINS
 from processes import PATIENCE_S
 from project import FOUNDING
@@ -102,25 +98,12 @@ class WebApp:
         return b"".join(parts)
 
 
-class Promptly(ModuleType):
-    """asyncio for uvicorn, which sleeps 0.1 s between two looks at whether it is to end, and once more when it ends."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(asyncio, name)
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds / 10)
-
-
 @contextmanager
 def served(root: Path, **settings: Any) -> Iterator[WebApp]:
     """The app over the project in `root`; `settings` are those of WebSettings. It waits for what it reads."""
     own: dict[str, Any] = {"port": 0, "token": TOKEN, "root": root, "reports": root / "reports", "data": root / "data"}
     chosen = WebSettings(**own | settings)
-    with (
-        mock.patch.object(uvicorn.server, "asyncio", Promptly("asyncio")),
-        open_socket(chosen) as listening,
-    ):
+    with open_socket(chosen) as listening:
         web_app = create_web_app(chosen)
         server = make_server(web_app, chosen)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
@@ -129,7 +112,7 @@ def served(root: Path, **settings: Any) -> Iterator[WebApp]:
         while not server.started:
             assert thread.is_alive(), "the server ended at once"
             assert time.monotonic() < deadline, f"the server did not start within {PATIENCE_S} s"
-            time.sleep(0.001)
+            time.sleep(0.01)
         app = WebApp(chosen, listening.getsockname()[1])
         LOGINS[app.address] = dict(app.client.cookies)
         try:
