@@ -40,7 +40,7 @@ def parse(text: str | bytes) -> Json:
                 value = _DECODER.decode(text)
         else:
             value = _DECODER.decode(text)
-        if "\\" in text and _MAY_BE_LONE.search(text):
+        if "\\" in text and _MAY_BELONE_SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode()
     except (_RefusedError, UnicodeEncodeError):
         raise StrictJsonError("strictness", text) from None
@@ -153,7 +153,7 @@ def _syntax_error(error: json.JSONDecodeError) -> Oddity:
 
 
 _TRAILING_COMMA = "a comma before the closing bracket"
-_MAY_BE_LONE = re.compile(r"\\u[dD][89a-fA-F]")
+_MAY_BELONE_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class _RefusedError(Exception):
@@ -184,7 +184,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, pars
 # ── the second, slow pass, over bad lines only ────────────────────────────────────────────────────────────────────────
 
 _TOKEN = re.compile(r'[ \t\n\r]*("(?:[^"\\\x00-\x1f]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+)')
-_LONE = re.compile("[\ud800-\udfff]")
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Positions:
@@ -259,7 +259,7 @@ class Positions:
 
     def _string(self, written: str, at: int, path: Path) -> str:
         string: str = json.loads(written)
-        if lone := _LONE.search(string):
+        if lone := LONE_SURROGATE.search(string):
             half = f"half of a surrogate pair (\\u{ord(lone[0]):04x})"
             self._oddities.append(Oddity(at, f"{_of(path)}holds {half}, which is no character; remove it"))
         return string
@@ -320,6 +320,6 @@ def _text(value: Json, path: Path) -> str:
     """Return the string if UTF-8 can encode it."""
     if not isinstance(value, str):
         raise not_fitting(path, value, "a string")
-    if not value.isascii() and _LONE.search(value):
+    if not value.isascii() and LONE_SURROGATE.search(value):
         raise not_fitting(path, value, "text without lone surrogates")
     return value

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 # `{name}`; `{{name}}` is a literal `{name}`; other braces are literal.
 _PLACE = re.compile(r"\{(\{[A-Za-z_][\w.-]*\})\}|\{([A-Za-z_][\w.-]*)\}")
-PLACEHOLDER = re.compile(r"\{[A-Za-z_][\w.-]*\}")
-"""A string that is one placeholder."""
 _ABSENT = object()
 PARAMS = "params."
 
