@@ -20,7 +20,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
-from pytest_rageval.io.messages import Path, format_path
+from pytest_rageval.io.messages import Path, format_path, not_fitting
 from pytest_rageval.model import Json
 
 MAX_DEPTH = 64
@@ -184,7 +184,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, pars
 # ── the second, slow pass, over bad lines only ────────────────────────────────────────────────────────────────────────
 
 _TOKEN = re.compile(r'[ \t\n\r]*("(?:[^"\\\x00-\x1f]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+)')
-_LONE = re.compile("[\ud800-\udfff]")
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Positions:
@@ -254,7 +254,7 @@ class Positions:
 
     def _string(self, written: str, at: int, path: Path) -> str:
         string: str = json.loads(written)
-        if lone := _LONE.search(string):
+        if lone := LONE_SURROGATE.search(string):
             half = f"half of a surrogate pair (\\u{ord(lone[0]):04x})"
             self.oddities.append(Oddity(at, f"{_of(path)}holds {half}, which is no character; remove it"))
         return string
@@ -285,3 +285,36 @@ def limits_broken(value: Json, max_depth: int = MAX_DEPTH, max_bits: float = MAX
             return ""
         level = deeper
     return f"is nested deeper than {max_depth} levels"
+
+
+# ── values that Python code hands over ──────────────────────────────────────────────────────────────────────────
+
+
+def plain_json(value: Json, path: Path = ()) -> Json:
+    """Copy any value as JSON: finite numbers, clean text, at most MAX_DEPTH levels; else raise Unsound."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _text(value, path)
+    if not isinstance(value, (int, float, dict, list, tuple)):
+        raise not_fitting(path, value, "what JSON can hold")
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        raise not_fitting(path, value, "a number of at most 300 digits")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise not_fitting(path, value, "a finite number")
+    if isinstance(value, (int, float)):
+        return value
+    if len(path) >= MAX_DEPTH:
+        raise not_fitting(path, value, f"no more than {MAX_DEPTH} levels")
+    if isinstance(value, dict):
+        return {_text(name, path): plain_json(inner, (*path, name)) for name, inner in value.items()}
+    return [plain_json(item, (*path, position)) for position, item in enumerate(value)]
+
+
+def _text(value: Json, path: Path) -> str:
+    """Return the string if UTF-8 can encode it."""
+    if not isinstance(value, str):
+        raise not_fitting(path, value, "a string")
+    if not value.isascii() and LONE_SURROGATE.search(value):
+        raise not_fitting(path, value, "text without lone surrogates")
+    return value

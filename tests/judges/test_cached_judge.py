@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,13 +16,6 @@ from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.model import Judgement, JudgeRequest
-
-
-@pytest.fixture
-def a_cached(tmp_path: Path) -> Iterator[Callable[..., CachedJudge]]:
-    """Stand a judge before the one cache of this test."""
-    with closing(SqliteCache(tmp_path / "cache.sqlite")) as cache:
-        yield lambda judge, mode="use": CachedJudge(judge, cache, mode)
 
 
 class Served(Counting):
