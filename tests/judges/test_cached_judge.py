@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,13 @@ from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.model import Judgement, JudgeRequest
+
+
+@pytest.fixture
+def a_cached(tmp_path: Path) -> Iterator[Callable[..., CachedJudge]]:
+    """Stand a judge before the one cache of this test."""
+    with closing(SqliteCache(tmp_path / "cache.sqlite")) as cache:
+        yield lambda judge, mode="use": CachedJudge(judge, cache, mode)
 
 
 class Served(Counting):

@@ -9,10 +9,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cache_files import A_JUDGEMENT, a_cache, a_filled, change, run, set_aside
+from cache_files import A_JUDGEMENT, a_cache, a_filled, change, close_all, run, set_aside
 
 Spoil = Callable[[Path], object]
 """Does something to a file."""
+
+
+@pytest.fixture
+def path(tmp_path) -> Iterator[Path]:
+    """Where a cache may be; whatever `a_cache` opened is closed at the end."""
+    yield tmp_path / "deep" / "cache.sqlite"
+    close_all()
 
 
 @pytest.fixture

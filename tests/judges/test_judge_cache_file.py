@@ -13,12 +13,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from cache_files import A_JUDGEMENT, a_cache, a_filled, change, rows, the_parts
+from cache_files import A_JUDGEMENT, a_cache, a_filled, change, close_all, rows, the_parts
 from processes import PATIENCE_S, rounds, running
 
 from pytest_rageval.judges.cache.cache_key import PARTS
 from pytest_rageval.judges.cache.sqlite_cache import LARGEST, LOOKED_AT
 from pytest_rageval.judges.judge import JudgementCache
+
+
+@pytest.fixture
+def path(tmp_path) -> Iterator[Path]:
+    """Where a cache may be; whatever `a_cache` opened is closed at the end."""
+    yield tmp_path / "deep" / "cache.sqlite"
+    close_all()
 
 
 def test_a_judgement_comes_back_as_it_was_kept_even_in_another_process_later(path):
