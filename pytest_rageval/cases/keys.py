@@ -156,14 +156,17 @@ Edges = Annotated[tuple[_Edge, ...], Expects("a list of edges such as 'laneige -
 
 @dataclass(frozen=True, slots=True)
 class TurnShape:
-    """One earlier turn of the conversation."""
+    """One earlier turn of the conversation; chat services call the text `content`."""
 
     role: Annotated[Name, Field(description="user, assistant, …")]
-    text: str
+    text: str | None = None
+    content: str | None = None
 
 
 def _turn(turn: TurnShape) -> Turn:
-    return Turn(turn.role, turn.text)
+    if (turn.text is None) == (turn.content is None):
+        raise ValueError("needs its text, in either 'text' or 'content'")
+    return Turn(turn.role, turn.text or turn.content or "")
 
 
 Turns = tuple[Annotated[TurnShape, AfterValidator(_turn)], ...]
