@@ -130,8 +130,7 @@ def read_other(path: Path, name: str, form: str | None = None, options: ReadOpti
     if form == "trec":
         return read_trec(path, name, options.qrels, options.run)
     report = RowReport(name, has_lines=path.suffix.lower() in SEPARATORS)
-    rows = rows_in(path, report)
-    return _read_rows(rows, report, form, options.fields, path.parent)
+    return _read_rows(rows_in(path, report), report, form, options.fields, path.parent)
 
 
 def _form(path: Path, options: ReadOptions) -> str | None:
