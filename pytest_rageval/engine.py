@@ -113,7 +113,7 @@ async def observe_case(
     )
 
 
-class _Asked(NamedTuple):
+class _TimedAnswer(NamedTuple):
     """An answer, its time so far, and its judgements."""
 
     answer: Answer
@@ -123,7 +123,7 @@ class _Asked(NamedTuple):
 
 async def _asked_at_once(
     target: Target, question: AskRequest, plan: Plan, _slots: CallSlots | None, submitted: float | None
-) -> _Asked | Unobserved:
+) -> _TimedAnswer | Unobserved:
     """Ask a target that never waits: without a slot and a time limit."""
     queue_ms, started = _ms(submitted) if submitted is not None else None, time.perf_counter()
     try:
@@ -132,12 +132,12 @@ async def _asked_at_once(
         taken = Timings(queue_ms, _ms(started) if is_called(target) else None)
         return Unobserved(problem_of(error.kind, error, plan.mask), taken)
     # An answer that calls nothing has no time of its own.
-    return _Asked(_fit(answer, plan), Timings(queue_ms, _ms(started) if is_called(target) else None))
+    return _TimedAnswer(_fit(answer, plan), Timings(queue_ms, _ms(started) if is_called(target) else None))
 
 
 async def _asked(
     target: Target, question: AskRequest, plan: Plan, slots: CallSlots | None, submitted: float | None
-) -> _Asked | Unobserved:
+) -> _TimedAnswer | Unobserved:
     """Ask within the call's time limit, in a slot if there are any."""
     slot: _Slot = nullcontext() if slots is None else slots.asking()
     problem, answer, tally = None, Answer(), CallTally()
@@ -164,7 +164,7 @@ async def _asked(
         return Unobserved(problem, timings)
     if permit is not None:
         await asyncio.sleep(0)  # the next call of the slot is sent before we compute
-    return _Asked(_fit(answer, plan), timings)
+    return _TimedAnswer(_fit(answer, plan), timings)
 
 
 def _fit(answer: Answer, plan: Plan) -> Answer:
@@ -176,8 +176,8 @@ def _fit(answer: Answer, plan: Plan) -> Answer:
 
 
 async def _judged(
-    judge: Judge, case: EvalCase, asked: _Asked, plan: Plan, trial: int, slots: CallSlots | None
-) -> _Asked:
+    judge: Judge, case: EvalCase, asked: _TimedAnswer, plan: Plan, trial: int, slots: CallSlots | None
+) -> _TimedAnswer:
     """Judge by all rubrics of the plan."""
     slot: _Slot = nullcontext() if slots is None or judges_at_once(judge) else slots.judging()
     async with slot as permit:
@@ -188,7 +188,7 @@ async def _judged(
         timings = replace(asked.timings, judge_ms=_ms(started))
     if permit is not None:
         await asyncio.sleep(0)  # the next call of the slot is sent before we compute
-    return _Asked(asked.answer, timings, judgements)
+    return _TimedAnswer(asked.answer, timings, judgements)
 
 
 async def judgements_of(
@@ -287,7 +287,7 @@ def _gated_failure(obs: Observation, failed: Mapping[str, FailedJudgement], plan
     return None
 
 
-class _Measured(NamedTuple):
+class _Measurements(NamedTuple):
     """The scores of one observation."""
 
     scores: Mapping[str, float]
@@ -302,7 +302,7 @@ class _Measured(NamedTuple):
         return {name: str(failure) for name, failure in self.failed.items()}
 
 
-def _measured(observation: Observation, plan: Plan) -> _Measured:
+def _measured(observation: Observation, plan: Plan) -> _Measurements:
     scores, details, skipped, unobserved, broken, failed = {}, {}, {}, [], [], {}
     for measure in plan.measures:
         try:
@@ -327,7 +327,7 @@ def _measured(observation: Observation, plan: Plan) -> _Measured:
             if scored.detail:
                 details[measure.name] = scored.detail
     problem = Problem("metric", "; ".join(broken)) if broken else None
-    return _Measured(scores, details, skipped, tuple(unobserved), problem, failed)
+    return _Measurements(scores, details, skipped, tuple(unobserved), problem, failed)
 
 
 NO_ANSWER = Problem(

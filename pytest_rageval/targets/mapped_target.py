@@ -21,17 +21,11 @@ from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.expected import EXTRA, inner_type, is_object, known_keys
 from pytest_rageval.io.jmespaths import compiled
 from pytest_rageval.io.masking import public_url
-from pytest_rageval.io.messages import Path, Unsound, shown_value
+from pytest_rageval.io.messages import Path, Unsound, not_fitting, shown_value
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.llm.credentials import with_target_token
 from pytest_rageval.model import Answer, AskRequest, Json, Trace
-from pytest_rageval.targets.native_contract import (
-    RECORD_FIELDS,
-    FlatResponse,
-    answer_from_record,
-    data_from_body,
-    not_fitting,
-)
+from pytest_rageval.targets.native_contract import RECORD_FIELDS, FlatResponse, answer_from_record, data_from_body
 from pytest_rageval.targets.target import USUAL, Connection
 
 if TYPE_CHECKING:
@@ -40,8 +34,6 @@ if TYPE_CHECKING:
 
 # `{name}`; `{{name}}` is a literal `{name}`; other braces are literal.
 _PLACE = re.compile(r"\{(\{[A-Za-z_][\w.-]*\})\}|\{([A-Za-z_][\w.-]*)\}")
-PLACEHOLDER = re.compile(r"\{[A-Za-z_][\w.-]*\}")
-"""A string that is one placeholder."""
 _ABSENT = object()
 PARAMS = "params."
 
