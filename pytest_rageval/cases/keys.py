@@ -39,10 +39,6 @@ def _once_each(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _alone(answer: str) -> tuple[str, ...]:
-    return (answer,)
-
-
 def _not_empty(group: tuple[int, ...]) -> tuple[int, ...]:
     if group:
         return group
@@ -75,7 +71,7 @@ Ids = Annotated[Names, AfterValidator(_once_each)]
 """A set in order: an id named twice is one gold."""
 SomeIds = Annotated[Ids, AfterValidator(_or_none)]
 FILLED = {"type": "string", "pattern": r"\S"}
-Answer = Annotated[Name, AfterValidator(_alone)]
+Answer = Annotated[Name, AfterValidator(lambda answer: (answer,))]
 Answers = Annotated[
     Answer | SomeNames,
     Expects("a string or a list of strings", broken="is blank; write the answer, or leave it out"),
@@ -162,11 +158,7 @@ class TurnShape:
     text: str
 
 
-def _turn(turn: TurnShape) -> Turn:
-    return Turn(turn.role, turn.text)
-
-
-Turns = tuple[Annotated[TurnShape, AfterValidator(_turn)], ...]
+Turns = tuple[Annotated[TurnShape, AfterValidator(lambda turn: Turn(turn.role, turn.text))], ...]
 Rule = Literal["cite_newer", "acknowledge_both", "cite_both"]
 
 # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────────

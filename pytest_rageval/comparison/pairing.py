@@ -107,8 +107,7 @@ class ComparisonReport:
 
     @property
     def is_compared(self) -> bool:
-        compared: bool = self.content["compared"]
-        return compared
+        return bool(self.content["compared"])
 
 
 def build_comparison(
