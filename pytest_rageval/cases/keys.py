@@ -177,8 +177,7 @@ class Key(NamedTuple):
     is_gold: bool = False
 
 
-def _object(name: str, keys: Mapping[str, Key]) -> Any:
-    """Return the type of an object that may have these keys."""
+def _object_type(name: str, keys: Mapping[str, Key]) -> Any:
     fields = {name: Annotated[key.of, Field(description=key.about)] for name, key in keys.items()}
     return TypedDict(name, fields, total=False)  # type: ignore[operator]  # the keys come from a table
 
@@ -265,7 +264,7 @@ IN_GOLD: Mapping[str, Key] = {
 """All keys of `gold` in the layers and canonical formats."""
 
 Metadata: Any = Annotated[
-    with_config(ConfigDict(strict=True, extra="allow"))(_object("Metadata", LIFTED)),
+    with_config(ConfigDict(strict=True, extra="allow"))(_object_type("Metadata", LIFTED)),
     AfterValidator(_not_too_deep),
     WithJsonSchema({"type": "object"}),
     Expects("an object"),
@@ -301,14 +300,14 @@ COMMON: Mapping[str, Key] = {
         Metadata,
         "Anything else: kept, never interpreted, but for requires_kg, domain and difficulty, which belong to the case.",
     ),
-    "gold": Key("in_gold", _object("InGold", IN_GOLD), "All that is known to be right."),
+    "gold": Key("in_gold", _object_type("InGold", IN_GOLD), "All that is known to be right."),
 }
 """Keys shared by all formats."""
 
 KEYS: Mapping[str, Key] = {**COMMON, **ANCHORS, **REFERENCE, **IDS}
 """All keys of a line."""
 CELLS: Mapping[str, Cell] = {name: key.cell for name, key in KEYS.items()}
-Line = _object("Line", KEYS)
+Line = _object_type("Line", KEYS)
 """The type of a line."""
 
 
