@@ -40,7 +40,7 @@ def parse(text: str | bytes) -> Json:
                 value = _DECODER.decode(text)
         else:
             value = _DECODER.decode(text)
-        if "\\" in text and _MAY_BELONE_SURROGATE.search(text):
+        if "\\" in text and _MAY_BE_LONE.search(text):
             json.dumps(value, ensure_ascii=False).encode()
     except (_RefusedError, UnicodeEncodeError):
         raise StrictJsonError("strictness", text) from None
@@ -120,7 +120,7 @@ class StrictJsonError(ValueError):
             oddities.append(Oddity(offset, f"not valid JSON: {message}"))
         except (RecursionError, ValueError) as error:
             oddities.append(_oddity(error))
-        return oddities
+        return oddities or [Oddity(0, "holds a key twice, NaN, or half of a surrogate pair")]
 
 
 def _decoded(raw: bytes) -> str:
@@ -153,7 +153,7 @@ def _syntax_error(error: json.JSONDecodeError) -> Oddity:
 
 
 _TRAILING_COMMA = "a comma before the closing bracket"
-_MAY_BELONE_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_MAY_BE_LONE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class _RefusedError(Exception):
@@ -188,24 +188,19 @@ LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Positions:
-    """The places of all keys and values of one JSON text, as far as it is well-formed.
+    """The places of all keys and values of one JSON text, as far as it is well-formed, and where it is not strict.
 
     `case_id` is the text at the key `id`, if there is one.
     """
 
     def __init__(self, text: str) -> None:
-        self._oddities: list[Oddity] = []
+        self.oddities: list[Oddity] = []
         self.case_id: str | None = None
         self._keys: dict[Path, int] = {}
         self._values: dict[Path, int] = {}
         # Up to the syntax error, which the parser has reported, the places are right.
         with suppress(ValueError, IndexError):
             self._read(text)
-
-    @property
-    def oddities(self) -> list[Oddity]:
-        """Return the problems of a refused text, never empty."""
-        return self._oddities or [Oddity(0, "holds a key twice, NaN, or half of a surrogate pair")]
 
     def column(self, path: Path, at_key: bool) -> int:
         """Return the 1-based column of a key or value; if it is absent, of the closest thing around it."""
@@ -235,7 +230,7 @@ class Positions:
                 self._keys[path] = at
                 if keys is not None and (first := keys.setdefault(key, at)) != at:
                     said = f"{_of(path)}stands twice in one object, first at column {first + 1}; keep one"
-                    self._oddities.append(Oddity(at, said))
+                    self.oddities.append(Oddity(at, said))
             else:
                 self._values[path] = at
                 if written in ("{", "["):
@@ -255,13 +250,13 @@ class Positions:
             return
         elif not math.isfinite(float(written)):
             message = f"{_of(path)}is {written[:40]}, which is not a JSON number; write null, or leave it out"
-            self._oddities.append(Oddity(at, message))
+            self.oddities.append(Oddity(at, message))
 
     def _string(self, written: str, at: int, path: Path) -> str:
         string: str = json.loads(written)
         if lone := LONE_SURROGATE.search(string):
             half = f"half of a surrogate pair (\\u{ord(lone[0]):04x})"
-            self._oddities.append(Oddity(at, f"{_of(path)}holds {half}, which is no character; remove it"))
+            self.oddities.append(Oddity(at, f"{_of(path)}holds {half}, which is no character; remove it"))
         return string
 
 

@@ -214,9 +214,6 @@ async def ask_all(names: list[str], tls: ssl.SSLContext | None = None) -> Desk:
     return desk
 
 
-# ── manner by manner ──────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize("name", MANNERS)
 def test_the_request_after_an_odd_reply_gets_its_own_answer(name: str):
     names = ["sound", name, "sound", name, "sound, in chunks", "sound"]
@@ -260,9 +257,6 @@ def test_a_reply_that_comes_before_the_request_was_read_to_its_end_belongs_to_it
     assert asyncio.run(use()) == [b"/0", b"/1", b"/2"]
 
 
-# ── any sequence ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
 SEQUENCES = st.lists(st.sampled_from(list(MANNERS)), min_size=2, max_size=12)
 IN_ANY_STATE = settings(deadline=None, database=None)
 
@@ -278,9 +272,6 @@ def test_every_request_of_any_sequence_gets_its_own_answer(names: list[str]):
 @settings(IN_ANY_STATE, max_examples=1500)
 def test_every_request_of_many_sequences_gets_its_own_answer(names: list[str]):
     assert asyncio.run(ask_all(names)).outcomes == expected(names)
-
-
-# ── over TLS ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture

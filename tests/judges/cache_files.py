@@ -38,6 +38,11 @@ def a_cache(path: Path) -> SqliteCache:
     return opened[-1]
 
 
+def close_all() -> None:
+    while opened:
+        opened.pop().close()
+
+
 def the_parts(question: str = "why?", **variables: object) -> KeyParts:
     given = {"question": question, "answer": "so", "contexts": [], **variables}
     return key_parts(JudgeRequest("groundedness", "1+abc", given), "m/1", {"temperature": 0})

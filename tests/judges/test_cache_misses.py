@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from counting_judge import Counting, Remembering, a_request, ask
@@ -10,7 +13,15 @@ from counting_judge import Counting, Remembering, a_request, ask
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.cache.cache_key import difference_line, distance, key_parts
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
+from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.model import JudgeRequest
+
+
+@pytest.fixture
+def a_cached(tmp_path: Path) -> Iterator[Callable[..., CachedJudge]]:
+    """Stand a judge before the one cache of this test."""
+    with closing(SqliteCache(tmp_path / "cache.sqlite")) as cache:
+        yield lambda judge, mode="use": CachedJudge(judge, cache, mode)
 
 
 def said_of_a_miss(judge: CachedJudge, request: JudgeRequest) -> str:
@@ -66,9 +77,6 @@ def test_a_cache_that_knows_keys_only_serves_all_modes_and_names_no_nearest():
     ask(CachedJudge(Counting(), cache), a_request())
     assert ask(CachedJudge(Counting(), cache, "replay"), a_request())[0].cached
     assert said_of_a_miss(CachedJudge(Counting(), cache, "replay"), a_request("who?")) == RUN_ONCE[2:]
-
-
-# ── the key ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_lone_surrogate_in_a_request_still_gives_a_key():

@@ -9,10 +9,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cache_files import A_JUDGEMENT, a_cache, a_filled, change, run, set_aside
+from cache_files import A_JUDGEMENT, a_cache, a_filled, change, close_all, run, set_aside
 
 Spoil = Callable[[Path], object]
 """Does something to a file."""
+
+
+@pytest.fixture
+def path(tmp_path) -> Iterator[Path]:
+    """Where a cache may be; whatever `a_cache` opened is closed at the end."""
+    yield tmp_path / "deep" / "cache.sqlite"
+    close_all()
 
 
 @pytest.fixture
@@ -21,9 +28,6 @@ def public_folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         yield Path(name)
-
-
-# ── broken and foreign files ──────────────────────────────────────────────────────────────────────────────────
 
 
 def _garbage(path: Path) -> None:
@@ -102,9 +106,6 @@ def test_two_that_find_the_same_file_broken_set_aside_one(path):
     second.put("newer", A_JUDGEMENT)
     assert len(set_aside(path)) == 1
     assert first.get("newer") == second.get("new") == A_JUDGEMENT
-
-
-# ── where nothing can be kept ─────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_folder_in_the_place_of_the_file_is_a_note_and_no_exception(path):

@@ -13,14 +13,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from cache_files import A_JUDGEMENT, a_cache, a_filled, change, rows, the_parts
+from cache_files import A_JUDGEMENT, a_cache, a_filled, change, close_all, rows, the_parts
 from processes import PATIENCE_S, rounds, running
 
 from pytest_rageval.judges.cache.cache_key import PARTS
 from pytest_rageval.judges.cache.sqlite_cache import LARGEST, LOOKED_AT
 from pytest_rageval.judges.judge import JudgementCache
 
-# ── keeping ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+@pytest.fixture
+def path(tmp_path) -> Iterator[Path]:
+    """Where a cache may be; whatever `a_cache` opened is closed at the end."""
+    yield tmp_path / "deep" / "cache.sqlite"
+    close_all()
 
 
 def test_a_judgement_comes_back_as_it_was_kept_even_in_another_process_later(path):
@@ -84,9 +89,6 @@ def test_what_is_too_large_is_not_kept_and_that_is_said(path):
     assert "is not kept: it is longer than 1,048,576 characters" in cache.notes[0]
 
 
-# ── the nearest entry ─────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_the_nearest_has_the_same_answer_else_the_same_contexts_else_the_same_question(path):
     cache = a_cache(path)
     same_question = the_parts(answer="else", contexts=[1], references=[])
@@ -117,8 +119,6 @@ def test_parts_that_cannot_be_read_are_not_the_nearest(path, written):
     assert cache.nearest(parts) is None
     assert cache.notes == []
 
-
-# ── many at once ──────────────────────────────────────────────────────────────────────────────────────────────
 
 FILL = """
 import sys

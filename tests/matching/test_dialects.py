@@ -42,9 +42,6 @@ def test_each_dialect_has_recall_1_and_only_guesses_are_flagged(dialect):
     assert bool(found.doubts) is dialect.get("doubt", False)
 
 
-# ── headings ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize(
     "written",
     ["a :: b", "A → B", "A»B", "# A / ## B", "A\nB", "A -> B", " A  |  B | C", "**A** / `B`", "a.md > A > B", "A/B",
@@ -180,9 +177,6 @@ def test_the_surest_kind_of_match_wins():
     assert matched(GOLD, ("a.md", "A / B"), ("a.md", "# A > ## B")).loose == ()
 
 
-# ── documents ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_without_headings_snippets_decide_and_leave_no_doubt():
     gold = Anchor("a.md", "# A > ## B", ("the passage",))
     found = matched(gold, ("a.md", None, "Another."), ("a.md", None, "The  passage, whole."))
@@ -208,9 +202,6 @@ def test_strict_places_accepts_exact_and_normalised_matches_only():
     assert matched(GOLD, ("./a.md", "A / B"), is_strict=True).hits == ({0},)
     assert matched(GOLD, ("a.md", "B"), is_strict=True).hits == (frozenset(),)
     assert matched(GOLD, ("a.md", None), is_strict=True).hits == (frozenset(),)
-
-
-# ── paths ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -264,9 +255,6 @@ def test_a_name_of_several_golds_of_the_run_or_notes_matches_exactly_or_not_at_a
     others = FileNames(["q/b.md", "p/b.md", "c.md"])
     assert matched(Anchor("p/b.md"), ("b.md",), golds=others).hits == (frozenset(),)
     assert others.ambiguous == ["p/b.md", "q/b.md"]
-
-
-# ── references and irrelevant places ──────────────────────────────────────────────────────────────────────────
 
 
 def test_references_and_irrelevant_places_are_compared_likewise_but_never_guessed():

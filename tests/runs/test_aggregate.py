@@ -150,9 +150,6 @@ def test_breakdowns_count_every_case_where_it_belongs():
     assert {name: group["tests"] for name, group in metrics["by_difficulty"].items()} == {"hard": 1}
 
 
-# ── intervals ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def aggregated(*rows: Row, coverage: dict[str, Any] | None = None) -> dict[str, Any]:
     return aggregate(rows, stored_plan(), RunInfo("hash", None, len(rows), False, coverage, {}))
 

@@ -252,8 +252,6 @@ def test_fields_of_debug_mean_nothing_at_the_top_of_a_response():
     assert answer.extra == {"latency": "12 ms", "trace": "abc"}
 
 
-# ── back and forth ────────────────────────────────────────────────────────────────────────────────────────────
-
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)

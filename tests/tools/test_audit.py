@@ -214,8 +214,6 @@ def test_notes_that_are_no_folder_are_said_before_anything_is_asked(audited: Pro
     assert lines_with(result, "nowhere is no folder; name the folder of the notes, or leave it out")
 
 
-# ── likeness ──────────────────────────────────────────────────────────────────────────────────────────────────
-
 WORDS = st.lists(
     st.sampled_from(["what", "is", "the", "price", "of", "cream", "soap", "oil", "in", "2023", "2024"]), max_size=12
 )
