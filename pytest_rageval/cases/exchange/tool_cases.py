@@ -132,9 +132,6 @@ def _entry(case: EvalCase, title: str, context: str) -> dict[str, Json]:
     return {**entry, EXTRA_PARTS: extra} if extra else entry
 
 
-# ── CSV of our own names ────────────────────────────────────────────────────────────────────────────────────────
-
-
 COLUMNS = (
     "id",
     "question",
