@@ -251,8 +251,6 @@ def _observations(source: ExportSource) -> Iterator[Observation]:
             yield obs
 
 
-# ── all of them ───────────────────────────────────────────────────────────────────────────────────────────────
-
 TEXTS: Mapping[str, Callable[[ExportSource], Iterator[str]]] = {
     "csv": csv_lines,
     "json": json_lines,

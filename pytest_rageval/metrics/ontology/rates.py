@@ -186,7 +186,6 @@ def load_validator(places: Sequence[str], root: Path) -> Validator:
 
 
 def _read(places: Sequence[str], root: Path) -> dict[str, str]:
-    """Return the texts of the files, by place."""
     content: dict[str, str] = {}
     problems = []
     left = MAX_BYTES
