@@ -95,7 +95,6 @@ async def judge_answer(
 
 
 def _failed(judge: Judge, request: JudgeRequest, problem: Problem) -> Judgement:
-    """Build the placeholder for a failed judgement."""
     unscored = tuple(request.wording.scores) if request.wording is not None else (request.rubric,)
     return Judgement(
         request.rubric,
@@ -119,11 +118,11 @@ async def _judged(
     most = repeats if isinstance(repeats, int) else NEAR_GATE_TRIALS
 
     async def trials(numbers: Iterable[int], again: Sequence[JudgeRequest]) -> list[list[Result]]:
-        calls = [
-            call
+        put = (
+            again if most == 1 else [replace(each, trial=each.trial * most + number) for each in again]
             for number in numbers
-            for call in _calls(judge, [replace(each, trial=each.trial * most + number) for each in again], split)
-        ]
+        )
+        calls = [call for requests in put for call in _calls(judge, requests, split)]
         in_turn = judges_at_once(judge) or (is_local(judge) and most == 1)
         by_rubric: dict[str, list[Result]] = {request.rubric: [] for request in again}
         for results in await ask_together(calls, in_turn=in_turn):

@@ -6,7 +6,6 @@ import logging
 import re
 import sys
 import warnings
-from collections.abc import Generator
 from copy import copy
 from typing import Any
 
@@ -99,15 +98,13 @@ class CapturedOutput:
             threads, self._routing.threads = self._routing.threads, self.output()
             self.replay(threads)
 
-    @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_runtest_setup(self) -> Generator[None, Any, Any]:
+    @pytest.hookimpl(tryfirst=True)  # no wrapper, which costs more: pytest's own capturing is one, and so begins before
+    def pytest_runtest_setup(self) -> None:
         """Route the streams that pytest has set for this phase."""
-        __tracebackhide__ = True
         for name in ("stdout", "stderr"):
-            if not isinstance(getattr(sys, name), Stream):
-                setattr(sys, name, Stream(name, getattr(sys, name)))
+            if not isinstance(stream := getattr(sys, name), Stream):
+                setattr(sys, name, Stream(name, stream))
         self._show_threads()
-        return (yield)
 
     pytest_runtest_call = pytest_runtest_teardown = pytest_make_collect_report = pytest_runtest_setup
 
