@@ -134,7 +134,8 @@ class ModelJudge(AsksModel):
             reply = await self._chat.say(messages, max_tokens=most, **asked)
         except ModelFailure as failure:
             again = f" (asked again, since {before.reason})" if before else ""
-            error = JudgeError(failure.kind, f"{failure}{again}", before and before.error.raw, status=failure.status)
+            raw, spent = before and before.error.raw, before and before.error.spent
+            error = JudgeError(failure.kind, f"{failure}{again}", raw, status=failure.status, spent=spent)
             return [error] * len(requests)
         bill = [*(before.bill if before else ()), (reply, len(requests))]
         text = reply.text or ""
@@ -147,10 +148,13 @@ class ModelJudge(AsksModel):
                 judgement = read_reply(text, rubric_of(request), marker, claims, is_joint=is_joint)
                 results.append(self._finished(judgement, request, prompt, bill))
             except UnreadableReply as unreadable:
-                same = before is None or before.reason == unreadable.reason
-                problem = unreadable.reason + ("" if same else f"; before: {before and before.reason}")
+                problem = "; before: ".join(dict.fromkeys([unreadable.reason, *([before.reason] if before else [])]))
                 message = printable(f"judge {self.model!r}, rubric {request.rubric!r}: no score can be read: {problem}")
-                error = JudgeError("invalid_reply", message, cut(text, LONGEST_RAW))
+                spent = {
+                    **sum_costs([_share(*each) for each in bill]),
+                    "extra": {"requests": sum(1 / others for _, others in bill)},
+                }
+                error = JudgeError("invalid_reply", message, cut(text, LONGEST_RAW), spent=spent)
                 # The filter would block the same text again.
                 is_final = reply.ending == "content_filter"
                 damaged = _Damaged(error, unreadable.reason, bill, marker, reply.is_truncated)
@@ -173,7 +177,7 @@ class ModelJudge(AsksModel):
             reply,
             model=self.model,
             prompt_version=request.prompt_version,
-            **sum_costs([_share(each, others) for each, others in bill]),
+            **sum_costs([_share(*each) for each in bill]),
             flags=(*prompt.flags, *reply.flags),
             extra={**reply.extra, **{name: value for name, value in served.items() if value}},
         )

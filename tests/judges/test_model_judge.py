@@ -168,6 +168,7 @@ def test_of_two_verdicts_none_is_chosen_and_the_model_is_asked_once_more(reply: 
     with JudgeServer(reply) as server:
         failure = failure_of(a_judge(server))
     assert (failure.kind, len(server.requests)) == ("invalid_reply", 2)
+    assert failure.spent["extra"] == {"requests": 2}
 
 
 def a_choice(content: object, reason: str | None = "stop", **message: object) -> Any:
