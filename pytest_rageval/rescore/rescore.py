@@ -12,7 +12,7 @@ from pytest_rageval.cases.canonical import case_from_mapping
 from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.outcomes import ending_from_records
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.engine import Observed, Unobserved, evaluation
+from pytest_rageval.engine import AskFailure, Observed, evaluation
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.io.atomic import write_lines
@@ -283,7 +283,7 @@ def observed_of(line: Line, config: Mapping[str, Any]) -> Observed:
         answer = (
             None if line["answer"] is None else answer_from_response(line["answer"], line["case_key"], is_plain=True)
         )
-        return Unobserved(Problem(**line["error"]), Timings(**line["timings"]), answer)
+        return AskFailure(Problem(**line["error"]), Timings(**line["timings"]), answer)
     except (KeyError, TypeError, ValueError, AttributeError):
         where = f"{OBSERVATIONS}: {line.get('case_key')!r}"
         raise SettingsError(f"{where}: not an observation as a run writes it; was the file changed?") from None
