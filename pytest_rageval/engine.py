@@ -178,7 +178,6 @@ def _fit(answer: Answer, plan: Plan) -> Answer:
 async def _judged(
     judge: Judge, case: EvalCase, asked: _TimedAnswer, plan: Plan, trial: int, slots: CallSlots | None
 ) -> _TimedAnswer:
-    """Judge by all rubrics of the plan."""
     slot: _Slot = nullcontext() if slots is None or judges_at_once(judge) else slots.judging()
     async with slot as permit:
         started = time.perf_counter()

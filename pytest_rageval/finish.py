@@ -66,8 +66,7 @@ class Finished:
 
     @property
     def is_partial(self) -> bool:
-        partial: bool = self.metrics["partial"]
-        return partial
+        return bool(self.metrics["partial"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,5 +367,4 @@ def _refusal(plan: Plan, extent: Extent, metrics: Mapping[str, Any]) -> str | No
 
 def not_measured(metrics: Mapping[str, Any]) -> Sequence[str]:
     """Return the cases that failed in the baseline by gates that this run did not measure."""
-    keys: Sequence[str] = (metrics["comparison"] or {}).get("not_measured", ())
-    return keys
+    return list((metrics["comparison"] or {}).get("not_measured", ()))

@@ -46,14 +46,12 @@ class EvaluatedRun:
     @property
     def outcomes(self) -> Mapping[str, int]:
         """Return how many cases passed, failed, and so on."""
-        outcomes: Mapping[str, int] = self.stored.finished_metrics["outcomes"]
-        return outcomes
+        return dict(self.stored.finished_metrics["outcomes"])
 
     @property
     def verdict(self) -> str:
         """Return the sentence that every report of the run shows."""
-        sentence: str = self.stored.finished_metrics["verdict"]["sentence"]
-        return sentence
+        return str(self.stored.finished_metrics["verdict"]["sentence"])
 
     @property
     def passed(self) -> bool:

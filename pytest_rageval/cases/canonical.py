@@ -98,9 +98,6 @@ def written_small(mapping: Mapping[str, Json]) -> str:
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
-# ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _gold_to_mapping(gold: Gold) -> dict[str, Json]:
     mapping: dict[str, Json] = {}
     if gold.answers is not None:
@@ -141,9 +138,6 @@ _GOLD_WRITERS: Mapping[str, Callable[[Any], Json]] = {
     "kg_edges": lambda edges: [edge._asdict() for edge in edges],
     "recency_conflict_rule": str,
 }
-
-
-# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 _RECORDED = RecordReader[EvalCase](Annotated[EvalCase, Expects("{id, question, …}")])

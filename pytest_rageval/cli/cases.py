@@ -230,9 +230,6 @@ def _sorted(counter: Counter[str]) -> dict[str, int]:
     return dict(sorted(counter.items(), key=lambda item: (-item[1], item[0])))
 
 
-# ── showing ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _echo_counts(title: str, by_name: Mapping[str, int]) -> None:
     """Print numbers first: names of any script and width then need no alignment."""
     if not by_name:

@@ -98,8 +98,7 @@ def _of_side(record: Record | None) -> dict[str, Any]:
 def place_of(chunk: Mapping[str, Any]) -> str:
     """Return the place of a chunk, as far as the system reports it."""
     path, heading = chunk["rel_path"], chunk["heading_path"]
-    place: str = f"{path} > {heading}" if path and heading else path or heading or chunk["chunk_id"] or "?"
-    return place
+    return f"{path} > {heading}" if path and heading else str(path or heading or chunk["chunk_id"] or "?")
 
 
 class AlignedChunk(NamedTuple):

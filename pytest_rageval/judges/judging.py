@@ -95,7 +95,6 @@ async def judge_answer(
 
 
 def _failed(judge: Judge, request: JudgeRequest, problem: Problem) -> Judgement:
-    """Build the placeholder for a failed judgement."""
     unscored = tuple(request.wording.scores) if request.wording is not None else (request.rubric,)
     return Judgement(
         request.rubric,

@@ -129,8 +129,12 @@ def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Obse
     )
 
 
+def _with_tuples(written: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
+
+
 def _read_matching(written: Mapping[str, Any]) -> Matching:
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
+    values = _with_tuples(written)
     sets = {name: tuple(map(frozenset, values[name])) for name in ("hits", "cited") if values[name] is not None}
     return Matching(**values | sets | {"loose": tuple(LooseMatch(*match) for match in written["loose"])})
 
@@ -145,6 +149,5 @@ def matched_to(record: Mapping[str, Any], case: EvalCase, gold_by: GoldBy, rules
 
 
 def _read_judgement(rubric: str, written: Mapping[str, Any]) -> Judgement:
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
     error = Problem(**written["error"]) if "error" in written else None
-    return Judgement(**{"rubric": rubric, "scores": {}} | values | {"error": error})
+    return Judgement(**{"rubric": rubric, "scores": {}} | _with_tuples(written) | {"error": error})

@@ -44,7 +44,7 @@ def template_problems(template: Mapping[str, Any], place: str) -> Iterator[str]:
     for path, leaf in _leaves(template, place):
         if not isinstance(leaf, str | int | float) or (isinstance(leaf, float) and not math.isfinite(leaf)):
             yield f"{path} is {shown_value(leaf)}, expected what JSON can hold"
-        for name in _names(leaf):
+        for name in _placeholder_names(leaf):
             used.add(name)
             if name not in _VALUES and not name.startswith(PARAMS):
                 remedy = f"; known are {', '.join(_VALUES)} and {PARAMS}NAME (for the text itself write {{{{{name}}}}})"
@@ -66,7 +66,7 @@ def filled(template: Mapping[str, Any], request: AskRequest) -> dict[str, Json]:
 
 def _placed(template: Mapping[str, Any]) -> set[str]:
     """Return the names of the parameters that have a placeholder."""
-    names = (name for _, leaf in _leaves(template, "") for name in _names(leaf))
+    names = (name for _, leaf in _leaves(template, "") for name in _placeholder_names(leaf))
     return {name.removeprefix(PARAMS) for name in names if name.startswith(PARAMS)}
 
 
@@ -82,8 +82,7 @@ def _leaves(part: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield path, part
 
 
-def _names(part: Any) -> list[str]:
-    """Return the names of the placeholders in a value."""
+def _placeholder_names(part: Any) -> list[str]:
     return [match[2] for match in _PLACE.finditer(part) if match[2]] if isinstance(part, str) else []
 
 

@@ -251,7 +251,8 @@ def _read(data: Json, reader: ResponseReader[Any], text: str | None = None) -> A
     response = reader.response(data, text)
     answer = answer_in(response, response.extra)
     if answer.text is None and answer.chunks is None and not answer.abstained and "answer" not in data:
-        raise LacksAnswer(Findings(Finding((), "holds neither 'answer' nor 'retrieved_chunks'")))
+        found = f"holds neither 'answer' nor 'retrieved_chunks': {shown_value(data)}"
+        raise LacksAnswer(Findings(Finding((), found)))
     return answer
 
 

@@ -181,8 +181,6 @@ class Session:
     def metric_names(self) -> list[str]:
         return [metric.name for metric in self._prepared().plan.registry]
 
-    # ── inside ────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _settings(self, parameters: Mapping[str, Json]) -> Settings:
         return load_settings(self.project.root, Point(parameters).options(self._options))
 

@@ -107,7 +107,7 @@ def test_the_canonical_spelling(tmp_path: Path):
         question="Why?",
         requires_kg=True,
         domain="lab",
-        history=[{"role": "user", "text": "Hello"}, {"role": "agent", "text": ""}],
+        history=[{"role": "user", "text": "Hello"}, {"role": "agent", "content": ""}],
         gold={"supports": [{"rel_path": "a.md"}], "support_groups": [[0]], "chunk_ids": ["c1"], "key_facts": ["f"]},
     )
     assert case.gold == Gold(supports=(Anchor("a.md"),), support_groups=((0,),), chunk_ids=("c1",), key_facts=("f",))

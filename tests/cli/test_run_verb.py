@@ -68,6 +68,14 @@ def test_what_is_wrong_is_a_line_and_has_the_exit_code_of_pytest(
     assert project.run(*(f"--rageval-{word[2:]}" if word.startswith("--") else word for word in options)).ret == code
 
 
+def test_a_case_names_the_options_of_the_command(project: Project):
+    project.cases([a_case("boil")])
+    project.write("bot.py", "def answer(question): return {'answer': None}")
+    screen = project.rageval("run", "--target", "bot:answer").stdout.str()
+    assert "and --retrieval-only measures" in screen
+    assert "--rageval-" not in screen
+
+
 BROKEN = '{"id": "a"}\n{"id": "b", "question": 3}\n'
 
 

@@ -47,7 +47,8 @@ def test_each_dialect_has_recall_1_and_only_guesses_are_flagged(dialect):
     ["a :: b", "A → B", "A»B", "# A / ## B", "A\nB", "A -> B", " A  |  B | C", "**A** / `B`", "a.md > A > B", "A/B",
      ["", "A", None, "B"], {"h1": "A", "h2": "B"}, [{"level": 1, "text": "A"}, {"level": 2, "text": "B"}], "Ａ › Ｂ",
      "Ａ＞Ｂ", '["A", "B"]', "['# A', None, '## B']", '{"Header 1": "A", "Header 2": "B"}', "A - B", "A\\B", "A: > B:",
-     "[A](#a) > [B](b.md)", "<h1>A</h1> > <h2>B</h2>", "A &gt; B", "A {#a} > B {#b}"],
+     '"A" > "B"', "'A' > 'B'", "“A” / “B”", "«A» › «B»", '#"A" > ##"B"', "[A](#a) > [B](b.md)",
+     "<h1>A</h1> > <h2>B</h2>", "A &gt; B", "A {#a} > B {#b}"],
 )  # fmt: skip
 def test_other_separators_levels_widths_and_cases_of_headings_match(written):
     found = matched(GOLD, {"rel_path": "a.md", "heading_path": written})
@@ -131,11 +132,19 @@ def test_file_and_heading_in_one_need_a_left_part_that_is_the_document_and_a_who
     assert kinds(matched(GOLD, ("a.md: B",))) == [("last_heading", "last_heading")]
 
 
-@pytest.mark.parametrize("written", ['"A" > "B"', "'A' > 'B'", "“A” / “B”", "«A» › «B»", '#"A" > ##"B"'])
-def test_quoted_headings_match_without_doubt(written):
-    found = matched(GOLD, ("a.md", written))
-    assert found.hits == ({0},)
-    assert not found.doubts
+@pytest.mark.parametrize("written", ["Price (20) {#p}", "# Price (20) ##", "Price (20) {: #p .wide}", "Price – (20)"])
+def test_attributes_and_dashes_of_headings_do_not_count(written, tmp_path):
+    gold = Anchor("a.md", "# Price - (20)" if "–" in written else "# Price (20)")
+    assert kinds(matched(gold, ("a.md", written))) == [("normalised", None)]
+    (tmp_path / "a.md").write_text(f"# {written}\nHers.\n# Other\nNot.", "utf-8")
+    silent = matched(gold, ("a.md", None, "Hers."), ("a.md", None, "Not."), notes=NoteFolder(tmp_path))
+    assert silent.hits == ({0}, frozenset())
+
+
+def test_snippets_match_whatever_marks_width_and_dashes_the_text_has():
+    for snippet, text in [("are 3 days", "They are **3 days**."), ("期限は3日", "期限は３日です"), ("1-2", "1−2")]:
+        assert kinds(matched(Anchor("a.md", "# A", (snippet,)), ("a.md", "# A", text))) == [("normalised", None)]
+    assert matched(Anchor("a.md", "# A", ("10²",)), ("a.md", "# A", "102")).hits == (frozenset(),)
 
 
 def test_a_fragment_that_is_the_slug_of_a_heading_names_it():
@@ -217,7 +226,7 @@ def test_other_spellings_of_a_path_match_without_doubt(written):
 
 
 @pytest.mark.parametrize(
-    "written", ["xx y/a.md", "z/a.md", "https://kb.example/y/a.md", "x y/aa.md", "x y/a.pdf", "md"]
+    "written", ["xx y/a.md", "z/a.md", "https://kb.example/y/a.md", "x y/aa.md", "x y/a.pdf", "x y/a.md.bak", "md"]
 )
 def test_other_paths_do_not_match(written):
     assert matched(Anchor("x y/a.md"), (written,)).hits == (frozenset(),)

@@ -186,7 +186,7 @@ def test_what_was_found_is_quoted_short_however_large_it_is():
 
 
 def test_an_answer_needs_a_text_or_chunks_or_to_say_that_it_abstained():
-    assert wrong({"foo": 1}, "no_answer") == "the response holds neither 'answer' nor 'retrieved_chunks'"
+    assert wrong({"foo": 1}, "no_answer") == "the response holds neither 'answer' nor 'retrieved_chunks': {\"foo\": 1}"
     assert answer_from_response({"answer": None}, "") == Answer()
     assert answer_from_response(answer_to_response(Answer()), "") == Answer()
     assert wrong([]) == "the response is a list, expected an object"

@@ -68,6 +68,7 @@ def findings(project: Project, *arguments: str) -> dict[str, list[str]]:
         gold("notes/water.md", "# Water > ## Boiling", "WATER boils at 100 degrees"),
         gold("notes/water.md", "# Water > ## Boiling", "at **100 degrees** at"),
         gold("notes/water.md", "# Water", "gone", "Water freezes at 0"),
+        gold("notes/water.md", "WATER > Boiling {#boiling}", "Ｗater boils"),
     ],
 )  # fmt: skip
 def test_a_gold_that_the_notes_hold_is_no_finding(audited: Project, place: dict[str, Any]):

@@ -46,7 +46,6 @@ def _extra_parts(case: EvalCase, row: dict[str, Json]) -> dict[str, Json]:
 
 
 def _chunk_texts(answer: Answer | None) -> list[str] | None:
-    """Return the texts of the retrieved chunks; None if unknown."""
     return None if answer is None or answer.chunks is None else [chunk.text or "" for chunk in answer.chunks]
 
 
@@ -131,9 +130,6 @@ def _entry(case: EvalCase, title: str, context: str) -> dict[str, Json]:
     }
     extra = _extra_parts(case, squad_row(entry, title, context))
     return {**entry, EXTRA_PARTS: extra} if extra else entry
-
-
-# ── CSV of our own names ────────────────────────────────────────────────────────────────────────────────────────
 
 
 COLUMNS = (
