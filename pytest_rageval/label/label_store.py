@@ -32,7 +32,7 @@ Decision = Literal["accepted", "dropped"]
 
 @dataclass(frozen=True, slots=True)
 class CaseState:
-    """What a person said of one case so far. A draft may be decided, and have another text than in its file."""
+    """A person's labels of one case so far. A draft may be decided, and have another text than in its file."""
 
     case: EvalCase
     marks: Marks

@@ -108,7 +108,7 @@ class SweepRunner:
             raise SettingsError(*problems)
 
     def run(self, file: SweepFile) -> Sweep:
-        """Score all points; what is known so far is in the file at any time."""
+        """Score all points; the file holds those scored so far at any time."""
         self._file = file
         default = self._scored(Point({}), self._measured(Point({})))
         if not default.cases:
