@@ -10,7 +10,6 @@ from threading import Event
 SELDOM = 50_000
 """New objects per collection, not 700 or 2,000, which cost 0.6 ms of CPU a case with 200 calls in flight."""
 _FROZEN = Event()
-"""Set once objects of this process are exempt for good."""
 
 
 @contextmanager
@@ -25,7 +24,7 @@ def no_collection(*, is_for_good: bool = False) -> Iterator[None]:
         yield
     finally:
         if was_enabled:
-            # What was frozen, here or by others, must not thaw; to count the objects of all modules takes 4 ms.
+            # What is frozen must not thaw; to count it takes 4 ms.
             if is_for_good or not (_FROZEN.is_set() or gc.get_freeze_count()):
                 gc.freeze()  # and back: new objects move to the oldest generation without a pass over them
                 _FROZEN.set() if is_for_good else gc.unfreeze()

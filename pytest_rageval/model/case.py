@@ -40,9 +40,7 @@ class Anchor:
     date: str | None = None
 
     def __str__(self) -> str:
-        """Return the place with the beginning of its first snippet, without which nothing there matches."""
-        place = f"{self.rel_path} > {self.heading_path}" if self.heading_path else self.rel_path
-        return f'{place}: "{self.snippets[0][:60]}"' if self.snippets else place
+        return f"{self.rel_path} > {self.heading_path}" if self.heading_path else self.rel_path
 
 
 class Edge(NamedTuple):

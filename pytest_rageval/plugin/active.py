@@ -326,11 +326,10 @@ class ActiveSession:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Put the records of an item on its report, masked."""
         report = yield
-        if (is_ours := is_of_case(item)) and report.longrepr is not None:
+        if is_ours := is_of_case(item):
             drop_place_of_ours(report)
         clean_report(report, self.mask, is_of_case=is_ours)
         is_final = report.when == "call" or (report.when == "setup" and not report.passed)
-        # --setup-plan sets `setuponly` too
         if is_ours and is_final and self.is_prepared and not (self._is_dry_run or self.config.option.setuponly):
             raised = call.excinfo.value if call.excinfo is not None else None
             printed = self.captured.output()

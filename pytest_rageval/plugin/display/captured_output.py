@@ -98,7 +98,8 @@ class CapturedOutput:
             threads, self._routing.threads = self._routing.threads, self.output()
             self.replay(threads)
 
-    @pytest.hookimpl(tryfirst=True)  # no wrapper, which costs more: pytest's own capturing is one, and so begins before
+    # No wrapper, which costs more: that of pytest's capturing begins before.
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
         """Route the streams that pytest has set for this phase."""
         for name in ("stdout", "stderr"):
@@ -186,8 +187,8 @@ def clean_report(report: pytest.TestReport, mask: Mask, *, is_of_case: bool) -> 
     if report.user_properties and not mask.is_empty:
         properties = report.user_properties
         report.user_properties = [(mask.text(name), _shown_property(value, mask)) for name, value in properties]
-    if "extras" in report.__dict__:  # of pytest-html
-        report.__dict__["extras"] = mask.value(report.__dict__["extras"])
+    if "extras" in (facts := report.__dict__):  # of pytest-html
+        facts["extras"] = mask.value(facts["extras"])
     if hasattr(report, "wasxfail"):
         report.wasxfail = clean(str(report.wasxfail))
 
