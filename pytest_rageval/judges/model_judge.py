@@ -133,10 +133,12 @@ class ModelJudge(AsksModel):
         try:
             reply = await self._chat.say(messages, max_tokens=most, **asked)
         except ModelFailure as failure:
-            again = f" (asked again, since {before.reason})" if before else ""
-            raw, spent = before and before.error.raw, before and before.error.spent
-            error = JudgeError(failure.kind, f"{failure}{again}", raw, status=failure.status, spent=spent)
-            return [error] * len(requests)
+            again, raw, spent = (
+                (f" (asked again, since {before.reason})", before.error.raw, before.error.spent)
+                if before
+                else ("", None, {})
+            )
+            return [JudgeError(failure.kind, f"{failure}{again}", raw, failure.status, **spent)] * len(requests)
         bill = [*(before.bill if before else ()), (reply, len(requests))]
         text = reply.text or ""
         results: list[_Result] = []
@@ -150,15 +152,12 @@ class ModelJudge(AsksModel):
             except UnreadableReply as unreadable:
                 problem = "; before: ".join(dict.fromkeys([unreadable.reason, *([before.reason] if before else [])]))
                 message = printable(f"judge {self.model!r}, rubric {request.rubric!r}: no score can be read: {problem}")
-                spent = {
-                    **sum_costs([_share(*each) for each in bill]),
-                    "extra": {"requests": sum(1 / others for _, others in bill)},
-                }
-                error = JudgeError("invalid_reply", message, cut(text, LONGEST_RAW), spent=spent)
+                spent = sum_costs([_share(*each) for each in bill])
+                spent["extra"] = {"requests": sum(1 / others for _, others in bill)}
+                error = JudgeError("invalid_reply", message, cut(text, LONGEST_RAW), **spent)
                 # The filter would block the same text again.
-                is_final = reply.ending == "content_filter"
                 damaged = _DamagedReply(error, unreadable.reason, bill, marker, reply.is_truncated)
-                results.append(error if is_final else damaged)
+                results.append(error if reply.ending == "content_filter" else damaged)
         return results
 
     def _finished(self, reply: Judgement, request: JudgeRequest, prompt: Prompt, bill: _Bill) -> Judgement:

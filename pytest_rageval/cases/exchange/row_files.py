@@ -332,8 +332,6 @@ def _members(above: Mapping[str, Json], key: str, at: str, report: RowReport) ->
             report.add_whole(f"{place}[{number}] is {describe(member)}, expected an object")
 
 
-# ── workbooks ─────────────────────────────────────────────────────────────────────────────────────────────────
-
 LARGEST_RATIO = 20
 """How much larger than its upload limit the content of a workbook may be: it is compressed."""
 
@@ -371,12 +369,8 @@ def _cells(sheet: Any, name: str, most_rows: int) -> Iterator[list[object]]:
 
 def _shown(value: object, number_format: str) -> object:
     """Return a value as the sheet shows it: a share as a percentage, a date without its midnight."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (int, float)) and "%" in number_format:
-        return f"{100 * value:.10g}%"
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
+    if value is None or isinstance(value, bool):
+        return "" if value is None else str(value).lower()
+    if isinstance(value, (int, float)):
+        return f"{100 * value:.10g}%" if "%" in number_format else int(value) if value == int(value) else value
     return value.isoformat().removesuffix("T00:00:00") if isinstance(value, date) else value

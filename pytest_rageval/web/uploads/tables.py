@@ -48,8 +48,7 @@ def guess_table(content: bytes) -> TableFormat:
     encoding, text = decoded(content)
     beginning = content[:SAMPLE].decode("utf-8", "replace") if text is None else text[:SAMPLE]
     header = next((line for line in beginning.splitlines() if line.strip()), "")
-    bare = "".join(header.split('"')[::2])
-    return TableFormat(encoding, max((mark for mark, _ in SEPARATORS), key=bare.count))
+    return TableFormat(encoding, max(dict(SEPARATORS), key="".join(header.split('"')[::2]).count))
 
 
 class Part(NamedTuple):
@@ -87,9 +86,6 @@ class Part(NamedTuple):
         except UnicodeError:
             words = f"is not {dict(ENCODINGS)[self.table.encoding]}, at least not all of it"
             raise CaseError(f"{self.name}: {words}; choose another encoding, or save it as UTF-8") from None
-
-
-# ── YAML ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def check_yaml(part: Part, report: Report) -> None:
