@@ -253,10 +253,9 @@ def test_a_connection_is_closed_in_whatever_step_of_its_opening_it_is_given_up()
     async def use() -> None:
         async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
             client = SlottedClient(slots=1, retries=0)
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
             for steps in range(30):
-                asking = asyncio.create_task(
-                    client.request("GET", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-                )
+                asking = asyncio.create_task(client.request("GET", url))
                 for _ in range(steps):
                     await asyncio.sleep(0)
                 asking.cancel()

@@ -67,10 +67,6 @@ def has_begun(project: Project) -> bool:
 Kill = Callable[["subprocess.Popen[bytes]"], None]
 
 
-def kill_controller(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-
-
 def kill_a_worker(process: subprocess.Popen[bytes]) -> None:
     asking = ["pgrep", "-P", str(process.pid)]
     if workers := subprocess.run(asking, capture_output=True, text=True, check=False, timeout=60).stdout.split():
@@ -78,10 +74,10 @@ def kill_a_worker(process: subprocess.Popen[bytes]) -> None:
             os.kill(int(workers[0]), signal.SIGKILL)
 
 
-WAYS = {
+WAYS: dict[str, tuple[list[str], Kill]] = {
     "one process": ([], kill_all),
     "machine of two workers": (["-n", "2"], kill_all),
-    "controller of two workers": (["-n", "2"], kill_controller),
+    "controller of two workers": (["-n", "2"], subprocess.Popen.kill),
     "one of two workers": (["-n", "2"], kill_a_worker),
 }
 

@@ -19,7 +19,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import take_lock, write_json
 from pytest_rageval.plan import make_plan
-from pytest_rageval.runs.config import project_version, run_config
+from pytest_rageval.runs.config import dataset_version, project_version, run_config
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.reader import RESULTS, StoredRun
 from pytest_rageval.runs.records import RecordLine, result_record, to_line
@@ -162,8 +162,11 @@ def test_a_version_is_commit_branch_and_whether_tracked_files_were_changed(tmp_p
     git(tmp_path, "commit", "-q", "-m", "one")
     commit = git(tmp_path, "rev-parse", "HEAD")
     (tmp_path / "untracked.txt").write_text("beside")
+    assert dataset_version("hash", [tmp_path / "bot.py"], tmp_path) == commit
+    assert dataset_version("hash", [tmp_path / "untracked.txt"], tmp_path) == "content:hash"
     assert project_version(tmp_path) == {"commit": commit, "branch": "trunk", "is_changed": False}
     (tmp_path / "bot.py").write_text("two")
+    assert dataset_version("hash", [tmp_path / "bot.py"], tmp_path) == "content:hash"
     git(tmp_path, "checkout", "-q", "--detach")
     assert project_version(tmp_path) == {"commit": commit, "branch": None, "is_changed": True}
 
