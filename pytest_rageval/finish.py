@@ -103,7 +103,7 @@ class Extent:
 def finish(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None, baseline_file: Path) -> Finished:
     """Decide the run's verdict from its records, and write it. Same rows, same bytes, except for the key `volatile`.
 
-    metrics.json is the mark of the end: what else belongs to the run stands before it does.
+    metrics.json is written last, since it marks the end of a run.
     """
     finished = conclude(writer, plan, extent, baseline)
     if plan.settings.update_baseline:
@@ -332,7 +332,7 @@ def _notes(
 
 
 def _unscored(plan: Plan, metrics: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the metrics that were named and have no value for any case: nobody would notice otherwise."""
+    """Yield the named metrics that have no value for any case, which is easily overlooked."""
     named = {*(plan.settings.enabled or ())}
     measures = [measure for measure in plan.measures if named & {measure.name, measure.metric.name}]
     counts = {measure.name: metrics["metrics"][measure.name] for measure in measures if not measure.metric.run_level}

@@ -48,6 +48,8 @@ class Plan:
     regressions: tuple[RegressionGate, ...]
     rubrics: tuple[str, ...]
     asked_k: int
+    ask_params: Mapping[str, Any]
+    """The parameters sent with every question."""
     ontology: str | None = None
     wordings: Mapping[str, Rubric] = field(default_factory=dict)
     place_rules: PlaceRules = field(default=ANY_PLACES, repr=False, compare=False)
@@ -57,11 +59,6 @@ class Plan:
     @cached_property
     def gates_in_effect(self) -> GatesInEffect:
         return GatesInEffect(self.case_gates, self.settings.k)
-
-    @cached_property
-    def ask_params(self) -> Mapping[str, Any]:
-        """Return the parameters sent with every question."""
-        return self.settings.ask_params
 
     @cached_property
     def scores_answers(self) -> bool:
@@ -134,6 +131,7 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
         regressions=regressions,
         rubrics=rubrics,
         asked_k=max([settings.k, *(measure.k for measure in measures if measure.k)]),
+        ask_params=settings.ask_params,
         ontology=ontology,
         wordings={name: own.get(name) or load_rubric(name) for name in prompts},
         place_rules=place_rules(settings.model_dump(include=PLACE_SETTINGS), root),

@@ -190,7 +190,7 @@ async def _chunks(project: Project) -> list[Chunk]:
 
 
 def _next(findings: Sequence[AuditFinding]) -> list[str]:
-    """Return commands that mend the labels: cases that nobody can win first; a run if all can be won."""
+    """Return commands that mend the labels, of cases that cannot be won first; a run if all can be won."""
     unwinnable = [finding for finding in findings if finding.is_unwinnable]
     labels = [
         f"rageval label {shlex.join([finding.case.source.file, '--case', finding.case.id])}"

@@ -77,10 +77,7 @@ async def judge_answer(
 
     if answer.abstained is None and (rest or CLASSIFIER in rubrics):
         for request in requests([CLASSIFIER]):
-            if CLASSIFIER in judge.rubrics and not getattr(judge, "abstention_by_phrasing", False):
-                (result,) = await _judged(judge, [request], times, is_near)
-            else:
-                result = phrasing_judgement(request, model=judge.model, heuristic=judge.heuristic, phrases=phrases)
+            result = await _classified(judge, request, times, is_near, phrases)
             classified = results[CLASSIFIER] = settled(request, result)
             if classified.error is not None:
                 results |= {other.rubric: _failed(judge, other, classified.error) for other in rest}
@@ -92,6 +89,16 @@ async def judge_answer(
     judged = await _judged(judge, rest, times, is_near, split)
     results |= {request.rubric: settled(request, result) for request, result in zip(rest, judged, strict=True)}
     return {name: results[name] for name in dict.fromkeys((*rubrics, CLASSIFIER)) if name in results}
+
+
+async def _classified(
+    judge: Judge, request: JudgeRequest, times: int | Literal["near-gate"], is_near: IsNear, phrases: Sequence[str]
+) -> Result:
+    """Judge whether an answer is an abstention; by its wording unless the judge has a rubric for that."""
+    if CLASSIFIER not in judge.rubrics or getattr(judge, "abstention_by_phrasing", False):
+        return phrasing_judgement(request, model=judge.model, heuristic=judge.heuristic, phrases=phrases)
+    (result,) = await _judged(judge, [request], times, is_near)
+    return result
 
 
 def _failed(judge: Judge, request: JudgeRequest, problem: Problem) -> Judgement:

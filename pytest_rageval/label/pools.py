@@ -128,7 +128,7 @@ def merged(
 ) -> Pool:
     """Return one pool of what the systems retrieved and the search found, by the best rank that each chunk has.
 
-    A section that was found, and of which a system retrieved a chunk, is that chunk. `is_shuffled` is for a blind
+    A found section counts as the chunk that a system retrieved of it, if any did. `is_shuffled` is for a blind
     labeller: the order then follows from the case alone and says nothing about ranks.
     """
     candidates: dict[tuple[str, ...], Candidate] = {}

@@ -76,8 +76,8 @@ def observe(
 
 def in_rank_order(chunks: tuple[Chunk, ...]) -> tuple[Chunk, ...]:
     """Sort chunks by `rank` if all have one (equal ranks keep their order), else keep the listed order."""
-    ranks = [chunk.rank for chunk in chunks]
-    if None in ranks or ranks == sorted(ranks):  # type: ignore[type-var]  # no rank is None there
+    ranks = [chunk.rank for chunk in chunks if chunk.rank is not None]
+    if len(ranks) < len(chunks) or ranks == sorted(ranks):
         return chunks
     return tuple(sorted(chunks, key=lambda chunk: chunk.rank or 0))
 

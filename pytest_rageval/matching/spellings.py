@@ -21,7 +21,7 @@ _Read = TypeVar("_Read")
 
 
 def _remembered(read: Callable[Concatenate[str, _Rest], _Read]) -> Callable[Concatenate[str, _Rest], _Read]:
-    """Cache what was read of paths, of which few repeat often; longer texts are none and would fill the memory."""
+    """Cache parsed paths, of which few repeat often; longer texts are no paths and would fill the memory."""
     known = lru_cache(maxsize=16_384)(read)
 
     @wraps(read)

@@ -30,7 +30,7 @@ from pytest_rageval.model import (
     Trial,
 )
 from pytest_rageval.runs.row import SCHEMA
-from pytest_rageval.targets.native_contract import answer_from_response, answer_to_response
+from pytest_rageval.targets.native_contract import answer_from_line, answer_to_response
 
 # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -117,7 +117,7 @@ def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Obse
         return None
     return Observation(
         case_from_mapping(record["case"]),
-        answer_from_response(record["answer"], record["case_key"], is_plain=True),
+        answer_from_line(record["answer"], record["case_key"]),
         _read_matching(record["matching"]),
         {name: _read_judgement(name, judgement) for name, judgement in record["judgements"].items()},
         record["k"],
@@ -144,7 +144,7 @@ def matched_to(record: Mapping[str, Any], case: EvalCase, gold_by: GoldBy, rules
     written = {**record, "case": case_to_mapping(case) | {"source": list(case.source)}}
     if record["k"] is None:
         return written
-    answer = answer_from_response(record["answer"], record["case_key"], is_plain=True)
+    answer = answer_from_line(record["answer"], record["case_key"])
     return written | {"matching": _matching(match(case, answer, gold_by, rules))}
 
 

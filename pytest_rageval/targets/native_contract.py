@@ -120,9 +120,14 @@ def data_from_body(body: bytes, where: str) -> Json:
         raise TargetError("invalid_json", f"{where}: invalid JSON: {oddity.message}") from None
 
 
-def answer_from_response(data: Json, where: str, *, is_plain: bool = False) -> Answer:
-    """Convert a native response to an Answer. `is_plain`: it is strict JSON, as in a line that a run wrote."""
-    return _or_target_error(lambda: read_response(data if is_plain else plain_json(data)), where)
+def answer_from_response(data: Json, where: str) -> Answer:
+    """Convert a native response to an Answer."""
+    return _or_target_error(lambda: read_response(plain_json(data)), where)
+
+
+def answer_from_line(data: Json, where: str) -> Answer:
+    """Convert a native response in a line that a run wrote, which is strict JSON already."""
+    return _or_target_error(lambda: read_response(data), where)
 
 
 def answer_from_record(data: Json, where: str) -> Answer:

@@ -24,7 +24,7 @@ from pytest_rageval.export.formats import as_text, csv_line, csv_lines, write_pa
 from pytest_rageval.export.report_json import json_lines
 from pytest_rageval.io.atomic import replacing
 from pytest_rageval.io.sealed_lines import unsealed
-from pytest_rageval.model import GateFailed
+from pytest_rageval.model import FailedGate
 from pytest_rageval.runs.aggregate import with_aliases
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.runs.records import CUT
@@ -52,7 +52,7 @@ def select(path: Path, statement: str) -> list[tuple[Any, ...]]:
 @pytest.fixture
 def some(tmp_path: Path) -> Path:
     """A run of three cases, one of which failed and one of which was an error."""
-    gate = GateFailed("recall_any@5", 0.0, ">= 1", "L2_doc_retrieval_fail")
+    gate = FailedGate("recall_any@5", 0.0, ">= 1", "L2_doc_retrieval_fail")
     failed = a_result("q2", "=1+1", recall=0.0, outcome="failed", failed_gates=(gate,), category="multi_hop")
     return a_run(tmp_path, "a", failed, a_result("q1"), an_error("q3", "no answer in 5 s"))
 
