@@ -10,6 +10,7 @@ import platform
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -191,10 +192,8 @@ def dataset_version(dataset: str, files: Iterable[Path], root: Path) -> str:
     if paths:
         status = _git(root, "status", "--porcelain", "--", *paths)
         tracked = _git(root, "ls-files", "--error-unmatch", "--", *paths)
-        if status == "" and tracked is not None:
-            commit = _git(root, "log", "-1", "--format=%H", "--", *paths)
-            if commit:
-                return commit
+        if status == "" and tracked is not None and (commit := _git(root, "log", "-1", "--format=%H", "--", *paths)):
+            return commit
     return f"content:{dataset}"
 
 
@@ -233,6 +232,7 @@ def _gate(gate: Any) -> str:
     return f"{gate}{when}" + (f" tag {gate.tag}" if gate.tag else "")
 
 
+@cache  # 2 ms each: the metadata of a package is parsed as an e-mail
 def _version(distribution: str) -> str | None:
     try:
         return importlib.metadata.version(distribution)

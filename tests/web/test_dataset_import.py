@@ -8,7 +8,6 @@ import json
 import os
 import time
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,12 +34,6 @@ from pytest_rageval.errors import CaseError
 from pytest_rageval.model import Anchor
 from pytest_rageval.web.site import WebSettings
 from pytest_rageval.web.uploads.tables import workbook_as_csv
-
-
-@pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
-    with served(tmp_path_factory.mktemp("datasets")) as app:
-        yield app
 
 
 def test_one_file_and_two_files_are_the_same_dataset(app: WebApp):
