@@ -15,7 +15,7 @@ from project import Project, a_case
 TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "pytest_rageval"
 BUDGET = {
-    "lines": 68_411,
+    "lines": 68_408,
     "statements": 43_093,
     "modules": 411,
     "folders with modules": 42,

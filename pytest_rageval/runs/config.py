@@ -190,9 +190,9 @@ def dataset_version(dataset: str, files: Iterable[Path], root: Path) -> str:
     """Return the git commit that last touched the case files if they are clean, else the hash of their content."""
     paths = [os.path.relpath(path, root) for path in files]
     if paths:
-        status = _git(root, "status", "--porcelain", "--", *paths)
-        tracked = _git(root, "ls-files", "--error-unmatch", "--", *paths)
-        if status == "" and tracked is not None and (commit := _git(root, "log", "-1", "--format=%H", "--", *paths)):
+        is_clean = _git(root, "status", "--porcelain", "--", *paths) == ""
+        is_tracked = is_clean and _git(root, "ls-files", "--error-unmatch", "--", *paths) is not None
+        if is_tracked and (commit := _git(root, "log", "-1", "--format=%H", "--", *paths)):
             return commit
     return f"content:{dataset}"
 
