@@ -115,10 +115,9 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
     """Read one of our JSON files; raise SettingsError if it is missing, unreadable or not an object."""
     try:
         with open_regular(path) as file:
-            content = file.read(LARGEST + 1)
-        if len(content) > LARGEST:
-            raise SettingsError(f"{what}: {path} is larger than {LARGEST:,} bytes; it is no file of ours")
-        value = parse(content)
+            if os.fstat(file.fileno()).st_size > LARGEST:
+                raise SettingsError(f"{what}: {path} is larger than {LARGEST:,} bytes; it is no file of ours")
+            value = parse(file.read())
     except FileNotFoundError:
         raise SettingsError(f"{what}: {path} does not exist") from None
     except OSError as error:
