@@ -200,7 +200,10 @@ def export_cases(paths: Sequence[Path], form: str, output: Path, answers: Path |
     cases = sound_cases(case_files(paths))
     counts = Counter(case.id for case in cases)  # an id in several files is prefixed by its file
     cases = [case if counts[case.id] == 1 else replace(case, id=case.key) for case in cases]
-    given = _answers_by_id(answers, cases) if answers is not None else {}
+    given: dict[str, Answer] = {}
+    if answers is not None:
+        target = AnswersTarget(load_answers(answers, shown_as=answers.as_posix()))
+        given = {case.id: answer for case in cases if (answer := target.of(case)) is not None}
     written = WRITERS[form](cases, given)
     places = {output / name: lines for name, lines in written.files.items()}
     if not force and (taken := [str(path) for path in places if path.exists()]):
@@ -213,11 +216,6 @@ def export_cases(paths: Sequence[Path], form: str, output: Path, answers: Path |
     for note in written.notes:
         click.echo(printable(note), err=True)
     click.echo(f"{counted(len(cases), 'case')}" + (f", {counted(len(given), 'answer')}" if answers else ""))
-
-
-def _answers_by_id(path: Path, cases: Sequence[EvalCase]) -> dict[str, Answer]:
-    target = AnswersTarget(load_answers(path, shown_as=path.as_posix()))
-    return {case.id: answer for case in cases if (answer := target.of(case)) is not None}
 
 
 @click.command()

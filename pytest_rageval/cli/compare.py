@@ -62,9 +62,13 @@ def compare(before: str, after: str, form: str, output: Path | None, **options: 
         write_output(output, text)
     else:  # in UTF-8: the encoding of a pipe may lack a Korean name
         click.echo(text.encode("utf-8", "backslashreplace"), nl=False)
-    for problem in () if comparison.is_compared else comparison.mismatches:
+    for problem in () if comparison.is_compared or not comparison.verdict.is_failing else comparison.mismatches:
         what = " ".join(printable(str(problem)).split())
-        click.echo(f"ERROR: not comparable: {what}; --ignore-invariants compares all the same", err=True)
+        click.echo(
+            f"ERROR: not comparable: {what}"
+            + "; --ignore-invariants compares all the same" * ("no case is on both sides" not in what),
+            err=True,
+        )
     sys.exit(1 if comparison.verdict.is_failing and not options["exit_zero"] else 0)
 
 

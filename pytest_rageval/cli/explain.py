@@ -12,7 +12,7 @@ from pytest_rageval.cli.stored_run import open_run
 from pytest_rageval.render.html.case_view import recorded_case_of
 from pytest_rageval.render.markdown.case_markdown import case_markdown
 from pytest_rageval.render.text.explain import Form, explanation
-from pytest_rageval.runs.stored_plan import plan_of
+from pytest_rageval.runs.stored_plan import plan_of, settings_of
 from pytest_rageval.text import counted
 
 FORMATS = ("text", "markdown", "json")
@@ -45,7 +45,7 @@ def explain(run: str, case: str, form: str, is_full: bool, reports: str | None) 
         click.echo(
             f"run {stored.run_id} was interrupted: it has results of {cases}; --rageval-resume finishes it", err=True
         )
-    plan = plan_of(stored, project.settings, project.root)
+    plan = plan_of(stored, settings_of(stored, project.settings), project.root)
     explained = recorded_case_of(stored, record, plan.registry, project.baseline_file, plan)
     if form == "json":
         content = {"schema": 1, "run": stored.run_id, "record": explained.record, "observation": explained.observation}

@@ -151,7 +151,7 @@ def _drafted(asking: ModelDrafts, passages: Sequence[NotePassage]) -> list[Draft
     cost = "cost unknown" if spent.dollars is None else f"${spent.dollars:.4f}"
     kept = f", {spent.kept} kept from before" if spent.kept else ""
     unreadable = f", {spent.unreadable} unreadable" if spent.unreadable else ""
-    click.echo(f"the model: {counted(spent.requests, 'request')}, {cost}{kept}{unreadable}", err=True)
+    click.echo(f"the model: {counted(spent.requests, 'reply', 'replies')}, {cost}{kept}{unreadable}", err=True)
     if spent.stopped is not None:
         click.echo(printable(f"stopped: {spent.stopped}; the same command goes on from here"), err=True)
     if spent.is_interrupted:

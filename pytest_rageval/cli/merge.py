@@ -12,7 +12,7 @@ from pytest_rageval.config.project import find_project
 from pytest_rageval.rescore.merge import check_parts
 from pytest_rageval.rescore.merge import merge as merge_runs
 from pytest_rageval.runs.reader import open_stored_run
-from pytest_rageval.runs.stored_plan import plan_of
+from pytest_rageval.runs.stored_plan import plan_of, settings_of
 
 
 @click.command()
@@ -28,6 +28,6 @@ def merge(runs: tuple[str, ...], **options: object) -> None:
     parts = [open_stored_run(project.reports, run, project.baseline_file) for run in runs]
     check_parts(parts, readable_cases(project))
     baseline = project_baseline(project)
-    plan = plan_of(parts[0], project.settings, project.root)
+    plan = plan_of(parts[0], settings_of(parts[0], project.settings), project.root)
     finished = merge_runs(parts, plan, project.reports, baseline, project.baseline_file)
-    end(finished, plan, project.baseline_file)
+    end(finished, plan, project.baseline_file, lambda line: line.replace("--rageval-update", "--update"))

@@ -55,11 +55,11 @@ def run_argument(command: F) -> F:
     return click.argument("run")(REPORTS(BASELINE(command)))
 
 
-def end(finished: Finished, plan: Plan, baseline: Path) -> NoReturn:
+def end(finished: Finished, plan: Plan, baseline: Path, worded: Callable[[str], str] = str) -> NoReturn:
     """Show a run that was just written, write its reports, and leave with its exit code."""
     code = exit_code_of(finished, plan)
     reports = write_all_reports(finished.folder, plan, finished.cases, baseline, exit_status=code)
-    show(finished, plan)
+    show(finished, plan, worded)
     for note in reports.notes:
         click.secho(printable(note), fg="yellow")
     click.echo(f"summary: {finished.folder / 'summary.md'}")

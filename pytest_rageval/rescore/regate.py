@@ -16,7 +16,7 @@ from pytest_rageval.gates.gate import Gate, parse_gate, unknown_values
 from pytest_rageval.gates.regression import RegressionGate
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names
 from pytest_rageval.model import NOWHERE, Answer, CaseResult, EvalCase, Judgement, Matching, Observation, Source
-from pytest_rageval.plan import Plan, make_plan
+from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.relabel import Line
 from pytest_rageval.rescore.rescore import recorded_run_measures, same_extent
 from pytest_rageval.runs.decision_hash import labelled_gold, regated_hash
@@ -24,7 +24,7 @@ from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records import verdict_record
 from pytest_rageval.runs.results_file import RunWriter
-from pytest_rageval.runs.stored_plan import registry_of, settings_of
+from pytest_rageval.runs.stored_plan import plan_of, settings_of
 
 
 def plan_of_gates(run: StoredRun, current: Settings, root: Path) -> Plan:
@@ -41,7 +41,7 @@ def plan_of_gates(run: StoredRun, current: Settings, root: Path) -> Plan:
             "update_baseline": False,
         }
     )
-    plan = make_plan(settings, registry_of(run), root)
+    plan = plan_of(run, settings, root)
     scored = set(run.config["metrics"])
     gates: list[Gate | RegressionGate] = [*plan.case_gates, *plan.run_gates, *plan.regressions]
     problems = []

@@ -20,7 +20,7 @@ from pytest_rageval.io.masking import public_target
 from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.metrics.registry import Measure, is_described
 from pytest_rageval.model import NotApplicable, Observation, Problem, RunFacts, Score, Timings, Trial
-from pytest_rageval.plan import Plan, make_plan
+from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.relabel import Labels, Line, Lines
 from pytest_rageval.runs.config import config_hash_of
 from pytest_rageval.runs.folder import RunFolder
@@ -28,7 +28,7 @@ from pytest_rageval.runs.observations import observation_of
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.records import CUT, case_fields, result_record, to_line
 from pytest_rageval.runs.results_file import RunWriter
-from pytest_rageval.runs.stored_plan import registry_of, settings_of
+from pytest_rageval.runs.stored_plan import plan_of, settings_of
 from pytest_rageval.targets.native_contract import answer_from_line
 
 OF_JUDGING = (
@@ -212,9 +212,7 @@ def plan_again(
     if metrics:
         enabled = (*(settings.enabled or ()), *metrics)
         settings = settings.model_copy(update={"enabled": enabled, "retrieval_only": False})
-    plan = make_plan(settings, registry_of(run), root)
-    # Only metrics that the user names now are reported if they have no value, not those that the run measured.
-    return replace(plan, settings=settings.model_copy(update={"enabled": tuple(metrics) or None}))
+    return plan_of(run, settings, root, metrics)
 
 
 def _has_full_texts(run: StoredRun) -> bool:

@@ -261,7 +261,7 @@ class ModelDrafts:
             listed = None
         for entry in listed[: self._most] if isinstance(listed, list) else [None]:
             match entry:
-                case {"question": str(question), "quote": str(quote), **rest} if quote.strip():
+                case {"question": str(question), "quote": str(quote), **rest} if question.strip() and quote.strip():
                     facts = rest.get("key_facts")
                     sound = [one.strip() for one in facts if isinstance(one, str)] if isinstance(facts, list) else ()
                     yield Draft(question.strip(), passage, quote.strip(), "model", key_facts=(*filter(None, sound),))

@@ -142,12 +142,9 @@ def draft_line(record: Mapping[str, Any], line: Mapping[str, Any] | None, run_id
     if draft is None:
         return None
     command = f"rageval cases draft {shlex.quote(run_id)} {shlex.quote(record['case_key'])}"
-    return DraftLine(_copyable(draft), drafts_file_of(record), command)
-
-
-def _copyable(draft: Mapping[str, Any]) -> str:
     text = json.dumps(draft, ensure_ascii=False)
-    return text if printable(text) == text else json.dumps(draft).replace("##", "#\\u0023")
+    copyable = text if printable(text) == text else json.dumps(draft).replace("##", "#\\u0023")
+    return DraftLine(copyable, drafts_file_of(record), command)
 
 
 class KeyFact(NamedTuple):

@@ -81,7 +81,7 @@ def _layers(metrics: Content) -> Iterator[Block]:
     shown = len(rows) - len(metrics["by_category"]) + SHOWN_CATEGORIES
     yield FigureTable(heads, tuple(rows), what="categories: see summary.md", most=shown)
     if not comparison and metrics.get("can_be_baseline", not metrics["partial"]):
-        yield Line("no baseline to compare with yet: --rageval-update-baseline makes this run the first")
+        yield Line("no baseline to compare with yet: --rageval-update-baseline makes one")
     yield from trials_line(metrics)
 
 

@@ -73,9 +73,9 @@ def _verdict(sweep: Sweep) -> Iterator[str]:
 
 def caveats(sweep: Sweep) -> list[str]:
     """Return the limits of the comparison with the default."""
-    if sweep.is_confirmed:
-        return []
-    return ["chosen and compared on the same cases, which flatters the best: --confirm compares on the other half"]
+    flattering = "chosen and compared on the same cases, which flatters the best: --confirm compares on the other half"
+    higher = ["the default scored higher: keep what you have"] * (sweep.difference.delta < 0)
+    return higher if sweep.is_confirmed else [*higher, flattering]
 
 
 def difference_sentence(sweep: Sweep) -> str:

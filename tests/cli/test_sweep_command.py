@@ -132,6 +132,7 @@ def test_what_is_no_better_than_chance_is_said_so(bot: ScoredBot):
     assert "not distinguishable from the default: " in output
     assert "to try it all the same, in pyproject.toml:" in output
     assert bot.results["recommended"]["params"] == {"k": 5}, "of equal points the one with fewer chunks"
+    assert "\nthe default scored higher: keep what you have\n" in bot.sweep("--grid", "min_score=.99")
 
 
 def test_a_sample_is_the_same_for_the_same_seed(bot: ScoredBot):
@@ -204,6 +205,7 @@ def test_bad_input_gets_a_line_and_asks_nothing(
 def test_points_that_end_in_errors_are_left_out_and_said(bot: ScoredBot):
     output = bot.sweep("--grid", "fails=true,false", "--grid", "k=1,5")
     assert "fails true, k 5 and its group left out: all cases ended in errors" in output
+    assert "no answer changed with fails" not in output
     assert [point["params"]["fails"] for point in bot.results["points"]] == [False, False]
 
 

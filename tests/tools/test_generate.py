@@ -158,7 +158,7 @@ def test_what_was_answered_is_not_paid_for_twice(project: Project):
         asked = len(server.chats)
         server.replies = ({"questions": []},)
         second = project.rageval("generate", "notes", "--llm", f"openai:m@{server.url}")
-        assert lines_with(second, "the model: 2 requests, cost unknown, 2 kept from before")
+        assert lines_with(second, "the model: 2 replies, cost unknown, 2 kept from before")
         assert len(server.chats) == asked + 2
 
 
@@ -212,7 +212,7 @@ def test_a_budget_ends_it_and_the_same_command_goes_on(project: Project, monkeyp
         spec = f"openai:m@{server.url}"
         first = project.rageval("generate", "notes", "--llm", spec, "--max-cost", "0.5")
         assert first.ret == 1
-        assert lines_with(first, "the model: 2 requests, $0.8000")
+        assert lines_with(first, "the model: 2 replies, $0.8000")
         assert lines_with(first, "stopped: as much is spent as --max-cost allows; the same command goes on from here")
         assert len(records(project)) == 1
         second = project.rageval("generate", "notes", "--llm", spec, "--max-cost", "5", "--json")

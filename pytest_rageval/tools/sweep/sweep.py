@@ -198,13 +198,13 @@ class SweepRunner:
                 )
 
     def _note_unread(self) -> None:
-        """Note the parameters without any effect: whatever else was set, all their values came to the same answers."""
+        """Note the parameters all of whose values came to the same answers, whatever else was set; none left out."""
         for name in self._grid.varying:
-            groups: dict[object, set[int]] = {}
+            groups: dict[object, list[int]] = {}
             for scored in self._points:
                 others = scored.point.only(other for other in scored.point.params if other != name)
-                groups.setdefault(others, set()).add(scored.answers)
-            if all(len(answers) == 1 for answers in groups.values()):
+                groups.setdefault(others, []).append(scored.answers)
+            if all(answers == [answers[0]] * len(self._grid.values[name]) for answers in groups.values()):
                 self._note(f"no answer changed with {name}: the same chunks came at all of its values")
 
     # ── the best point ────────────────────────────────────────────────────────────────────────────────────────
