@@ -200,8 +200,7 @@ def list_cases(
     ]
     layers = {name: metric["layer"] for name, metric in metrics.items()}
     known_falls = falls if before is not None else None
-    listed = CaseList(side.run_id, cases, now.scores, known_falls, layers, is_compared, places)
-    return worst_cases_first(listed)
+    return worst_cases_first(CaseList(side.run_id, cases, now.scores, known_falls, layers, is_compared, places))
 
 
 def worst_cases_first(listed: CaseList) -> CaseList:

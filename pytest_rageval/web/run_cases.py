@@ -213,9 +213,8 @@ class RunCases:
             keys = []
         if key not in keys:
             return Neighbours(None, len(keys))
-        place = keys.index(key)
-        before, after = keys[place - 1 : place], keys[place + 1 : place + 2]
-        return Neighbours(place + 1, len(keys), *(next(iter(adjacent), None) for adjacent in (before, after)))
+        place, around = keys.index(key), [None, *keys, None]
+        return Neighbours(place + 1, len(keys), around[place], around[place + 2])
 
     def matching(self, query: str = "", sort: str = "") -> Sequence[ListedCase]:
         """Return the cases that pass a filter, in order; raise FilterError if one is invalid."""

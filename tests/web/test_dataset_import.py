@@ -34,7 +34,7 @@ from pytest_rageval.cases.loading import load_file
 from pytest_rageval.errors import CaseError
 from pytest_rageval.model import Anchor
 from pytest_rageval.web.site import WebSettings
-from pytest_rageval.web.uploads.tables import workbook_as_csv
+from pytest_rageval.web.tables import workbook_as_csv
 
 
 @pytest.fixture(scope="module")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from pytest_rageval.comparison.baseline import Side, open_side
-from pytest_rageval.comparison.case_list import FAILING, CaseList, Fall, ListedCase, changes_of, files_of, list_cases
+from pytest_rageval.comparison.case_list import CaseList, Fall, ListedCase, changes_of, files_of, list_cases
 from pytest_rageval.comparison.changes import signed_width
 from pytest_rageval.comparison.cut_offs import renamed_metrics
 from pytest_rageval.comparison.gates_now import Both
@@ -107,20 +105,6 @@ class PageRun:
     @property
     def cases(self) -> Sequence[ListedCase]:
         return self.listed.cases
-
-    def counted(self, name: str) -> Counter[str]:
-        """Return how many cases have each value of a field."""
-        return Counter(map(attrgetter(name), self.cases))
-
-    @cached_property
-    def outcomes(self) -> Counter[str]:
-        """Return how many listed cases have each outcome."""
-        return self.counted("outcome")
-
-    @property
-    def failing(self) -> int:
-        """Return how many cases failed or ended in an error."""
-        return sum(self.outcomes[outcome] for outcome in FAILING)
 
     @property
     def falls(self) -> Mapping[str, Sequence[Fall]]:

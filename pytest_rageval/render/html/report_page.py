@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import zlib
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 from pydantic_core import to_json
@@ -187,7 +189,7 @@ def fragments(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[str]:
 
 
 def _first_screen(page: PageRun) -> Mapping[str, Any]:
-    comparison, failing = page.comparison or {}, page.failing
+    comparison, failing = page.comparison or {}, sum(case.is_failing for case in page.cases)
     no_flips = "No case fails."
     if not page.cases:
         is_lost = bool(page.metrics["total_tests"])
@@ -214,17 +216,19 @@ def _first_screen(page: PageRun) -> Mapping[str, Any]:
 
 
 def _case_list(page: PageRun) -> Mapping[str, Any]:
-    changes, present = page.counted("change"), [name for name in ("failed", "error", "xfailed") if page.outcomes[name]]
+    outcomes, changes = (Counter(map(attrgetter(name), page.cases)) for name in ("outcome", "change"))
+    present = [name for name in ("failed", "error", "xfailed") if outcomes[name]]
+    failing = sum(map(outcomes.__getitem__, present))
     chips = [
         ("newly failing", "changed:worse", changes["worse"]),
-        ("failing", f"outcome:{','.join(present)}", page.failing),
-        ("errors", "outcome:error", page.outcomes["error"]),
+        ("failing", f"outcome:{','.join(present)}", failing),
+        ("errors", "outcome:error", outcomes["error"]),
         ("fixed", "changed:fixed", changes["fixed"]),
     ]
     return {
         "chips": [*(chip for chip in chips if chip[2]), ("all", "", len(page.cases))],
-        "failing": [*islice((case for case in page.cases if case.is_failing), min(PLAIN, page.failing))],
-        "failing_total": page.failing,
+        "failing": [*islice((case for case in page.cases if case.is_failing), min(PLAIN, failing))],
+        "failing_total": failing,
     }
 
 

@@ -100,8 +100,10 @@ def heat(page: PageRun) -> tuple[list[str], list[tuple[str, int, list[HeatCell |
     """Return the layers, and for each category (the largest first) its number of cases and a cell for each layer."""
     compared = page.compared
     if compared is not None and page.both is not None and page.before is not None:
-        categories = page.side.categories or page.before.categories
-        compared = {**compared, "by_category": by_category(page.both, categories, {})}
+        compared = {
+            **compared,
+            "by_category": by_category(page.both, page.side.categories or page.before.categories, {}),
+        }
     rows, scores = layer_rows(page.metrics, compared)[:SHOWN_CATEGORIES], _normalised_scores(page)
     return list(page.metrics["by_layer"]), [
         (row.name, row.cases, [_cell(cell, scores.get((row.name, layer), {})) for layer, cell in row.cells.items()])
