@@ -55,7 +55,7 @@ class Output:
             self._texts.setdefault(stream, []).append(text)
 
     def texts(self) -> Iterator[tuple[str, str]]:
-        """Each stream with what it holds of it."""
+        """Yield each stream with its text."""
         for stream, parts in sorted(self._texts.items(), reverse=True):
             if text := "".join(parts):
                 yield stream, text

@@ -42,7 +42,7 @@ LONGEST_MESSAGE = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Unobserved:
+class AskFailure:
     """A failure to ask, or of user code: no scores, and the case is an error. `answer` is what was received before."""
 
     problem: Problem
@@ -50,7 +50,7 @@ class Unobserved:
     answer: Answer | None = None
 
 
-Observed = Observation | Unobserved
+Observed = Observation | AskFailure
 _Slot = AbstractAsyncContextManager[Permit | None]
 """The slot that a call waits for."""
 OnError = Callable[[JudgeError], Problem]
@@ -93,7 +93,7 @@ async def observe_case(
     question = ask_request(case, plan, trial)
     ask = _asked_at_once if asks_at_once(target) else _asked
     asked = await ask(target, question, plan, slots, submitted)
-    if isinstance(asked, Unobserved):
+    if isinstance(asked, AskFailure):
         return asked
     if judge is not None and plan.rubrics:
         asked = await _judged(judge, case, asked, plan, trial, slots)
@@ -113,7 +113,7 @@ async def observe_case(
     )
 
 
-class _Asked(NamedTuple):
+class _TimedAnswer(NamedTuple):
     """An answer, its time so far, and its judgements."""
 
     answer: Answer
@@ -123,21 +123,21 @@ class _Asked(NamedTuple):
 
 async def _asked_at_once(
     target: Target, question: AskRequest, plan: Plan, _slots: CallSlots | None, submitted: float | None
-) -> _Asked | Unobserved:
+) -> _TimedAnswer | AskFailure:
     """Ask a target that never waits: without a slot and a time limit."""
     queue_ms, started = _ms(submitted) if submitted is not None else None, time.perf_counter()
     try:
         answer = await target.ask(question)
     except TargetError as error:
         taken = Timings(queue_ms, _ms(started) if is_called(target) else None)
-        return Unobserved(problem_of(error.kind, error, plan.mask), taken)
+        return AskFailure(problem_of(error.kind, error, plan.mask), taken)
     # An answer that calls nothing has no time of its own.
-    return _Asked(_fit(answer, plan), Timings(queue_ms, _ms(started) if is_called(target) else None))
+    return _TimedAnswer(_fit(answer, plan), Timings(queue_ms, _ms(started) if is_called(target) else None))
 
 
 async def _asked(
     target: Target, question: AskRequest, plan: Plan, slots: CallSlots | None, submitted: float | None
-) -> _Asked | Unobserved:
+) -> _TimedAnswer | AskFailure:
     """Ask within the call's time limit, in a slot if there are any."""
     slot: _Slot = nullcontext() if slots is None else slots.asking()
     problem, answer, tally = None, Answer(), CallTally()
@@ -161,10 +161,10 @@ async def _asked(
             waited = round(tally.retry_wait_ms, 3)
             timings = Timings(queue_ms, round(timings.ask_ms - waited, 3), None, waited, tally.requests)
     if problem is not None:
-        return Unobserved(problem, timings)
+        return AskFailure(problem, timings)
     if permit is not None:
         await asyncio.sleep(0)  # the next call of the slot is sent before we compute
-    return _Asked(_fit(answer, plan), timings)
+    return _TimedAnswer(_fit(answer, plan), timings)
 
 
 def _fit(answer: Answer, plan: Plan) -> Answer:
@@ -176,9 +176,8 @@ def _fit(answer: Answer, plan: Plan) -> Answer:
 
 
 async def _judged(
-    judge: Judge, case: EvalCase, asked: _Asked, plan: Plan, trial: int, slots: CallSlots | None
-) -> _Asked:
-    """Judge by all rubrics of the plan."""
+    judge: Judge, case: EvalCase, asked: _TimedAnswer, plan: Plan, trial: int, slots: CallSlots | None
+) -> _TimedAnswer:
     slot: _Slot = nullcontext() if slots is None or judges_at_once(judge) else slots.judging()
     async with slot as permit:
         started = time.perf_counter()
@@ -188,7 +187,7 @@ async def _judged(
         timings = replace(asked.timings, judge_ms=_ms(started))
     if permit is not None:
         await asyncio.sleep(0)  # the next call of the slot is sent before we compute
-    return _Asked(asked.answer, timings, judgements)
+    return _TimedAnswer(asked.answer, timings, judgements)
 
 
 async def judgements_of(
@@ -239,7 +238,7 @@ def ask_request(case: EvalCase, plan: Plan, trial: int = 0) -> AskRequest:
 
 def score_case(case: EvalCase, observed: Observed, plan: Plan) -> CaseResult:
     """Score an observation by every measure and gate it, as the only trial of its case. Pure."""
-    if isinstance(observed, Unobserved):
+    if isinstance(observed, AskFailure):
         return CaseResult(case, "error", error=observed.problem, timings=observed.timings, answer=observed.answer)
     if _lacks_answer(observed, plan):
         return CaseResult(case, "error", observation=observed, error=NO_ANSWER, timings=observed.timings)
@@ -287,7 +286,7 @@ def _gated_failure(obs: Observation, failed: Mapping[str, FailedJudgement], plan
     return None
 
 
-class _Measured(NamedTuple):
+class _Measurements(NamedTuple):
     """The scores of one observation."""
 
     scores: Mapping[str, float]
@@ -302,7 +301,7 @@ class _Measured(NamedTuple):
         return {name: str(failure) for name, failure in self.failed.items()}
 
 
-def _measured(observation: Observation, plan: Plan) -> _Measured:
+def _measured(observation: Observation, plan: Plan) -> _Measurements:
     scores, details, skipped, unobserved, broken, failed = {}, {}, {}, [], [], {}
     for measure in plan.measures:
         try:
@@ -327,7 +326,7 @@ def _measured(observation: Observation, plan: Plan) -> _Measured:
             if scored.detail:
                 details[measure.name] = scored.detail
     problem = Problem("metric", "; ".join(broken)) if broken else None
-    return _Measured(scores, details, skipped, tuple(unobserved), problem, failed)
+    return _Measurements(scores, details, skipped, tuple(unobserved), problem, failed)
 
 
 NO_ANSWER = Problem(

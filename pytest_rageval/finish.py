@@ -66,8 +66,7 @@ class Finished:
 
     @property
     def is_partial(self) -> bool:
-        partial: bool = self.metrics["partial"]
-        return partial
+        return bool(self.metrics["partial"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +103,7 @@ class Extent:
 def finish(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None, baseline_file: Path) -> Finished:
     """Decide the run's verdict from its records, and write it. Same rows, same bytes, except for the key `volatile`.
 
-    metrics.json is the mark of the end: what else belongs to the run stands before it does.
+    metrics.json is written last, since it marks the end of a run.
     """
     finished = conclude(writer, plan, extent, baseline)
     if plan.settings.update_baseline:
@@ -333,7 +332,7 @@ def _notes(
 
 
 def _unscored(plan: Plan, metrics: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the metrics that were named and have no value for any case: nobody would notice otherwise."""
+    """Yield the named metrics that have no value for any case, which is easily overlooked."""
     named = {*(plan.settings.enabled or ())}
     measures = [measure for measure in plan.measures if named & {measure.name, measure.metric.name}]
     counts = {measure.name: metrics["metrics"][measure.name] for measure in measures if not measure.metric.run_level}
@@ -368,5 +367,4 @@ def _refusal(plan: Plan, extent: Extent, metrics: Mapping[str, Any]) -> str | No
 
 def not_measured(metrics: Mapping[str, Any]) -> Sequence[str]:
     """Return the cases that failed in the baseline by gates that this run did not measure."""
-    keys: Sequence[str] = (metrics["comparison"] or {}).get("not_measured", ())
-    return keys
+    return list((metrics["comparison"] or {}).get("not_measured", ()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -29,7 +30,7 @@ from pytest_rageval.model import EvalCase, GoldKind, Judgement
 RETRIEVAL_ONLY_LAYERS = (LAYERS.keys() - GENERATED) | {"abstention"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """Settings with every name in them looked up.
 
@@ -47,22 +48,22 @@ class Plan:
     regressions: tuple[RegressionGate, ...]
     rubrics: tuple[str, ...]
     asked_k: int
+    ask_params: Mapping[str, Any]
+    """The parameters sent with every question."""
     ontology: str | None = None
     wordings: Mapping[str, Rubric] = field(default_factory=dict)
     place_rules: PlaceRules = field(default=ANY_PLACES, repr=False, compare=False)
     mask: Mask = field(default=Mask(()), repr=False, compare=False)
     """Masks the credentials of this run in texts of systems, judges and exceptions."""
-    gates_in_effect: GatesInEffect = field(init=False, repr=False, compare=False)
-    ask_params: Mapping[str, Any] = field(init=False, repr=False, compare=False)
-    """The parameters sent with every question."""
-    scores_answers: bool = field(init=False, repr=False, compare=False)
-    """Whether any metric is about the answer or abstention."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gates_in_effect", GatesInEffect(self.case_gates, self.settings.k))
-        object.__setattr__(self, "ask_params", self.settings.ask_params)
-        layers = {measure.metric.layer for measure in (*self.measures, *self.run_measures)}
-        object.__setattr__(self, "scores_answers", not layers.isdisjoint(("L5", "abstention")))
+    @cached_property
+    def gates_in_effect(self) -> GatesInEffect:
+        return GatesInEffect(self.case_gates, self.settings.k)
+
+    @cached_property
+    def scores_answers(self) -> bool:
+        """Return True if any metric is about the answer or abstention."""
+        return any(one.metric.layer in ("L5", "abstention") for one in (*self.measures, *self.run_measures))
 
     @property
     def judge_prompts(self) -> list[str]:
@@ -107,7 +108,7 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
     registry = problems.attempt(with_rubric_metrics, registry, own.values(), settings.rubrics) or registry
     case_gates, run_gates = _gates(settings, registry, problems)
     regressions = _regressions(settings, registry, problems)
-    measures = _measures(settings, registry, [*case_gates, *run_gates], regressions, problems)
+    measures = _measures(settings, registry, [*case_gates, *run_gates, *regressions], problems)
     is_judged = not settings.retrieval_only and settings.judge != "none"
     rubrics = tuple(dict.fromkeys(name for one in measures if is_judged for name in one.metric.rubrics))
     # The prompt of each rubric and of those judged along with it, the project's own if it has one.
@@ -130,6 +131,7 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
         regressions=regressions,
         rubrics=rubrics,
         asked_k=max([settings.k, *(measure.k for measure in measures if measure.k)]),
+        ask_params=settings.ask_params,
         ontology=ontology,
         wordings={name: own.get(name) or load_rubric(name) for name in prompts},
         place_rules=place_rules(settings.model_dump(include=PLACE_SETTINGS), root),
@@ -232,40 +234,35 @@ def _regressions(settings: Settings, registry: Registry, problems: Problems) -> 
 def _measures(
     settings: Settings,
     registry: Registry,
-    gates: Iterable[Gate],
-    regressions: Iterable[RegressionGate],
+    gates: Iterable[Gate | RegressionGate],
     problems: Problems,
 ) -> tuple[Measure, ...]:
     """Select the metrics to score: those on by default or listed, and every one that a written gate names."""
-    chosen: dict[str, Measure] = {}
+    chosen = list(_enabled(settings, registry, problems))
+    chosen += [gate.measure for gate in gates if gate.measure is not None and not gate.is_default]
+    # An answer taken for an abstention is hardly judged otherwise: an answerable case must not pass by that.
+    is_judged = settings.judge != "none" and any({*measure.metric.rubrics} - {CLASSIFIER} for measure in chosen)
+    if is_judged and "over_abstention" in registry:
+        chosen.append(registry.measure("over_abstention", settings.k))
+    skipped = {layer for layer, title in LAYERS.items() if {layer, title} & {*settings.skipped}}
+    if settings.retrieval_only:
+        skipped |= LAYERS.keys() - RETRIEVAL_ONLY_LAYERS
+    unique = {measure.name: measure for measure in chosen if measure.metric.layer not in skipped}
+    order = list(LAYERS)
+    return tuple(sorted(unique.values(), key=lambda one: order.index(one.metric.layer)))
+
+
+def _enabled(settings: Settings, registry: Registry, problems: Problems) -> Iterator[Measure]:
+    """Yield the metrics that the settings list, by name or layer; without a list, those on by default."""
+    for metric in registry if settings.enabled is None else ():
+        if metric.on_by_default:
+            yield registry.measure(metric.name, settings.k)
     for name in settings.enabled or ():
         layer = next((layer for layer, title in LAYERS.items() if name in (layer, title)), None)
         if layer is not None:
-            for metric in registry:
-                if metric.layer == layer:
-                    chosen[metric.name] = registry.measure(metric.name, settings.k)
+            yield from (registry.measure(metric.name, settings.k) for metric in registry if metric.layer == layer)
         elif (measure := problems.attempt(registry.measure, name, settings.k)) is not None:
-            chosen[measure.name] = measure
-    if settings.enabled is None:
-        for metric in registry:
-            if metric.on_by_default:
-                chosen[metric.name] = registry.measure(metric.name, settings.k)
-    named = [gate.measure for gate in gates if not gate.is_default]
-    named += [gate.measure for gate in regressions if not gate.is_default]
-    chosen |= {measure.name: measure for measure in named if measure is not None}
-    # An answer taken for an abstention is hardly judged otherwise: an answerable case must not pass by that.
-    is_judged = settings.judge != "none" and any(
-        set(measure.metric.rubrics) - {CLASSIFIER} for measure in chosen.values()
-    )
-    if is_judged and any(metric.name == "over_abstention" for metric in registry):
-        chosen["over_abstention"] = registry.measure("over_abstention", settings.k)
-    unique = {measure.name: measure for measure in chosen.values()}
-    if settings.retrieval_only:
-        unique = {name: one for name, one in unique.items() if one.metric.layer in RETRIEVAL_ONLY_LAYERS}
-    skipped = {layer for layer, title in LAYERS.items() if {layer, title} & {*settings.skipped}}
-    unique = {name: measure for name, measure in unique.items() if measure.metric.layer not in skipped}
-    order = list(LAYERS)
-    return tuple(sorted(unique.values(), key=lambda one: order.index(one.metric.layer)))
+            yield measure
 
 
 def own_rubrics(settings: Settings, root: Path) -> dict[str, Rubric]:

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from pytest_rageval.case_output import OUTPUT, Output
-from pytest_rageval.engine import Evaluation, Observed, Unobserved, are_at_once, observe_at_once, observe_case, raised
+from pytest_rageval.engine import AskFailure, Evaluation, Observed, are_at_once, observe_at_once, observe_case, raised
 from pytest_rageval.errors import ends_the_run
 from pytest_rageval.http.call_limit import CallSlots
 from pytest_rageval.io.collector import collect_seldom
@@ -224,7 +224,7 @@ class Prefetcher:
                     trial.case, target, judge, self.plan, submitted=time.perf_counter(), trial=trial.number
                 )
         except Exception as error:  # noqa: BLE001 because it is this case's error and nobody else's, as on the loop
-            observed = Unobserved(Problem("exception", raised(error, self.plan.mask)))
+            observed = AskFailure(Problem("exception", raised(error, self.plan.mask)))
         self.tally.add(observed)
         return observed
 
@@ -233,7 +233,7 @@ class Prefetcher:
         try:
             return self.loop.wait(future)
         except LoopBlockedError as error:
-            return Unobserved(Problem("timeout", str(error)))
+            return AskFailure(Problem("timeout", str(error)))
 
     def queue(
         self, trials: Sequence[Trial], target: Target, judge: Judge | None, futures: Sequence[Future[Observed]]
@@ -269,7 +269,7 @@ class Prefetcher:
                     # Raised here, it would end this thread, and all waiting would never end.
                     future.set_exception(error)
                     return
-                observed = Unobserved(Problem("exception", raised(error, self.plan.mask)))
+                observed = AskFailure(Problem("exception", raised(error, self.plan.mask)))
             self.tally.add(observed)
             try:
                 [observed] = self._keep([trial], [observed])

@@ -15,12 +15,12 @@ from project import Project, a_case
 TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "pytest_rageval"
 BUDGET = {
-    "lines": 68_485,
-    "statements": 43_114,
-    "modules": 412,
+    "lines": 68_414,
+    "statements": 43_094,
+    "modules": 411,
     "folders with modules": 42,
     "characters of the mean line that is not blank": 53,
-    "lines of tests": 49_720,
+    "lines of tests": 48_972,
     "modules in tests/support": 10,
     "imports of our own modules inside functions": 35,
     "private names of other packages, and patches": 1,

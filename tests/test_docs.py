@@ -52,9 +52,6 @@ def text_of(page: str) -> str:
     return (ROOT / "docs" / page).read_text(encoding="utf-8")
 
 
-# ── examples ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.fixture
 def folder(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """An empty folder in which commands find this environment, pytest our plugin alone, and long lines room."""
@@ -154,9 +151,6 @@ def test_the_examples_of_the_readme_work_together(folder: Project):
     check_output(result, [first[-3].replace("[100%]", "..."), first[-1]])
 
 
-# ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def rows(page: str, name: str) -> dict[str, list[str]]:
     """The rows of a page's tables whose first cell is one code span of this form: the other cells by it."""
     lines = [re.split(r" *\| *", line.strip("| ")) for line in text_of(page).splitlines() if line.startswith("| `")]
@@ -224,8 +218,6 @@ def test_every_field_that_a_run_writes_is_described(project: Project):
     texts = [path.read_text(encoding="utf-8").partition("\n{")[0] for path in files]  # of JSON lines the first
     assert {key for text in texts for key in json.loads(text)} - names("runs.md") == set()
 
-
-# ── words and links ───────────────────────────────────────────────────────────────────────────────────────────
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 

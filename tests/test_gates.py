@@ -211,9 +211,6 @@ def test_a_condition_that_nothing_could_meet_is_refused(when: str, problem: str)
         parse_gate(f"mrr >= 0.5 when {when}", "here")
 
 
-# ── several trials ────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def judged_trial(score: float | None, *, heuristic: bool) -> GatedTrial:
     judged = Judgement("groundedness", {"groundedness": score or 0.0}, scale=(0, 5), heuristic=heuristic)
     obs = observe(EvalCase("q", "Why?"), Answer("text"), judgements={} if score is None else {"groundedness": judged})
@@ -243,9 +240,6 @@ def test_a_gate_is_held_against_the_mean_of_the_trials_in_which_it_looks():
     assert gate_verdict([gate], trials) == (1, (), (), False)
 
 
-# ── gold that nothing was seen of ─────────────────────────────────────────────────────────────────────────────
-
-
 def test_gold_is_unexamined_where_no_gate_that_is_meant_for_it_could_look():
     gates = [a_gate("recall_any >= 1 when gold=anchors"), a_gate("token_f1 >= 0.5"), a_gate("groundedness >= 3")]
     obs = observe(EvalCase("q", "Why?", gold=Gold(supports=(Anchor("a.md"),))), Answer("text"))
@@ -264,9 +258,6 @@ def test_where_the_graph_is_gated_recall_of_ids_is_not():
     assert gate_verdict(gates, [GatedTrial(graph, both)]).failed == ()
     assert len(gate_verdict(gates, [GatedTrial(graph, {"context_recall@5": 0.0})]).failed) == 1
     assert len(gate_verdict(gates, [GatedTrial(plain, both)]).failed) == 1
-
-
-# ── the gates in effect for a case, and their hash ───────────────────────────────────────────────────────────────
 
 
 def a_case(category: str | None = None) -> EvalCase:

@@ -98,9 +98,6 @@ def test_make_takes_the_first_python_that_is_new_enough(
         assert f"{chosen} -m venv" in ran.stdout, ran.stderr
 
 
-# ── nothing in the tests waits without an end ────────────────────────────────────────────────────────────────────
-
-
 TESTS = Path(__file__).parent
 STARTS = ("run", "check_output", "check_call", "call")
 """Functions of subprocess that wait for what they start."""

@@ -219,9 +219,6 @@ def test_ctrl_c_keeps_what_was_evaluated(project: Project):
     assert "boil" in project.records()
 
 
-# ── notebooks ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_notebook_shows_verdict_metrics_and_failing_cases(project: Project):
     html = evaluate("evalcases", bot)._repr_html_()
     for text in ("<b>1</b> case fails", "<td>recall_any@5</td>", "missed", "needs &gt;= 1", "Water boils at 100"):
@@ -255,9 +252,6 @@ def test_hostile_texts_stand_in_a_notebook_as_text(project: Project):
             question = printable(" ".join(f"question {payload}".split()))
             assert escape(question) in html
             assert "<" not in payload or question not in html
-
-
-# ── the package from outside ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_the_version_is_that_of_the_installed_package():

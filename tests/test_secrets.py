@@ -32,8 +32,6 @@ def project(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project
 
 
-# ── a server that repeats what it was sent ────────────────────────────────────────────────────────────────────
-
 CASES = ["echo", "escaped", "refuse", "redirect", "broken", "wrong", "boiling"]
 
 
@@ -140,8 +138,6 @@ def test_so_it_is_by_other_contracts(project: Project, kind: str):
     assert leaks(project, result) == []
     assert "***" in project.records()["echo"]["answer"]
 
-
-# ── a system of the user's own ────────────────────────────────────────────────────────────────────────────────
 
 BOT = """
 import os
@@ -250,9 +246,6 @@ def test_a_module_that_cannot_be_imported_tells_no_key(project: Project):
     assert leaks(project, result) == []
 
 
-# ── judges ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 class EchoingJudge(JudgeServer):
     """Puts the headers that it was sent into all that it says; of a `refuse` makes an error, of `broken` prose."""
 
@@ -292,9 +285,6 @@ def test_a_judge_of_the_users_own_that_raises_tells_no_key(project: Project):
     assert BOT_KEY[:6] not in str(result.outlines)
 
 
-# ── commands ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_commands_over_such_runs_show_none_of_it(project: Project):
     project.cases([a_case(word, f"please {word}") for word in CASES])
     with FaultServer(repeats) as server, EchoingJudge() as judge:
@@ -312,9 +302,6 @@ def test_commands_over_such_runs_show_none_of_it(project: Project):
     results = [project.rageval(*command) for command in commands]
     assert leaks(project, *results) == []
     assert "***" in results[0].stdout.str()
-
-
-# ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 MISSPELT = (f"htp:/ann:{CORE}@host", f"http//ann:{CORE}@host", f"ann:{CORE}@host:80", f"htps://ann:{CORE}@host")

@@ -16,8 +16,6 @@ PIECES = tuple({KEY[at : at + 6] for at in range(len(KEY) - 5)})
 """Six characters in a row of it are a trace, wherever it was cut."""
 DEBUG = ["--log-level", "DEBUG", "--log-file", "log.txt", "-o", "log_cli=true", "-o", "junit_logging=all"]
 
-# ── cutting ───────────────────────────────────────────────────────────────────────────────────────────────────
-
 RAISING = """
 import os
 
@@ -109,8 +107,6 @@ def test_own(eval_case, rageval, length):
     assert str(sent) == "y"
 """
 
-# ── warnings and properties ───────────────────────────────────────────────────────────────────────────────────
-
 WARNING_BOT = """
 import logging, os, warnings
 
@@ -169,8 +165,6 @@ def test_properties_that_other_plugins_write_down_are_masked(
     assert 'name="n" value="3"' in junit
 
 
-# ── logs of what goes over the network ────────────────────────────────────────────────────────────────────────
-
 HTTPX_BOT = """
 import os, httpx
 
@@ -194,8 +188,6 @@ def test_the_headers_of_a_reply_that_httpcore_logs_are_masked(project: Project, 
     assert "receive_response_headers.complete" in (project.path / "junit.xml").read_text(encoding="utf-8")
     assert leaks(project, result) == []
 
-
-# ── names and forms ───────────────────────────────────────────────────────────────────────────────────────────
 
 TELLING_BOT = """
 import os

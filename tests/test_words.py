@@ -230,9 +230,6 @@ def test_no_text_breaks_a_cut(text):
         assert all(cut(text)), cut
 
 
-# ── text as it is shown: nothing in it steers a terminal or breaks a file ────────────────────────────────────────
-
-
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

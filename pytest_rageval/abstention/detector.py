@@ -77,7 +77,6 @@ def _odds(answer: str, question: str) -> tuple[float, list[float]]:
 
 
 def _score_of(blocks: Sequence[FeatureBlock]) -> float:
-    """Return the score of blocks of features."""
     return weights().step * math.fsum([_weight_of(block) for block in blocks])
 
 

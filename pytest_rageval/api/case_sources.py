@@ -27,8 +27,7 @@ def load_cases(*paths: str | Path) -> list[EvalCase]:
 
     Raises CaseError with every problem of the files, one line each.
     """
-    project = find_project()
-    return project_cases(project, paths)
+    return project_cases(find_project(), paths)
 
 
 def project_cases(project: Project, paths: Iterable[str | Path]) -> list[EvalCase]:

@@ -21,7 +21,7 @@ from pytest_rageval.runs.reader import StoredRun
 class EvaluatedRun:
     """A finished run, read from its folder, as `rageval report`, `explain` and the others read it.
 
-    notes   what a person should know beside the figures
+    notes   remarks on the figures, for people
     """
 
     path: Path
@@ -46,14 +46,12 @@ class EvaluatedRun:
     @property
     def outcomes(self) -> Mapping[str, int]:
         """Return how many cases passed, failed, and so on."""
-        outcomes: Mapping[str, int] = self.stored.finished_metrics["outcomes"]
-        return outcomes
+        return dict(self.stored.finished_metrics["outcomes"])
 
     @property
     def verdict(self) -> str:
         """Return the sentence that every report of the run shows."""
-        sentence: str = self.stored.finished_metrics["verdict"]["sentence"]
-        return sentence
+        return str(self.stored.finished_metrics["verdict"]["sentence"])
 
     @property
     def passed(self) -> bool:
@@ -137,7 +135,7 @@ class RunComparison:
 def compare(before: EvaluatedRun | str, after: EvaluatedRun | str, *, ignore_invariants: bool = False) -> RunComparison:
     """Compare two runs, each as `evaluate` returned it or by its name: an id, `latest`, `latest~1`, `baseline`.
 
-    SettingsError where there is no such run. What may not be compared is said by `problems`.
+    Raise SettingsError if there is no such run. If the runs cannot be compared, `problems` says why.
     """
     runs = [run for run in (after, before) if isinstance(run, EvaluatedRun)]
     project = runs[0].project if runs else find_project()

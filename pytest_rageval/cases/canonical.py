@@ -40,6 +40,13 @@ def case_to_mapping(case: EvalCase) -> dict[str, Json]:
     return mapping
 
 
+def case_content(case: EvalCase) -> dict[str, Json]:
+    """Return the canonical JSON object without the place of the case, to be compared or written into a file."""
+    mapping = case_to_mapping(case)
+    del mapping["source"]
+    return mapping
+
+
 def case_from_mapping(record: Mapping[str, Json]) -> EvalCase:
     """Rebuild the case: `case_from_mapping(case_to_mapping(case)) == case`.
 
@@ -65,8 +72,7 @@ def _hashes(case: EvalCase) -> tuple[str, str]:
     """Return both hashes, computed once for each case; each of its parts is encoded once."""
     if case.hashes is not None:
         return case.hashes
-    mapping = case_to_mapping(case)
-    del mapping["source"]
+    mapping = case_content(case)
     content = [f'"{name}":{_written(mapping[name])}' for name in sorted(mapping)]
     asked = [part for name, part in zip(sorted(mapping), content, strict=True) if name not in _NOT_DECIDING]
     hashes = _sha256(",".join(content)), _sha256(",".join(asked))
@@ -96,9 +102,6 @@ def written_small(mapping: Mapping[str, Json]) -> str:
 # Not pydantic-core's writer, though it takes a quarter of the time: it writes 1e+16 as 1e16 and does not sort keys.
 # Baselines hold hashes of this output.
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
-
-
-# ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _gold_to_mapping(gold: Gold) -> dict[str, Json]:
@@ -141,9 +144,6 @@ _GOLD_WRITERS: Mapping[str, Callable[[Any], Json]] = {
     "kg_edges": lambda edges: [edge._asdict() for edge in edges],
     "recency_conflict_rule": str,
 }
-
-
-# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 _RECORDED = RecordReader[EvalCase](Annotated[EvalCase, Expects("{id, question, …}")])

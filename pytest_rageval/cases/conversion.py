@@ -92,8 +92,14 @@ def _converted(
     return case, spelling
 
 
-def _meaning(key: str) -> str:
-    return "it is filled in while the file is read; leave it out" if key == "source" else key_hint(key)
+def _meaning(path: Path) -> str:
+    """Return the remedy for an unknown key with a meaning elsewhere; empty for others."""
+    *above, key = path
+    if above == ["gold"] and key in KEYS:
+        return f"write {key} outside of gold"
+    if above:
+        return "did you mean 'supports'?" if path == ("gold", "anchors") else ""
+    return "it is filled in while the file is read; leave it out" if key == "source" else key_hint(str(key))
 
 
 LINES: RecordReader[dict[str, Any]] = RecordReader(

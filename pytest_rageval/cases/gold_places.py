@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from pytest_rageval.cases.note_folder import NoteFolder, NoteSection
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import suggestion
-from pytest_rageval.matching.spellings import headings
+from pytest_rageval.matching.spellings import is_under_heading, snippet_form
 from pytest_rageval.model import Anchor, EvalCase
 from pytest_rageval.text import counted
 from pytest_rageval.words import fold
@@ -63,8 +62,8 @@ def cannot_be_won_line(config: Mapping[str, Any]) -> str | None:
     labels = config.get("labels")
     if not labels or not labels["cannot_be_won"]:
         return None
-    many = f"{len(labels['cannot_be_won'])} of {counted(labels['cases'], 'case')}"
-    return f"{many} cannot be won: the notes lack their golds"
+    lost = len(labels["cannot_be_won"])
+    return f"{lost} of {counted(labels['cases'], 'case')} cannot be won: the notes lack their golds"
 
 
 def unwinnable_line(config: Mapping[str, Any]) -> str | None:
@@ -84,8 +83,9 @@ def _missing(gold: int, anchor: Anchor, notes: NoteFolder) -> MissingPlace | Non
     outlines = [sections for rel_path in there if (sections := notes.sections(rel_path)) is not None]
     if not outlines:
         return None
-    wanted = headings(anchor.heading_path)
-    below = [[section for section in sections if _is_below(section, wanted)] for sections in outlines]
+    below = [
+        [each for each in sections if is_under_heading(each.heading_path, anchor.heading_path)] for sections in outlines
+    ]
     if not any(below):
         known = [section.heading_path for sections in outlines for section in sections if section.heading_path]
         close = suggestion(anchor.heading_path, known, cutoff=LIKE_HEADING)
@@ -101,17 +101,8 @@ def _remedy(close: str | None, otherwise: str) -> str:
     return f"did you mean {close!r}?" if close is not None else f"{otherwise}, or drop the gold"
 
 
-def _is_below(section: NoteSection, wanted: tuple[str, ...]) -> bool:
-    return headings(section.heading_path)[: len(wanted)] == wanted
-
-
 def _quotes(sections: Sequence[NoteSection], snippets: Sequence[str]) -> bool:
     """Return True if the text contains one of the snippets, with or without Markdown marks."""
     text = "\n".join(section.text for section in sections)
-    forms = (fold(text), fold(_MARKS.sub("", text)))
-    wanted = {form for snippet in snippets for form in (fold(snippet), fold(_MARKS.sub("", snippet))) if form}
-    return not wanted or any(snippet in form for snippet in wanted for form in forms)
-
-
-_MARKS = re.compile(r"[*_`~]+|^[ \t]*(?:>|[-+]|\d+[.)])[ \t]+", re.MULTILINE)
-"""Marks of emphasis, code, quotations and lists, which a chunk's text may lack."""
+    wanted = [*filter(str.strip, snippets)]
+    return not wanted or any(form(snippet) in form(text) for form in (fold, snippet_form) for snippet in wanted)

@@ -39,10 +39,6 @@ def _once_each(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _alone(answer: str) -> tuple[str, ...]:
-    return (answer,)
-
-
 def _not_empty(group: tuple[int, ...]) -> tuple[int, ...]:
     if group:
         return group
@@ -75,7 +71,7 @@ Ids = Annotated[Names, AfterValidator(_once_each)]
 """A set in order: an id named twice is one gold."""
 SomeIds = Annotated[Ids, AfterValidator(_or_none)]
 FILLED = {"type": "string", "pattern": r"\S"}
-Answer = Annotated[Name, AfterValidator(_alone)]
+Answer = Annotated[Name, AfterValidator(lambda answer: (answer,))]
 Answers = Annotated[
     Answer | SomeNames,
     Expects("a string or a list of strings", broken="is blank; write the answer, or leave it out"),
@@ -156,14 +152,17 @@ Edges = Annotated[tuple[_Edge, ...], Expects("a list of edges such as 'laneige -
 
 @dataclass(frozen=True, slots=True)
 class TurnShape:
-    """One earlier turn of the conversation."""
+    """One earlier turn of the conversation; chat services call the text `content`."""
 
     role: Annotated[Name, Field(description="user, assistant, …")]
-    text: str
+    text: str | None = None
+    content: str | None = None
 
 
 def _turn(turn: TurnShape) -> Turn:
-    return Turn(turn.role, turn.text)
+    if (turn.text is None) == (turn.content is None):
+        raise ValueError("needs its text, in either 'text' or 'content'")
+    return Turn(turn.role, turn.text or turn.content or "")
 
 
 Turns = tuple[Annotated[TurnShape, AfterValidator(_turn)], ...]
@@ -185,8 +184,7 @@ class Key(NamedTuple):
     is_gold: bool = False
 
 
-def _object(name: str, keys: Mapping[str, Key]) -> Any:
-    """Return the type of an object that may have these keys."""
+def _object_type(name: str, keys: Mapping[str, Key]) -> Any:
     fields = {name: Annotated[key.of, Field(description=key.about)] for name, key in keys.items()}
     return TypedDict(name, fields, total=False)  # type: ignore[operator]  # the keys come from a table
 
@@ -273,7 +271,7 @@ IN_GOLD: Mapping[str, Key] = {
 """All keys of `gold` in the layers and canonical formats."""
 
 Metadata: Any = Annotated[
-    with_config(ConfigDict(strict=True, extra="allow"))(_object("Metadata", LIFTED)),
+    with_config(ConfigDict(strict=True, extra="allow"))(_object_type("Metadata", LIFTED)),
     AfterValidator(_not_too_deep),
     WithJsonSchema({"type": "object"}),
     Expects("an object"),
@@ -309,14 +307,14 @@ COMMON: Mapping[str, Key] = {
         Metadata,
         "Anything else: kept, never interpreted, but for requires_kg, domain and difficulty, which belong to the case.",
     ),
-    "gold": Key("in_gold", _object("InGold", IN_GOLD), "All that is known to be right."),
+    "gold": Key("in_gold", _object_type("InGold", IN_GOLD), "All that is known to be right."),
 }
 """Keys shared by all formats."""
 
 KEYS: Mapping[str, Key] = {**COMMON, **ANCHORS, **REFERENCE, **IDS}
 """All keys of a line."""
 CELLS: Mapping[str, Cell] = {name: key.cell for name, key in KEYS.items()}
-Line = _object("Line", KEYS)
+Line = _object_type("Line", KEYS)
 """The type of a line."""
 
 

@@ -47,8 +47,6 @@ class Marks:
             return 1
         return next((number for number, group in enumerate(self.groups, start=1) if gold in group), None)
 
-    # ── changed ───────────────────────────────────────────────────────────────────────────────────────────────
-
     def with_gold(self, place: Place, group: int = 1) -> Marks:
         """Add a gold to a group; the case becomes answerable, and the place is no longer irrelevant."""
         marks = replace(self, irrelevant=tuple(other for other in self.irrelevant if other != place), answerable=True)

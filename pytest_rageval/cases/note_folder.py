@@ -151,9 +151,6 @@ def _headings(text: str) -> Iterator[tuple[str, int, int]]:
             yield " > ".join(heading for _, heading in trail), token.map[0], token.map[1]
 
 
-# ── versions of notes ───────────────────────────────────────────────────────────────────────────────────────────
-
-
 NOTE_HASHES = "note_hashes"
 """The key in a case's metadata: an object of hashes by `rel_path`."""
 HASH_DIGITS = 16

@@ -99,9 +99,6 @@ def _keep(reports: Path, labels: str, result: Calibration) -> None:
         click.echo(f"{reports}: the calibration cannot be kept: {error.strerror or error}", err=True)
 
 
-# ── what is compared ──────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _examination(project: Project, rubric: str, written: str | None) -> Examination:
     """Return the rubric to judge by, and the gate; raise SettingsError if labels cannot be compared by them."""
     settings = project.settings
@@ -143,9 +140,6 @@ def _unlabelled(
     folders = {name: open_run(name).path.resolve() for name, _ in of_run if name is not None}
     here = stored.path.resolve()
     return UnlabelledCases.of(stored, gate, [key for name, key in of_run if name is not None and folders[name] == here])
-
-
-# ── judging ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _judged(

@@ -190,7 +190,7 @@ async def _chunks(project: Project) -> list[Chunk]:
 
 
 def _next(findings: Sequence[AuditFinding]) -> list[str]:
-    """Return commands that mend the labels: cases that nobody can win first; a run if all can be won."""
+    """Return commands that mend the labels, of cases that cannot be won first; a run if all can be won."""
     unwinnable = [finding for finding in findings if finding.is_unwinnable]
     labels = [
         f"rageval label {shlex.join([finding.case.source.file, '--case', finding.case.id])}"
@@ -228,9 +228,6 @@ def _gold_kinds(case: EvalCase) -> list[str]:
 
 def _sorted(counter: Counter[str]) -> dict[str, int]:
     return dict(sorted(counter.items(), key=lambda item: (-item[1], item[0])))
-
-
-# ── showing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _echo_counts(title: str, by_name: Mapping[str, int]) -> None:

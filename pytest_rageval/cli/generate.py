@@ -6,7 +6,6 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -78,16 +77,10 @@ def generate(
         raise SettingsError(f"{docs}: no notes there; what is read are .md, .markdown and .txt files with text")
     click.echo(f"{counted(len(passages), 'section')} in {printable(str(docs))}", err=as_json)
     asking = None if llm is None else _asking(project, llm, path, most, max_cost)
-    content: dict[str, Any] = {"file": str(from_here(path)), "sections": len(passages)}
-    estimate: dict[str, float | None] | None = None
-    if asking is not None:
-        requests, dollars = asking.estimate(passages)
-        cost = "at a price that is not known" if dollars is None else f"about ${dollars:.4f}"
-        click.echo(f"asking the model: {counted(requests, 'request')}, {cost}", err=True)
-        estimate = {"requests": requests, "dollars": dollars}
+    estimate = None if asking is None else _estimate(asking, passages)
     if dry_run and asking is None:
         click.echo("nothing is asked of a model without --llm", err=as_json)
-    sifted, added = SiftedDrafts(), 0
+    sifted, added, file = SiftedDrafts(), 0, str(from_here(path))
     if not dry_run:
         drafts = [draft for passage in passages for draft in questions_in(passage)]
         drafts += [] if asking is None else _drafted(asking, passages)
@@ -96,24 +89,37 @@ def generate(
     spent = Spent() if asking is None else asking.spent
     goes_on = spent.is_interrupted or spent.stopped is not None
     if as_json:
-        content |= {
+        content = {
+            "file": file,
+            "sections": len(passages),
             "new_drafts": added,
             "dropped": {"not_in_section": sifted.not_in_text, "asked_already": sifted.repeated},
             "estimate": estimate,
             "model": None if asking is None else {name: getattr(spent, name) for name in SPENT},
             "interrupted": spent.is_interrupted,
         }
-        commands = [this_command()] * goes_on
-        echo_json(content, [*commands, *[f"rageval label {shlex.quote(content['file'])}"] * bool(added)])
+        echo_json(content, [this_command()] * goes_on + [f"rageval label {shlex.quote(file)}"] * bool(added))
     elif not dry_run:
-        if sifted.not_in_text:
-            click.echo(f"{counted(sifted.not_in_text, 'draft')} dropped: what they quote is not in their section")
-        if sifted.repeated:
-            click.echo(f"{counted(sifted.repeated, 'draft')} dropped: asked already, or nearly")
-        new = f"{content['file']}: {counted(added, 'new draft')}; no run asks them before they are accepted"
-        click.echo(printable(new) if added else "no new drafts")
+        _tell_drafted(sifted, added, file)
     if goes_on:
         raise SystemExit(STOPPED if spent.is_interrupted else 1)
+
+
+def _estimate(asking: ModelDrafts, passages: Sequence[NotePassage]) -> dict[str, float | None]:
+    """Print and return what asking the model may cost."""
+    requests, dollars = asking.estimate(passages)
+    cost = "at a price that is not known" if dollars is None else f"about ${dollars:.4f}"
+    click.echo(f"asking the model: {counted(requests, 'request')}, {cost}", err=True)
+    return {"requests": requests, "dollars": dollars}
+
+
+def _tell_drafted(sifted: SiftedDrafts, added: int, file: str) -> None:
+    if sifted.not_in_text:
+        click.echo(f"{counted(sifted.not_in_text, 'draft')} dropped: what they quote is not in their section")
+    if sifted.repeated:
+        click.echo(f"{counted(sifted.repeated, 'draft')} dropped: asked already, or nearly")
+    new = f"{file}: {counted(added, 'new draft')}; no run asks them before they are accepted"
+    click.echo(printable(new) if added else "no new drafts")
 
 
 def this_command() -> str:

@@ -187,7 +187,7 @@ def _judge_again(
 def submit_batch(
     at: OpenedRun, judging: Mapping[str, Any], metrics: tuple[str, ...] = (), tell: Callable[[str], None] = click.echo
 ) -> None:
-    """Submit what is to be judged of a run, as a batch; RagevalError if that fails."""
+    """Submit the judging of a run as a batch; raise RagevalError if that fails."""
     check_submission(at.run)
     with _batched(at, Submission(judging, metrics)) as batched:
         with Progress("gathered") as watch:

@@ -135,9 +135,6 @@ def _typed_lines() -> Iterator[str]:
         yield line
 
 
-# ── second opinions ───────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _disputes(path: Path, cases: Sequence[EvalCase], project: Project, *, as_json: bool) -> dict[str, list[str]]:
     """Print how far the opinions agree; return the disputed labels by case, for the screen."""
     files = opinion_files(path)

@@ -54,8 +54,6 @@ def write_output(path: Path, text: str, named: str = "") -> None:
         raise SettingsError(f"{where} cannot be written: {error.strerror or error}") from None
 
 
-# ── progress ──────────────────────────────────────────────────────────────────────────────────────────────────
-
 FIRST_S, EVERY_S = 1.0, 0.1
 
 

@@ -206,7 +206,7 @@ class CommandRun:
             return INTERNAL
         code = 0 if self.finished is None else show(self.finished, self.prepared.plan, as_written_here)
         for note in run.notes:
-            screen.line(note, colour="yellow")
+            screen.line(as_written_here(note), colour="yellow")
         for path in self._reports:
             screen.line(f"{path.stem}: {from_here(path)}")
         if self._judge_command is not None:

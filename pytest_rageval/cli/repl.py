@@ -256,8 +256,6 @@ class Lines(cmd.Cmd):
                     file.parent.mkdir(parents=True, exist_ok=True)
                     readline.write_history_file(file)
 
-    # ── showing ───────────────────────────────────────────────────────────────────────────────────────────────
-
     def _show(self, lines: Iterator[str]) -> None:
         for line in lines:
             self._say(line)

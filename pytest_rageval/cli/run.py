@@ -168,8 +168,7 @@ def run_project(
 ) -> tuple[int, dict[str, Any]]:
     """Run the cases of a project, here or by a crew; return the exit code and the other content of `--json`.
 
-    RagevalError for what is wrong before the first question. `is_batched`: its judging is submitted as a batch once
-    the cases have ended.
+    Raise RagevalError for problems before the first question. `is_batched`: submit the judging as a batch at the end.
     """
     if project.settings.target is None:
         raise SettingsError(NO_TARGET)

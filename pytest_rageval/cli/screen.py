@@ -70,7 +70,7 @@ class CaseProgress:
         """Show a case that did not pass."""
         self._count.wipe()
         word = {"failed": "FAILED", "error": "ERROR"}[outcome]
-        self._screen.line(f"{word} {key} - {reason}", colour=COLOURS[outcome])
+        self._screen.line(f"{word} {key} - {as_written_here(reason)}", colour=COLOURS[outcome])
 
     def advance(self, cases: int) -> None:
         """Count this many more cases as ended."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_rageval.io.atomic import open_regular
 from pytest_rageval.io.lines import BUFFER
-from pytest_rageval.io.sealed_lines import DamagedLineError, record_in
+from pytest_rageval.io.sealed_lines import check_members, record_in
 
 Record = Mapping[str, Any]
 SHOWN_CHUNKS = 20
@@ -45,10 +46,7 @@ def trials_of(path: Path, keys: Set[str], fields: Set[str] = READ) -> dict[str, 
     # beginning of each line.
     beginnings = {(key + b",").partition(_END)[0] for key in named}
     trials: dict[str, dict[int, Record]] = {}
-
-    def check(record: Record) -> None:
-        _check(record, fields)
-
+    check = partial(check_members, members=fields)
     with open_regular(path, BUFFER) as file:
         for number, line in enumerate(file, start=1):
             start = line.find(_NAME, 0, _FURTHEST) + len(_NAME)
@@ -59,12 +57,6 @@ def trials_of(path: Path, keys: Set[str], fields: Set[str] = READ) -> dict[str, 
                 record = record_in(line, f"{path}:{number}", check)
                 trials.setdefault(record["case_key"], {})[record["trial"]] = record
     return trials
-
-
-def _check(record: Record, fields: Set[str]) -> None:
-    if not fields <= record.keys():
-        missing = fields - record.keys()
-        raise DamagedLineError(f"is not a record: it has no {', '.join(sorted(missing))}")
 
 
 def representative_trial(trials: Mapping[int, Record]) -> Record:
@@ -106,8 +98,7 @@ def _of_side(record: Record | None) -> dict[str, Any]:
 def place_of(chunk: Mapping[str, Any]) -> str:
     """Return the place of a chunk, as far as the system reports it."""
     path, heading = chunk["rel_path"], chunk["heading_path"]
-    place: str = f"{path} > {heading}" if path and heading else path or heading or chunk["chunk_id"] or "?"
-    return place
+    return f"{path} > {heading}" if path and heading else str(path or heading or chunk["chunk_id"] or "?")
 
 
 class AlignedChunk(NamedTuple):

@@ -147,6 +147,14 @@ def with_adjusted_p(changes: Mapping[str, Change]) -> dict[str, Change]:
     }
 
 
+class ComparedMetrics(NamedTuple):
+    """The change of each metric, why some cannot be compared, and the metrics as metrics.json describes them."""
+
+    changes: Mapping[str, Change]
+    reasons: Mapping[str, str]
+    described: Mapping[str, Any]
+
+
 def compared_metrics(
     now: Mapping[str, Any],
     before: Mapping[str, Any],
@@ -154,8 +162,8 @@ def compared_metrics(
     unlike: Collection[str],
     *,
     is_of_same_cases: bool,
-) -> tuple[dict[str, Change], dict[str, str]]:
-    """Return the change of every metric of either side, and the reasons of those that cannot be compared.
+) -> ComparedMetrics:
+    """Compare every metric of either side.
 
     Metrics of cases are compared over the cases scored on both sides, run-level metrics if the cases are the same, and
     the overall score if the metrics and the cases that they scored are the same too.
@@ -163,30 +171,27 @@ def compared_metrics(
     now, before  the metrics of metrics.json
     unlike       metrics that were judged by different judges
     """
-    changes: dict[str, Change] = {}
+    described = {**before, **now}
+    changes = dict.fromkeys(sorted(described), Change())
     reasons: dict[str, str] = {}
-    for name in sorted(before.keys() | now.keys()):
-        described = now.get(name) or before[name]
+    for name in changes:
+        is_of_run = described[name]["run_level"]
         if name.partition("@")[0] in unlike:
             reasons[name] = JUDGED_OTHERWISE
-        elif described["run_level"] and not is_of_same_cases:
+        elif is_of_run and not is_of_same_cases:
             reasons[name] = "not of the same cases"
-        if name in reasons:
-            changes[name] = Change()
         elif name in pairs:
-            changes[name] = paired_change(pairs[name], described["scale"])
-        elif described["run_level"]:
+            changes[name] = paired_change(pairs[name], described[name]["scale"])
+        elif is_of_run:
             changes[name] = run_change(before.get(name, {}).get("mean"), now.get(name, {}).get("mean"))
-        else:
-            changes[name] = Change()
     if changes.get(OVERALL, Change()).delta is not None and (why := _other_scores(changes, now, before)):
         changes[OVERALL], reasons[OVERALL] = Change(), why
-    return with_adjusted_p(changes), reasons
+    return ComparedMetrics(with_adjusted_p(changes), reasons, described)
 
 
 def _other_scores(changes: Mapping[str, Change], now: Mapping[str, Any], before: Mapping[str, Any]) -> str:
     """Return why the two overall scores are means of different scores; '' if they are not."""
-    names = [name for name, change in changes.items() if not (now.get(name) or before[name])["run_level"]]
+    names = [name for name in changes if not (now.get(name) or before[name])["run_level"]]
     if others := [name for name in names if _has_mean(name, now) != _has_mean(name, before)]:
         return f"not of the same metrics: {listed(others)}"
     other = []
@@ -201,13 +206,12 @@ def _has_mean(name: str, metrics: Mapping[str, Any]) -> bool:
     return name in metrics and metrics[name]["mean"] is not None
 
 
-def compared_layers(
-    changes: Mapping[str, Change], reasons: Mapping[str, str], described: Mapping[str, Any]
-) -> dict[str, dict[str, Any]]:
+def compared_layers(compared: ComparedMetrics) -> dict[str, dict[str, Any]]:
     """Return the mean change of each layer's metrics as a share of their scales, or why it has none.
 
     It has none if the two sides have values of different metrics.
     """
+    changes, reasons, described = compared
     layers: dict[str, dict[str, Any]] = {}
     for layer in LAYERS:
         names = [name for name in changes if described[name]["layer"] == layer and not described[name]["run_level"]]

@@ -108,8 +108,7 @@ class ComparisonReport:
 
     @property
     def is_compared(self) -> bool:
-        compared: bool = self.content["compared"]
-        return compared
+        return bool(self.content["compared"])
 
 
 def build_comparison(
@@ -145,7 +144,7 @@ def build_comparison(
         **{name: compared[name] for name in ("compared", "differences", "gate_changes", "relabelled")},
     }
     if compared["compared"]:
-        content |= _moved(before, after, comparison, is_detailed=is_detailed)
+        content |= _compared_content(before, after, comparison, is_detailed=is_detailed)
     return ComparisonReport(content, comparison.problems, verdict, comparison.both)
 
 
@@ -165,8 +164,7 @@ def _described(side: Side) -> dict[str, Any]:
     }
 
 
-def _moved(before: Side, after: Side, comparison: Comparison, *, is_detailed: bool) -> dict[str, Any]:
-    """Return the compared part of the content."""
+def _compared_content(before: Side, after: Side, comparison: Comparison, *, is_detailed: bool) -> dict[str, Any]:
     return {
         **{name: comparison.content[name] for name in COPIED},
         "gates": list(comparison.gates),

@@ -11,6 +11,7 @@ from pytest_rageval.comparison.baseline import Side, side_of_run
 from pytest_rageval.comparison.changes import (
     ROUNDING,
     Change,
+    ComparedMetrics,
     compared_layers,
     compared_metrics,
     fallen_together,
@@ -106,9 +107,7 @@ def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
     has_other_cases = bool(now and was) and not len(now) == len(was) == len(both.shared.keys)
     is_same = not ground.changed and not has_other_cases
     metrics = after.metrics["metrics"]
-    compared = _Compared(
-        *compared_metrics(metrics, earlier, pairs, ground.unlike, is_of_same_cases=is_same), {**earlier, **metrics}
-    )
+    compared = compared_metrics(metrics, earlier, pairs, ground.unlike, is_of_same_cases=is_same)
     shared = before.metrics["metrics"].keys() & after.metrics["metrics"].keys()
     regressions = [at_shared_cut_off(gate, shared, before.k) for gate in plan.regressions]
     tolerances = {gate.name: gate.tolerance for gate in regressions}
@@ -125,13 +124,8 @@ def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
             "problems": [str(problem) for problem in ground.problems],
             "differences": ground.differing,
             "gate_changes": gate_changes(before.config, after.config),
-            "metrics": {
-                name: {part: compared.described[name][part] for part in ("layer", "scale", "better")}
-                | change.as_mapping()
-                | {"verdict": verdicts[name], "label": labels.get(name, name), "why": compared.reasons.get(name, "")}
-                for name, change in compared.changes.items()
-            },
-            "layers": compared_layers(*compared),
+            "metrics": {name: _metric(name, compared, verdicts[name], labels) for name in compared.changes},
+            "layers": compared_layers(compared),
             **_cases(both, compared, metrics),
             "changed_cases": sorted(ground.changed),
             "changed_failing": sorted(key for key in ground.changed if after.cases[key].is_bad),
@@ -191,14 +185,6 @@ def _compared_cases(before: Side, after: Side, ground: _Ground, renamed: Mapping
     return both._replace(was=decided_by_gates_now(both))
 
 
-class _Compared(NamedTuple):
-    """The change of each metric, why some cannot be compared, and the metrics as metrics.json describes them."""
-
-    changes: Mapping[str, Change]
-    reasons: Mapping[str, str]
-    described: Mapping[str, Any]
-
-
 def differing_doubts(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     """Return the doubts about the matches of both metrics.json, by case, where they differ."""
     was, now = ((side.get("doubts") or {}).get("cases", {}) for side in (before, after))
@@ -222,8 +208,18 @@ def _aggregates(side: Side) -> Side:
     return replace(side, metrics={**side.metrics, "metrics": metrics}, scores=None)
 
 
+def _metric(name: str, compared: ComparedMetrics, verdict: Verdict, labels: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        **{part: compared.described[name][part] for part in ("layer", "scale", "better")},
+        **compared.changes[name].as_mapping(),
+        "verdict": verdict,
+        "label": labels.get(name, name),
+        "why": compared.reasons.get(name, ""),
+    }
+
+
 def _verdict(
-    name: str, change: Change, compared: _Compared, tolerances: Mapping[str, float], earlier: Mapping[str, Any]
+    name: str, change: Change, compared: ComparedMetrics, tolerances: Mapping[str, float], earlier: Mapping[str, Any]
 ) -> Verdict:
     if name in compared.reasons:
         return "incomparable"
@@ -302,7 +298,7 @@ def _decided_by(gate: RegressionGate, change: Change, verdict: Verdict) -> Decid
     return "tolerance" if _is_better(change.delta, gate.measure.metric.better) else "one-sided p"
 
 
-def _cases(both: Both, compared: _Compared, metrics: Mapping[str, Any]) -> dict[str, Any]:
+def _cases(both: Both, compared: ComparedMetrics, metrics: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metrics that fell together, and the cases that flipped, are new or gone, or have no score any more."""
     was, now, shared = both.was, both.now, both.shared
     comparable = {name: compared.described[name] for name in compared.changes.keys() - compared.reasons.keys()}

@@ -27,10 +27,16 @@ from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.expected import Expects
 from pytest_rageval.io.masking import public_target, secrets_of_headers, secrets_of_params, secrets_of_target
 
-RESERVED_PARAMS = {"question": "it is the case's", "history": "it is the case's", "vaults": "it is the case's",
-                   "folders": "it is the case's", "k": "set k", "folder_mode": "set folder_mode",
-                   "rerank_vector_weight": "set rerank_vector_weight",
-                   "rerank_lexical_weight": "set rerank_lexical_weight"}  # fmt: skip
+RESERVED_PARAMS = {
+    "question": "it is the case's",
+    "history": "it is the case's",
+    "vaults": "it is the case's",
+    "folders": "it is the case's",
+    "k": "set k",
+    "folder_mode": "set folder_mode",
+    "rerank_vector_weight": "set rerank_vector_weight",
+    "rerank_lexical_weight": "set rerank_lexical_weight",
+}
 ENVIRONMENT = {"RAGEVAL_TARGET": "target", "RAGEVAL_JUDGE": "judge", "RAGEVAL_REPORTS": "reports"}
 """Settings by environment variable."""
 T = TypeVar("T")

@@ -113,7 +113,6 @@ def tuples_of(value: Any) -> Any:
 
 
 def _from_option(option: Option, value: Any, values: dict[str, Any], problems: list[str]) -> Any:
-    """Convert an option's text to its setting."""
     if option.name == "param":
         return dict(values.get("params", {})) | dict(_pairs(value, problems))
     if option.name == "version":

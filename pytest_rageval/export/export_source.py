@@ -152,9 +152,6 @@ def as_json(value: Any) -> str | None:
     return None if value is None else json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _observations(run: StoredRun, notes: list[str]) -> dict[Key, Place]:
     files = [run.path / OBSERVATIONS, *journals(run.path, OBSERVATIONS)]
     if not any(path.exists() for path in files):

@@ -27,9 +27,17 @@ Record = Mapping[str, Any]
 BATCH = 1_000
 """How many records are in memory at a time, as one group of rows."""
 KINDS = dict.fromkeys(FIELDS, "string") | {"trial": "int64", "answerable": "bool_", "total_ms": "float64"}
-CHUNK = {"rank": "int64", "chunk_id": "string", "rel_path": "string", "heading_path": "string",
-         "score_vector": "float64", "score_lexical": "float64", "score_final": "float64", "token_count": "int64",
-         "text": "string"}  # fmt: skip
+CHUNK = {
+    "rank": "int64",
+    "chunk_id": "string",
+    "rel_path": "string",
+    "heading_path": "string",
+    "score_vector": "float64",
+    "score_lexical": "float64",
+    "score_final": "float64",
+    "token_count": "int64",
+    "text": "string",
+}
 """The Arrow types of the columns."""
 
 
@@ -242,8 +250,6 @@ def _observations(source: ExportSource) -> Iterator[Observation]:
         if obs is not None:
             yield obs
 
-
-# ── all of them ───────────────────────────────────────────────────────────────────────────────────────────────
 
 TEXTS: Mapping[str, Callable[[ExportSource], Iterator[str]]] = {
     "csv": csv_lines,

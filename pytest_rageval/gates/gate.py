@@ -6,6 +6,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 from pytest_rageval.errors import SettingsError
@@ -33,7 +34,7 @@ GATE_FORM = "METRIC OP LIMIT[%] [when FIELD=VALUE] [tag NAME]"
 Conditions = tuple[tuple[str, tuple[str, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Gate:
     """A limit on one metric. `when`: each field must have one of its values. `off`: removes gates of the metric."""
 
@@ -51,10 +52,11 @@ class Gate:
     is_default: bool = False
     yields_to: tuple[Gate, ...] = ()
     """For a default gate: it does not apply to cases that one of these gates examines."""
-    name: str = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "name", self.measure.name if self.measure else self.metric)
+    @cached_property
+    def name(self) -> str:
+        """Return the name of the metric, with its cut-off once the gate is resolved."""
+        return self.measure.name if self.measure else self.metric
 
     @property
     def threshold(self) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from pytest_rageval.gates.gate import Gate, is_meant_for
-from pytest_rageval.model import GateFailed, Observation, Outcome, Problem
+from pytest_rageval.model import FailedGate, Observation, Outcome, Problem
 
 
 class GatedTrial(NamedTuple):
@@ -26,7 +26,7 @@ class GateVerdict(NamedTuple):
     """
 
     held: int
-    failed: tuple[GateFailed, ...]
+    failed: tuple[FailedGate, ...]
     unexamined: tuple[str, ...] = ()
     is_gold_examined: bool = False
 
@@ -51,7 +51,7 @@ def gate_verdict(gates: Iterable[Gate], trials: Sequence[GatedTrial]) -> GateVer
             held += 1
         else:
             threshold = f"{gate.op} {gate.limit:g}{'%' if gate.percent else ''}"
-            failed[name, threshold] = GateFailed(name, value, threshold, gate.tag)
+            failed[name, threshold] = FailedGate(name, value, threshold, gate.tag)
     missed = () if has_examined_gold else tuple(unexamined)
     return GateVerdict(held, tuple(failed.values()), missed, has_examined_gold)
 
@@ -78,7 +78,7 @@ def looks_at(gate: Gate, trial: GatedTrial) -> bool:
 # ── several trials ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Scored(Protocol):
+class _ScoredTrial(Protocol):
     @property
     def scores(self) -> Mapping[str, float]: ...
 
@@ -86,7 +86,7 @@ class _Scored(Protocol):
     def metric_errors(self) -> Collection[str]: ...
 
 
-OneTrial = TypeVar("OneTrial", bound=_Scored)
+OneTrial = TypeVar("OneTrial", bound=_ScoredTrial)
 
 
 def over_trials(
@@ -113,7 +113,7 @@ def over_trials(
 # ── outcomes ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class MeasuredTrial(_Scored, Protocol):
+class MeasuredTrial(_ScoredTrial, Protocol):
     """The parts of one trial, or of all trials of a case, that gates read, with the reasons for missing scores."""
 
     @property

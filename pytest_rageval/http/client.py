@@ -196,20 +196,26 @@ class SlottedClient:
         to = call.to
         if self._app is not None:
             return await send_to_app(self._app, to.method, to.url, call.fields, call.body)
-        # Last in, first out: few connections stay open when few requests are in flight.
-        idle = self._idle.setdefault(to.place, [])
-        while idle:
-            if not (connection := idle.pop()).is_usable():
-                continue
+        connection = self._idle_connection(to.place)
+        if connection is not None:
             try:
-                reply = await connection.send(to.method, to.target, call.fields, call.body)
-                break
+                return await self._send_through(connection, call)
             except StaleConnection:
                 call.attempts += 1
-                idle = []
-        else:
-            connection = await HttpConnection.open(to.url, to.proxy)
-            reply = await connection.send(to.method, to.target, call.fields, call.body)
+        return await self._send_through(await HttpConnection.open(to.url, to.proxy), call)
+
+    def _idle_connection(self, place: tuple[str, str | None]) -> HttpConnection | None:
+        # Last in, first out: few connections stay open when few requests are in flight.
+        idle = self._idle.get(place, [])
+        while idle:
+            connection = idle.pop()
+            if connection.is_usable():
+                return connection
+        return None
+
+    async def _send_through(self, connection: HttpConnection, call: _Call) -> Reply:
+        to = call.to
+        reply = await connection.send(to.method, to.target, call.fields, call.body)
 
         def close() -> None:
             if connection.is_free_after(reply):

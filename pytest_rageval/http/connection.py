@@ -18,9 +18,8 @@ from pytest_rageval.text import excerpt
 
 KEPT_IDLE = 4.0
 """Seconds for which an idle connection is kept for the next request; many servers close after 5."""
-# The client limits the time of an attempt as a whole.
 CONNECT_TIMEOUT = 10.0
-"""Seconds for opening a connection."""
+"""Seconds for opening a connection; the client limits the attempt as a whole."""
 MOST_HEADER_FIELDS = 200
 MOST_HEADER_BYTES = 64 * 1024
 MANY_HEADERS = f"the reply has more than {MOST_HEADER_FIELDS} header fields, or {MOST_HEADER_BYTES:,} bytes of them"
@@ -129,7 +128,8 @@ class HttpConnection(asyncio.Protocol):
     async def _next_event(self) -> Any:
         is_headless = self._parser.their_state is h11.SEND_RESPONSE
         try:
-            while (event := self._parser.next_event()) is h11.NEED_DATA:
+            # Paused: the server switched to another protocol, and no reply will come; then the attempt's time runs out.
+            while (event := self._parser.next_event()) in (h11.NEED_DATA, h11.PAUSED):
                 self._news = self._news or asyncio.get_running_loop().create_future()
                 await self._news
         except h11.RemoteProtocolError as error:

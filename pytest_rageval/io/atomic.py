@@ -180,7 +180,7 @@ def _flock(descriptor: int, *, is_shared: bool) -> None:
 
 
 def readable_json(path: Path) -> dict[str, Any]:
-    """Read a JSON file that is made anew where need be; return nothing if it is missing or no longer an object."""
+    """Read a JSON file that can be rebuilt; return nothing if it is missing or no longer an object."""
     try:
         with open_regular(path) as file:
             content = json.load(file)

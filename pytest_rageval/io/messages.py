@@ -83,6 +83,12 @@ def mistyped(value: Any, expected: str) -> Unsound:
     return invalid(f"is {describe(value)}, expected {expected}")
 
 
+def not_fitting(path: Path, value: object, expected: str) -> Unsound:
+    """Return the error for an unexpected value at a path."""
+    quoted = "missing" if value is None else shown_value(value)
+    return Unsound(Findings(Finding(path, f"is {quoted}, expected {expected}")))
+
+
 def invalid(message: str) -> Unsound:
     """Return the error for a value of the right type that breaks a rule."""
     return Unsound(Findings(Finding((), message)))

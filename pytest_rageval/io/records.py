@@ -45,7 +45,7 @@ class RecordReader(Generic[T]):
     """Reads JSON values as one type.
 
     remedy             for an unknown key of the record itself without a similar known one
-    meaning            returns what such a key means elsewhere, if anything; it takes precedence
+    meaning            returns the remedy for an unknown key at a path if it is known elsewhere; it takes precedence
     elsewhere          more names to suggest besides the record's own
     takes_whole_floats read 3.0 as an integer
     """
@@ -54,7 +54,7 @@ class RecordReader(Generic[T]):
         self,
         of: Any,
         remedy: str = "",
-        meaning: Callable[[str], str] = lambda _: "",
+        meaning: Callable[[Path], str] = lambda _: "",
         elsewhere: Collection[str] = (),
         *,
         takes_whole_floats: bool = False,
@@ -115,9 +115,9 @@ class RecordReader(Generic[T]):
             last = flaw.path[-1] if flaw.path else ""
             if flaw.is_unknown and len(flaw.path) == 1:
                 keys = {*flaw.known, *self._elsewhere}
-                findings.unknown(flaw.path, keys, self._remedy, self._meaning(str(last)))
+                findings.unknown(flaw.path, keys, self._remedy, self._meaning(flaw.path))
             elif flaw.is_unknown:
-                findings.unknown(flaw.path, flaw.known)
+                findings.unknown(flaw.path, flaw.known, meaning=self._meaning(flaw.path))
             elif flaw.is_missing:
                 findings.add(flaw.path[:-1], f"has no {last}" if isinstance(last, str) else "is too short")
             else:

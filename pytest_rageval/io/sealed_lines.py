@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import ExitStack
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
@@ -36,6 +36,12 @@ _SEAL = len(_KEY) + _DIGITS + len(_END)
 
 class DamagedLineError(ValueError):
     """A damaged line; the message is the end of a sentence."""
+
+
+def check_members(record: Mapping[str, Any], members: Set[str]) -> None:
+    """Raise DamagedLineError if a record lacks one of these members."""
+    if missing := members - record.keys():
+        raise DamagedLineError(f"is not a record: it has no {', '.join(sorted(missing))}")
 
 
 def sealed_line(record: Mapping[str, Any], write: Callable[[Any], bytes] = to_json) -> bytes:

@@ -20,7 +20,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
-from pytest_rageval.io.messages import Path, format_path
+from pytest_rageval.io.messages import Path, format_path, not_fitting
 from pytest_rageval.model import Json
 
 MAX_DEPTH = 64
@@ -120,7 +120,7 @@ class StrictJsonError(ValueError):
             oddities.append(Oddity(offset, f"not valid JSON: {message}"))
         except (RecursionError, ValueError) as error:
             oddities.append(_oddity(error))
-        return oddities
+        return oddities or [Oddity(0, "holds a key twice, NaN, or half of a surrogate pair")]
 
 
 def _decoded(raw: bytes) -> str:
@@ -184,28 +184,23 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, pars
 # ── the second, slow pass, over bad lines only ────────────────────────────────────────────────────────────────────────
 
 _TOKEN = re.compile(r'[ \t\n\r]*("(?:[^"\\\x00-\x1f]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+)')
-_LONE = re.compile("[\ud800-\udfff]")
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Positions:
-    """The places of all keys and values of one JSON text, as far as it is well-formed.
+    """The places of all keys and values of one JSON text, as far as it is well-formed, and where it is not strict.
 
     `case_id` is the text at the key `id`, if there is one.
     """
 
     def __init__(self, text: str) -> None:
-        self._oddities: list[Oddity] = []
+        self.oddities: list[Oddity] = []
         self.case_id: str | None = None
         self._keys: dict[Path, int] = {}
         self._values: dict[Path, int] = {}
         # Up to the syntax error, which the parser has reported, the places are right.
         with suppress(ValueError, IndexError):
             self._read(text)
-
-    @property
-    def oddities(self) -> list[Oddity]:
-        """Return the problems of a refused text, never empty."""
-        return self._oddities or [Oddity(0, "holds a key twice, NaN, or half of a surrogate pair")]
 
     def column(self, path: Path, at_key: bool) -> int:
         """Return the 1-based column of a key or value; if it is absent, of the closest thing around it."""
@@ -235,7 +230,7 @@ class Positions:
                 self._keys[path] = at
                 if keys is not None and (first := keys.setdefault(key, at)) != at:
                     said = f"{_of(path)}stands twice in one object, first at column {first + 1}; keep one"
-                    self._oddities.append(Oddity(at, said))
+                    self.oddities.append(Oddity(at, said))
             else:
                 self._values[path] = at
                 if written in ("{", "["):
@@ -255,13 +250,13 @@ class Positions:
             return
         elif not math.isfinite(float(written)):
             message = f"{_of(path)}is {written[:40]}, which is not a JSON number; write null, or leave it out"
-            self._oddities.append(Oddity(at, message))
+            self.oddities.append(Oddity(at, message))
 
     def _string(self, written: str, at: int, path: Path) -> str:
         string: str = json.loads(written)
-        if lone := _LONE.search(string):
+        if lone := LONE_SURROGATE.search(string):
             half = f"half of a surrogate pair (\\u{ord(lone[0]):04x})"
-            self._oddities.append(Oddity(at, f"{_of(path)}holds {half}, which is no character; remove it"))
+            self.oddities.append(Oddity(at, f"{_of(path)}holds {half}, which is no character; remove it"))
         return string
 
 
@@ -290,3 +285,36 @@ def limits_broken(value: Json, max_depth: int = MAX_DEPTH, max_bits: float = MAX
             return ""
         level = deeper
     return f"is nested deeper than {max_depth} levels"
+
+
+# ── values that Python code hands over ──────────────────────────────────────────────────────────────────────────
+
+
+def plain_json(value: Json, path: Path = ()) -> Json:
+    """Copy any value as JSON: finite numbers, clean text, at most MAX_DEPTH levels; else raise Unsound."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _text(value, path)
+    if not isinstance(value, (int, float, dict, list, tuple)):
+        raise not_fitting(path, value, "what JSON can hold")
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        raise not_fitting(path, value, "a number of at most 300 digits")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise not_fitting(path, value, "a finite number")
+    if isinstance(value, (int, float)):
+        return value
+    if len(path) >= MAX_DEPTH:
+        raise not_fitting(path, value, f"no more than {MAX_DEPTH} levels")
+    if isinstance(value, dict):
+        return {_text(name, path): plain_json(inner, (*path, name)) for name, inner in value.items()}
+    return [plain_json(item, (*path, position)) for position, item in enumerate(value)]
+
+
+def _text(value: Json, path: Path) -> str:
+    """Return the string if UTF-8 can encode it."""
+    if not isinstance(value, str):
+        raise not_fitting(path, value, "a string")
+    if not value.isascii() and LONE_SURROGATE.search(value):
+        raise not_fitting(path, value, "text without lone surrogates")
+    return value

@@ -113,8 +113,7 @@ def asked_of(judgements: Iterable[Judgement]) -> dict[str, float]:
 
 def identity_of(judge: Judge) -> str:
     """Return the judge's `identity`, which includes its server, or else its model."""
-    identity: str = getattr(judge, "identity", judge.model)
-    return identity
+    return str(getattr(judge, "identity", judge.model))
 
 
 def served_model(judgement: Judgement) -> str | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pytest_rageval.io.strict_json import LONE_SURROGATE
 from pytest_rageval.llm.json_exchange import (
     QUOTES_THE_MARKER,
-    SURROGATE,
     UnreadableReply,
     number_of,
     quoted_json,
@@ -198,7 +198,7 @@ def _fits(value: Json, schema: Mapping[str, Json]) -> bool:
 def _bounded(value: Json) -> Json:
     """Return the value with its texts cut and encodable, and its lists and objects cut."""
     if isinstance(value, str):
-        return SURROGATE.sub("\ufffd", cut(value, LONGEST_TEXT))
+        return LONE_SURROGATE.sub("\ufffd", cut(value, LONGEST_TEXT))
     if isinstance(value, list):
         return [_bounded(entry) for entry in value[:MOST_ENTRIES]]
     if isinstance(value, dict):

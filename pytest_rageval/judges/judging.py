@@ -77,10 +77,7 @@ async def judge_answer(
 
     if answer.abstained is None and (rest or CLASSIFIER in rubrics):
         for request in requests([CLASSIFIER]):
-            if CLASSIFIER in judge.rubrics and not getattr(judge, "abstention_by_phrasing", False):
-                (result,) = await _judged(judge, [request], times, is_near)
-            else:
-                result = phrasing_judgement(request, model=judge.model, heuristic=judge.heuristic, phrases=phrases)
+            result = await _classified(judge, request, times, is_near, phrases)
             classified = results[CLASSIFIER] = settled(request, result)
             if classified.error is not None:
                 results |= {other.rubric: _failed(judge, other, classified.error) for other in rest}
@@ -94,8 +91,17 @@ async def judge_answer(
     return {name: results[name] for name in dict.fromkeys((*rubrics, CLASSIFIER)) if name in results}
 
 
+async def _classified(
+    judge: Judge, request: JudgeRequest, times: int | Literal["near-gate"], is_near: IsNear, phrases: Sequence[str]
+) -> Result:
+    """Judge whether an answer is an abstention; by its wording unless the judge has a rubric for that."""
+    if CLASSIFIER not in judge.rubrics or getattr(judge, "abstention_by_phrasing", False):
+        return phrasing_judgement(request, model=judge.model, heuristic=judge.heuristic, phrases=phrases)
+    (result,) = await _judged(judge, [request], times, is_near)
+    return result
+
+
 def _failed(judge: Judge, request: JudgeRequest, problem: Problem) -> Judgement:
-    """Build the placeholder for a failed judgement."""
     unscored = tuple(request.wording.scores) if request.wording is not None else (request.rubric,)
     return Judgement(
         request.rubric,
@@ -119,11 +125,11 @@ async def _judged(
     most = repeats if isinstance(repeats, int) else NEAR_GATE_TRIALS
 
     async def trials(numbers: Iterable[int], again: Sequence[JudgeRequest]) -> list[list[Result]]:
-        calls = [
-            call
+        put = (
+            again if most == 1 else [replace(each, trial=each.trial * most + number) for each in again]
             for number in numbers
-            for call in _calls(judge, [replace(each, trial=each.trial * most + number) for each in again], split)
-        ]
+        )
+        calls = [call for requests in put for call in _calls(judge, requests, split)]
         in_turn = judges_at_once(judge) or (is_local(judge) and most == 1)
         by_rubric: dict[str, list[Result]] = {request.rubric: [] for request in again}
         for results in await ask_together(calls, in_turn=in_turn):

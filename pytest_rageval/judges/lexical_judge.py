@@ -11,8 +11,8 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any
 
@@ -259,22 +259,22 @@ NEGATION = "not"
 """The term of every negation."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Claim:
-    """A sentence of a text and its terms.
-
-    content  the terms that carry meaning: all but small words, or all if there are only small words
-    figures  the terms that are numbers
-    """
+    """A sentence of a text and its terms."""
 
     text: str
     terms: frozenset[str]
-    content: frozenset[str] = field(init=False, repr=False, compare=False)
-    figures: frozenset[str] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "content", self.terms - SMALL_WORDS or self.terms)
-        object.__setattr__(self, "figures", frozenset(filter(_FIGURE.match, self.terms)))
+    @cached_property
+    def content(self) -> frozenset[str]:
+        """Return the terms that carry meaning: all but small words, or all if there are only small words."""
+        return self.terms - SMALL_WORDS or self.terms
+
+    @cached_property
+    def figures(self) -> frozenset[str]:
+        """Return the terms that are numbers."""
+        return frozenset(filter(_FIGURE.match, self.terms))
 
     @property
     def is_small(self) -> bool:

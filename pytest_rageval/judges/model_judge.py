@@ -107,13 +107,13 @@ class ModelJudge(AsksModel):
         first = await self._ask(requests)
 
         async def part(request: JudgeRequest, result: _Result) -> Judgement | JudgeError:
-            if isinstance(result, _Damaged):
+            if isinstance(result, _DamagedReply):
                 (result,) = await self._ask([request], before=result)
-            return result.error if isinstance(result, _Damaged) else result
+            return result.error if isinstance(result, _DamagedReply) else result
 
         return await asyncio.gather(*map(part, requests, first))
 
-    async def _ask(self, requests: Sequence[JudgeRequest], before: _Damaged | None = None) -> list[_Result]:
+    async def _ask(self, requests: Sequence[JudgeRequest], before: _DamagedReply | None = None) -> list[_Result]:
         is_joint = self.judge_together is not None and can_join(rubric_of(requests[0]))
         whole = joint_request(requests) if is_joint else requests[0]
         rubric = rubric_of(whole)
@@ -153,7 +153,7 @@ class ModelJudge(AsksModel):
                 error = JudgeError("invalid_reply", message, cut(text, LONGEST_RAW))
                 # The filter would block the same text again.
                 is_final = reply.ending == "content_filter"
-                damaged = _Damaged(error, unreadable.reason, bill, marker, reply.is_truncated)
+                damaged = _DamagedReply(error, unreadable.reason, bill, marker, reply.is_truncated)
                 results.append(error if is_final else damaged)
         return results
 
@@ -183,7 +183,7 @@ _Bill = Sequence[tuple[ChatReply, int]]
 """Replies, each with the number of judgements that share it."""
 
 
-class _Damaged(NamedTuple):
+class _DamagedReply(NamedTuple):
     """A reply to one rubric that cannot be read."""
 
     error: JudgeError
@@ -193,7 +193,7 @@ class _Damaged(NamedTuple):
     is_truncated: bool
 
 
-_Result = Judgement | JudgeError | _Damaged
+_Result = Judgement | JudgeError | _DamagedReply
 
 
 def _share(reply: ChatReply, among: int) -> Any:

@@ -83,8 +83,7 @@ def judged_text(variables: Mapping[str, Json]) -> str:
     """Return the text whose claims a request is about: its claims one per line, its one claim, or the answer."""
     if "claims" in variables:
         return "\n".join(claim["text"] for claim in variables["claims"])
-    text: str = variables.get("claim", variables.get("answer")) or ""
-    return text
+    return str(variables.get("claim", variables.get("answer")) or "")
 
 
 def reference_texts(variables: Mapping[str, Json]) -> list[str]:

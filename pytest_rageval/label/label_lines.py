@@ -30,9 +30,16 @@ HELP = """\
 SHOWN_LINES, SHOWN_CHARACTERS = 3, 300
 SESSION_CALLS: Mapping[str, tuple[str, *tuple[object, ...]]] = {
     "save": ("go", 1),
-    "a": ("set_answerable",), "u": ("ask_to_clear",), "p": ("go", -1), "t": ("next_unlabelled",), "s": ("skip",),
-    "z": ("undo",), "Z": ("redo",), "y": ("decide", "accepted"), "n": ("decide", "dropped"),
-}  # fmt: skip
+    "a": ("set_answerable",),
+    "u": ("ask_to_clear",),
+    "p": ("go", -1),
+    "t": ("next_unlabelled",),
+    "s": ("skip",),
+    "z": ("undo",),
+    "Z": ("redo",),
+    "y": ("decide", "accepted"),
+    "n": ("decide", "dropped"),
+}
 """The calls of the session by their word."""
 
 

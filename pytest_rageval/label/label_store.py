@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pytest_rageval.cases.canonical import case_to_mapping
+from pytest_rageval.cases.canonical import case_content
 from pytest_rageval.cases.case_text import case_text, edited_json
 from pytest_rageval.cases.case_writer import CaseWriter, ChangedMeanwhile
 from pytest_rageval.cases.conversion import case_from_record
@@ -32,7 +32,7 @@ Decision = Literal["accepted", "dropped"]
 
 @dataclass(frozen=True, slots=True)
 class CaseState:
-    """What a person said of one case so far. A draft may be decided, and have another text than in its file."""
+    """A person's labels of one case so far. A draft may be decided, and have another text than in its file."""
 
     case: EvalCase
     marks: Marks
@@ -196,8 +196,8 @@ class OpinionStore:
         cases = {**self._cases, case.id: case_with_marks(bare, state.marks)}
         lines = []
         for opinion in cases.values():
-            mapping = case_to_mapping(opinion)
-            del mapping["source"], mapping["requires_kg"]
+            mapping = case_content(opinion)
+            del mapping["requires_kg"]
             lines.append(json.dumps(mapping, ensure_ascii=False) + "\n")
         self._writer.write("".join(lines).encode("utf-8"))
         self._cases = cases

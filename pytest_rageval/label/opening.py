@@ -129,7 +129,7 @@ class AskedSystem(NamedTuple):
 
     longest_call  seconds that one question may take in all
     params        parameters of each question
-    mask          what is removed from the chunks
+    mask          removes credentials from the chunks
     """
 
     name: str

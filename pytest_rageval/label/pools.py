@@ -47,6 +47,10 @@ class Candidate:
     search_rank: int | None = None
     is_listed: bool = False
 
+    @property
+    def best_rank(self) -> int:
+        return min([*(rank.rank for rank in self.ranks), *([self.search_rank] if self.search_rank else [])])
+
     def origin(self, *, is_gold: bool, hides_ranks: bool) -> str:
         """Return which systems gave the chunk, as a note; blank if there is nothing to add."""
         if self.ranks and not hides_ranks:
@@ -115,9 +119,6 @@ def matched_marks(case: EvalCase, marks: Marks, chunks: Sequence[Chunk]) -> Matc
     return MatchedMarks(hits(marks) if marks.golds else none, hits(others) if marks.irrelevant else none)
 
 
-# ── merged ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def merged(
     case: EvalCase,
     retrievals: Sequence[Retrieval],
@@ -127,34 +128,35 @@ def merged(
 ) -> Pool:
     """Return one pool of what the systems retrieved and the search found, by the best rank that each chunk has.
 
-    A section that was found, and of which a system retrieved a chunk, is that chunk. `is_shuffled` is for a blind
+    A found section counts as the chunk that a system retrieved of it, if any did. `is_shuffled` is for a blind
     labeller: the order then follows from the case alone and says nothing about ranks.
     """
     candidates: dict[tuple[str, ...], Candidate] = {}
     for retrieval in retrievals:
-        for rank, chunk in enumerate(in_rank_order(retrieval.chunks), start=1):
-            known = candidates.setdefault(_identity(chunk), Candidate(chunk))
-            if all(other.system != retrieval.system for other in known.ranks):
-                scores = (chunk.score_final, chunk.score_vector, chunk.score_lexical)
-                score = next((score for score in scores if score is not None), None)
-                ranks = (*known.ranks, Rank(retrieval.system, rank, score))
-                candidates[_identity(chunk)] = replace(known, ranks=ranks)
+        _add_retrieval(candidates, retrieval)
     for rank, section in enumerate(found or (), start=1):
         place = _place(section)
         retrieved = [name for name, known in candidates.items() if known.ranks and _place(known.chunk) == place]
         for identity in retrieved or [_identity(section)]:
             known = candidates.setdefault(identity, Candidate(section))
             candidates[identity] = replace(known, search_rank=known.search_rank or rank)
-
-    def best_rank(candidate: Candidate) -> int:
-        return min([rank.rank for rank in candidate.ranks] + ([candidate.search_rank] if candidate.search_rank else []))
-
-    ordered = sorted(candidates.values(), key=best_rank)
+    ordered = sorted(candidates.values(), key=lambda candidate: candidate.best_rank)
     if is_shuffled:
-        ordered.sort(key=lambda candidate: _shuffled(case, candidate.chunk))
+        ordered.sort(key=lambda candidate: _blind_order(case, candidate.chunk))
     problems = tuple(f"{retrieval.system}: {retrieval.problem}" for retrieval in retrievals if retrieval.problem)
     asked = [counted(len(retrievals), "system")] * bool(retrievals) + ["search"] * (found is not None)
     return Pool(tuple(ordered), problems, " + ".join(asked) or "the case")
+
+
+def _add_retrieval(candidates: dict[tuple[str, ...], Candidate], retrieval: Retrieval) -> None:
+    """Add a system's ranks, the first one of each chunk."""
+    for rank, chunk in enumerate(in_rank_order(retrieval.chunks), start=1):
+        known = candidates.setdefault(_identity(chunk), Candidate(chunk))
+        if all(other.system != retrieval.system for other in known.ranks):
+            scores = (chunk.score_final, chunk.score_vector, chunk.score_lexical)
+            score = next((score for score in scores if score is not None), None)
+            ranks = (*known.ranks, Rank(retrieval.system, rank, score))
+            candidates[_identity(chunk)] = replace(known, ranks=ranks)
 
 
 def _place(chunk: Chunk) -> tuple[str, ...]:
@@ -167,7 +169,7 @@ def _identity(chunk: Chunk) -> tuple[str, ...]:
     return (*_place(chunk), "\0", name, fold(chunk.text or ""))
 
 
-def _shuffled(case: EvalCase, chunk: Chunk) -> bytes:
+def _blind_order(case: EvalCase, chunk: Chunk) -> bytes:
     return hashlib.sha256("\0".join((case.key, *_identity(chunk))).encode("utf-8", "replace")).digest()
 
 

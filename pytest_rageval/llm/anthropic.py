@@ -23,7 +23,7 @@ from pytest_rageval.text import printable
 ANTHROPIC = PROVIDERS["anthropic"]
 VERSION = "2023-06-01"
 CLOCKS_APART = timedelta(minutes=5)
-_ENDINGS: Mapping[str | None, chat.Ending] = {
+_ENDINGS: Mapping[str | None, chat.StopReason] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "refusal": "refusal",

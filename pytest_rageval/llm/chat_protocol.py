@@ -149,7 +149,7 @@ def below(url: str, path: str) -> str:
     return endpoint(url, path if has_version else f"/v1{path}")
 
 
-Ending = Literal["length", "refusal", "content_filter", "tool_calls"]
+StopReason = Literal["length", "refusal", "content_filter", "tool_calls"]
 """Why a reply is incomplete: cut at the limit, declined, blocked by a filter, or a tool call instead of text."""
 
 
@@ -171,7 +171,7 @@ class ChatReply:
     """
 
     text: str | None
-    ending: Ending | None = None
+    ending: StopReason | None = None
     finish_reason: str | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
@@ -200,7 +200,7 @@ class ChatReply:
         return None
 
 
-_FLAWS: Mapping[Ending, str] = {
+_FLAWS: Mapping[StopReason, str] = {
     "length": "it was cut off before its end",
     "refusal": "the model refuses",
     "content_filter": "the provider's content filter ended it",

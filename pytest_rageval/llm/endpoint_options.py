@@ -271,5 +271,4 @@ def pace_of(host: str, limits: Limits) -> Pace:
     if loop not in _paces:
         for closed in [other for other in _paces if other.is_closed()]:
             del _paces[closed]
-    paces = _paces.setdefault(loop, {})
-    return paces.setdefault((host, limits), Pace(limits))
+    return _paces.setdefault(loop, {}).setdefault((host, limits), Pace(limits))

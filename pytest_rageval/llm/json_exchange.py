@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 
-from pytest_rageval.io.strict_json import StrictJsonError, limits_broken, parse_beginning
+from pytest_rageval.io.strict_json import LONE_SURROGATE, StrictJsonError, limits_broken, parse_beginning
 from pytest_rageval.model import PLACEHOLDER, Json
 from pytest_rageval.text import cut, excerpt
 
@@ -137,7 +137,7 @@ def stated_object(text: str) -> dict[str, Json]:
     """
     if len(text) > LONGEST_REPLY:
         raise UnreadableReply(f"it is {len(text):,} characters long, more than {LONGEST_REPLY:,}")
-    if SURROGATE.search(text):
+    if LONE_SURROGATE.search(text):
         raise UnreadableReply("it holds a lone surrogate, which is no character")
     plain = text.strip(INVISIBLE)
     if not plain:
@@ -162,7 +162,6 @@ def stated_object(text: str) -> dict[str, Json]:
 
 # The language may be missing, and so may the end: a stop sequence may cut it off.
 _FENCE = re.compile(r"(```|~~~)[A-Za-z0-9]*\s*")
-SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def quotes_marker(text: str, stated: Mapping[str, Json], marker: str) -> bool:

@@ -30,7 +30,7 @@ from pytest_rageval.text import printable
 
 OPENAI = PROVIDERS["openai"]
 OPENAI_KEY, AZURE_KEY = OPENAI.keys
-_ENDINGS: Mapping[str, chat.Ending] = {
+_ENDINGS: Mapping[str, chat.StopReason] = {
     "length": "length",
     "max_tokens": "length",
     "model_length": "length",
@@ -175,7 +175,7 @@ class OpenAiWire(Wire):
             text = refusal
         usage = reply.get("usage")
         details = usage.get("prompt_tokens_details") if isinstance(usage, Mapping) else None
-        ending: chat.Ending | None = "refusal" if refusal else _ENDINGS.get((reason or "").lower())
+        ending: chat.StopReason | None = "refusal" if refusal else _ENDINGS.get((reason or "").lower())
         if ending is None and not text and (message.get("tool_calls") or message.get("function_call")):
             ending = "tool_calls"
         return chat.ChatReply(

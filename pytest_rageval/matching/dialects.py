@@ -21,6 +21,7 @@ from pytest_rageval.matching.spellings import (
     heading_fit,
     heading_form,
     headings,
+    is_under_heading,
     joined_place,
     path_fit,
     path_key,
@@ -312,8 +313,7 @@ def text_below(notes: Notes, anchor: Anchor) -> str | None:
     """Return the text of a gold's section and of those below it; None if the notes lack it or have several."""
     there = notes.meant(anchor.rel_path)
     sections = notes.sections(there[0]) if len(there) == 1 else None
-    wanted = headings(anchor.heading_path)
-    below = [section.text for section in sections or () if headings(section.heading_path)[: len(wanted)] == wanted]
+    below = [section.text for section in sections or () if is_under_heading(section.heading_path, anchor.heading_path)]
     return "\n".join(below) if below else None
 
 

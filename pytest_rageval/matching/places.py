@@ -2,12 +2,13 @@
 
 An anchor matches a chunk of the same path whose heading path starts with the anchor's, heading by heading, and that
 quotes one of its snippets; for anchors without such a chunk see `dialects`. An id matches an equal `chunk_id` or
-`doc_id`, or a prefix of one if ids are prefixes.
+`doc_id`, or a prefix of one if ids are prefixes. A gold that is missed although a retrieved chunk holds its text is
+noted: perhaps its place is only spelled otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -15,18 +16,21 @@ from typing import Literal, NamedTuple
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.matching.dialects import (
     ANY_PLACES,
+    MISSED,
     NO_LOOSE_MATCHES,
     LooseMatches,
     Passage,
     PlaceRules,
     doubt_flags,
     loose_matches,
+    text_below,
 )
-from pytest_rageval.matching.spellings import headings, path_form
+from pytest_rageval.matching.spellings import headings, path_form, snippet_form
 from pytest_rageval.model import (
     NOTHING,
     Anchor,
     Answer,
+    CaseResult,
     Chunk,
     EvalCase,
     Gold,
@@ -40,6 +44,7 @@ from pytest_rageval.model import (
 )
 from pytest_rageval.words import fold
 
+_Form = Callable[[str], str]
 GoldBy = Literal["anchors", "ids"]
 _NO_TIMINGS = Timings()
 MOST_PLACES = 10
@@ -71,8 +76,8 @@ def observe(
 
 def in_rank_order(chunks: tuple[Chunk, ...]) -> tuple[Chunk, ...]:
     """Sort chunks by `rank` if all have one (equal ranks keep their order), else keep the listed order."""
-    ranks = [chunk.rank for chunk in chunks]
-    if None in ranks or ranks == sorted(ranks):  # type: ignore[type-var]  # no rank is None there
+    ranks = [chunk.rank for chunk in chunks if chunk.rank is not None]
+    if len(ranks) < len(chunks) or ranks == sorted(ranks):
         return chunks
     return tuple(sorted(chunks, key=lambda chunk: chunk.rank or 0))
 
@@ -246,40 +251,35 @@ class _AnchorGolds:
         return tuple(all_hits), loose
 
     def _quotes_gold(self, gold: int, passage: Passage, at: int) -> bool:
-        snippets = tuple(filter(None, map(fold, self._anchors[gold].snippets)))
-        return not snippets or self._quotes(snippets, passage, at, ())
+        snippets = tuple(filter(None, map(snippet_form, self._anchors[gold].snippets)))
+        return not snippets or self._quotes(snippets, [passage], at, snippet_form)
 
     def hit_by(self, reference: Reference, at: int, named: Sequence[Chunk], /) -> frozenset[int]:
         places = None if reference.rel_path is None else self._by_path.get(path_form(reference.rel_path))
         return _NONE if places is None else self._at(places, reference, at, named)
 
-    def _at(
-        self, places: Sequence[_Place], passage: Chunk | Reference, at: int, named: Sequence[Chunk]
-    ) -> frozenset[int]:
+    def _at(self, places: Sequence[_Place], passage: Passage, at: int, named: Sequence[Chunk]) -> frozenset[int]:
         passage_headings = headings(passage.heading_path or "")
         return frozenset(
             [
                 place.gold
                 for place in places
                 if passage_headings[: len(place.headings)] == place.headings
-                and (not place.snippets or self._quotes(place.snippets, passage, at, named))
+                and (not place.snippets or self._quotes(place.snippets, [passage, *named], at))
             ]
         )
 
-    def _quotes(self, snippets: tuple[str, ...], passage: Chunk | Reference, at: int, named: Sequence[Chunk]) -> bool:
-        passages = (passage, *named)
+    def _quotes(self, snippets: tuple[str, ...], passages: Sequence[Passage], at: int, form: _Form = fold) -> bool:
         texts = [source.text for source in passages if source.text is not None]
-        for text in texts:
-            folded = fold(text)
-            if any(snippet in folded for snippet in snippets):
-                return True
+        if any(snippet in text for text in map(form, texts) for snippet in snippets):
+            return True
         if not texts:
             reason = "snippet not looked for, no text was reported"
         elif any(isinstance(source, Chunk) and source.text_truncated for source in passages):
             reason = "snippet not found, but the text was cut"
         else:
             return False
-        where = f"{'chunk' if isinstance(passage, Chunk) else 'reference'} {at}"
+        where = f"{'chunk' if isinstance(passages[0], Chunk) else 'reference'} {at}"
         self._doubts.setdefault(reason if self._unsure else f"irrelevant gold: {reason}", {})[where] = None
         return self._unsure
 
@@ -328,3 +328,42 @@ def _cited(
     chunks = referenced.by(reference)
     matched = _NONE.union(*(hit for _, hit in chunks))
     return matched or golds.hit_by(reference, at, [chunk for chunk, _ in chunks])
+
+
+SHORTEST = 12
+"""Characters of a gold answer at least; a shorter one stands in many texts by chance."""
+
+
+def matching_fields(result: CaseResult, rules: PlaceRules) -> dict[str, Json]:
+    """Return what a record keeps of a case's matching; misses are looked for only if the case fails."""
+    obs = result.observation
+    if obs is None:
+        return {"flags": []}
+    is_looked_at = result.failed_gates and obs.matching.kind == "anchors"
+    flags = [*obs.matching.flags, *(_misses(obs, rules) if is_looked_at else ())]
+    doubts = obs.matching.doubts if obs.matching.loose else {}
+    return {"flags": flags} | ({"doubt": doubts} if doubts else {})
+
+
+def _misses(obs: Observation, rules: PlaceRules) -> Iterator[str]:
+    matched = frozenset[int]().union(*obs.hits)
+    golds = obs.gold.supports or ()
+    missed = [gold for gold in range(len(golds)) if gold not in matched]
+    texts = [fold(chunk.text or "") for chunk in obs.answer.chunks or ()] if missed else []
+    for gold in missed:
+        wanted = _texts_of(golds[gold], obs, rules, is_alone=len(golds) == 1)
+        at = next((at for at, text in enumerate(texts) if any(each in text for each in wanted)), None)
+        if at is not None:
+            chunk = (obs.answer.chunks or ())[at]
+            place = " > ".join(filter(None, (chunk.rel_path, chunk.heading_path))) or "without a place"
+            yield f"gold {gold + 1} is {MISSED}: chunk {at + 1} is {place!r}, the gold {str(golds[gold])!r}"
+
+
+def _texts_of(anchor: Anchor, obs: Observation, rules: PlaceRules, *, is_alone: bool) -> list[str]:
+    """Return the texts that show a gold: its snippets, else its section, else the answer if it is the only gold."""
+    section = text_below(rules.notes, anchor) if rules.notes is not None else None
+    answers = [answer for answer in obs.gold.answers or () if len(answer) >= SHORTEST] if is_alone else []
+    for texts in (anchor.snippets, (section,) if section else (), answers):
+        if folded := [each for each in map(fold, texts) if each]:
+            return folded
+    return []

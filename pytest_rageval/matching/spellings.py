@@ -5,14 +5,31 @@ from __future__ import annotations
 import ast
 import re
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, wraps
 from html import unescape
-from typing import NamedTuple
+from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import unquote
 
 from pytest_rageval.model import Json, MatchKind
+from pytest_rageval.quantities import with_plain_powers
+from pytest_rageval.words import as_label
+
+_Rest = ParamSpec("_Rest")
+_Read = TypeVar("_Read")
+
+
+def _remembered(read: Callable[Concatenate[str, _Rest], _Read]) -> Callable[Concatenate[str, _Rest], _Read]:
+    """Cache parsed paths, of which few repeat often; longer texts are no paths and would fill the memory."""
+    known = lru_cache(maxsize=16_384)(read)
+
+    @wraps(read)
+    def reading(text: str, /, *rest: _Rest.args, **options: _Rest.kwargs) -> _Read:
+        return (known if len(text) <= 500 else read)(text, *rest, **options)  # type: ignore[arg-type]  # hashable
+
+    return reading
+
 
 # ── paths ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -54,7 +71,9 @@ _WEB_PAGES = {"htm", "html"}
 _TEXTS = {"md", "markdown", "mdx", "rst", "adoc", "txt"}
 
 
-def _read_path(written: str) -> FilePath:
+@_remembered
+def read_path(written: str) -> FilePath:
+    """Return a path without what only its spelling adds: scheme, host, encoding, `./`, fragments."""
     path = unicodedata.normalize("NFC", unquote(written.strip(" \t\n\"'`<>"))).replace("\\", "/")
     scheme = _SCHEME.match(path)
     bare = path[scheme.end() :] if scheme else path
@@ -70,16 +89,6 @@ def _read_path(written: str) -> FilePath:
         parts, suffix = (*parts[:-1], stem), ""
     is_rooted = bool(scheme) or bare.startswith(("/", "~/", "../"))
     return FilePath(parts, is_rooted, stem, suffix, fragment)
-
-
-_WORTH_KEEPING = 500
-"""Longest cached path: few repeat often; longer texts are no paths and would fill the memory."""
-_known_path = lru_cache(maxsize=16_384)(_read_path)
-
-
-def read_path(written: str) -> FilePath:
-    """Return a path without what only its spelling adds: scheme, host, encoding, `./`, fragments."""
-    return (_known_path if len(written) <= _WORTH_KEEPING else _read_path)(written)
 
 
 def path_key(text: str) -> str:
@@ -145,27 +154,24 @@ WEAK = re.compile(r"\s+(?:/|\||\\|·|•|-|–|—)\s+")
 _TIGHT = re.compile(r"[/|\\›»→]|::")
 """Separators of headings, from sure to unsure."""
 _MARKS = re.compile(
-    r"^[#\s]+|(?:\s+#+|\s*\{#[\w-]+\})?[\s¶:：]*$|[*_`]{2,}|(?<!\w)[*_`](?=\w)|(?<=\w)[*_`](?!\w)"
-    r"|(?<=\d)[.)](?=\s)"
+    r"^[#\s]+|(?:\s+#+|\s*\{:?\s*[#.][^{}]*\})?[\s¶:：]*$|[*_`]{2,}|(?<!\w)[*_`](?=\w)|(?<=\w)[*_`](?!\w)"
+    r"|(?<=\d)[.)](?=\s+[^\s#{¶:：])"
 )
-"""Marks of headings and of emphasis, an id as in `{#intro}`, a colon at the end, a point behind a number."""
+"""Marks of headings and of emphasis, attributes as in `{#intro}`, a colon at the end, a point behind a number."""
+_TEXT_MARKS = re.compile(r"[*_`~]+|^[ \t]*(?:>|[-+]|\d+[.)])[ \t]+", re.MULTILINE)
+"""Marks of emphasis, code, quotations and lists, which a chunk's text or a snippet may lack."""
+_DASHES = str.maketrans("‐‑‒–—―−", "-------")
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)|</?(?:h[1-6]|a|b|i|em|strong|code|span|p)\b[^<>]*>", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"'“”„«»‘’‚]+(.+?)[\"'“”„«»‘’]+")
 _QUOTES = re.compile(r"[\"“”„]")
 _NUMBER = re.compile(r"\(?\d{1,2}(?:\.\d+)*\)?\s+")
 
 
+@_remembered
 def headings(heading_path: str) -> tuple[str, ...]:
     """Split `# Tips > ## Sorting` into ('Tips', 'Sorting'), without markers, extra white space and empty parts."""
-    return (_known_headings if len(heading_path) <= _WORTH_KEEPING else _exact_headings)(heading_path)
-
-
-def _exact_headings(heading_path: str) -> tuple[str, ...]:
     parts = unicodedata.normalize("NFC", heading_path).split(">")
     return tuple(filter(None, (" ".join(part.lstrip("# \t").split()) for part in parts)))
-
-
-_known_headings = lru_cache(maxsize=16_384)(_exact_headings)
 
 
 def heading_text(written: Json) -> Json:
@@ -197,8 +203,9 @@ class Headings(NamedTuple):
     separator: re.Pattern[str] | None
 
 
-def _split(heading_path: str, *, is_whole: bool) -> Headings:
-    """Split a heading path; `is_whole`: weak separators are a part of headings."""
+@_remembered
+def read_headings(heading_path: str, *, is_whole: bool = False) -> Headings:
+    """Read a heading path in the form in which dialects are compared; `is_whole`: weak separators are part of one."""
     heading_path = _plain(heading_path.strip())
     for separator in (STRONG,) if is_whole else (STRONG, WEAK, _TIGHT):
         written = separator.split(heading_path)
@@ -220,21 +227,24 @@ def _plain(heading_path: str) -> str:
     return unescape(_LINK.sub(r"\1", heading_path))
 
 
-_known_split = lru_cache(maxsize=16_384)(_split)
-
-
-def read_headings(heading_path: str, *, is_whole: bool = False) -> Headings:
-    """Read a heading path in the form in which dialects are compared; `is_whole` as for `_split`."""
-    read = _known_split if len(heading_path) <= _WORTH_KEEPING else _split
-    return read(heading_path, is_whole=is_whole)
-
-
 def heading_form(heading: str) -> str:
-    """Return the form in which two headings are compared: without marks, NFKC, case folded."""
+    """Return the form in which two headings are compared: without marks, NFKC, case folded, one kind of dash."""
     bare = _MARKS.sub("", heading)
     if quoted := _QUOTED.fullmatch(bare):
         bare = quoted[1]
-    return " ".join(unicodedata.normalize("NFKC", bare).casefold().split())
+    return " ".join(as_label(bare.translate(_DASHES)).split())
+
+
+def snippet_form(text: str) -> str:
+    """Return the form in which a snippet is looked for in a text that lacks it as written: without Markdown marks."""
+    bare = with_plain_powers(_TEXT_MARKS.sub("", text))
+    return " ".join(as_label(bare.translate(_DASHES)).split())
+
+
+def is_under_heading(section: str, gold: str) -> bool:
+    """Return True if the heading path of a note's section is that of a gold, or goes on below it."""
+    wanted = read_headings(gold, is_whole=True).parts
+    return read_headings(section, is_whole=True).parts[: len(wanted)] == wanted
 
 
 class HeadingFit(NamedTuple):
@@ -298,9 +308,9 @@ def _unnumbered(parts: tuple[str, ...]) -> tuple[str, ...]:
 def _slug_key(heading: str) -> str:
     """Return a slug for comparison; a word keeps its signs, since the slugs of `C++` and `C#` are one."""
     is_word = not re.search(r"[\s_-]", heading)
-    return heading if is_word else re.sub("[-_]+", "-", slug(heading)).strip("-")
+    return heading if is_word else slug(heading)
 
 
 def slug(heading: str) -> str:
     """Return the fragment by which pages name a heading: `Data set (v2)` is `data-set-v2`."""
-    return re.sub(r"[^\w-]", "", re.sub(r"\s+", "-", heading_form(heading)))
+    return re.sub(r"[-_\s]+", "-", re.sub(r"[^\w\s-]", "", heading_form(heading))).strip("-")

@@ -54,9 +54,6 @@ def _code(names: Iterable[str]) -> str:
     return ", ".join("`" + name.replace("|", "\\|") + "`" for name in names)
 
 
-# ── answers in other scripts ──────────────────────────────────────────────────────────────────────────────────
-
-
 class DefinitionRow(NamedTuple):
     """A gold answer, an answer, and a reader's verdict."""
 

@@ -71,9 +71,6 @@ def not_understood(coverage: Coverage | None) -> str | None:
     return f"the system reports of its index what is not understood: {listed(problems, 10)}" if problems else None
 
 
-# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _problems(coverage: Coverage) -> Iterator[str]:
     yield from _wrong("", coverage, COUNTS, (*RATES, *VERSIONS.values(), *_OBJECTS, *_UNCOUNTED))
     for name in _OBJECTS:

@@ -312,7 +312,7 @@ class NotApplicable(NamedTuple):
 Outcome = Literal["passed", "failed", "error", "skipped", "xfailed"]
 
 
-class GateFailed(NamedTuple):
+class FailedGate(NamedTuple):
     """A gate that fails for one case."""
 
     metric: str
@@ -339,7 +339,7 @@ class CaseResult:
     details: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
     skipped_metrics: Mapping[str, str] = field(default_factory=dict)
     passed_gates: int = 0
-    failed_gates: tuple[GateFailed, ...] = ()
+    failed_gates: tuple[FailedGate, ...] = ()
     unobserved: tuple[str, ...] = ()
     """Metrics without a score because the system did not report their input."""
     unexamined: tuple[str, ...] = ()

@@ -330,8 +330,7 @@ class ActiveSession:
             drop_place_of_ours(report)
         clean_report(report, self.mask, is_of_case=is_ours)
         is_final = report.when == "call" or (report.when == "setup" and not report.passed)
-        is_asked = self.is_prepared and not (self._is_dry_run or item.config.option.setuponly)  # of --setup-plan too
-        if is_ours and is_final and is_asked:
+        if is_ours and is_final and self.is_prepared and not (self._is_dry_run or self.config.option.setuponly):
             raised = call.excinfo.value if call.excinfo is not None else None
             printed = self.captured.output()
             with printed:

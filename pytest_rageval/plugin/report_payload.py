@@ -47,8 +47,8 @@ def attach(
     if lines and run.own_writer is not None:  # this process keeps them
         report.__dict__["rageval"] = lines
     elif lines:
-        report.__dict__["rageval"] = "\n".join(line.text for line in lines)
-        run.journal.results(report.__dict__["rageval"])
+        report.__dict__["rageval"] = text = "\n".join(line.text for line in lines)
+        run.journal.results(text)
     return evaluations
 
 

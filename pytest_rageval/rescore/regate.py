@@ -87,8 +87,7 @@ def _gated(records: Sequence[Line], plan: Plan, baseline: Side | None) -> Iterat
     first = records[0]
     decision = regated_hash(first.get("decision_hash"), _case(first), first["gold"] or "none", plan)
     for record, result in zip(records, results, strict=True):
-        of_trial = overall_result([result], plan)
-        verdict = verdict_record(of_trial, overall)
+        verdict = verdict_record(overall_result([result], plan), overall)
         yield {**record, "decision_hash": decision, "outcome": outcome, "reason": reason, "verdict": verdict}
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from pytest_rageval.engine import Observed, Unobserved, judgements_of, problem_of
+from pytest_rageval.engine import AskFailure, Observed, judgements_of, problem_of
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.io.bounded_map import at_once
 from pytest_rageval.io.sealed_lines import record_at, unsealed
@@ -60,8 +60,8 @@ class Rejudge:
         assert before.answer is not None
         observed = await self._judge(trial, before.answer, before)
         # An answer without questions to the judge does not count as judged.
-        self.judged += isinstance(observed, Unobserved) or bool(observed.judgements)
-        problems = (observed.problem,) if isinstance(observed, Unobserved) else observed.judge_problems
+        self.judged += isinstance(observed, AskFailure) or bool(observed.judgements)
+        problems = (observed.problem,) if isinstance(observed, AskFailure) else observed.judge_problems
         if problems:
             self.failed += 1
             self.problem = self.problem or problems[0]
@@ -78,7 +78,7 @@ class Rejudge:
             raise
         except Exception as error:  # noqa: BLE001  a user's own judge may raise anything; it is this case's error
             problem = Problem("judge_exception", f"{type(error).__name__}: {error}")
-            return Unobserved(problem, _timed(before.timings, started), answer)
+            return AskFailure(problem, _timed(before.timings, started), answer)
         timings = _timed(before.timings, started)
         if isinstance(before, Observation):
             return replace(before, judgements=judgements, timings=timings)

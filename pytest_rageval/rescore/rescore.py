@@ -12,7 +12,7 @@ from pytest_rageval.cases.canonical import case_from_mapping
 from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.outcomes import ending_from_records
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.engine import Observed, Unobserved, evaluation
+from pytest_rageval.engine import AskFailure, Observed, evaluation
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.io.atomic import write_lines
@@ -29,7 +29,7 @@ from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.records import CUT, case_fields, result_record, to_line
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.stored_plan import registry_of, settings_of
-from pytest_rageval.targets.native_contract import answer_from_response
+from pytest_rageval.targets.native_contract import answer_from_line
 
 OF_JUDGING = (
     "judge",
@@ -280,10 +280,8 @@ def observed_of(line: Line, config: Mapping[str, Any]) -> Observed:
     try:
         if line["error"] is None and (observation := observation_of(line, config)) is not None:
             return observation
-        answer = (
-            None if line["answer"] is None else answer_from_response(line["answer"], line["case_key"], is_plain=True)
-        )
-        return Unobserved(Problem(**line["error"]), Timings(**line["timings"]), answer)
+        answer = None if line["answer"] is None else answer_from_line(line["answer"], line["case_key"])
+        return AskFailure(Problem(**line["error"]), Timings(**line["timings"]), answer)
     except (KeyError, TypeError, ValueError, AttributeError):
         where = f"{OBSERVATIONS}: {line.get('case_key')!r}"
         raise SettingsError(f"{where}: not an observation as a run writes it; was the file changed?") from None

@@ -74,7 +74,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "by_layer": layers,
         **_repeats(trials, plan),
         **by_value,
-        "failure_tags": _failure_tags(rows),
+        "failure_tags": _failed_by_tag(rows),
         "gates": [_run_gate(gate, metrics) for gate in plan.run_gates],
         "aggregate_metrics": _aggregate_metrics(metrics, info, plan.settings.k)
         | {
@@ -258,8 +258,7 @@ def _group(rows: Sequence[Row], plan: Plan) -> dict[str, Any]:
     }
 
 
-def _failure_tags(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """Return the failed cases by tag."""
+def _failed_by_tag(rows: Sequence[Row]) -> dict[str, list[str]]:
     keys_by_tag: dict[str, list[str]] = {}
     for row in rows:
         for tag in dict.fromkeys(tag for _, tag in row.failed):

@@ -30,7 +30,7 @@ from pytest_rageval.model import (
     Trial,
 )
 from pytest_rageval.runs.row import SCHEMA
-from pytest_rageval.targets.native_contract import answer_from_response, answer_to_response
+from pytest_rageval.targets.native_contract import answer_from_line, answer_to_response
 
 # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -117,7 +117,7 @@ def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Obse
         return None
     return Observation(
         case_from_mapping(record["case"]),
-        answer_from_response(record["answer"], record["case_key"], is_plain=True),
+        answer_from_line(record["answer"], record["case_key"]),
         _read_matching(record["matching"]),
         {name: _read_judgement(name, judgement) for name, judgement in record["judgements"].items()},
         record["k"],
@@ -129,8 +129,12 @@ def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Obse
     )
 
 
+def _with_tuples(written: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
+
+
 def _read_matching(written: Mapping[str, Any]) -> Matching:
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
+    values = _with_tuples(written)
     sets = {name: tuple(map(frozenset, values[name])) for name in ("hits", "cited") if values[name] is not None}
     return Matching(**values | sets | {"loose": tuple(LooseMatch(*match) for match in written["loose"])})
 
@@ -140,11 +144,10 @@ def matched_to(record: Mapping[str, Any], case: EvalCase, gold_by: GoldBy, rules
     written = {**record, "case": case_to_mapping(case) | {"source": list(case.source)}}
     if record["k"] is None:
         return written
-    answer = answer_from_response(record["answer"], record["case_key"], is_plain=True)
+    answer = answer_from_line(record["answer"], record["case_key"])
     return written | {"matching": _matching(match(case, answer, gold_by, rules))}
 
 
 def _read_judgement(rubric: str, written: Mapping[str, Any]) -> Judgement:
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
     error = Problem(**written["error"]) if "error" in written else None
-    return Judgement(**{"rubric": rubric, "scores": {}} | values | {"error": error})
+    return Judgement(**{"rubric": rubric, "scores": {}} | _with_tuples(written) | {"error": error})

@@ -14,8 +14,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Evaluation
 from pytest_rageval.io.sealed_lines import sealed_line
 from pytest_rageval.judges.judge import asked_of, served_model
-from pytest_rageval.matching.misses import matching_fields
-from pytest_rageval.matching.places import gold_kind
+from pytest_rageval.matching.places import gold_kind, matching_fields
 from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.answer import answer_kinds
 from pytest_rageval.model import (

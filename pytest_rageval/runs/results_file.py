@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.engine import Observed, Unobserved
+from pytest_rageval.engine import AskFailure, Observed
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.io.atomic import write_json, write_lines
@@ -33,7 +33,7 @@ from pytest_rageval.io.sealed_lines import (
     whole_records,
 )
 from pytest_rageval.matching.dialects import AMBIGUOUS, MISSED
-from pytest_rageval.model import CaseResult, EvalCase, GateFailed, Observation, Problem, Timings, Trial
+from pytest_rageval.model import CaseResult, EvalCase, FailedGate, Observation, Problem, Timings, Trial
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.folder import RunFolder
@@ -220,13 +220,13 @@ class RunJournal:
                 lines.append(observation_line(trial, each, self._settings))
                 kept.append(each)
             except (ValueError, TypeError, RecursionError) as error:
-                kept.append(Unobserved(Problem("record", f"what was observed cannot be written as JSON: {error}")))
+                kept.append(AskFailure(Problem("record", f"what was observed cannot be written as JSON: {error}")))
         try:
             if lines:
                 self._folder.append(_of(self._worker, OBSERVATIONS), b"\n".join(lines))
         except OSError as error:
             problem = Problem("record", f"what was observed cannot be written: {error.strerror}")
-            return [Unobserved(problem)] * len(kept)
+            return [AskFailure(problem)] * len(kept)
         return kept
 
     def results(self, payload: str | bytes) -> None:
@@ -294,7 +294,7 @@ def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observatio
         details=record["score_details"],
         skipped_metrics=record["skipped_metrics"],
         passed_gates=verdict["gates_held"],
-        failed_gates=tuple(GateFailed(**gate) for gate in verdict["failed_gates"]),
+        failed_gates=tuple(FailedGate(**gate) for gate in verdict["failed_gates"]),
         unobserved=tuple(verdict.get("unobserved", ())),
         unexamined=tuple(verdict.get("unexamined", ())),
         is_gold_examined=bool(verdict.get("gold_examined")),

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.gates.verdict import over_trials
-from pytest_rageval.io.sealed_lines import DamagedLineError, Key, Members, Place, whole_records
+from pytest_rageval.io.sealed_lines import DamagedLineError, Key, Members, Place, check_members, whole_records
 from pytest_rageval.model import NOTHING
 
 SCHEMA = 2
@@ -338,45 +338,22 @@ def check_observation(record: Mapping[str, Any]) -> None:
 def _check(record: Mapping[str, Any], keys: frozenset[str]) -> None:
     if "schema" in record and record["schema"] != SCHEMA:
         raise DamagedLineError(f"is of schema {record['schema']!r}, this version reads {SCHEMA}; run the cases again")
-    if missing := keys - record.keys():
-        raise DamagedLineError(f"is not a record: it has no {', '.join(sorted(missing))}")
+    check_members(record, keys)
 
 
 _RESULT_KEYS = frozenset(
     {
-        "schema",
-        "case_key",
-        "trial",
+        *NEEDED,
         "test_case_id",
-        "content_hash",
-        "answerable",
-        "category",
-        "difficulty",
-        "domain",
-        "tags",
-        "requires_kg",
         "source",
-        "gold",
-        "outcome",
-        "reason",
         "question",
         "answer",
         "references",
         "retrieved_chunks",
-        "indexing_coverage",
-        "versions",
-        "latency",
         "groundedness",
         "correctness",
-        "judge",
         "judge_input",
-        "abstention",
-        "scores",
         "score_details",
-        "cost",
-        "verdict",
-        "error",
-        "skipped_metrics",
         "attempts",
     }
 )

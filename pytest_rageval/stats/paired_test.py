@@ -182,9 +182,6 @@ def mid_p(n: int, k: int) -> float:
         k -= 1
 
 
-# ── many tests at once ──────────────────────────────────────────────────────────────────────────────────────────
-
-
 def adjusted(p_values: Mapping[str, float]) -> dict[str, float]:
     """Return each p as the smallest rate of false discoveries at which it is accepted along with all smaller ones.
 

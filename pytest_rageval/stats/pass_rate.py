@@ -10,14 +10,14 @@ from pytest_rageval.stats.agreement import Estimate
 from pytest_rageval.stats.intervals import Interval, Z
 
 
-class Centred(NamedTuple):
+class IntervalPart(NamedTuple):
     """The centre and variance of an interval; both add up over independent parts."""
 
     centre: float
     variance: float
 
-    def plus(self, other: Centred) -> Centred:
-        return Centred(self.centre + other.centre, self.variance + other.variance)
+    def plus(self, other: IntervalPart) -> IntervalPart:
+        return IntervalPart(self.centre + other.centre, self.variance + other.variance)
 
     def interval(self) -> Interval:
         """Return the 95 % interval."""
@@ -25,23 +25,23 @@ class Centred(NamedTuple):
         return self.centre - half, self.centre + half
 
 
-def paired_difference(more: int, less: int, n: int) -> Centred:
+def paired_difference(more: int, less: int, n: int) -> IntervalPart:
     """Return centre and variance for (more - less) / n: `more` and `less` of n cases got better and worse.
 
     Source: Bonett and Price 2012, who add one case of either change: no change among a few cases does not prove that
     there is none.
     """
     up, down = (more + 1) / (n + 2), (less + 1) / (n + 2)
-    return Centred(up - down, (up + down - (up - down) ** 2) / (n + 2))
+    return IntervalPart(up - down, (up + down - (up - down) ** 2) / (n + 2))
 
 
-def share(values: Sequence[float]) -> Centred:
+def share(values: Sequence[float]) -> IntervalPart:
     """Return centre and variance for a mean of values from 0 to 1, at most as wide as if each were 0 or 1.
 
     Source: Agresti and Coull 1998, who add two cases of either kind.
     """
     mean = (math.fsum(values) + 2) / (len(values) + 4)
-    return Centred(mean, mean * (1 - mean) / (len(values) + 4))
+    return IntervalPart(mean, mean * (1 - mean) / (len(values) + 4))
 
 
 def corrected_pass_rate(labelled: Sequence[tuple[bool, bool]], unlabelled: Sequence[float]) -> Estimate | None:

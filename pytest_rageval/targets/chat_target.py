@@ -13,13 +13,13 @@ from pytest_rageval.errors import ModelFailure, SettingsError, TargetError
 from pytest_rageval.http.address import endpoint
 from pytest_rageval.io.masking import public_target, public_url
 from pytest_rageval.io.messages import Unsound
+from pytest_rageval.io.strict_json import plain_json
 from pytest_rageval.llm.chat_model import Endpoint, wire_of
 from pytest_rageval.llm.chat_protocol import ChatReply, Message, Question, misfit, read_by
 from pytest_rageval.llm.credentials import KeySource, target_key, unneeded_key
 from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.model import Answer, AskRequest, Json
 from pytest_rageval.providers import ASKED
-from pytest_rageval.targets.native_contract import plain_json
 from pytest_rageval.targets.target import USUAL, Connection, Surroundings
 
 PROMPT_VERSION = "contexts-1"

@@ -1,4 +1,4 @@
-"""One question to a server nobody has described yet: where its reply holds answer and chunks, and what is missing."""
+"""One question to a server without a mapping: where its reply holds answer and chunks, and what is missing."""
 
 from __future__ import annotations
 

@@ -21,17 +21,11 @@ from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.expected import EXTRA, inner_type, is_object, known_keys
 from pytest_rageval.io.jmespaths import compiled
 from pytest_rageval.io.masking import public_url
-from pytest_rageval.io.messages import Path, Unsound, shown_value
+from pytest_rageval.io.messages import Path, Unsound, not_fitting, shown_value
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.llm.credentials import with_target_token
 from pytest_rageval.model import Answer, AskRequest, Json, Trace
-from pytest_rageval.targets.native_contract import (
-    RECORD_FIELDS,
-    FlatResponse,
-    answer_from_record,
-    data_from_body,
-    not_fitting,
-)
+from pytest_rageval.targets.native_contract import RECORD_FIELDS, FlatResponse, answer_from_record, data_from_body
 from pytest_rageval.targets.target import USUAL, Connection
 
 if TYPE_CHECKING:
@@ -40,8 +34,6 @@ if TYPE_CHECKING:
 
 # `{name}`; `{{name}}` is a literal `{name}`; other braces are literal.
 _PLACE = re.compile(r"\{(\{[A-Za-z_][\w.-]*\})\}|\{([A-Za-z_][\w.-]*)\}")
-PLACEHOLDER = re.compile(r"\{[A-Za-z_][\w.-]*\}")
-"""A string that is one placeholder."""
 _ABSENT = object()
 PARAMS = "params."
 
@@ -52,7 +44,7 @@ def template_problems(template: Mapping[str, Any], place: str) -> Iterator[str]:
     for path, leaf in _leaves(template, place):
         if not isinstance(leaf, str | int | float) or (isinstance(leaf, float) and not math.isfinite(leaf)):
             yield f"{path} is {shown_value(leaf)}, expected what JSON can hold"
-        for name in _names(leaf):
+        for name in _placeholder_names(leaf):
             used.add(name)
             if name not in _VALUES and not name.startswith(PARAMS):
                 remedy = f"; known are {', '.join(_VALUES)} and {PARAMS}NAME (for the text itself write {{{{{name}}}}})"
@@ -74,7 +66,7 @@ def filled(template: Mapping[str, Any], request: AskRequest) -> dict[str, Json]:
 
 def _placed(template: Mapping[str, Any]) -> set[str]:
     """Return the names of the parameters that have a placeholder."""
-    names = (name for _, leaf in _leaves(template, "") for name in _names(leaf))
+    names = (name for _, leaf in _leaves(template, "") for name in _placeholder_names(leaf))
     return {name.removeprefix(PARAMS) for name in names if name.startswith(PARAMS)}
 
 
@@ -90,8 +82,7 @@ def _leaves(part: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield path, part
 
 
-def _names(part: Any) -> list[str]:
-    """Return the names of the placeholders in a value."""
+def _placeholder_names(part: Any) -> list[str]:
     return [match[2] for match in _PLACE.finditer(part) if match[2]] if isinstance(part, str) else []
 
 

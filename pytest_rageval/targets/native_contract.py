@@ -7,7 +7,6 @@ nesting) and all other errors raise a `TargetError` that names path, value and w
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
@@ -20,7 +19,7 @@ from pytest_rageval.errors import TargetError
 from pytest_rageval.io.expected import EXTRA, Expects
 from pytest_rageval.io.messages import Finding, Findings, Path, Unsound, describe, mistyped, shown_value
 from pytest_rageval.io.records import RecordReader
-from pytest_rageval.io.strict_json import MAX_BITS, MAX_DEPTH, StrictJsonError, limits_broken, parse
+from pytest_rageval.io.strict_json import StrictJsonError, limits_broken, parse, plain_json
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.matching.spellings import heading_text
 from pytest_rageval.model import NOTHING, Answer, Chunk, Edge, Entity, FolderSelection, Json, Reference, Trace
@@ -121,9 +120,14 @@ def data_from_body(body: bytes, where: str) -> Json:
         raise TargetError("invalid_json", f"{where}: invalid JSON: {oddity.message}") from None
 
 
-def answer_from_response(data: Json, where: str, *, is_plain: bool = False) -> Answer:
-    """Convert a native response to an Answer. `is_plain`: it is strict JSON, as in a line that a run wrote."""
-    return _or_target_error(lambda: read_response(data if is_plain else plain_json(data)), where)
+def answer_from_response(data: Json, where: str) -> Answer:
+    """Convert a native response to an Answer."""
+    return _or_target_error(lambda: read_response(plain_json(data)), where)
+
+
+def answer_from_line(data: Json, where: str) -> Answer:
+    """Convert a native response in a line that a run wrote, which is strict JSON already."""
+    return _or_target_error(lambda: read_response(data), where)
 
 
 def answer_from_record(data: Json, where: str) -> Answer:
@@ -252,7 +256,8 @@ def _read(data: Json, reader: ResponseReader[Any], text: str | None = None) -> A
     response = reader.response(data, text)
     answer = answer_in(response, response.extra)
     if answer.text is None and answer.chunks is None and not answer.abstained and "answer" not in data:
-        raise LacksAnswer(Findings(Finding((), "holds neither 'answer' nor 'retrieved_chunks'")))
+        found = f"holds neither 'answer' nor 'retrieved_chunks': {shown_value(data)}"
+        raise LacksAnswer(Findings(Finding((), found)))
     return answer
 
 
@@ -359,42 +364,3 @@ def _from_trace(trace: Trace) -> dict[str, Json]:
     if trace.kg_edges is not None:
         written["kg_edges"] = [edge._asdict() for edge in trace.kg_edges]
     return written
-
-
-# ── values that Python code hands over ──────────────────────────────────────────────────────────────────────────
-
-
-def plain_json(value: Json, path: Path = ()) -> Json:
-    """Copy any value as JSON: finite numbers, clean text, at most MAX_DEPTH levels; else raise Unsound."""
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return _text(value, path)
-    if not isinstance(value, (int, float, dict, list, tuple)):
-        raise not_fitting(path, value, "what JSON can hold")
-    if isinstance(value, int) and value.bit_length() > MAX_BITS:
-        raise not_fitting(path, value, "a number of at most 300 digits")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise not_fitting(path, value, "a finite number")
-    if isinstance(value, (int, float)):
-        return value
-    if len(path) >= MAX_DEPTH:
-        raise not_fitting(path, value, f"no more than {MAX_DEPTH} levels")
-    if isinstance(value, dict):
-        return {_text(name, path): plain_json(inner, (*path, name)) for name, inner in value.items()}
-    return [plain_json(item, (*path, position)) for position, item in enumerate(value)]
-
-
-def _text(value: Json, path: Path) -> str:
-    """Return the string if UTF-8 can encode it."""
-    if not isinstance(value, str):
-        raise not_fitting(path, value, "a string")
-    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        raise not_fitting(path, value, "text without lone surrogates")
-    return value
-
-
-def not_fitting(path: Path, value: object, expected: str) -> Unsound:
-    """Return the error for an unexpected value at a path."""
-    quoted = "missing" if value is None else shown_value(value)
-    return Unsound(Findings(Finding(path, f"is {quoted}, expected {expected}")))

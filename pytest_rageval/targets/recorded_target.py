@@ -71,7 +71,6 @@ class RecordedTarget:
         return (case_key, trial) in self._answers
 
     def _take(self, number: int, line: bytes, report: Report) -> None:
-        """Add one record, or report its problems."""
         try:
             record = record_of(line)
             if record.get("answer") is not None:  # null if the query failed

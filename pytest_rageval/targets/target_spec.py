@@ -87,14 +87,14 @@ def check_target(
     """
     check_coverage = getattr(target, "check_coverage", None)
     if check_coverage is not None:
-        problems: list[str] = check_coverage(cases, is_partial_allowed=is_partial_allowed)
-        return problems
-    if kind_of(spec).is_over_http:
-        from pytest_rageval.http.address import probe
+        return list(check_coverage(cases, is_partial_allowed=is_partial_allowed))
+    url = getattr(target, "url", None)
+    if url is None or not kind_of(spec).is_over_http:
+        return []
+    from pytest_rageval.http.address import probe  # here, because it loads httpx
 
-        problem = probe(target.url)  # type: ignore[attr-defined] # because targets over HTTP have one
-        return [f"target {problem}; is the system running?"] if problem else []
-    return []
+    problem = probe(url)
+    return [f"target {problem}; is the system running?"] if problem else []
 
 
 def _plugged_in(name: str) -> Callable[[str], Target] | None:

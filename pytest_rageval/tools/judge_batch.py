@@ -1,4 +1,4 @@
-"""Judging a stored run in batches: what was submitted, in a file of its folder, and what came back."""
+"""Judging of a stored run in batches: the submission, in a file of the run's folder, and the replies."""
 
 from __future__ import annotations
 

@@ -194,11 +194,7 @@ def check_by_second_judge(
             f"judge {identity_of(judge)!r} is the run's own, with the same rubrics; a spot check needs another judge "
             "(--second-judge), or rubrics of other wording (--rubrics)"
         )
-    places = run.observation_places()
-    judged = sorted(key for key, place in places.items() if record_at(place)["judgements"])
-    size = min(len(judged), n or max(FEWEST, math.ceil(SHARE * len(judged))))
-    draw = random.Random(f"spot check of {run.config['config_hash']}")  # noqa: S311 because it is to be the same again
-    lines = [record_at(places[key]) for key in sorted(draw.sample(judged, size))]
+    lines = _drawn_lines(run, n)
     if not lines:
         raise SettingsError(f"run {run.run_id} has no judgements to check; `rageval judge {run.run_id}` makes some")
     again = Rejudge(run, second, judge, watch)
@@ -210,27 +206,39 @@ def check_by_second_judge(
     served = [{each.get("extra", {}).get("served_model") for each in judgements} for judgements in (before, now)]
     disagreeing = [pair for pair in pairs if pair.disagrees]
     answers, apart = ({(pair.case_key, pair.trial) for pair in each} for each in (pairs, disagreeing))
-    by_rubric = {}
-    for rubric in sorted({pair.rubric for pair in pairs}):
-        scores = [pair for pair in pairs if pair.rubric == rubric]
-        disagree = sum(pair.disagrees for pair in scores)
-        by_rubric[rubric] = {
-            "n": len(scores),
-            "disagreeing": disagree,
-            "disagreement_rate": disagree / len(scores),
-            "mean_difference": math.fsum(abs(pair.first - pair.second) for pair in scores) / len(scores),
-        }
     figures = {
         "disagreement_rate": len(apart) / len(answers),
         "spot_check_n": len(answers),
         "judge": ", ".join(sorted({each["model"] for each in before})),
         "second_judge": judge.model,
         "failed": again.failed,
-        "by_rubric": by_rubric,
+        "by_rubric": {
+            rubric: _agreement_of([pair for pair in pairs if pair.rubric == rubric])
+            for rubric in sorted({pair.rubric for pair in pairs})
+        },
         "disagreements": [pair._asdict() for pair in disagreeing],
     }
     problem = None if again.problem is None else f"{again.problem.kind}: {again.problem.message}"
     return SpotCheck(figures, disagreeing, problem, frozenset(filter(None, served[0] & served[1])))
+
+
+def _drawn_lines(run: StoredRun, n: int | None) -> list[Line]:
+    """Draw judged observations: `n`, or by default a share of the run."""
+    places = run.observation_places()
+    judged = sorted(key for key, place in places.items() if record_at(place)["judgements"])
+    size = min(len(judged), n or max(FEWEST, math.ceil(SHARE * len(judged))))
+    draw = random.Random(f"spot check of {run.config['config_hash']}")  # noqa: S311 because it is to be the same again
+    return [record_at(places[key]) for key in sorted(draw.sample(judged, size))]
+
+
+def _agreement_of(scores: Sequence[JudgementPair]) -> dict[str, float]:
+    disagreeing = sum(pair.disagrees for pair in scores)
+    return {
+        "n": len(scores),
+        "disagreeing": disagreeing,
+        "disagreement_rate": disagreeing / len(scores),
+        "mean_difference": math.fsum(abs(pair.first - pair.second) for pair in scores) / len(scores),
+    }
 
 
 def _is_same_judge(run: StoredRun, first: Plan, second: Plan, judge: Judge) -> bool:

@@ -60,7 +60,7 @@ class UnscoredLabel:
 
     @classmethod
     def beside(cls, label: Label) -> UnscoredLabel:
-        """Return the answer that stands beside its label."""
+        """Return the answer in the texts beside the label."""
         case = EvalCase(label.id, label.question or "", contexts=label.contexts, source=label.source)
         return cls(label, observe(case, Answer(text=label.answer), k=max(1, len(label.contexts))))
 

@@ -11,7 +11,7 @@ from pytest_rageval.cases.drafts import ENDING, add_drafts, draft_id
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
-from pytest_rageval.engine import Evaluation, Observed, Unobserved, evaluation, judgements_of
+from pytest_rageval.engine import AskFailure, Evaluation, Observed, evaluation, judgements_of
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache, project_cache
@@ -20,7 +20,7 @@ from pytest_rageval.judges.judge_spec import judge_with_cache
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import EvalCase, Json, Observation, Source, Trial
 from pytest_rageval.prepare import Prepared, prepare
-from pytest_rageval.tools.sweep.asking import NOT_TUNED, Asking
+from pytest_rageval.tools.sweep.asking import NOT_TUNED, AskingLoop
 from pytest_rageval.tools.sweep.grid import FIELDS, NEVER_SWEPT, Point, parse_value
 
 DIMENSIONS = ("faithfulness", "citation_accuracy", "abstention_quality", "synthesis", "relevance")
@@ -56,7 +56,7 @@ class Session:
         self._last: EvalCase | None = None
         self._judge: Judge | None = None
         self._cache: SqliteCache | None = None
-        self._asking = Asking.of(self._prepared())
+        self._asking = AskingLoop.of(self._prepared())
 
     def close(self) -> None:
         """Release target, judge and cache."""
@@ -149,7 +149,7 @@ class Session:
     def answered(self, case: EvalCase, parameters: Mapping[str, Json] | None = None) -> Observation:
         """Ask a case under these parameters or the present ones, and return its observation with its answer."""
         observed = self._ask(self._prepared(parameters), [case])[case.key]
-        if isinstance(observed, Unobserved):
+        if isinstance(observed, AskFailure):
             raise SettingsError(f"{observed.problem.kind}: {observed.problem.message}")
         return observed
 
@@ -180,8 +180,6 @@ class Session:
     @property
     def metric_names(self) -> list[str]:
         return [metric.name for metric in self._prepared().plan.registry]
-
-    # ── inside ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _settings(self, parameters: Mapping[str, Json]) -> Settings:
         return load_settings(self.project.root, Point(parameters).options(self._options))

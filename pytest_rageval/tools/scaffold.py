@@ -84,8 +84,7 @@ def _notes_line(root: Path, notes: Path | None) -> str:
     """Return the line that names the folder of notes, relative to the project; a comment without one."""
     if notes is None:
         return '# notes = "notes"         '
-    place = Path(os.path.relpath(notes, root))
-    return f"notes = {toml_value(place.as_posix())}"
+    return f"notes = {toml_value(Path(os.path.relpath(notes, root)).as_posix())}"
 
 
 def _case_files(root: Path) -> list[Path]:

@@ -66,7 +66,7 @@ ANSWER_S = 2.0
 
 
 async def _one_question(target: Target, spec: str, project: Project, cases: Sequence[EvalCase]) -> list[Diagnosis]:
-    """Ask one question: what came, how it names places, and the mapping for a server's reply that cannot be read."""
+    """Ask one question; report what is retrieved, how places are named, and a mapping for a reply that is not read."""
     plan = make_plan(project.settings, load_registry(), project.root)
     case = next((case for case in cases if case.gold.supports), cases[0] if cases else EvalCase("", CONTACT_QUESTION))
     name = public_target(spec)

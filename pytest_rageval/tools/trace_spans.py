@@ -59,7 +59,7 @@ class Span(NamedTuple):
     """One operation. Times are in seconds, None if unknown.
 
     attributes  by dotted names, those in JSON parsed and numbered ones joined to lists
-    feedback    what people said of it: name and value of each score
+    feedback    people's verdicts on it: name and value of each score
     """
 
     trace_id: str

@@ -64,8 +64,7 @@ def ask_one_question(
             pass
         mask = Mask(settings.secrets(environment))
         check_listed(settings, root)
-        project = Project(root, settings)
-        told = asyncio.run(_told(told, agent, project, environment, key))
+        told = asyncio.run(_told(told, agent, Project(root, settings), environment, key))
     except TimeoutError:
         told = told._replace(problems=[f"no answer within {WITHIN_S:g} s"])
     except RagevalError as error:

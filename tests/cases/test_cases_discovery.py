@@ -134,9 +134,6 @@ def test_discovery_loads_nothing_beyond_the_standard_library_and_no_loader():
     assert run.stdout.strip() == "['pytest_rageval.cases.discovery']"
 
 
-# ── a file named on the command line ──────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize(
     ("name", "content", "is_ours"),
     [

@@ -107,7 +107,7 @@ def test_the_canonical_spelling(tmp_path: Path):
         question="Why?",
         requires_kg=True,
         domain="lab",
-        history=[{"role": "user", "text": "Hello"}, {"role": "agent", "text": ""}],
+        history=[{"role": "user", "text": "Hello"}, {"role": "agent", "content": ""}],
         gold={"supports": [{"rel_path": "a.md"}], "support_groups": [[0]], "chunk_ids": ["c1"], "key_facts": ["f"]},
     )
     assert case.gold == Gold(supports=(Anchor("a.md"),), support_groups=((0,),), chunk_ids=("c1",), key_facts=("f",))
@@ -117,9 +117,6 @@ def test_the_canonical_spelling(tmp_path: Path):
 
 def test_a_bare_question_is_a_case(tmp_path: Path):
     assert the_case(tmp_path, question="왜?") == EvalCase("q1", "왜?", source=Source("a.jsonl", 1))
-
-
-# ── combining ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_line_may_combine_spellings(tmp_path: Path):
@@ -181,9 +178,6 @@ def test_chunks_graded_above_zero_are_relevant(tmp_path: Path):
     assert gold.relevance == {"a": 0, "b": 1, "c": 0.5, "d": -1}
     gold = the_case(tmp_path, question="Why?", gold={"doc_chunk_ids": ["x"], "relevance": {"b": 1}}).gold
     assert gold.chunk_ids == ("x", "b")
-
-
-# ── absent and empty ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("key", ["gold_supports", "expected_key_facts", "required_support_groups", "relevant_ids"])
@@ -253,9 +247,6 @@ def test_a_blank_label_says_nothing(tmp_path: Path, key: str):
 def test_empty_snippets_set_no_condition(tmp_path: Path):
     case = the_case(tmp_path, question="Why?", gold_supports=[{"rel_path": "a.md", "snippets": []}])
     assert case.gold.supports == (Anchor("a.md"),)
-
-
-# ── ids of rows without one ───────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_row_without_id_gets_a_hash_of_its_content_however_it_is_spelled(tmp_path: Path):

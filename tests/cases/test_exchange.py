@@ -244,9 +244,6 @@ def test_a_folder_that_is_not_of_beir_is_said_to_be_none(tmp_path: Path):
         read_other(tmp_path, "x")
 
 
-# ── the commands ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_cases_and_answers_go_out_and_come_back(project: Project):
     project.cases([{"id": "q1", "question": "Why?", "reference": "Because.", "category": "factual"}])
     project.write("a.answers.jsonl", '{"id": "q1", "answer": "So.", "retrieved_chunks": [{"text": "It is so."}]}\n')

@@ -105,9 +105,6 @@ def test_topics_and_qrels_of_trec_and_beir(tmp_path):
     assert read(FOREIGN / "beir")[0].gold.relevance == {"d1": 2.0}
 
 
-# ── formats that only their own documentation shows ───────────────────────────────────────────────────────────
-
-
 ROWS: dict[str, dict[str, Any]] = {
     "mlflow": {"inputs": {"question": "Q?"}, "expectations": {
         "expected_response": "A.", "expected_facts": ["one"],
@@ -154,9 +151,6 @@ def test_parts_beyond_question_and_answer_are_read_too(tmp_path):
     assert read_other(path, "x").answers == [
         {"id": "0", "answer": "Given.", "retrieved_chunks": [{"text": "It is.", "rank": 1, "chunk_id": "d1"}]}
     ]
-
-
-# ── columns of people ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -275,9 +269,6 @@ def test_gold_in_the_metadata_is_named_and_no_gold_is_a_warning(project: Project
     assert said == ["source looks like gold and went to metadata; --map gold.paths=source takes it instead"]
 
 
-# ── files that promptfoo names ────────────────────────────────────────────────────────────────────────────────
-
-
 def promptfoo(folder: Path, document: object):
     path = folder / "set/promptfoo.json"
     path.parent.mkdir(exist_ok=True)
@@ -317,9 +308,6 @@ def test_files_elsewhere_are_not_read_and_said(tmp_path, written, why):
     assert (result.cases[0].get("contexts"), result.cases[0]["metadata"]) == (None, {"unread": {"context": written}})
     with pytest.raises(CaseError, match=why):
         promptfoo(tmp_path, {"tests": written})
-
-
-# ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_checks_of_promptfoo_take_their_values_from_files_below_its_folder(tmp_path):

@@ -46,9 +46,6 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "cases.jsonl"
 
 
-# ── JSONL ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_bare_question_gets_its_places_at_the_end_in_its_own_spacing(file: Path):
     file.write_bytes('\ufeff{"id":"a","question":"왜?"}\r\n\n  {"id": "b",  "question": "x"}'.encode())
     line, case = written(file, 1, Marks(golds=(GO,)))
@@ -168,9 +165,6 @@ def test_an_edit_sets_its_key_and_nothing_else(record: dict[str, Any], key: str,
     assert json.loads(inner) == {**record, "gold": {**(gold if isinstance(gold, dict) else {}), key: value}}
 
 
-# ── CSV ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_cells_of_a_csv_row_change_and_quotes_stay(tmp_path: Path):
     file = tmp_path / "cases.csv"
     file.write_bytes(
@@ -209,9 +203,6 @@ def test_rows_are_cut_where_the_csv_module_cuts_them(rows: list[list[str]]):
     for text, row in zip(texts, rows, strict=True):
         edited = edited_row(text, ["a", "b", "c"], {"b": 'new, "cell"\n'})
         assert next(csv.reader(io.StringIO(edited, newline=""))) == [row[0], 'new, "cell"\n', row[2]]
-
-
-# ── the file ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_the_first_write_keeps_the_old_file_and_its_permissions(file: Path):
@@ -260,9 +251,6 @@ def test_a_file_that_may_not_be_written_is_said_at_once(file: Path, monkeypatch:
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != file)
     with pytest.raises(CaseError, match="cannot be written"):
         CaseWriter(file)
-
-
-# ── marks ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_groups_follow_their_golds():

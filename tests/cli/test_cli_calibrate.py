@@ -74,9 +74,6 @@ TWENTY = [
 ]
 
 
-# ── what is seen ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_person_sees_the_verdict_the_table_and_the_worst_disagreements_first():
     result = calibrate(labels(*TWENTY), *READER)
     lines = result.output.splitlines()
@@ -134,9 +131,6 @@ def test_labels_that_contradict_themselves_are_counted_in_a_note():
     assert "1 label has a human_score on the other side of groundedness >= 3.5" in result.output
 
 
-# ── what is not scored ────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_what_could_not_be_judged_is_in_no_figure_and_the_exit_code_is_1():
     result = calibrate(labels(*TWENTY, a_label("x", "refuse"), a_label("y", "break")), *READER)
     lines = result.output.splitlines()
@@ -180,9 +174,6 @@ def test_judgements_come_from_the_cache_the_second_time():
     again = calibrate("labels.jsonl", "--judge", "my_judges:Reader", "--judge-cache", "replay")
     assert sys.modules["my_judges"].Reader.asked == asked == 4  # equal answers are judged once
     assert again.exit_code == 0
-
-
-# ── stored runs ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture
@@ -232,9 +223,6 @@ def test_cases_that_a_run_does_not_have_are_all_said(project: Project):
     assert first == f"labels.jsonl:1: run {run} has no case 'nowhere'"
     assert second.startswith("labels.jsonl:2: there is no run 'none-such'")
     assert third == "labels.jsonl:3: 'run' is missing: which run is case 'y' of? Or give --run"
-
-
-# ── wrong usage ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(

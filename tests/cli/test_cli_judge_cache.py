@@ -45,9 +45,6 @@ def count(path: Path = DEFAULT) -> int:
     return int(found)
 
 
-# ── stats ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_stats_count_by_rubric_and_model_the_most_first():
     a_filled("why?", "who?")
     a_filled("how?", model="모델\x1b[31m")
@@ -95,9 +92,6 @@ def test_a_file_that_is_no_cache_is_named_and_left_as_it_is(here, verb, spoil):
     assert problem.startswith(f"{DEFAULT}: not usable as a judge cache: ")
     assert DEFAULT.read_bytes() == content
     assert [one.name for one in DEFAULT.parent.iterdir()] == [DEFAULT.name]
-
-
-# ── export and import ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_what_is_exported_and_imported_elsewhere_exports_the_same_bytes():
@@ -152,9 +146,6 @@ def test_entries_that_cannot_be_read_are_left_out_of_an_export_and_named():
     assert "left out: key x" in of_x
     assert "is not that of its parts" in of_x
     assert of_y.startswith("entry y… left out: ")
-
-
-# ── prune ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_prune_wants_to_be_told_what_may_go():

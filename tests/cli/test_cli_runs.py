@@ -41,9 +41,6 @@ def a_baseline_of(run_id: str) -> None:
     (REPORTS / "baseline.json").write_text(json.dumps(metrics | {"cases": {"a.jsonl::q1": A_CASE}}))
 
 
-# ── list and show ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_the_list_has_a_line_a_run_with_what_is_special_about_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "120")
     a_run(REPORTS, "a", ended=at(1), description="first\x1b[31m\ntry")
@@ -103,9 +100,6 @@ def test_a_run_that_died_and_one_that_is_broken_are_shown_as_far_as_they_go():
     assert json.loads(runs("show", "broken", "--json").output)["aggregates"] is None
 
 
-# ── prune ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_prune_removes_nothing_unless_it_is_told_what_may_go_and_off_a_terminal_yes(three):
     result = runs("prune")
     assert result.exit_code == 2
@@ -158,9 +152,6 @@ def test_a_verb_in_a_sub_folder_finds_the_project(tmp_path: Path, monkeypatch: p
     monkeypatch.chdir(below)
     result = CliRunner().invoke(rageval, ["runs", "list"])
     assert f"{tmp_path / 'kept' / 'runs'} holds no runs" in result.output
-
-
-# ── `rageval gate` ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(

@@ -59,9 +59,6 @@ def answer(project: Project, command: str) -> tuple[int, dict[str, Any]]:
     return int(result.ret), content
 
 
-# ── following `next` ──────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize("first", ["rageval doctor", "rageval run", "rageval runs list"])
 def test_the_documented_commands_and_next_lead_from_an_empty_folder_to_a_green_run(project: Project, first: str):
     for path in project.path.iterdir():
@@ -147,9 +144,6 @@ def test_with_json_wrong_settings_are_said_to_the_program_too(project: Project):
     assert content["next"] == ["rageval doctor"]
 
 
-# ── schema ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.fixture(scope="module")
 def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     from project import rageval as call
@@ -205,9 +199,6 @@ def test_the_grammar_of_gates_reads_its_own_examples(document: dict[str, Any], t
     for example in grammar["regression"]["defaults"]:
         assert re.fullmatch(grammar["regression"]["pattern"], example)
     load_settings(tmp_path, {"gate": grammar["examples"], "tolerated": grammar["regression"]["defaults"]}, {})
-
-
-# ── texts for agents ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_every_command_in_the_texts_for_agents_exists_with_its_options():

@@ -239,9 +239,6 @@ def test_redact_keeps_questions_out_of_files(lab: Project):
     assert not list(lab.path.rglob("*.drafts.jsonl"))
 
 
-# ── on a terminal ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def repl(lab: Project) -> Terminal:
     """A session on a terminal."""
     return Terminal(lab.path, "-m", "pytest_rageval", "repl", TERM="dumb", COLUMNS="160")

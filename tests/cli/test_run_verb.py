@@ -23,9 +23,6 @@ def last_json(result: pytest.RunResult) -> dict[str, Any]:
     return json.loads(result.outlines[-1])
 
 
-# ── the same as pytest ────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.fixture
 def demo(project: Project) -> Project:
     """The shipped cases with their baseline."""
@@ -71,6 +68,14 @@ def test_what_is_wrong_is_a_line_and_has_the_exit_code_of_pytest(
     assert project.run(*(f"--rageval-{word[2:]}" if word.startswith("--") else word for word in options)).ret == code
 
 
+def test_a_case_names_the_options_of_the_command(project: Project):
+    project.cases([a_case("boil")])
+    project.write("bot.py", "def answer(question): return {'answer': None}")
+    screen = project.rageval("run", "--target", "bot:answer").stdout.str()
+    assert "and --retrieval-only measures" in screen
+    assert "--rageval-" not in screen
+
+
 BROKEN = '{"id": "a"}\n{"id": "b", "question": 3}\n'
 
 
@@ -114,9 +119,6 @@ def test_a_dry_run_asks_nothing_and_writes_nothing(project: Project):
     assert not project.runs
 
 
-# ── steps ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_steps_are_left_out(project: Project):
     project.cases(SOME)
     project.configure(
@@ -147,9 +149,6 @@ def test_a_judge_that_cannot_be_asked_is_reported_and_the_other_steps_go_on(proj
     assert metrics["judge"] is None
     assert project.rageval("judge", project.runs[-1].name, "--judge", "lexical").ret == 0
     assert project.metrics()["judge"]
-
-
-# ── the end ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_json_is_the_last_line_and_says_what_to_call_next(project: Project):
@@ -216,9 +215,6 @@ def test_a_page_of_too_many_cases_is_left_out_and_can_be_written_all_the_same(
     assert (project.runs[-1] / "summary.md").is_file()
     assert project.rageval("report", "b").ret == 0
     assert (project.runs[-1] / "report.html").is_file()
-
-
-# ── `rageval run` as a process: Ctrl-C, resume, a terminal ───────────────────────────────────────────────────────
 
 
 SLOW = """

@@ -6,8 +6,6 @@ import pytest
 from judge_server import JudgeServer
 from project import SOME, Project, a_case, a_missed_case, lines_with
 
-# ── which cases ───────────────────────────────────────────────────────────────────────────────────────────────
-
 
 def test_files_and_folders_choose_cases_and_the_run_is_partial(project: Project):
     project.cases(SOME[:2])
@@ -99,9 +97,6 @@ def test_files_that_change_while_the_run_goes_on_change_nothing_of_it(project: P
     assert project.outcomes().keys() == {"q0", "q1", "q2", "q3"}
 
 
-# ── a run says which stored versions it is made from ─────────────────────────────────────────────────────────────
-
-
 ORIGIN = """
 [tool.rageval.origin]
 agent = "shop-bot"
@@ -153,9 +148,6 @@ def test_no_baseline_is_compared_with_where_none_is_wanted(project: Project):
     assert project.rageval("run", "--baseline", "none").ret == 0
     assert project.metrics()["comparison"] is None
     assert project.rageval("run", "--baseline", "none", "--update-baseline").ret == 4
-
-
-# ── commands as evaluation scripts usually have them ─────────────────────────────────────────────────────────────
 
 
 def test_a_script_of_old_runs_the_cases_of_a_file_outside_the_globs(project: Project):

@@ -32,9 +32,6 @@ def tree(folder: Path) -> dict[str, str]:
     }
 
 
-# ── init ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_after_init_the_first_run_of_pytest_is_green(empty: Project):
     result = empty.rageval("init", "--yes")
     assert result.ret == 0
@@ -199,9 +196,6 @@ def test_ctrl_c_at_a_question_writes_nothing(empty: Project):
     assert not tree(empty.path)
 
 
-# ── demo ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_the_demo_runs_in_a_folder_of_its_own(empty: Project):
     result = empty.rageval("demo", "run", "here/demo")
     assert result.ret == 0
@@ -229,9 +223,6 @@ def test_the_demo_takes_no_folder_of_somebody_s(empty: Project):
     result = empty.rageval("demo", "run", "mine")
     assert result.ret == 2
     result.stderr.fnmatch_lines(["ERROR: mine: is there already, and is no project of the demo; name another folder"])
-
-
-# ── help and completion ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_help_lists_the_verbs_by_group_and_the_exit_codes(empty: Project):

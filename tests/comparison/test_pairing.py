@@ -38,9 +38,6 @@ def test_what_got_worse_fails_the_gates_of_the_project(tmp_path: Path):
     assert {one["verdict"] for one in same["metrics"].values()} <= {"unchanged", "new"}
 
 
-# ── configuration ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def changed(tmp_path: Path, **config: Any) -> dict[str, Any]:
     store(tmp_path, "a", some([1]), config={"params": {"size": 200}})
     store(tmp_path, "b", some([1]), config={"params": {"size": 200}} | config)
@@ -98,9 +95,6 @@ def test_a_cut_off_that_both_sides_have_pairs_with_itself(tmp_path: Path):
         "recall_any@5": "unchanged",
         "recall_any@10": "new",
     }
-
-
-# ── cases ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_flipped_cases_come_worst_first(tmp_path: Path):

@@ -222,8 +222,6 @@ def test_a_shared_case_that_changed_stops_the_gates():
     assert compared(before, after, ignoring).content["problems"] == [str(problem)]
 
 
-# ── default gates of what is generated ────────────────────────────────────────────────────────────────────────
-
 MODEL = {"model": "m", "heuristic": False, "prompt_versions": {"groundedness": "1", "correctness": "1"}}
 
 

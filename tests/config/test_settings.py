@@ -216,9 +216,6 @@ def test_a_variable_that_means_nothing_is_said_with_what_was_probably_meant(tmp_
     load_settings(tmp_path, {}, {"RAGEVAL_BOT_KEY": "k", "RAGEVAL_TARGET_TOKEN": "t"})
 
 
-# ── what is wrong with a setting is said in the words of who wrote it ────────────────────────────────────────────
-
-
 WRONG = ("3", "0", "-1", "1.5", "true", "nan", '"?"', '""', "[]", "[3]", "[[]]", "{}", "{ x = 3 }", "{ x = [] }")
 """Values of every kind that TOML has."""
 OF_PYTHON = re.compile(

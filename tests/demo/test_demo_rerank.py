@@ -56,9 +56,6 @@ def answered(server: JudgeServer, question: str, **parameters: Any) -> dict[str,
     return response.json()
 
 
-# ── by words ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_what_does_not_fit_is_dropped_and_the_rest_reordered():
     before, after = ask(DRIFT, k=10), ask(DRIFT, k=10, rerank=True)
     kept = chunks(after)
@@ -112,9 +109,6 @@ def test_without_a_model_nothing_of_the_judges_is_loaded():
     )
     done = python("-c", script, check=True)
     assert done.stdout == "[]\n"
-
-
-# ── by a model ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def scores(**by_number: float) -> dict[str, float]:

@@ -117,9 +117,6 @@ def test_the_shipped_corpus_has_its_thirty_laboratory_notes_and_the_awkward_kind
     assert len({chunk.get("doc_id") for chunk in found} - {None}) >= 20
 
 
-# ── what the demo writes ─────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_the_sentence_that_answers_comes_first_and_brings_its_neighbour(tmp_path: Path):
     note = "# Monitors\n\nThey are grey. The refresh rate is 144 Hz. One frame lasts 7 milliseconds. They are light."
     answer = ask("What is the refresh rate?", app=an_app(tmp_path, {"v/a.md": note}), min_score=0.1)
@@ -165,8 +162,6 @@ def test_references_are_among_the_retrieved_chunks_and_numbered_in_order():
         assert f"[{place}]" in answer["answer"]
     assert f"[{len(answer['references']) + 1}]" not in answer["answer"]
 
-
-# ── the graph ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 GRAPH = Path(pytest_rageval.demo.__file__).parent / "knowledge" / "graph.toml"
 

@@ -85,9 +85,6 @@ def test_a_key_that_the_server_refuses_is_said_without_the_key(tmp_path: Path):
     assert "sk-a-wrong-key" not in stderr
 
 
-# ── `rageval demo serve` as a user runs it ───────────────────────────────────────────────────────────────────────
-
-
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     """A server that all tests share which leave it running."""

@@ -24,7 +24,7 @@ from pytest_rageval.export.formats import as_text, csv_line, csv_lines, write_pa
 from pytest_rageval.export.report_json import json_lines
 from pytest_rageval.io.atomic import replacing
 from pytest_rageval.io.sealed_lines import unsealed
-from pytest_rageval.model import GateFailed
+from pytest_rageval.model import FailedGate
 from pytest_rageval.runs.aggregate import with_aliases
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.runs.records import CUT
@@ -52,12 +52,9 @@ def select(path: Path, statement: str) -> list[tuple[Any, ...]]:
 @pytest.fixture
 def some(tmp_path: Path) -> Path:
     """A run of three cases, one of which failed and one of which was an error."""
-    gate = GateFailed("recall_any@5", 0.0, ">= 1", "L2_doc_retrieval_fail")
+    gate = FailedGate("recall_any@5", 0.0, ">= 1", "L2_doc_retrieval_fail")
     failed = a_result("q2", "=1+1", recall=0.0, outcome="failed", failed_gates=(gate,), category="multi_hop")
     return a_run(tmp_path, "a", failed, a_result("q1"), an_error("q3", "no answer in 5 s"))
-
-
-# ── which records ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_records_come_by_key_and_trial_in_whatever_order_they_were_written(tmp_path: Path):
@@ -100,9 +97,6 @@ def test_what_cannot_be_exported_is_said(tmp_path: Path, some: Path, monkeypatch
         write_parquet(source(some), tmp_path / "a.parquet")
 
 
-# ── texts ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_texts_are_cut_as_recorded_unless_the_full_ones_are_asked_for(tmp_path: Path):
     path = a_run(tmp_path, "a", a_result(question=LONG, answer=LONG, chunk=LONG), an_error("q2", "late"))
     cut, _ = source(path).records()
@@ -110,9 +104,6 @@ def test_texts_are_cut_as_recorded_unless_the_full_ones_are_asked_for(tmp_path: 
     for record, text in [(cut, LONG[:CUT] + "…"), (full, LONG)]:
         assert (record["question"], record["answer"], record["retrieved_chunks"][0]["text"]) == (text, text, text)
     assert error["error"]["message"] == "late"
-
-
-# ── csv and json ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_csv_has_a_row_a_record_and_a_column_a_metric(some: Path):
@@ -156,9 +147,6 @@ def test_a_line_that_was_changed_is_left_out_and_said(some: Path):
     assert "NaN" not in "".join(json_lines(exported))
 
 
-# ── sqlite and parquet ────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_sqlite_holds_runs_cases_scores_and_chunks(some: Path, tmp_path: Path):
     write_sqlite(source(some), tmp_path / "a.sqlite")
     path = tmp_path / "a.sqlite"
@@ -200,9 +188,6 @@ def test_parquet_holds_the_columns_of_csv_and_the_chunks(some: Path, tmp_path: P
     assert failed["answer"] == "=1+1"
     assert good["retrieved_chunks"][0]["rel_path"] == "water.md"
     assert error["retrieved_chunks"] == []
-
-
-# ── files ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_file_is_replaced_when_the_new_one_is_whole_and_else_left_as_it_was(tmp_path: Path):

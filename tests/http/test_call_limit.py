@@ -11,8 +11,6 @@ from fault_server import Connection, FaultServer
 from pytest_rageval.http.call_limit import CallLimit, CallSlots
 from pytest_rageval.http.client import SlottedClient
 
-# ── refusals ──────────────────────────────────────────────────────────────────────────────────────────────────
-
 
 def test_a_burst_of_refusals_halves_the_limit_once_and_what_goes_well_raises_it_again():
     limit = CallLimit(16)
@@ -48,9 +46,6 @@ def test_places_that_were_free_when_the_limit_was_lowered_are_not_given_out():
         return limit.running
 
     assert asyncio.run(use()) == 4
-
-
-# ── permits ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_call_that_is_given_up_while_it_waits_leaves_its_place_to_others():
@@ -104,9 +99,6 @@ def test_a_refused_call_is_repeated_before_others_begin_and_its_time_stands_stil
         return order
 
     assert asyncio.run(use()) == ["refused", "ended", "again", "came later"]
-
-
-# ── servers ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Crowd:

@@ -231,9 +231,6 @@ def test_addresses_headers_and_bodies_are_sent_as_they_are(path: str, sent: str)
     assert (second.body, second.headers["content-length"]) == (b"", "0")
 
 
-# ── connections ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
 NOWHERE = ["http://localhost:{port}", "http://[::1]:{port}", "http://no-such.invalid", f"http://{'a' * 70}.invalid"]
 
 

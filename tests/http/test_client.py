@@ -25,6 +25,7 @@ from fault_server import (
     resets,
     resets_mid_body,
     sends_chunks_for_ever,
+    sends_raw,
     status,
     truncates,
     with_client,
@@ -35,8 +36,6 @@ from pytest_rageval.http.address import endpoint, probe, proxy_of
 from pytest_rageval.http.client import HttpReply, SlottedClient
 from pytest_rageval.http.failures import HttpFailure, longest_wait
 from pytest_rageval.io.masking import public_url
-
-# ── what comes back ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_gzip_body_in_several_members_is_read_to_its_end():
@@ -54,9 +53,6 @@ def test_connections_are_reused_and_never_more_than_slots():
         with_client(use, slots=3)
     assert len(server.requests) == 36
     assert server.connections <= 3
-
-
-# ── what fails, and how often it was sent ─────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -77,10 +73,13 @@ def test_a_refused_connection_says_so_after_its_retries():
     assert str(failure) == f"GET {url}: Connection refused (tried 3 times)"
 
 
-@pytest.mark.parametrize("behaviour", [hangs, drips])
+SWITCHES = sends_raw(b"HTTP/1.1 101 Switching\r\nupgrade: h2c\r\nconnection: upgrade\r\n\r\n")
+
+
+@pytest.mark.parametrize("behaviour", [hangs, drips, SWITCHES])
 def test_the_deadline_holds_for_the_attempt_as_a_whole(behaviour: Behaviour):
     with FaultServer(behaviour) as server:
-        failure = failure_of(server.url, timeout=0.4)
+        failure = failure_of(server.url, timeout=0.4, headers={"upgrade": "h2c", "connection": "upgrade"})
     assert failure.kind == "timeout"
     assert str(failure) == f"GET {server.url}: no complete reply within 0.4 s (timeout)"
     assert len(server.requests) <= 1
@@ -111,9 +110,6 @@ def test_a_refusal_is_quoted_in_one_short_escaped_line():
     assert len(message) < 300
 
 
-# ── Retry-After ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_nothing_is_sent_before_the_date_the_server_asks_for():
     date = (datetime.now(UTC) + timedelta(seconds=1)).replace(microsecond=0)
     with FaultServer(status(503, retry_after=format_datetime(date, usegmt=True)), gives(YES)) as server:
@@ -142,16 +138,10 @@ def test_a_wait_longer_than_the_time_left_ends_it_at_once(code: int, wait: str):
     assert len(server.requests) == 1
 
 
-# ── what nobody else may notice ───────────────────────────────────────────────────────────────────────────────
-
-
 def test_retries_leave_no_line_in_the_log(caplog: pytest.LogCaptureFixture):
     with caplog.at_level(logging.WARNING), FaultServer(status(503), gives(YES)) as server:
         get(server.url)
     assert caplog.records == []
-
-
-# ── secrets ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_user_and_password_of_a_url_go_into_a_header_and_nowhere_else(caplog: pytest.LogCaptureFixture):
@@ -194,9 +184,6 @@ def test_a_url_is_shown_without_credentials(url: str, shown: str):
     assert public_url(url) == shown
 
 
-# ── addresses and the probe ───────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize(
     ("base", "address"),
     [
@@ -232,9 +219,6 @@ def test_the_probe_tries_tls_where_the_url_says_https():
         reason = probe(server.url.replace("http:", "https:"), 1.0)
     assert reason is not None
     assert reason.startswith("cannot connect to https://127.0.0.1")
-
-
-# ── kept connections ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def closes(connection: Connection) -> None:
@@ -275,9 +259,6 @@ def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pyte
     with FaultServer(gives(YES)) as server:
         twice(server.url, pause=0.3)
     assert server.connections == 2
-
-
-# ── proxies ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture

@@ -65,9 +65,6 @@ def test_what_is_written_reaches_the_disk_before_its_name_does(tmp_path: Path, m
     assert steps == ["sync", "name", "sync"]
 
 
-# ── locks between processes ──────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_lock_is_held_by_one_until_it_is_given_back(tmp_path: Path):
     assert not is_locked(tmp_path)
     descriptor = take_lock(tmp_path)

@@ -56,9 +56,6 @@ def test_a_line_beyond_all_measure_is_not_parsed(monkeypatch: pytest.MonkeyPatch
         unsealed(LINE)
 
 
-# ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def as_the_standard_library_writes_it(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 

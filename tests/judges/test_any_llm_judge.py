@@ -26,9 +26,6 @@ def the_judge(spec: str, options: EndpointOptions | None = None) -> Judge:
     return judge
 
 
-# ── without the package ───────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize(
     ("spec", "identity"),
     [
@@ -69,9 +66,6 @@ def test_prices_and_pinning_go_by_the_provider():
     assert not Tariff("gpt-4o-mini", "any-llm://nobody").is_known
     assert is_pinned("anthropic.claude-3-5-sonnet-20240620-v1:0", "any-llm://bedrock")
     assert not is_pinned("m-20240620", "any-llm://llamacpp")
-
-
-# ── with it ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture

@@ -79,9 +79,6 @@ def test_a_cache_that_knows_keys_only_serves_all_modes_and_names_no_nearest():
     assert said_of_a_miss(CachedJudge(Counting(), cache, "replay"), a_request("who?")) == RUN_ONCE[2:]
 
 
-# ── the key ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_lone_surrogate_in_a_request_still_gives_a_key():
     assert len(key_parts(a_request("\ud800"), "m").key) == 64
 

@@ -26,9 +26,6 @@ def a_cached(tmp_path: Path) -> Iterator[Callable[..., CachedJudge]]:
         yield lambda judge, mode="use": CachedJudge(judge, cache, mode)
 
 
-# ── the server ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 class Served(Counting):
     """The same model behind one of several servers."""
 
@@ -54,9 +51,6 @@ def test_a_served_model_that_changed_is_known_and_never_part_of_the_key(a_cached
     ask(judge, a_request("a"), a_request("b"))
     assert newer.asked == 1
     assert judge.served == {"m-2026-01-01", "m-2026-06-01"}
-
-
-# ── the modes ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_what_was_judged_comes_from_the_cache_and_says_so(a_cached):
@@ -180,9 +174,6 @@ def test_a_judgement_that_takes_longer_than_it_may_is_an_error(a_cached):
     with pytest.raises(JudgeError, match=r"rubric 'groundedness': no judgement within 10 ms \(timeout\)") as caught:
         ask(judge, a_request())
     assert caught.value.kind == "timeout"
-
-
-# ── what is never kept ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(

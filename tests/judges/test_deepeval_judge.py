@@ -47,8 +47,6 @@ def judged(spec: str, request: JudgeRequest, **options: Any) -> Judgement:
     return asyncio.run(one())
 
 
-# ── with DeepEval ─────────────────────────────────────────────────────────────────────────────────────────────
-
 FAITHFUL: list[Any] = [
     {"truths": ["Water boils at 100 degrees."]},
     {"claims": ["It boils at 100 degrees.", "It is blue."]},
@@ -121,9 +119,6 @@ print(os.environ.get("OPENAI_API_KEY"))
         ran = python("-c", script, server.url, cwd=tmp_path, env=environment)
     assert (ran.stdout, ran.stderr) == ("{'relevance': 1.0}\nNone\n", "")
     assert [path.name for path in tmp_path.iterdir()] == [".env"]
-
-
-# ── without ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.skipif(is_installed, reason="DeepEval is installed")

@@ -49,9 +49,6 @@ def scores(*requests: JudgeRequest) -> list[float]:
         return [next(iter(said.scores.values())) for said in judged(server, *requests)]
 
 
-# ── what is near ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_what_the_context_says_is_grounded_and_what_it_does_not_is_not():
     same, near, far = scores(
         a_request(),
@@ -122,9 +119,6 @@ def test_a_model_that_gives_much_to_strangers_is_read_by_what_it_gives_them():
 def test_a_model_that_tells_nothing_apart_is_an_error():
     with JudgeServer(vector=lambda _: [1.0, 1.0]) as server, pytest.raises(JudgeError, match="tells nothing apart"):
         judged(server, a_request())
-
-
-# ── what is asked ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def texts_of(server: JudgeServer) -> list[list[str]]:

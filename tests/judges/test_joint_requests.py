@@ -72,9 +72,6 @@ def scores(found: dict[str, Judgement]) -> dict[str, float]:
     return {name: score for judgement in found.values() for name, score in judgement.scores.items()}
 
 
-# ── what is sent ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_one_request_judges_by_all_rubrics_and_each_bears_its_share_of_the_cost():
     with JudgeServer(BOTH, usage=(101, 30)) as server:
         found = judged(a_judge(server))
@@ -149,8 +146,6 @@ def test_rubrics_on_claims_and_prompts_of_another_form_are_asked_for_alone():
     assert [*found] == [*TWO, "relevance"]
 
 
-# ── what comes ────────────────────────────────────────────────────────────────────────────────────────────────
-
 DAMAGED = {
     "missing": {"groundedness": GROUNDED},
     "no object": {**BOTH, "correctness": 3},
@@ -198,9 +193,6 @@ def test_a_server_that_fails_is_an_error_of_each_rubric_and_asked_once():
     assert len(server.chats) == 1
     assert {each.error.kind for each in found.values() if each.error} == {"http_4xx"}
     assert scores(found) == {}
-
-
-# ── the cache ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_rubric_that_is_added_asks_for_itself_alone(cache: SqliteCache):
@@ -272,9 +264,6 @@ def test_only_what_is_near_to_a_gate_is_repeated():
     assert "repeats" not in found["groundedness"].extra
     assert found["correctness"].extra["repeats"] == {"correctness": [3.0, 3.0, 3.0]}
     assert len({chat.json["seed"] for chat in server.chats}) == 3
-
-
-# ── attacks ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def joint_prompt(requests: list[JudgeRequest]) -> str:

@@ -30,9 +30,6 @@ def public_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-# ── broken and foreign files ──────────────────────────────────────────────────────────────────────────────────
-
-
 def _garbage(path: Path) -> None:
     path.write_bytes(b"this is no database, but somebody's notes\n" * 100)
 
@@ -109,9 +106,6 @@ def test_two_that_find_the_same_file_broken_set_aside_one(path):
     second.put("newer", A_JUDGEMENT)
     assert len(set_aside(path)) == 1
     assert first.get("newer") == second.get("new") == A_JUDGEMENT
-
-
-# ── where nothing can be kept ─────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_folder_in_the_place_of_the_file_is_a_note_and_no_exception(path):

@@ -28,9 +28,6 @@ def path(tmp_path) -> Iterator[Path]:
     close_all()
 
 
-# ── keeping ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_judgement_comes_back_as_it_was_kept_even_in_another_process_later(path):
     cache = a_cache(path)
     assert isinstance(cache, JudgementCache)
@@ -92,9 +89,6 @@ def test_what_is_too_large_is_not_kept_and_that_is_said(path):
     assert "is not kept: it is longer than 1,048,576 characters" in cache.notes[0]
 
 
-# ── the nearest entry ─────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_the_nearest_has_the_same_answer_else_the_same_contexts_else_the_same_question(path):
     cache = a_cache(path)
     same_question = the_parts(answer="else", contexts=[1], references=[])
@@ -125,8 +119,6 @@ def test_parts_that_cannot_be_read_are_not_the_nearest(path, written):
     assert cache.nearest(parts) is None
     assert cache.notes == []
 
-
-# ── many at once ──────────────────────────────────────────────────────────────────────────────────────────────
 
 FILL = """
 import sys

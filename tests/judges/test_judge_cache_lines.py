@@ -58,9 +58,6 @@ def problems_of(folder: Path, *lines: str | bytes) -> list[str]:
     return [problem.removeprefix(f"{folder}/") for problem in caught.value.problems]
 
 
-# ── out and in again ──────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_line_says_key_and_time_first_and_holds_nothing_that_steers_a_terminal():
     entry = an_entry("왜?\x1b\u202e")
     line = entry_line(entry)
@@ -89,9 +86,6 @@ def test_any_judgement_survives_two_rounds(text, number, cost, extra):
 def test_blank_lines_crlf_and_a_byte_order_mark_do_no_harm(tmp_path):
     line, other = entry_line(an_entry()), entry_line(an_entry("who?"))
     assert read(tmp_path, f"\ufeff{line}\r\n", "\n", "  \n", other) == [an_entry(), an_entry("who?")]
-
-
-# ── hostile lines ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(

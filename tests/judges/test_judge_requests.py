@@ -65,8 +65,6 @@ def test_nothing_is_asked_about_an_answer_that_is_not_there(text):
     assert asked(a_case(), an_answer(text)) == set()
 
 
-# ── the other rubrics ─────────────────────────────────────────────────────────────────────────────────────────
-
 FIVE = {"relevance", "faithfulness", "citation_accuracy", "abstention_quality", "synthesis"}
 TWO_DOCUMENTS = (Chunk("a#1", rel_path="a.md", text="30 Hz"), Chunk("b#1", rel_path="b.md", text="29 Hz"))
 

@@ -48,9 +48,6 @@ def own_module(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
-# ── specs ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_lexical_is_the_lexical_judge_and_none_is_none():
     assert isinstance(judge_from_spec("lexical"), LexicalJudge)
     assert judge_from_spec("none") is None
@@ -93,9 +90,6 @@ def test_a_bare_model_needs_a_base_url_and_is_one_with_it(spec):
     judge = judge_from_spec(spec, options=EndpointOptions(base_url="http://localhost:8080"))
     assert isinstance(judge, ModelJudge)
     assert judge.model == spec
-
-
-# ── judges that ask a server ──────────────────────────────────────────────────────────────────────────────────
 
 
 def answers(spec: str, **options) -> Judgement:
@@ -218,9 +212,6 @@ def test_an_installed_package_adds_judges_by_entry_point(own_module, monkeypatch
         judge_from_spec("owned")
 
 
-# ── what a fixture gives ──────────────────────────────────────────────────────────────────────────────────────
-
-
 class Plain:
     model = "plain-model"
     scale: object = (0, 5)
@@ -313,9 +304,6 @@ def test_anything_else_is_said_with_what_would_do(given, said):
         judge_from_object(given)
     assert said in str(caught.value)
     assert "score_groundedness(answer, context)" in str(caught.value)
-
-
-# ── the registry ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_every_kind_of_judge_stands_in_the_docs_and_has_a_factory():

@@ -70,9 +70,6 @@ def of_an_answer(judge, rubrics: Sequence[str], **settings):
     return of(judge, rubrics, abstained=False, **settings)
 
 
-# ── what is asked ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_judgements_come_by_rubric_in_the_order_that_was_asked_for():
     found = of(Telling(abstention=0), ["groundedness", "correctness", "abstention"])
     assert list(found) == ["groundedness", "correctness", "abstention"]
@@ -135,9 +132,6 @@ def test_a_classifier_that_fails_ends_the_judging():
     with pytest.raises(JudgeError, match="late"):
         of(judge, ["groundedness", "abstention"])
     assert judge.asked_rubrics == ["abstention"]
-
-
-# ── repeats ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def by_trial(*scores: float, **fields: Callable[[int], object]) -> Callable[[JudgeRequest], Judgement]:

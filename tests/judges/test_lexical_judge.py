@@ -45,9 +45,6 @@ def test_it_is_a_judge_and_says_that_it_is_a_heuristic():
     assert (said.tokens_in, said.tokens_out, said.cost_usd, said.scale) == (0, 0, 0.0, (0.0, 5.0))
 
 
-# ── groundedness ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_an_answer_in_the_words_of_the_context_is_grounded():
     assert groundedness("Its frame timestamps are off by one [1].") == 5.0
     assert groundedness("The frame timestamps of VBO are off by one [1].") > 4
@@ -123,9 +120,6 @@ def test_an_endless_answer_is_judged_by_its_beginning(answer):
     assert sum(map(len, said.supported_claims + said.unsupported_claims)) <= 20_000
 
 
-# ── correctness ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_correctness_is_the_share_of_key_facts_in_the_answer():
     assert correctness("It runs at 30 Hz.", key_facts=["30 Hz", "March 2021"]) == 2.5
     assert correctness("It runs at 30 Hz since March 2021.", key_facts=["30 Hz", "March 2021"]) == 5.0
@@ -147,16 +141,10 @@ def test_without_reference_and_key_facts_correctness_has_no_score(gold):
     assert said.reasoning == "the lexical judge has no reference to compare with"
 
 
-# ── relevance, abstention, anything else ──────────────────────────────────────────────────────────────────────
-
-
 def test_relevance_is_the_share_of_question_words_that_the_answer_takes_up():
     question = "What is the frame rate of the camera?"
     assert judged("relevance", "The camera has a frame rate of 30 Hz.", question=question).scores == {"relevance": 1.0}
     assert judged("relevance", "Octopuses have blue blood.", question=question).scores == {"relevance": 0.0}
-
-
-# ── the same on other scales ──────────────────────────────────────────────────────────────────────────────────
 
 
 def test_claim_support_is_the_share_of_sentences_that_are_supported():
@@ -173,9 +161,6 @@ def test_a_rubric_of_the_project_brings_its_own_scale():
     assert 6 < said.scores["groundedness"] <= 7
 
 
-# ── what it says ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_it_says_which_sentence_is_weakest_and_which_words_are_missing():
     reasoning = judged("groundedness", "VBO was recorded at 30 Hz. Octopuses have blue blood.", CONTEXT).reasoning
     assert reasoning == (
@@ -189,9 +174,6 @@ def test_what_it_says_is_bounded_whatever_it_saw():
     assert len(judged("groundedness", answer, "Nothing of it.").reasoning) < 6000
 
 
-# ── people ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize(("source", "least"), [("begin_wow", 0.95), ("mtrag", 0.94)])
 def test_it_agrees_with_people_on_what_is_hallucinated(source, least):
     lines = LABELLED.read_text(encoding="utf-8").splitlines()
@@ -202,9 +184,6 @@ def test_it_agrees_with_people_on_what_is_hallucinated(source, least):
     assert len(grounded) + len(invented) >= 0.98 * len(rows)
     ordered = sum((good > bad) + (good == bad) / 2 for good in grounded for bad in invented)
     assert ordered / (len(grounded) * len(invented)) > least
-
-
-# ── negations ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 NEGATED = [

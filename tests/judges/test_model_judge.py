@@ -16,8 +16,6 @@ from pytest_rageval.llm.chat_protocol import EVERYTHING, Message, Question, afte
 from pytest_rageval.llm.openai import OpenAiWire
 from pytest_rageval.llm.server_error import ServerError
 
-# ── what is sent and read ─────────────────────────────────────────────────────────────────────────────────────
-
 
 def test_a_reply_becomes_a_judgement_with_what_it_took(kind: str):
     with JudgeServer(GOOD, usage=(120, 30)) as server:
@@ -202,9 +200,6 @@ def test_each_trial_of_a_request_has_a_seed_of_its_own():
     assert sorted(request.json["seed"] for request in server.chats) == [1, 2, 3]
 
 
-# ── one repair ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_an_unreadable_reply_is_sent_back_once_and_both_requests_are_counted(kind: str):
     with JudgeServer("The score is great!", GOOD, usage=(100, 10)) as server:
         (said,) = judged(a_judge(server, kind, tariff=KNOWN))
@@ -239,8 +234,6 @@ def test_a_repair_that_cannot_be_asked_for_is_that_error_and_keeps_the_reply():
         failure = failure_of(a_judge(server))
     assert (failure.kind, failure.raw) == ("http_4xx", "no")
 
-
-# ── what a server refuses to be told ──────────────────────────────────────────────────────────────────────────
 
 REFUSALS = {
     "json_schema": "'response_format.type' must be one of 'text', 'json_object'",

@@ -20,8 +20,6 @@ from pytest_rageval.llm.json_exchange import UnreadableReply
 from pytest_rageval.llm.ollama import OllamaWire
 from pytest_rageval.llm.openai import OpenAiWire
 
-# ── faults ────────────────────────────────────────────────────────────────────────────────────────────────────
-
 
 @pytest.mark.parametrize(
     "fault",
@@ -75,17 +73,11 @@ def test_a_usage_that_is_no_number_of_tokens_is_unknown(usage: object):
     assert (said.tokens_in, said.tokens_out) == (None, None)
 
 
-# ── before anything is judged ─────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_judge_that_can_be_asked_has_no_problem_and_nothing_is_paid(kind: str):
     with JudgeServer() as server:
         assert asyncio.run(a_judge(server, kind).check()) is None
     assert server.chats == []
     assert [request.path for request in server.requests] == ["/v1/models"]
-
-
-# ── money ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_when_the_budget_is_spent_nothing_more_is_asked(kind: str):

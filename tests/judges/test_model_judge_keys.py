@@ -17,8 +17,6 @@ from pytest_rageval.llm.anthropic import AnthropicWire
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.openai import OpenAiWire
 
-# ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
 
 @pytest.mark.parametrize(("wire", "variable"), [(OpenAiWire, "OPENAI_API_KEY"), (AnthropicWire, "ANTHROPIC_API_KEY")])
 def test_a_provider_needs_its_own_key(monkeypatch: pytest.MonkeyPatch, wire: Any, variable: str):
@@ -58,9 +56,6 @@ def test_a_refused_key_is_named_by_its_variable_and_never_shown(monkeypatch: pyt
     for said in (str(failure), problem or ""):
         assert "RAGEVAL_JUDGE_TOKEN" in said
         assert "a-token-of-ours" not in said
-
-
-# ── what the user has the provider told ───────────────────────────────────────────────────────────────────────
 
 
 def from_spec(spec: str, **options: Any) -> ModelJudge:

@@ -137,9 +137,6 @@ def test_a_model_that_cannot_be_loaded_is_an_error_of_the_case_in_one_line(tmp_p
     assert "\n" not in str(caught.value)
 
 
-# ── what is missing ───────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize(
     ("file", "said"),
     [
@@ -178,9 +175,6 @@ def test_what_is_neither_folder_nor_repository_is_said(tmp_path: Path, written: 
 def test_a_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("pytest_rageval.judges.nli_judge.PACKAGES", ("onnxruntime", "no_such_package"))
     assert problem_of("nli:x") == "judge 'nli:x': no_such_package is not installed; pip install 'pytest-rageval[nli]'"
-
-
-# ── the hub ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture

@@ -134,8 +134,6 @@ def test_a_request_without_a_variable_that_the_prompt_reads_is_an_error():
     assert raised.value.kind == "invalid_request"
 
 
-# ── its size ──────────────────────────────────────────────────────────────────────────────────────────────────
-
 NOTE = "\n(cut here because of its length: there is more, which is not shown)"
 
 
@@ -161,9 +159,6 @@ def test_what_is_too_long_is_cut_with_a_note_and_a_flag(
     assert prompt.flags == (f"{variable} shown in part",)
 
 
-# ── the marker ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_marker_occurs_in_no_variable(monkeypatch: pytest.MonkeyPatch):
     draws = iter(["0123456789abcdef", "0123456789abcdef", "fedcba9876543210"])
     hashes = iter([SimpleNamespace(hexdigest=lambda: next(draws))] * 3)
@@ -177,9 +172,6 @@ def test_a_secret_gives_the_same_material_the_same_marker_which_nobody_can_tell_
     assert new_marker(material, "secret") == new_marker(material, "secret")
     others = [new_marker(material, "another"), new_marker({"answer": "so."}, "secret"), new_marker(material)]
     assert len({new_marker(material, "secret"), *others}) == 4
-
-
-# ── asking again ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_the_repair_names_what_was_wrong_and_every_field_that_is_asked_for():

@@ -145,9 +145,6 @@ def test_what_is_not_plain_is_unreadable_and_the_reason_says_why(text: str, reas
     assert printable(raised.value.reason) == raised.value.reason
 
 
-# ── other scales ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize(("written", "score"), [("0.75", 0.75), ("1", 1.0), ('"0.5"', 0.5), ('"0.75/1"', 0.75)])
 def test_a_score_from_a_choice_of_numbers(written: str, score: float):
     assert read(scored(written), "relevance").scores == {"relevance": score}
@@ -167,9 +164,6 @@ def test_a_number_between_the_steps_of_a_rubric_is_unreadable(step: float, expec
     for written in ("4.5", '"4.5/5"', "3.9999999"):
         with pytest.raises(UnreadableReply, match=f"expected {expected}"):
             read_reply(scored(written), rubric, MARKER)
-
-
-# ── verdicts on several claims ────────────────────────────────────────────────────────────────────────────────
 
 
 def verdicts(*entries: Any) -> str:
@@ -204,9 +198,6 @@ def test_verdicts_that_leave_a_claim_open_are_unreadable(entries: list[Any], pro
     assert problem in raised.value.reason
 
 
-# ── several scores ────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize(("written", "score"), [("true", 1.0), ("false", 0.0), ('"true"', 1.0), ('"false "', 0.0)])
 def test_a_truth_value(written: str, score: float):
     assert read(f'{{"abstained": {written}, "confidence": 0.9}}', "abstention").scores == {"abstained": score}
@@ -225,9 +216,6 @@ def test_one_reply_fills_several_scores_or_none():
     for name in names:
         with pytest.raises(UnreadableReply, match=f'"{name}" is missing'):
             read(json.dumps({key: value for key, value in whole.items() if key != name}), "composite")
-
-
-# ── what comes with the score ─────────────────────────────────────────────────────────────────────────────────
 
 
 def a_grounded(**fields: Any) -> Judgement:

@@ -55,9 +55,6 @@ def problems(folder: Path) -> list[str]:
     return list(caught.value.problems)
 
 
-# ── shipped ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_every_rubric_that_a_metric_reads_is_shipped():
     assert {name for metric in load_registry() for name in metric.rubrics} | {"claim_split"} == set(SHIPPED)
 
@@ -109,9 +106,6 @@ def test_a_rubric_that_is_copied_into_a_project_is_sound(name, tmp_path):
 def test_an_unknown_rubric_names_the_nearest_one():
     with pytest.raises(SettingsError, match=r"unknown rubric 'groundednes'; did you mean 'groundedness'\?"):
         load_rubric("groundednes")
-
-
-# ── a project's own ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_file_of_the_project_replaces_the_rubric_of_its_name(tmp_path):

@@ -101,9 +101,6 @@ def test_a_second_target_and_a_search_are_pooled_and_what_only_the_search_found_
     assert [row for row in rows if ") S notes/price.md > # Prices" in row]
 
 
-# ── second opinions and drafts ────────────────────────────────────────────────────────────────────────────────
-
-
 def test_opinions_are_compared_and_only_disagreements_opened(desk: Project, typed: Any):
     for name, marks in {"anna": ("1", "1", "u"), "ben": ("1", "2", "1")}.items():
         typed(*(line for mark in marks for line in (mark, "")))
@@ -134,9 +131,6 @@ def test_drafts_are_accepted_one_by_one_and_never_collected(desk: Project, typed
     desk.cases([{"id": "later", "question": "q"}], "evalcases/x.drafts.jsonl")
     desk.run()
     assert set(desk.outcomes()) == {"d0"}
-
-
-# ── what is wrong ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(

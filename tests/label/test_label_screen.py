@@ -82,9 +82,6 @@ def cases(file: Path) -> list[EvalCase]:
     return list(loaded.cases)
 
 
-# ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_space_x_digits_and_g_mark_and_enter_saves_and_goes_on(file: Path):
     async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
         await press(app, pilot, "space", "down", "x", "down", "2", "down", "g", "space", "up", "up", "up", "enter")
@@ -265,9 +262,6 @@ def test_a_blind_screen_shows_no_scores_no_category_and_no_gold(tmp_path: Path):
     play(file, story, blind="anna")
     assert cases(tmp_path / "cases.labels.anna.jsonl")[0].gold.supports
     assert json.loads(file.read_text()) == case
-
-
-# ── what is shown ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("size", SIZES)

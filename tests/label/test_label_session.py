@@ -15,8 +15,6 @@ from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.marks import Marks
 from pytest_rageval.model import Anchor, Answer, AskRequest, Chunk
 
-# ── marking ───────────────────────────────────────────────────────────────────────────────────────────────────
-
 
 def test_chunks_without_paths_are_marked_by_id(folder: Desk):
     folder.write(a_bare("one"))
@@ -84,9 +82,6 @@ def test_after_any_keys_all_undone_is_the_file_as_it_was(tmp_path_factory: pytes
         desk.sources[0].close()
 
 
-# ── going on ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_session_resumes_at_the_first_case_without_a_label_and_t_finds_the_next(folder: Desk):
     folder.write(a_bare("one", answerable=False), a_bare("two"), a_bare("three", gold_supports=[{"rel_path": "x"}]),
                  a_bare("four"))  # fmt: skip
@@ -122,9 +117,6 @@ def test_a_target_that_blocks_its_loop_does_not_keep_anybody_from_quitting(
     is_over.set()
 
 
-# ── others at the same file ───────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_file_changed_meanwhile_is_kept_and_the_labels_too(folder: Desk):
     folder.write(a_bare("one"), a_bare("two"))
     session = folder.session()
@@ -143,9 +135,6 @@ def test_a_file_changed_meanwhile_is_kept_and_the_labels_too(folder: Desk):
         ("one", (Anchor("notes/a.md"),)), ("two", (Anchor("notes/b.md"),)),
     ]  # fmt: skip
     assert find_case_files(folder.path, ("*.jsonl",)) == [folder.file]
-
-
-# ── drafts ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_drafts_are_accepted_dropped_and_taken_back(folder: Desk):

@@ -64,9 +64,6 @@ def test_what_no_page_can_show_is_said(project: Project, browser: list[str], arg
     assert browser == []
 
 
-# ── `rageval label` on a real terminal ───────────────────────────────────────────────────────────────────────────
-
-
 LABEL = ("-m", "pytest_rageval", "label", "cases.jsonl")
 
 

@@ -59,9 +59,6 @@ print(Tariff("gpt-4o-mini", {OPENAI!r}).cost(1000, 1000))
     assert ran.stdout == "None\n"
 
 
-# ── a budget ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_budget_lets_through_until_it_is_spent():
     budget = Budget(0.10)
     budget.check()

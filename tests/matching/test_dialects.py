@@ -42,15 +42,13 @@ def test_each_dialect_has_recall_1_and_only_guesses_are_flagged(dialect):
     assert bool(found.doubts) is dialect.get("doubt", False)
 
 
-# ── headings ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize(
     "written",
     ["a :: b", "A → B", "A»B", "# A / ## B", "A\nB", "A -> B", " A  |  B | C", "**A** / `B`", "a.md > A > B", "A/B",
      ["", "A", None, "B"], {"h1": "A", "h2": "B"}, [{"level": 1, "text": "A"}, {"level": 2, "text": "B"}], "Ａ › Ｂ",
      "Ａ＞Ｂ", '["A", "B"]', "['# A', None, '## B']", '{"Header 1": "A", "Header 2": "B"}', "A - B", "A\\B", "A: > B:",
-     "[A](#a) > [B](b.md)", "<h1>A</h1> > <h2>B</h2>", "A &gt; B", "A {#a} > B {#b}"],
+     '"A" > "B"', "'A' > 'B'", "“A” / “B”", "«A» › «B»", '#"A" > ##"B"', "[A](#a) > [B](b.md)",
+     "<h1>A</h1> > <h2>B</h2>", "A &gt; B", "A {#a} > B {#b}"],
 )  # fmt: skip
 def test_other_separators_levels_widths_and_cases_of_headings_match(written):
     found = matched(GOLD, {"rel_path": "a.md", "heading_path": written})
@@ -134,11 +132,19 @@ def test_file_and_heading_in_one_need_a_left_part_that_is_the_document_and_a_who
     assert kinds(matched(GOLD, ("a.md: B",))) == [("last_heading", "last_heading")]
 
 
-@pytest.mark.parametrize("written", ['"A" > "B"', "'A' > 'B'", "“A” / “B”", "«A» › «B»", '#"A" > ##"B"'])
-def test_quoted_headings_match_without_doubt(written):
-    found = matched(GOLD, ("a.md", written))
-    assert found.hits == ({0},)
-    assert not found.doubts
+@pytest.mark.parametrize("written", ["Price (20) {#p}", "# Price (20) ##", "Price (20) {: #p .wide}", "Price – (20)"])
+def test_attributes_and_dashes_of_headings_do_not_count(written, tmp_path):
+    gold = Anchor("a.md", "# Price - (20)" if "–" in written else "# Price (20)")
+    assert kinds(matched(gold, ("a.md", written))) == [("normalised", None)]
+    (tmp_path / "a.md").write_text(f"# {written}\nHers.\n# Other\nNot.", "utf-8")
+    silent = matched(gold, ("a.md", None, "Hers."), ("a.md", None, "Not."), notes=NoteFolder(tmp_path))
+    assert silent.hits == ({0}, frozenset())
+
+
+def test_snippets_match_whatever_marks_width_and_dashes_the_text_has():
+    for snippet, text in [("are 3 days", "They are **3 days**."), ("期限は3日", "期限は３日です"), ("1-2", "1−2")]:
+        assert kinds(matched(Anchor("a.md", "# A", (snippet,)), ("a.md", "# A", text))) == [("normalised", None)]
+    assert matched(Anchor("a.md", "# A", ("10²",)), ("a.md", "# A", "102")).hits == (frozenset(),)
 
 
 def test_a_fragment_that_is_the_slug_of_a_heading_names_it():
@@ -180,9 +186,6 @@ def test_the_surest_kind_of_match_wins():
     assert matched(GOLD, ("a.md", "A / B"), ("a.md", "# A > ## B")).loose == ()
 
 
-# ── documents ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_without_headings_snippets_decide_and_leave_no_doubt():
     gold = Anchor("a.md", "# A > ## B", ("the passage",))
     found = matched(gold, ("a.md", None, "Another."), ("a.md", None, "The  passage, whole."))
@@ -210,9 +213,6 @@ def test_strict_places_accepts_exact_and_normalised_matches_only():
     assert matched(GOLD, ("a.md", None), is_strict=True).hits == (frozenset(),)
 
 
-# ── paths ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize(
     "written",
     ["/x y/a.md", "x%20y/a.md", "file:///srv/x%20y/a.md", "https://kb.example/x%20y/a.md?raw=1#b", "x y\\a.md",
@@ -226,7 +226,7 @@ def test_other_spellings_of_a_path_match_without_doubt(written):
 
 
 @pytest.mark.parametrize(
-    "written", ["xx y/a.md", "z/a.md", "https://kb.example/y/a.md", "x y/aa.md", "x y/a.pdf", "md"]
+    "written", ["xx y/a.md", "z/a.md", "https://kb.example/y/a.md", "x y/aa.md", "x y/a.pdf", "x y/a.md.bak", "md"]
 )
 def test_other_paths_do_not_match(written):
     assert matched(Anchor("x y/a.md"), (written,)).hits == (frozenset(),)
@@ -264,9 +264,6 @@ def test_a_name_of_several_golds_of_the_run_or_notes_matches_exactly_or_not_at_a
     others = FileNames(["q/b.md", "p/b.md", "c.md"])
     assert matched(Anchor("p/b.md"), ("b.md",), golds=others).hits == (frozenset(),)
     assert others.ambiguous == ["p/b.md", "q/b.md"]
-
-
-# ── references and irrelevant places ──────────────────────────────────────────────────────────────────────────
 
 
 def test_references_and_irrelevant_places_are_compared_likewise_but_never_guessed():

@@ -31,27 +31,16 @@ def chunk_at(rel_path: str | None, heading_path: str | None = "", text: str | No
     return Chunk(rel_path=rel_path, heading_path=heading_path, text=text, **more)
 
 
-# ── places ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_chunk_deeper_in_the_outline_still_matches_its_gold():
-    gold = place("notes/go.md", "# Tips > ## Sorting")
-    assert hits(gold, chunk_at("notes/go.md", "# Tips > ## Sorting > ### Custom order")) == [{0}]
-
-
-@pytest.mark.parametrize(
-    ("gold", "came"),
-    [("# Tips > ## Sorting", "# Tips"), ("# Set", "# Setup"), ("# C", "# C#")],
-    ids=["above it", "begins alike", "other marks within"],
-)
+@pytest.mark.parametrize(("gold", "came"), [("# Tips > ## Sorting", "# Tips"), ("# Set", "# Setup"), ("# C", "# C#")])
 def test_a_chunk_under_another_heading_does_not_match(gold: str, came: str):
     assert hits(place("notes/go.md", gold), chunk_at("notes/go.md", came)) == [set()]
 
 
 @pytest.mark.parametrize(
-    "came", ["Tips > Sorting", "#  Tips>##Sorting ", " > # Tips > > ## Sorting", "#Tips\t> Sorting"]
+    "came",
+    ["Tips > Sorting > Its end", "#  Tips>##Sorting ", " > # Tips > > ## Sorting", "#Tips\t> Sorting"],
 )
-def test_markers_white_space_and_empty_parts_of_headings_do_not_matter(came):
+def test_chunks_below_and_markers_white_space_and_empty_parts_of_headings_match(came):
     assert hits(place("notes/go.md", "# Tips > ## Sorting"), chunk_at("notes/go.md", came)) == [{0}]
 
 
@@ -74,11 +63,6 @@ def test_paths_are_equal_after_composition_and_slashes():
     assert hits(place("노트/시장.md"), chunk_at(decomposed)) == [{0}]
 
 
-@pytest.mark.parametrize("came", ["og.md", "other/go.md", "notes/go.md.bak"])
-def test_other_paths_do_not_match(came):
-    assert hits(place("notes/go.md"), chunk_at(came)) == [set()]
-
-
 def test_chunks_that_name_no_place_at_all_are_not_looked_at_for_gold():
     assert matched(place("notes/go.md"), chunk_at(None, text="of it"), chunk_at(None)).hits is None
     assert hits(place("notes/go.md"), chunk_at(None), chunk_at("notes/go.md")) == [set(), {0}]
@@ -90,19 +74,10 @@ def test_a_chunk_may_match_several_golds_and_a_gold_several_chunks():
     assert hits(gold, chunk_at("n.md", "# A"), chunk_at("n.md", "# B"), chunk_at("x.md")) == [{0, 1}, {0}, set()]
 
 
-# ── snippets ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("text", ["… the  OFF-by-one\nerror …", "or this one"])
+@pytest.mark.parametrize("text", ["… the  OFF-by-one\nerror …", "or this one", "something else"])
 def test_one_snippet_must_be_quoted_whatever_its_case_and_spacing(text):
     found = matched(place("n.md", "", "the off-by-one error", "this one"), chunk_at("n.md", text=text))
-    assert found.hits == ({0},)
-    assert found.flags == ()
-
-
-def test_without_a_snippet_in_its_text_a_chunk_does_not_match():
-    found = matched(place("n.md", "", "off-by-one"), chunk_at("n.md", text="something else"))
-    assert found.hits == (frozenset(),)
+    assert found.hits == (set() if text == "something else" else {0},)
     assert found.flags == ()
 
 
@@ -128,9 +103,6 @@ def test_a_snippet_is_waived_where_no_text_was_reported_and_that_is_flagged():
 def test_flags_stay_short_however_many_chunks_they_are_about():
     found = matched(place("n.md", "", "off-by-one"), *[chunk_at("n.md")] * 500)
     assert found.flags[0].endswith("chunk 10 and 490 more")
-
-
-# ── ids ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_ids_match_the_chunk_then_its_document():
@@ -185,9 +157,6 @@ def test_what_is_not_reported_is_none_and_what_is_empty_is_empty():
     assert (empty.hits, empty.irrelevant, empty.cited) == ((), (), ())
 
 
-# ── what must not come ────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_irrelevant_golds_are_told_by_place_and_by_id():
     gold = Gold(irrelevant_supports=(Anchor("old.md", "# A"),), irrelevant_ids=("t09",), ids_are_prefixes=True)
     came = (Chunk("c1", rel_path="old.md", heading_path="# A > ## B"), Chunk("t09#1"), Chunk("c2", rel_path="old.md"))
@@ -199,9 +168,6 @@ def test_an_irrelevant_snippet_that_cannot_be_looked_for_is_not_held_against_the
     found = matched(Gold(irrelevant_supports=(Anchor("old.md", "", ("wrong",)),)), chunk_at("old.md"))
     assert found.irrelevant == (False,)
     assert found.flags == (f"irrelevant gold: {NO_TEXT}: chunk 1",)
-
-
-# ── references ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def cited(gold: Gold, reference: Reference, *chunks: Chunk):
@@ -240,9 +206,6 @@ def test_a_reference_by_place_is_known_by_the_id_of_its_chunk():
     assert cited(gold, Reference("c1"))[0] == {0}
     assert cited(gold, Reference("c9", doc_id="c1"))[0] == {0}
     assert cited(gold, Reference("c9"), Chunk(text="of no place"))[0] == set()
-
-
-# ── observations ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_chunks_are_put_in_the_order_of_their_ranks():

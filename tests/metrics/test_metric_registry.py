@@ -93,9 +93,6 @@ def test_all_that_is_wrong_with_metrics_is_said_together(tmp_path, monkeypatch):
     ]
 
 
-# ── scoring ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def giving(value, scale: tuple[float, float] = (0, 1)) -> Measure:
     """A measure whose metric gives this value."""
 

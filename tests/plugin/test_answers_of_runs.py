@@ -198,9 +198,6 @@ text = "body"
     assert config["settings"]["mapping"]["response"]["answer"] == "out.text"
 
 
-# ── what an answer may cost in bytes and seconds ─────────────────────────────────────────────────────────────────
-
-
 BOT = """
 import asyncio, time
 from pytest_rageval import Answer

@@ -201,9 +201,6 @@ def test_another_k_is_no_escape_from_a_default_gate(project: Project):
     assert lines_with(result, "FAILED rageval-gates::recall_any@5 drop - recall_any@5 1 → 0")
 
 
-# ── what of a case must be the same ───────────────────────────────────────────────────────────────────────────
-
-
 def accepted(project: Project, *arguments: str, **fields: Any) -> None:
     """A baseline of two cases, one of them with these fields."""
     project.cases([a_case("boil"), a_case("other", **fields)])
@@ -257,9 +254,6 @@ def test_added_cases_redden_no_metric_of_the_whole_run_and_are_counted_where_the
     settled.run()
     sentence = settled.metrics()["verdict"]["sentence"]
     assert sentence.startswith("Failing: 0 cases newly fail, 0 fixed, 10 of 11 pass; 1 added case fails.")
-
-
-# ── there is no baseline yet only where nothing stands in its place ──────────────────────────────────────────────
 
 
 def without_cases(path: Path) -> None:

@@ -126,8 +126,6 @@ def test_where_the_graph_is_reported_it_gates_in_the_place_of_recall(project: Pr
     project.run().assert_outcomes(passed=1)
 
 
-# ── no answer ─────────────────────────────────────────────────────────────────────────────────────────────────
-
 ANSWERED = {"id": "answered", "question": "What is the boiling point of water?", "gold": {"answer": "100 degrees"}}
 CHUNKS = [{"chunk_id": "c1", "rel_path": "notes/water.md", "heading_path": "# Water > ## Boiling", "text": "x"}]
 NOTHING = {"answer": None, "debug": {"retrieved_chunks": CHUNKS}}

@@ -155,9 +155,6 @@ def test_hooks_see_and_change_what_they_are_for(project: Project):
     assert project.config()["team"] == "water"
 
 
-# ── a project that gives its own target ──────────────────────────────────────────────────────────────────────────
-
-
 CLIENT = (
     "import os, sys, pytest\nsys.path.insert(0, os.getcwd())\nimport bot\n"
     "@pytest.fixture(scope='session')\ndef rag_client():\n    return bot.answer\n"
@@ -217,9 +214,6 @@ def test_each_place_of_a_target_is_named_and_the_configured_one_where_it_is_used
     assert project.config()["config_hash"] != plain["config_hash"]
     project.run("evalcases/a.jsonl").assert_outcomes(passed=1)
     assert project.config()["target"] == "bot:answer, rag_client fixture of evalcases/sub/conftest.py"
-
-
-# ── a case that the project's hook changes is the case ───────────────────────────────────────────────────────────
 
 
 HOOK = """

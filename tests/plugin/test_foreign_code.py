@@ -196,9 +196,6 @@ async def answer(question):
     assert "Task was destroyed but it is pending!" not in caplog.text
 
 
-# ── the variable in which pytest says which test runs ────────────────────────────────────────────────────────────
-
-
 READER = """
 import os
 

@@ -143,9 +143,6 @@ def test_one_more_ctrl_c_while_python_ends_changes_nothing():
     assert (ended.returncode, ended.stderr) == (2, "")
 
 
-# ── between the end of the run and that of the program ────────────────────────────────────────────────────────
-
-
 BOT = """
 import signal, threading, time
 from pytest_rageval.runs import interrupts
@@ -204,9 +201,6 @@ def test_a_program_that_calls_for_a_run_has_its_handlers_back(project: Project):
     for run in (project.run, partial(project.rageval, "run")):
         assert run().ret == pytest.ExitCode.INTERRUPTED
         assert signal.getsignal(signal.SIGINT) is handler
-
-
-# ── where it comes ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _never() -> NoReturn:

@@ -255,8 +255,6 @@ def test_a_wrong_answer_fails_by_correctness_and_its_drop_by_a_default_gate(judg
     assert (gates["correctness"]["passed"], gates["correctness"]["decided_by"]) == (False, "one-sided p")
 
 
-# ── judges of fixtures ────────────────────────────────────────────────────────────────────────────────────────
-
 EXAMINER = """
 import pytest
 

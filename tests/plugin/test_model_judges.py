@@ -151,9 +151,6 @@ def test_a_spoilt_cache_changes_no_score_and_is_said_once(judged: Project):
     assert len(lines_with(result, "judge_cache.sqlite: ")) == 1
 
 
-# ── the estimate of what judging may cost is for what is still to be judged ──────────────────────────────────────
-
-
 @pytest.fixture
 def counting(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A project of which the estimate says its number of cases: a server of one's own has no list prices."""
@@ -172,9 +169,6 @@ def test_cases_that_a_resumed_run_has_done_cost_nothing(counting: Project):
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     path.write_text("".join(lines[:3]), encoding="utf-8")
     assert lines_with(counting.run("--rageval-resume", counting.runs[-1].name), "1 cases to ask")
-
-
-# ── a judge check in later runs ──────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture
@@ -238,9 +232,6 @@ def test_a_check_without_any_score_says_nothing_about_the_judge_and_is_not_kept(
     assert result.ret == 1
     result.stderr.fnmatch_lines(["not kept: no score came, which says nothing about the judge"])
     assert not (checked.path / "reports/cache/judge_checks.json").exists()
-
-
-# ── doctor ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def diagnoses(project: Project, *arguments: str) -> dict[str, list[dict[str, str]]]:

@@ -141,8 +141,6 @@ def test_a_finished_run_that_is_resumed_and_dies_has_lost_its_mark(exited: Proje
     assert "interrupted" in "".join(lines[at : at + 2])  # below its line, where the terminal is narrow
 
 
-# ── metrics are of the records on disk ────────────────────────────────────────────────────────────────────────
-
 LATE = """
 import pathlib, pytest
 def pytest_runtest_setup(item):
@@ -186,9 +184,6 @@ def test_a_result_that_a_worker_kept_before_it_died_counts_and_not_its_death(pro
     project.run("-n", "1")
     assert project.outcomes() == dict.fromkeys(["q0", "q1", "q2", "q3"], "passed")
     assert project.metrics()["outcomes"]["passed"] == 4
-
-
-# ── what cannot be written ────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(

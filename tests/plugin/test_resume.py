@@ -150,9 +150,6 @@ def test_a_session_without_a_chosen_case_leaves_no_run(counting: Project):
     assert not counting.runs
 
 
-# ── a line that is not as it was written is never used ───────────────────────────────────────────────────────────
-
-
 READERS = (["gate", "latest"], ["explain", "latest", "q1"], ["compare", "latest", "latest"], ["score", "latest"])
 
 

@@ -52,9 +52,6 @@ def test_our_marker_is_registered(guest: Project):
     assert lines_with(guest.run("--markers"), "@pytest.mark.rageval(path=None, select=None")
 
 
-# ── what starting costs ──────────────────────────────────────────────────────────────────────────────────────────
-
-
 COUNTED = """
 import atexit, runpy, sys
 atexit.register(lambda: print("\\nMODULES", *sys.modules))

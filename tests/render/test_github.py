@@ -110,9 +110,6 @@ def test_a_summary_that_cannot_be_written_is_a_line(project: Project, monkeypatc
     result.stdout.fnmatch_lines(["rageval: *: no summary was written: Is a directory"])
 
 
-# ── one verdict everywhere ────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_terminal_junit_summary_and_github_say_the_same_sentence(project: Project, on_github: Path):
     result = worse_run(project, "--junitxml", "junit.xml")
     sentence = project.metrics()["verdict"]["sentence"]
@@ -148,9 +145,6 @@ def test_junit_holds_outcome_failed_gates_category_tags_and_scores_of_each_case(
     assert ("rageval.outcome", "failed") in properties
     assert any(name == "rageval.failed_gate" and "recall_any@5 is 0" in str(value) for name, value in properties)
     assert ("recall_any@5", "0.0") in properties
-
-
-# ── the comment ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture

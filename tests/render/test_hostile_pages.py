@@ -115,8 +115,6 @@ def test_hostile_texts_in_a_notebook_are_shown_and_do_nothing(
         assert harm(page) == []
 
 
-# ── without escaping ──────────────────────────────────────────────────────────────────────────────────────────
-
 EXPRESSION = re.compile(r"\{\{-?(?P<value>.*?)-?\}\}", re.DOTALL)
 MACRO = re.compile(r"\{% macro (?P<name>\w+)\(.*?\{% endmacro %\}", re.DOTALL)
 

@@ -233,9 +233,6 @@ def test_the_committed_baseline_alone_shows_a_case_before_and_after(tmp_path: Pa
     assert "Scores that moved" in body_of(report_html(page))
 
 
-# ── case page ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def a_case_body(tmp_path: Path, record: dict[str, Any], line: dict[str, Any] | None = None, trials: int = 1) -> str:
     """The page of one failing case, whose record and line of observations hold these fields as well."""
     rows = [replace(some_cases(1, cases=1)[0], trial=number) for number in range(trials)]

@@ -181,9 +181,6 @@ def state_of(project: StoredProject) -> Result:
     return found
 
 
-# ── the usual way ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_run_is_submitted_and_scored_when_the_batch_has_ended(project: StoredProject, provider: str):
     before = project.records()
     with BatchServer(score=3) as server:
@@ -297,9 +294,6 @@ def test_a_run_whose_judge_takes_no_batches_asks_nothing(project: StoredProject)
     assert not (project.folder().parent / "batched").exists()
 
 
-# ── in several rounds ─────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_what_depends_on_a_reply_is_submitted_once_it_is_there(project: StoredProject):
     unreadable_first = iter(["no JSON"] * 6 + [None] * 100)
 
@@ -326,9 +320,6 @@ def test_a_refused_parameter_is_left_out_in_the_next_batch(project: StoredProjec
         assert collect().exit_code == 3
         assert collect().exit_code == 1
     assert ["seed" in each["body"] for batch in server.batches for each in batch] == [True] * 6 + [False] * 6
-
-
-# ── killed midway ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Killed(BaseException):
@@ -415,9 +406,6 @@ def test_scoring_again_after_the_end_was_not_noted_asks_and_changes_nothing(proj
         assert collect().exit_code == 1
         assert (len(server.batches), len(server.chats)) == (1, 0)
     assert {id: record["scores"] for id, record in project.records().items()} == scores
-
-
-# ── what goes wrong ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(

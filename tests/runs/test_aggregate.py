@@ -13,7 +13,7 @@ from stored_runs import a_row
 
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Gates
-from pytest_rageval.engine import Unobserved, score_case
+from pytest_rageval.engine import AskFailure, score_case
 from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import Anchor, Answer, CaseResult, Chunk, EvalCase, Gold, Problem, Source
@@ -39,7 +39,7 @@ def a_result(plan: Plan, id: str, *, found: bool = True, **case) -> CaseResult:
 
 def a_failure(plan: Plan, id: str, kind: str = "timeout") -> CaseResult:
     case = EvalCase(id, "Why?", gold=Gold(supports=(Anchor("a.md"),)), source=Source("cases.jsonl", 1))
-    return score_case(case, Unobserved(Problem(kind, "it took too long")), plan)
+    return score_case(case, AskFailure(Problem(kind, "it took too long")), plan)
 
 
 def rows_of(plan: Plan, *results: CaseResult) -> list[Row]:
@@ -148,9 +148,6 @@ def test_breakdowns_count_every_case_where_it_belongs():
     assert {name: group["tests"] for name, group in metrics["by_category"].items()} == {"a": 1, "uncategorised": 1}
     assert {name: group["tests"] for name, group in metrics["by_tag"].items()} == {"t": 1, "u": 1}
     assert {name: group["tests"] for name, group in metrics["by_difficulty"].items()} == {"hard": 1}
-
-
-# ── intervals ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def aggregated(*rows: Row, coverage: dict[str, Any] | None = None) -> dict[str, Any]:

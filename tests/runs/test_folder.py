@@ -67,9 +67,6 @@ def test_a_reader_never_sees_half_a_file(tmp_path: Path):
     assert [file.name for file in tmp_path.iterdir()] == ["metrics.json"]
 
 
-# ── what the process that writes a run makes of records that came by two ways ────────────────────────────────────
-
-
 def test_a_result_that_an_interrupt_left_unnoted_is_not_taken_from_its_worker_once_more(tmp_path: Path):
     plan, result = make_plan(Settings(enabled=("recall_any@k",)), REGISTRY), a_result()
     config = run_config(plan, (result.case,), (), tmp_path, "bot:answer", None)
@@ -96,9 +93,6 @@ def test_records_that_cost_nothing_are_written_in_blocks_and_none_is_lost(tmp_pa
     writer.folder.close()
     assert path.read_text() == "".join(f"{to_line(record)}\n" for record in records)
     assert len(writer.rows) == 3
-
-
-# ── a stored run is read part by part; what is damaged is one line that names its file ───────────────────────────
 
 
 PARTS: dict[str, tuple[str, Callable[[StoredRun], object]]] = {
@@ -148,9 +142,6 @@ def test_a_run_that_was_interrupted_has_no_aggregates_and_says_how_it_is_finishe
     assert run.state == "interrupted"
     with pytest.raises(SettingsError, match="run a was interrupted; finish it first with --rageval-resume a"):
         _ = run.finished_metrics
-
-
-# ── the commit ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def git(folder: Path, *arguments: str) -> str:

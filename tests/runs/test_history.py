@@ -44,9 +44,6 @@ def told(run: PastRun) -> dict[str, tuple[object, object]]:
     return {name: (before, after) for name, before, after in run.changes}
 
 
-# ── order and groups ──────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_runs_come_in_the_order_in_which_they_ended_whatever_they_are_called(tmp_path: Path):
     for name, hour in [("b", 1), ("a", 3), ("c", 2)]:
         a_run(tmp_path, name, ended=at(hour))
@@ -65,9 +62,6 @@ def test_a_metric_is_found_by_its_name_and_at_the_run_s_own_k(tmp_path: Path):
     assert run.value("recall_any") == run.value("recall_any@k") == run.value("recall_any@10") == 0.25
     assert run.value("recall_any@5") is None
     assert run.value("groundedness") is None
-
-
-# ── changes ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_run_in_which_the_system_reported_nothing_is_no_change_of_the_system(tmp_path: Path):
@@ -98,9 +92,6 @@ def test_within_a_group_changes_are_those_since_its_last_run_and_at_its_beginnin
     _, new, back = history(tmp_path)
     assert told(new).keys() == {"dataset", "k"}
     assert told(back) == {}
-
-
-# ── what is broken ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _cut(path: Path) -> None:
@@ -148,9 +139,6 @@ def test_a_file_where_the_runs_should_be_is_said(tmp_path: Path):
     (tmp_path / "runs").write_text("")
     with pytest.raises(SettingsError, match="cannot be read"):
         read_history(tmp_path)
-
-
-# ── what differs between two configurations ──────────────────────────────────────────────────────────────────────
 
 
 BEFORE: dict[str, Any] = {
@@ -246,9 +234,6 @@ def going(
     return runs_to_prune(runs, keep=keep, older_than_days=older_than_days, baseline=baseline)
 
 
-# ── what is there ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_run_that_another_process_holds_is_being_written(tmp_path: Path):
     path = a_run(tmp_path, "a", is_finished=False)
     writer = RunFolder(path)
@@ -276,9 +261,6 @@ def test_folders_and_links_that_are_no_runs_are_not_listed(tmp_path: Path):
     (tmp_path / "runs" / "notes").mkdir(parents=True)
     (tmp_path / "runs" / "link").symlink_to(elsewhere)
     assert run_summaries(tmp_path) == []
-
-
-# ── what may go ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture

@@ -23,8 +23,6 @@ from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records import result_record, to_line
 from pytest_rageval.runs.row import NEEDED, WHERE_WRITTEN, Row, SharedParts, cases_of, in_order, row_records
 
-# ── trials ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
 
 @pytest.mark.parametrize(
     ("trials", "errors", "scores"),
@@ -63,9 +61,6 @@ def test_rows_come_by_case_and_trial_and_of_one_recorded_twice_the_last():
     assert in_order([]) == []
 
 
-# ── shared parts ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 PLAN = make_plan(Settings(), load_registry())
 
 
@@ -82,9 +77,6 @@ def test_rows_that_share_their_parts_equal_those_that_do_not():
     assert [Row.of(record, shared) for record in records] == [Row.of(record) for record in records]
 
 
-# ── records as rows need them ────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.fixture
 def run(tmp_path: Path) -> StoredRun:
     return StoredRun(
@@ -97,9 +89,6 @@ def test_rows_are_made_of_fewer_keys_and_come_out_alike(run: StoredRun):
     assert [{name: record[name] for name in record if name in (*NEEDED, *WHERE_WRITTEN)} for record in whole] == slim
     assert "retrieved_chunks" not in slim[0]
     assert [Row.of(record) for record in whole] == [Row.of(record) for record in slim]
-
-
-# ── the small table of a run's cases ─────────────────────────────────────────────────────────────────────────────
 
 
 ROWS = [

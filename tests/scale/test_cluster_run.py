@@ -164,9 +164,6 @@ def test_each_worker_has_a_case_and_a_call_in_flight(
     assert crew_size(prepared, cases, most) == expected
 
 
-# ── the command ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
 CLUSTER = "pytest_rageval.cli.run.RayCluster"
 
 
@@ -256,9 +253,6 @@ def test_a_silent_server_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch)
 def test_a_server_of_http_2_may_be_one():
     with listening(bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))) as address:
         check_address(address)
-
-
-# ── as the command says it ────────────────────────────────────────────────────────────────────────────────────
 
 
 WRONG: list[tuple[str, list[str], str]] = [

@@ -103,9 +103,6 @@ def test_a_worker_in_the_place_of_a_lost_one_may_spend_what_that_had_left():
     assert [share.max_cost for share in crew.started][:3] == [2.0, 0.5, 0.5], "six blocks of 0.25 had come"
 
 
-# ── shares ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.fixture
 def recorded(project: Project) -> Project:
     """Cases with their answers in a file."""
@@ -135,9 +132,6 @@ def test_settings_come_over_as_they_were_but_for_the_share(recorded: Project):
     project = Assignment.model_validate_json(written).project
     assert project.root == recorded.path
     assert project.settings == prepared.settings.model_copy(update={"concurrency": 2, "max_cost": 1.5})
-
-
-# ── a worker ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def an_assignment(recorded: Project, **options: object) -> str:
@@ -174,9 +168,6 @@ def test_a_worker_of_another_configuration_names_what_differs(recorded: Project)
     assert problems[0].startswith("the project is configured otherwise there: ontology")
     assigned["configuration"]["libraries"]["pytest-rageval"] = "0.0.1"
     assert "pytest-rageval is" in PortionWorker().begin(json.dumps(assigned))[0]
-
-
-# ── portions ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def some_cases(number: int) -> list[EvalCase]:

@@ -142,9 +142,6 @@ def asking(project: Project) -> Project:
     return project
 
 
-# ── the same as one process ───────────────────────────────────────────────────────────────────────────────────
-
-
 def test_records_metrics_and_exit_code_on_the_demo_are_those_of_one_process(project: Project, workers: Workers):
     shutil.copytree(ROOT / "evalcases", project.path / "evalcases")
     (project.path / "reports").mkdir()
@@ -200,9 +197,6 @@ def test_no_more_cases_are_in_flight_than_one_process_may_have(asking: Project, 
     assert workers.run(asking, "--workers", "5", "--concurrency", "3").ret == 0
 
 
-# ── what is lost ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_worker_that_is_killed_costs_a_retry_and_nothing_else(asking: Project, workers: Workers):
     cases = [a_case(f"q{n}", f"q{n} slow boiling{' deadly once' if n == 9 else ''}") for n in range(24)]
     asking.cases(cases)
@@ -245,9 +239,6 @@ def test_a_machine_that_goes_down_costs_a_retry_and_nothing_else(
     runs = asking.path / "reports" / "runs"
     assert stable_bytes(runs / "cluster") == stable_bytes(runs / "one")
     assert lines_of(runs / "cluster") == lines_of(runs / "one")
-
-
-# ── the command itself ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(

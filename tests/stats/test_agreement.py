@@ -35,9 +35,6 @@ def ends(estimate: Estimate | None) -> tuple[float, float]:
     return estimate.interval
 
 
-# ── at the gate ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_failing_the_gate_is_what_is_looked_for():
     found = Confusion.of([(False, False)] * 6 + [(False, True)] * 2 + [(True, False)] * 1 + [(True, True)] * 11)
     assert (found.tp, found.fp, found.fn, found.tn) == (6, 2, 1, 11)
@@ -86,9 +83,6 @@ def test_agreement_has_the_names_of_landis_and_koch(kappa: float, words: str):
     assert in_words(kappa) == words
 
 
-# ── over the scale ────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_weighted_kappas_are_those_of_scikit_learn():
     # cohen_kappa_score(PEOPLE, JUDGE, weights=…), scikit-learn
     assert weighted_kappa(BOTH, (0, 5)) == pytest.approx(0.6984924623115578)
@@ -100,9 +94,6 @@ def test_scores_are_rounded_to_steps_halves_upwards():
     assert weighted_kappa([(2.0, 2.5), (4.4, 3.9), (0.2, 0.5), (5.0, 4.6)], (0, 5)) == weighted_kappa(rounded, (0, 5))
     tenths = [(human / 5, judge / 5) for human, judge in rounded]
     assert weighted_kappa(tenths, (0, 1)) == pytest.approx(weighted_kappa(rounded, (0, 5)))
-
-
-# ── in their order ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_spearman_is_that_of_scipy_ties_included():

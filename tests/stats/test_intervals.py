@@ -119,9 +119,6 @@ def test_values_that_hardly_differ_are_no_error():
     assert interval([1e-200] * 64 + [2e-200])[1] < 0.1
 
 
-# ── the interval of a mean of means ──────────────────────────────────────────────────────────────────────────────
-
-
 def columns_of(cases: Sequence[Mapping[str, float]]) -> dict[str, list[float | None]]:
     return {name: [case.get(name) for case in cases] for name in sorted({name for case in cases for name in case})}
 

@@ -184,9 +184,6 @@ GRADED = (0.05725840098998337, (-0.5066092348270017, 0.008741435306864609))
 FLIPPED = (0.0390625, (-0.5303730217470246, -0.01508152370752086))
 
 
-# ── many tests at once ───────────────────────────────────────────────────────────────────────────────────────────
-
-
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=20)
 
 
@@ -208,9 +205,6 @@ def test_a_p_is_at_most_the_level_among_them_exactly_if_it_is_significant_adjust
 def test_a_single_test_keeps_its_level():
     assert level_among({"mrr": 0.01}) == level_among({"mrr": 0.7}) == level_among({}) == 0.05
     assert level_among({"mrr": 0.02, "ndcg": 0.7}) == 0.025
-
-
-# ── student's t ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 FREEDOMS = [4, 9, 19, 200]

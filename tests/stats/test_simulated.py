@@ -71,9 +71,6 @@ def test_intervals_hold_as_often_as_the_page_says():
     assert table in RUNS_PAGE.read_text(encoding="utf-8"), table
 
 
-# ── what intervals and p values of a comparison are worth ────────────────────────────────────────────────────────
-
-
 COMPARE_PAGE = Path(__file__).parents[2] / "docs" / "compare.md"
 BOUNDED = [*CHOSEN_ON, *HELD_BACK]
 HOLDS = (0.93, 0.985)  # where few cases flip, more than 97 % hold: p of so few cases take few values

@@ -161,9 +161,6 @@ def closed_port() -> int:
         return free.getsockname()[1]
 
 
-# ── behaviours ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def gives(data: Any, **headers: str) -> Behaviour:
     """Status 200 with JSON."""
     return status(200, json.dumps(data).encode(), **headers)

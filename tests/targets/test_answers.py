@@ -42,9 +42,6 @@ def ask(target: AnswersTarget, key: str) -> Answer:
     return asyncio.run(target.ask(AskRequest("?", 5, case_key=key)))
 
 
-# ── JSONL ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_line_holds_an_id_and_whatever_an_answer_record_may_hold(tmp_path: Path):
     path = write(
         tmp_path,
@@ -185,9 +182,6 @@ def test_only_two_formats_are_read(tmp_path: Path):
     assert problems_of(write(tmp_path, "")) == ["given.jsonl: holds no answers"]
 
 
-# ── systems ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_file_may_hold_several_systems_of_which_one_is_chosen(tmp_path: Path):
     path = write(tmp_path, [{"id": "q1", "system": name, "answer": name} for name in ("new", "old")])
     assert answers_of(path, "old")["q1"].text == "old"
@@ -205,9 +199,6 @@ def test_the_only_system_of_a_file_need_not_be_named(tmp_path: Path):
 def test_lines_with_and_without_a_system_do_not_mix(tmp_path: Path):
     path = write(tmp_path, [{"id": "q1", "system": "new", "answer": "x"}, {"id": "q1", "answer": "y"}])
     assert problems_of(path, "new") == ["given.jsonl:2:1: has no system, though other lines do; give it one"]
-
-
-# ── CSV ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_csv_file_holds_a_record_a_row_with_json_in_structured_cells(tmp_path: Path):
@@ -275,9 +266,6 @@ def test_all_that_is_wrong_with_a_csv_file_is_said_at_once(tmp_path: Path):
 )
 def test_a_csv_file_that_cannot_be_read_says_why(tmp_path: Path, content: str | bytes, said: str):
     assert problems_of(write(tmp_path, content, "given.csv"))[0] == said
-
-
-# ── the target ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def target_over(folder: Path, *ids: str) -> AnswersTarget:

@@ -14,8 +14,6 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.targets.chat_target import ChatTarget
 
-# ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
 
 class Recorder:
     """An application that notes the headers it is asked with, in place of a host that no test may ask."""
@@ -96,9 +94,6 @@ def test_a_refused_key_is_not_repeated(monkeypatch: pytest.MonkeyPatch):
     assert "status 401" in str(failure)
     assert KEY not in str(failure)
     assert "Incorrect API key provided: ***" in str(failure)
-
-
-# ── spellings ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ def test_what_was_found_is_quoted_short_however_large_it_is():
 
 
 def test_an_answer_needs_a_text_or_chunks_or_to_say_that_it_abstained():
-    assert wrong({"foo": 1}, "no_answer") == "the response holds neither 'answer' nor 'retrieved_chunks'"
+    assert wrong({"foo": 1}, "no_answer") == "the response holds neither 'answer' nor 'retrieved_chunks': {\"foo\": 1}"
     assert answer_from_response({"answer": None}, "") == Answer()
     assert answer_from_response(answer_to_response(Answer()), "") == Answer()
     assert wrong([]) == "the response is a list, expected an object"
@@ -251,8 +251,6 @@ def test_fields_of_debug_mean_nothing_at_the_top_of_a_response():
     answer = answer_from_response({"answer": "x", "latency": "12 ms", "trace": "abc"}, "")
     assert answer.extra == {"latency": "12 ms", "trace": "abc"}
 
-
-# ── back and forth ────────────────────────────────────────────────────────────────────────────────────────────
 
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

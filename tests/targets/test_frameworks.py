@@ -165,9 +165,6 @@ def test_chunks_without_a_place_are_one_line_with_a_count():
     ]
 
 
-# ── results in pieces ─────────────────────────────────────────────────────────────────────────────────────────
-
-
 def in_pieces(*pieces: Any, is_async: bool = False, delay: float = 0.0) -> Any:
     """A function whose result is a generator of these pieces."""
 
@@ -242,8 +239,6 @@ def test_a_generator_of_something_else_is_told_its_type_and_an_adapter():
     with pytest.raises(TargetError, match=r"a stream of int, .*def answer\(question\): return ''\.join\("):
         ask(in_pieces(1, 2))
 
-
-# ── the real ones ─────────────────────────────────────────────────────────────────────────────────────────────
 
 CASES = [
     {"id": "b", "question": "What is B?", "reference": "B is two.",

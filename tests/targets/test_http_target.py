@@ -124,9 +124,6 @@ def test_index_statistics_are_there_or_not():
     assert (server.requests[0].method, server.requests[0].path) == ("GET", "/api/v1/index/stats")
 
 
-# ── clients of the user's own ─────────────────────────────────────────────────────────────────────────────────
-
-
 def ask_through(client: Any, **options: Any) -> Any:
     return asyncio.run(ClientTarget(client, **options).ask(QUESTION))
 

@@ -94,9 +94,6 @@ def problems_of(request: dict[str, Any] | None = None, response: dict[str, Any] 
     return caught.value.problems
 
 
-# ── what is sent ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_string_that_is_one_placeholder_becomes_the_value_with_its_type():
     request = AskRequest(
         "시장?", 7, history=(Turn("user", "First?"),), folders=("a", "b"), contexts=("One.",), params={"min": 0.3}
@@ -171,9 +168,6 @@ def test_headers_and_token_are_those_of_any_server(monkeypatch: pytest.MonkeyPat
             with_target(server.url, mapping_of(), lambda target: target.ask(QUESTION))
     assert server.requests[0].headers["authorization"] == "Bearer t-0123456789"
     assert server.requests[0].headers["x-tenant"] == "lab"
-
-
-# ── what comes ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_every_mapped_field_is_found():
@@ -278,9 +272,6 @@ def test_what_was_mapped_and_never_found_is_noted_at_the_end():
     with FaultServer(gives({"a": "x", "hits": []}), gives({"a": "x", "n": 3})) as server:
         notes = with_target(server.url, mapping_of(response=response), use)
     assert notes == ["target.mapping.response.retrieved_chunks found nothing in any of 2 responses"]
-
-
-# ── wrong mappings ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_all_problems_of_a_mapping_are_said_together():

@@ -31,9 +31,6 @@ def failure_of(function: Callable[..., Any], **options: Any) -> TargetError:
     return caught.value
 
 
-# ── functions ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_what_a_function_returned_may_change_later_without_harm():
     shared: dict[str, Any] = {"answer": "x", "usage": {"calls": [1]}}
     answer = ask(lambda _: shared)
@@ -186,9 +183,6 @@ def test_cancelling_a_question_is_no_error_of_the_function():
             await task
 
     asyncio.run(run())
-
-
-# ── ASGI applications ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 class App:

@@ -160,9 +160,6 @@ def test_an_installed_package_may_bring_a_target(tmp_path: Path, monkeypatch: py
     assert made("?") == "some:thing"
 
 
-# ── what a fixture may return ─────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_target_is_taken_as_it_is():
     class Mine:
         name = "mine"
@@ -191,9 +188,6 @@ def test_anything_else_is_a_settings_error(obj: object):
 def test_a_client_without_a_base_url_is_a_settings_error():
     with httpx.Client() as client, pytest.raises(SettingsError, match="has no base URL; give it one"):
         target_from_object(client)
-
-
-# ── before the first question ─────────────────────────────────────────────────────────────────────────────────
 
 
 def check(spec: str, root: Path, *cases: EvalCase, **options: Any) -> list[str]:

@@ -68,6 +68,7 @@ def findings(project: Project, *arguments: str) -> dict[str, list[str]]:
         gold("notes/water.md", "# Water > ## Boiling", "WATER boils at 100 degrees"),
         gold("notes/water.md", "# Water > ## Boiling", "at **100 degrees** at"),
         gold("notes/water.md", "# Water", "gone", "Water freezes at 0"),
+        gold("notes/water.md", "WATER > Boiling {#boiling}", "Ｗater boils"),
     ],
 )  # fmt: skip
 def test_a_gold_that_the_notes_hold_is_no_finding(audited: Project, place: dict[str, Any]):
@@ -213,8 +214,6 @@ def test_notes_that_are_no_folder_are_said_before_anything_is_asked(audited: Pro
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert lines_with(result, "nowhere is no folder; name the folder of the notes, or leave it out")
 
-
-# ── likeness ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 WORDS = st.lists(
     st.sampled_from(["what", "is", "the", "price", "of", "cream", "soap", "oil", "in", "2023", "2024"]), max_size=12

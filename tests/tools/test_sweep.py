@@ -104,9 +104,6 @@ def test_samples_are_in_order_and_grow_by_cases():
     assert sampled(cases, 99, 0) == cases
 
 
-# ── grids as they are written ────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_the_quick_grid_has_six_points_and_the_full_one_189():
     assert len(Grid(QUICK).points()) == 6
     assert len(Grid(FULL).points()) == 189

@@ -268,9 +268,6 @@ def test_an_answers_file_that_is_there_is_not_replaced(project: Project):
     assert answers(project, content, "otlp", "--force").ret == 0
 
 
-# ── drafts ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def drafts(project: Project, content: str, form: str, *arguments: str) -> Any:
     project.write("evalcases/live.json", content)
     return project.rageval("cases", "from-traces", "evalcases/live.json", "--format", form, *arguments)

@@ -43,9 +43,6 @@ def messages(agent: Agent, store: AgentStore) -> dict[str, str]:
     return dict(agent_problems(agent, store.registry, store.folder))
 
 
-# ── versions ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_version_reads_back_as_it_was_saved(store: AgentStore):
     agent = an_agent(
         description="Answers\nquestions", target="http://localhost:8080", llm="qwen2.5-14b", k=8, judge="openai:gpt-4o",
@@ -190,9 +187,6 @@ def test_names_in_any_script_have_slugs_of_their_own():
     assert all(is_slug(slug_of(name)) for name in ("쇼핑봇", "", "con", "x" * 200, "Ünïcode", *PAYLOADS))
 
 
-# ── what is wrong, and what is doubtful ───────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize(
     ("field", "fields", "words"),
     [
@@ -245,9 +239,6 @@ def test_a_prompt_that_the_heuristic_judge_does_not_read_draws_a_warning(store: 
     assert agent_warnings(an_agent(prompts=prompts, judge="openai:gpt-4o"), store.registry) == []
 
 
-# ── what changed ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_the_difference_of_two_versions_names_fields_thresholds_and_words_of_the_prompt():
     before = an_agent(k=5)
     after = an_agent(
@@ -263,9 +254,6 @@ def test_the_difference_of_two_versions_names_fields_thresholds_and_words_of_the
         "k 5 → 8, threshold of reference_match 0.7 → 0.8, threshold of mrr – → 0.5, judge prompt of reference_match"
     )
     assert agent_changes(after, after) == []
-
-
-# ── a run ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(

@@ -41,9 +41,6 @@ def status(response: bytes) -> int:
     return int(response.split(b" ", 2)[1])
 
 
-# ── names ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize(
     "host", ["localhost", "LOCALHOST:1", "127.0.0.1", "127.0.0.1:8765", "[::1]:8765", "127.1.2.3", "localhost."]
 )
@@ -77,9 +74,6 @@ def test_an_app_that_others_reach_answers_to_numbers_and_to_names_that_were_allo
     with served(tmp_path, host="0.0.0.0", token=TOKEN, host_names=("box.lan",)) as app:
         for host, expected in {"10.0.0.7:80": 200, "Box.lan": 200, "localhost": 200, "evil.example": 421}.items():
             assert app.get("/login", headers={"Host": host}).status_code == expected, host
-
-
-# ── origins ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -121,9 +115,6 @@ def test_a_form_is_a_form(app: WebApp):
         assert response.status_code == 415, kind
 
 
-# ── methods and paths ─────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "PROPFIND"])
 def test_other_methods_are_refused(app: WebApp, method: str):
     response = app.raw(f"{method} /login HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
@@ -159,8 +150,6 @@ def test_a_line_break_in_an_address_makes_no_header(app: WebApp):
     assert "x-evil" not in response.headers
     assert "evil" not in response.headers.get("set-cookie", "")
 
-
-# ── sizes and times ───────────────────────────────────────────────────────────────────────────────────────────
 
 POST = "POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
 
@@ -252,9 +241,6 @@ def test_a_form_is_in_utf_8_whatever_else_its_kind_says(app: WebApp, charset: st
     assert app.client.post("/login", content=body, headers=headers).status_code == 415
 
 
-# ── cookies ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_the_session_s_cookie_is_for_this_app_alone(app: WebApp):
     cookie = httpx.get(f"{app.address}/login", timeout=PATIENCE_S).headers["set-cookie"]
     assert re.fullmatch(r"rageval_[0-9a-f]{8}=[\w=.-]+; path=/; Max-Age=2592000; httponly; samesite=lax", cookie)
@@ -283,9 +269,6 @@ def test_every_response_has_the_headers(app: WebApp):
     for response in responses:
         assert {name: response.headers[name] for name in HEADERS} == HEADERS
         assert "server" not in response.headers
-
-
-# ── token ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_with_a_token_nothing_is_shown_before_it_was_given(guarded: WebApp):

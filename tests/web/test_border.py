@@ -29,9 +29,6 @@ from pytest_rageval.web.versions.agent_store import AgentStore
 COMMAND = b"id,question,reference\nq1,touch owned,x\n"
 
 
-# ── the token ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize("path", ["/", "/runs?state=failed", "/label/cases?file=a.jsonl", "//evil.example/"])
 def test_an_address_with_the_token_is_left_for_one_without_it_and_lets_the_browser_in(web_app: WebApp, path: str):
     with web_app.stranger() as browser:
@@ -166,8 +163,6 @@ def test_the_token_reaches_no_file_and_no_process(tmp_path: Path):
     assert written == []
 
 
-# ── another user ──────────────────────────────────────────────────────────────────────────────────────────────
-
 ATTACK = """
 import encodings.idna, http.client, os, re, sys, urllib.parse
 port, uid = int(sys.argv[1]), int(sys.argv[2])
@@ -207,8 +202,6 @@ def test_another_user_of_the_machine_gets_nothing_of_the_app(tmp_path: Path):
         assert done.stdout.splitlines() == ["200 None"] + 3 * ["401 None"]
         assert sorted(app.settings.data.rglob("*")) == before
 
-
-# ── code and files that the project does not list ─────────────────────────────────────────────────────────────
 
 REFUSED = "which runs code or reads files of this machine; if the browser may name it, add web_allows = "
 

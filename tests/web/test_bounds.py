@@ -25,9 +25,6 @@ from pytest_rageval.web.versions.dataset_store import DatasetStore
 ROWS = b"id,question,reference\nq1,Why?,So\n"
 
 
-# ── login ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_guessing_from_one_address_keeps_nobody_else_out():
     failures = LoginFailures()
     for _ in range(FAILURES):
@@ -40,9 +37,6 @@ def test_guessing_from_one_address_keeps_nobody_else_out():
 def test_a_household_has_many_addresses_and_is_one():
     assert network_of("2001:db8:1:2::1") == network_of("2001:db8:1:2:ffff::9") != network_of("2001:db8:1:3::1")
     assert network_of("fe80::1%eth0") == network_of("fe80::2")
-
-
-# ── uploads ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def aged(app: WebApp, address: str, seconds: float) -> Path:
@@ -96,9 +90,6 @@ def test_answers_beyond_the_limit_are_not_read(tmp_path: Path, monkeypatch: pyte
     assert len(taken) <= 10
 
 
-# ── runs ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize("name", ["two words & more?#", "line\nbreak", "turned\u202earound", "\udcff-bytes"])
 def test_a_run_whose_folder_has_an_odd_name_has_its_page(tmp_path: Path, name: str):
     folder = a_run(tmp_path / "reports", "plain", a_result("a"))
@@ -110,9 +101,6 @@ def test_a_run_whose_folder_has_an_odd_name_has_its_page(tmp_path: Path, name: s
         assert app.get(f"{address}/export.json").status_code == 200
         case = app.page(address).partition("data-row><td>")[2].partition('href="')[2].partition('"')[0]
         assert "At 100 degrees." in app.page(case.replace("&amp;", "&"))
-
-
-# ── links ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_links_in_the_folder_of_data_are_not_followed(web_app: WebApp, tmp_path: Path):
@@ -146,9 +134,6 @@ def test_links_in_an_upload_are_none(web_app: WebApp, tmp_path: Path):
     (folder / "cases.csv").symlink_to(tmp_path / "secret.csv")
     assert web_app.get(address).status_code == 404
     assert json.loads((folder / "upload.json").read_text())["names"]["cases"] == "a.csv"
-
-
-# ── a line of many megabytes ──────────────────────────────────────────────────────────────────────────────────
 
 
 LONG_LINES = {

@@ -60,9 +60,6 @@ def links(page: str, text: str) -> list[str]:
     return [html.unescape(link) for link in re.findall(rf'<a [^>]*href="([^"]+)"[^>]*>{re.escape(text)}', page)]
 
 
-# ── run ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_run_shows_the_verdict_its_sections_and_the_worst_cases_first(app: WebApp, run: str):
     page = app.page(f"/runs/{run}")
     assert "cases newly fail" in page
@@ -106,9 +103,6 @@ def test_every_link_of_a_run_s_page_leads_somewhere(app: WebApp, run: str):
     assert {link for link in addresses if link.startswith("#")} - anchors == set()
     others = {link.partition("#")[0] for link in addresses if link.startswith("/")} - {"/"}
     assert {link for link in others if app.get(link).status_code != 200} == set()
-
-
-# ── case ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_case_is_the_fragment_of_the_report_with_its_neighbours_in_the_list(app: WebApp, run: str):
@@ -161,9 +155,6 @@ def test_an_address_that_nobody_links_to_is_a_page_that_says_so(app: WebApp, run
     assert app.get(f"/runs/{run}/cases/evalcases%2Fa.jsonl%3A%3Aboil{query}").status_code in (200, 400)
 
 
-# ── export, log ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_run_is_exported_with_texts_scores_explanations_and_versions(app: WebApp, run: str):
     response = app.get(f"/runs/{run}/export.csv")
     assert response.headers["content-disposition"] == f'attachment; filename="{run}.csv"'
@@ -189,9 +180,6 @@ def test_the_end_of_the_log_is_shown_where_the_run_was_started_here(project: Pro
     assert "line 50 &lt;script&gt;" in page
     assert "line 49 " not in page
     assert f"line {SHOWN_LINES + 49} " in page
-
-
-# ── runs that are not whole ───────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture(scope="module")

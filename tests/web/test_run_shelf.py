@@ -92,9 +92,6 @@ def test_a_description_is_changed_in_the_run_itself(app: WebApp):
     assert app.post("/runs/nothing/description", {"description": "x"}).status_code == 404
 
 
-# ── results ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_the_results_show_question_answer_reference_scores_and_explanation(app: WebApp):
     page = app.page("/runs/now")
     head = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', page.partition('class="cases"')[2])

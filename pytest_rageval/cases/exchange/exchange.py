@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pytest_rageval.cases.canonical import case_to_mapping
+from pytest_rageval.cases.canonical import case_content
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.io.messages import Unsound
 from pytest_rageval.io.suggestions import listed
@@ -58,9 +58,9 @@ def extra_parts(case: EvalCase, native: Mapping[str, Json]) -> dict[str, Json]:
 
     None stands for a part that the record has and the case lacks.
     """
-    whole = _plain(case)
+    whole = case_content(case)
     try:
-        read_back = _plain(case_from_record({"id": case.id, **native}, NOWHERE)[0])
+        read_back = case_content(case_from_record({"id": case.id, **native}, NOWHERE)[0])
     except Unsound:
         return whole
     gold, read_gold = whole.get("gold", {}), read_back.get("gold", {})
@@ -68,7 +68,7 @@ def extra_parts(case: EvalCase, native: Mapping[str, Json]) -> dict[str, Json]:
     if "gold" in parts:
         parts["gold"] = _differing(gold, read_gold)
         joined = with_extra_parts({"id": case.id, **native}, parts)
-        if _plain(case_from_record(joined, NOWHERE)[0]) != whole:  # a restored part had implied another one
+        if case_content(case_from_record(joined, NOWHERE)[0]) != whole:  # a restored part had implied another one
             parts["gold"] = {**dict.fromkeys(read_gold), **gold}
     return parts
 
@@ -106,9 +106,3 @@ def unplaced(kind: str, what: str, ids: Sequence[str]) -> Iterator[str]:
     """Yield a line about what a format has no place for, with the first cases, if any."""
     if ids:
         yield f"{kind} has no place for {what}: left out of {listed(ids, 3)}"
-
-
-def _plain(case: EvalCase) -> dict[str, Json]:
-    mapping = case_to_mapping(case)
-    del mapping["source"]
-    return mapping

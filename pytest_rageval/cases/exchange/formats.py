@@ -18,7 +18,7 @@ from pytest_rageval.cases.exchange.exchange import Answers, OtherTestSet, ToolFi
 from pytest_rageval.cases.exchange.ragtruth import RESPONSES, SOURCES, is_ragtruth, read_ragtruth
 from pytest_rageval.cases.exchange.reading import RowReading
 from pytest_rageval.cases.exchange.retrieval_sets import is_topics, read_beir, read_trec, write_beir, write_trec
-from pytest_rageval.cases.exchange.row_files import SEPARATORS, PlacedRow, RowReport, rows_in
+from pytest_rageval.cases.exchange.row_files import SEPARATORS, RowReport, rows_in
 from pytest_rageval.cases.exchange.tool_cases import (
     write_csv,
     write_deepeval,
@@ -130,8 +130,13 @@ def read_other(path: Path, name: str, form: str | None = None, options: ReadOpti
     if form == "trec":
         return read_trec(path, name, options.qrels, options.run)
     report = RowReport(name, has_lines=path.suffix.lower() in SEPARATORS)
-    rows = rows_in(path, report)
-    return _read_rows(rows, report, form, options.fields, path.parent)
+    reader = _TestSetReader(report, form, options.fields, path.parent)
+    for place, row in rows_in(path, report):
+        reader.read(place, row)
+        if len(report) >= MOST_PROBLEMS:  # checking a million broken rows takes minutes
+            report.add_whole(f"what stands behind row {place} was not read")
+            break
+    return reader.test_set()
 
 
 def _form(path: Path, options: ReadOptions) -> str | None:
@@ -169,59 +174,68 @@ MOST_PROBLEMS = 1_000
 """Number of problems after which reading stops."""
 
 
-def _read_rows(
-    rows: Iterable[PlacedRow], report: RowReport, name: str | None, mapped: Mapping[str, str], folder: Path
-) -> OtherTestSet:
-    cases: dict[str, dict[str, Json]] = {}
-    answers: list[dict[str, Json]] = []
-    used: dict[str, str] = {}
-    kept: dict[str, None] = {}
-    unused: Counter[str] = Counter()
-    notes: Counter[str] = Counter()
-    repeated, form, columns, is_own = 0, None, dict[str, None](), False
-    for place, row in rows:
-        if not columns:
-            form = None if mapped else format_of(row, name)
-        columns |= dict.fromkeys(row if isinstance(place, int) else ())
-        reading = RowReading(row, mapped or (form.fields if form else NOTHING), folder)
+class _TestSetReader:
+    """Reads the rows of a test set one by one, and keeps what they give."""
+
+    def __init__(self, report: RowReport, name: str | None, mapped: Mapping[str, str], folder: Path) -> None:
+        self._report, self._name, self._mapped, self._folder = report, name, mapped, folder
+        self._form: Format | None = None
+        self._cases: dict[str, dict[str, Json]] = {}
+        self._answers: list[dict[str, Json]] = []
+        self._columns: dict[str, None] = {}
+        self._used: dict[str, str] = {}
+        self._kept: dict[str, None] = {}
+        self._unused: Counter[str] = Counter()
+        self._notes: Counter[str] = Counter()
+        self._repeated = 0
+        self._has_own = False
+        """Whether a row is a case in our own format."""
+
+    def read(self, place: int | str, row: Mapping[str, Json]) -> None:
+        """Read one row; report what is wrong with it."""
+        if not self._columns:
+            self._form = None if self._mapped else format_of(row, self._name)
+        self._columns |= dict.fromkeys(row if isinstance(place, int) else ())
+        reading = RowReading(row, self._mapped or (self._form.fields if self._form else NOTHING), self._folder)
         try:
             case_id = case_from_record(reading.case, NOWHERE)[0].id
         except Unsound as unsound:
-            report.add_row(place, map(reading.as_written, unsound.findings.first), reading.case.get("id"))
-            if len(report) >= MOST_PROBLEMS:  # checking a million broken rows takes minutes
-                report.add_whole(f"what stands behind row {place} was not read")
-                break
-            continue
-        used |= {field: path for field, path in reading.used.items() if field not in used}
-        kept |= dict.fromkeys(reading.metadata)
-        notes.update(reading.notes)
-        is_own |= not reading.used
+            self._report.add_row(place, map(reading.as_written, unsound.findings.first), reading.case.get("id"))
+            return
+        self._used |= {field: name for field, name in reading.used.items() if field not in self._used}
+        self._kept |= dict.fromkeys(reading.metadata)
+        self._notes.update(reading.notes)
+        self._has_own |= not reading.used
         record = {"id": case_id} | reading.case
-        if case_id in cases:
-            if cases[case_id] != record:
-                twice = Finding((), "id already used by an earlier row for another case; ids are unique in a file")
-                report.add_row(place, [twice], case_id)
-            repeated += 1
-            continue
-        cases[case_id] = record
-        unused += reading.unused
-        if reading.answer:
-            answers.append({"id": case_id} | reading.answer)
-    if not cases and not len(report):
-        report.add_whole("holds no case")
-    if len(report):
-        raise CaseError(*report.problems, *_unknown_columns(report, columns, mapped, used))
-    return OtherTestSet(
-        list(cases.values()),
-        answers,
-        repeated=repeated,
-        unused=unused,
-        used=used,
-        kept=tuple(kept),
-        form=form.name if form else None,
-        is_guessed=not (form or mapped or is_own),
-        notes=(*report.notes, *(f"{note} ({counted(many, 'row')})" for note, many in notes.items())),
-    )
+        if case_id not in self._cases:
+            self._cases[case_id] = record
+            self._unused += reading.unused
+            self._answers += [{"id": case_id} | reading.answer] if reading.answer else []
+            return
+        self._repeated += 1
+        if self._cases[case_id] != record:
+            twice = Finding((), "id already used by an earlier row for another case; ids are unique in a file")
+            self._report.add_row(place, [twice], case_id)
+
+    def test_set(self) -> OtherTestSet:
+        """Return the test set; raise CaseError with every problem of its rows."""
+        report, form = self._report, self._form
+        if not self._cases and not len(report):
+            report.add_whole("holds no case")
+        if len(report):
+            unknown = _unknown_columns(report, self._columns, self._mapped, self._used)
+            raise CaseError(*report.problems, *unknown)
+        return OtherTestSet(
+            list(self._cases.values()),
+            self._answers,
+            repeated=self._repeated,
+            unused=self._unused,
+            used=self._used,
+            kept=tuple(self._kept),
+            form=form.name if form else None,
+            is_guessed=not (form or self._mapped or self._has_own),
+            notes=(*report.notes, *(f"{note} ({counted(many, 'row')})" for note, many in self._notes.items())),
+        )
 
 
 def read_other_answers(path: Path, name: str, mapped: Mapping[str, str]) -> OtherTestSet:

@@ -306,7 +306,6 @@ def write_beir(cases: Sequence[EvalCase], answers: Answers, split: str = "test")
 
 
 def _one_line(name: str) -> str:
-    """Replace tabs and line ends in a name by spaces."""
     return " ".join(name.split())
 
 

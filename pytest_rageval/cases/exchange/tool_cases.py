@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Callable, Sequence
 
-from pytest_rageval.cases.canonical import case_to_mapping
+from pytest_rageval.cases.canonical import case_content
 from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS, Answers, ToolFiles, extra_parts, unplaced
 from pytest_rageval.cases.exchange.reading import RowReading
 from pytest_rageval.cases.exchange.row_files import squad_row
@@ -46,7 +46,6 @@ def _extra_parts(case: EvalCase, row: dict[str, Json]) -> dict[str, Json]:
 
 
 def _chunk_texts(answer: Answer | None) -> list[str] | None:
-    """Return the texts of the retrieved chunks; None if unknown."""
     return None if answer is None or answer.chunks is None else [chunk.text or "" for chunk in answer.chunks]
 
 
@@ -133,9 +132,6 @@ def _entry(case: EvalCase, title: str, context: str) -> dict[str, Json]:
     return {**entry, EXTRA_PARTS: extra} if extra else entry
 
 
-# ── CSV of our own names ────────────────────────────────────────────────────────────────────────────────────────
-
-
 COLUMNS = (
     "id",
     "question",
@@ -175,8 +171,7 @@ def write_csv(cases: Sequence[EvalCase], answers: Answers, show: Callable[[str],
 
 
 def _csv_row(case: EvalCase) -> dict[str, str]:
-    mapping = case_to_mapping(case)
-    del mapping["source"]
+    mapping = case_content(case)
     gold = mapping.get("gold", {})
     if isinstance(gold.get("answer"), str):
         mapping["reference"] = gold.pop("answer")

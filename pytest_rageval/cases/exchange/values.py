@@ -120,9 +120,6 @@ def as_object(extra: Json) -> Json:
         return None
 
 
-# ── conversations ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 _ROLES = {"human": "user", "user": "user", "ai": "assistant", "gpt": "assistant", "assistant": "assistant"}
 
 

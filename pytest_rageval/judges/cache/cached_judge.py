@@ -58,7 +58,7 @@ class CachedJudge:
         self._cache = None if self.is_local or mode == "off" else cache
         is_replay = mode == "replay" and self._cache is not None
         self.answers_at_once = is_replay or (limit is None and judges_at_once(judge))
-        self.judge_together = self._judgements if getattr(judge, "judge_together", None) else None
+        self.judge_together = self._judgements if is_replay or getattr(judge, "judge_together", None) else None
         self.served: set[str] = set()
         self._mask, self._limit = mask, limit
         self._sampling = _checked_sampling(judge)

@@ -42,9 +42,6 @@ def rubric_of(request: JudgeRequest) -> Rubric:
     return request.wording or load_rubric(request.rubric)
 
 
-# ── a project's own ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def check_rubrics(folder: Path, shown: str | None = None) -> dict[str, Rubric]:
     """Read the rubrics in a project's folder, by name; raise one SettingsError with all problems of all files.
 

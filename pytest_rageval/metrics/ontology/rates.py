@@ -148,8 +148,7 @@ def _shown_inference(written: Mapping[str, Json]) -> str:
 def _bounded(reasons: Iterable[str]) -> Iterator[str]:
     """Yield the first reasons, each on one printable line of limited length."""
     for reason in islice(reasons, SHOWN):
-        line = printable(" ".join(reason.split()))
-        yield cut(line, _LONGEST)
+        yield cut(printable(" ".join(reason.split())), _LONGEST)
 
 
 MAX_BYTES = 4 * 2**20
@@ -187,7 +186,6 @@ def load_validator(places: Sequence[str], root: Path) -> Validator:
 
 
 def _read(places: Sequence[str], root: Path) -> dict[str, str]:
-    """Return the texts of the files, by place."""
     content: dict[str, str] = {}
     problems = []
     left = MAX_BYTES

@@ -203,7 +203,6 @@ def read_ontology(place: str, text: str) -> Ontology:
 
 
 def _problem_text(flaw: Flaw) -> str:
-    """Return one problem of the file: name, value, remedy."""
     path = format_path(flaw.path) or "the file"
     if flaw.is_unknown:
         return f"{path} is not a known key{nearest(str(flaw.path[-1]), flaw.known)}"

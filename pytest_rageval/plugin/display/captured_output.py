@@ -6,7 +6,6 @@ import logging
 import re
 import sys
 import warnings
-from collections.abc import Generator
 from copy import copy
 from typing import Any
 
@@ -99,15 +98,14 @@ class CapturedOutput:
             threads, self._routing.threads = self._routing.threads, self.output()
             self.replay(threads)
 
-    @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_runtest_setup(self) -> Generator[None, Any, Any]:
+    # No wrapper, which costs more: that of pytest's capturing begins before.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self) -> None:
         """Route the streams that pytest has set for this phase."""
-        __tracebackhide__ = True
         for name in ("stdout", "stderr"):
-            if not isinstance(getattr(sys, name), Stream):
-                setattr(sys, name, Stream(name, getattr(sys, name)))
+            if not isinstance(stream := getattr(sys, name), Stream):
+                setattr(sys, name, Stream(name, stream))
         self._show_threads()
-        return (yield)
 
     pytest_runtest_call = pytest_runtest_teardown = pytest_make_collect_report = pytest_runtest_setup
 
@@ -189,8 +187,8 @@ def clean_report(report: pytest.TestReport, mask: Mask, *, is_of_case: bool) -> 
     if report.user_properties and not mask.is_empty:
         properties = report.user_properties
         report.user_properties = [(mask.text(name), _shown_property(value, mask)) for name, value in properties]
-    if "extras" in report.__dict__:  # of pytest-html
-        report.__dict__["extras"] = mask.value(report.__dict__["extras"])
+    if "extras" in (facts := report.__dict__):  # of pytest-html
+        facts["extras"] = mask.value(facts["extras"])
     if hasattr(report, "wasxfail"):
         report.wasxfail = clean(str(report.wasxfail))
 

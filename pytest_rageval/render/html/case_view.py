@@ -67,9 +67,6 @@ def _earlier(run: StoredRun, key: str, baseline: Path) -> CaseLines | None:
     return read_case_lines(side.run, {key}).get(key) if side and side.run and side.has_records else None
 
 
-# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def read_case_lines(run: StoredRun, keys: Set[str], damages: list[str] | None = None) -> dict[str, CaseLines]:
     """Return records and observations of some cases; each file is read once from front to back.
 

@@ -107,7 +107,6 @@ def _share(metrics: Mapping[str, Any]) -> str:
 
 
 def _failures(metrics: Mapping[str, Any]) -> Iterator[Block]:
-    """Yield what fails; nothing if nothing does."""
     failed = (gate for gate in metrics["gates"] if gate["passed"] is False)
     yield from (Line(gate_line(gate), "worse", "point") for gate in failed)
     if errors := metrics["outcomes"]["error"]:

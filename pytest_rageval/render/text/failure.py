@@ -60,7 +60,8 @@ def _expected(case: EvalCase, *, needs_all: bool) -> Iterator[str]:
     if gold.answers:
         yield f'"{_cut(gold.answers[0])}"'
     if gold.supports:
-        yield _groups(gold, [str(anchor) for anchor in gold.supports], "all of  " if needs_all else "any of  ")
+        names = [f'{one}: "{_cut(one.snippets[0])}"' if one.snippets else str(one) for one in gold.supports]
+        yield _groups(gold, names, "all of  " if needs_all else "any of  ")
     elif gold.chunk_ids:
         yield "any of " + ", ".join(gold.chunk_ids[:CHUNKS]) if len(gold.chunk_ids) > 1 else gold.chunk_ids[0]
     if gold.kg_entities and not gold.supports:

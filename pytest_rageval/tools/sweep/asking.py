@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pytest_rageval.config.tables import Gates
-from pytest_rageval.engine import Observed, Unobserved
+from pytest_rageval.engine import AskFailure, Observed
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import EvalCase, Observation, Trial
 from pytest_rageval.prefetch import BackgroundLoop, Prefetcher
@@ -30,11 +30,11 @@ class Answers(NamedTuple):
 
     @property
     def errors(self) -> dict[str, str]:
-        return {key: one.problem.message for key, one in self.observed.items() if isinstance(one, Unobserved)}
+        return {key: one.problem.message for key, one in self.observed.items() if isinstance(one, AskFailure)}
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class AskingLoop:
     """A target and a judge with the loop that they belong to; they may outlive the run."""
 
     target: Target
@@ -42,7 +42,7 @@ class Asking:
     judge: Judge | None = None
 
     @classmethod
-    def of(cls, prepared: Prepared) -> Asking:
+    def of(cls, prepared: Prepared) -> AskingLoop:
         """Make the configured target, on a loop of its own."""
         return cls(make_target(prepared.project), BackgroundLoop(prepared.settings.longest_call))
 

@@ -11,7 +11,7 @@ from pytest_rageval.config.files import OWN_FILE, SHARED_FILE
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
-from pytest_rageval.engine import NO_ANSWER, Observed, Unobserved
+from pytest_rageval.engine import NO_ANSWER, AskFailure, Observed
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Extent, Finished
 from pytest_rageval.io.sealed_lines import record_at
@@ -24,7 +24,7 @@ from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun
 from pytest_rageval.session import RunSession
 from pytest_rageval.targets.target import is_called, params_problem
 from pytest_rageval.text import counted
-from pytest_rageval.tools.sweep.asking import NOT_TUNED, Answers, Asking
+from pytest_rageval.tools.sweep.asking import NOT_TUNED, Answers, AskingLoop
 from pytest_rageval.tools.sweep.cutting import cut_to, differing, listing, probe_of, why_not_derivable
 from pytest_rageval.tools.sweep.grid import Family, Grid, Point
 from pytest_rageval.tools.sweep.outcome import ScoredPoint, Sweep
@@ -81,7 +81,7 @@ class SweepRunner:
         self._index: object = None
         self._default = self._prepared(Point({}))
         self._place_rules = self._default.knowing(namesakes_of(cases)).plan.place_rules
-        self._asking = Asking.of(self._default)
+        self._asking = AskingLoop.of(self._default)
 
     def __enter__(self) -> SweepRunner:
         return self
@@ -108,7 +108,7 @@ class SweepRunner:
             raise SettingsError(*problems)
 
     def run(self, file: SweepFile) -> Sweep:
-        """Score all points; what is known so far is in the file at any time."""
+        """Score all points; the file holds those scored so far at any time."""
         self._file = file
         default = self._scored(Point({}), self._measured(Point({})))
         if not default.cases:
@@ -293,7 +293,7 @@ class SweepRunner:
         evaluations = run.evaluations(waiting, self._asking.target, self._asking.judge)
         for case, evaluated in zip(waiting, evaluations, strict=False):
             first = evaluated.evaluation.trials[0]
-            observed[case.key] = first.observation or Unobserved(first.error or NO_ANSWER, first.timings, first.answer)
+            observed[case.key] = first.observation or AskFailure(first.error or NO_ANSWER, first.timings, first.answer)
             self._count(point, len(evaluated.evaluation.trials))
         return observed
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from starlette.datastructures import FormData
 from starlette.responses import Response
 
-from pytest_rageval.cases.canonical import case_to_mapping
+from pytest_rageval.cases.canonical import case_content
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.messages import Unsound, format_path, shown_value
@@ -169,8 +169,7 @@ NO_CASE = EvalCase("", "")
 
 def case_values(case: EvalCase) -> dict[str, str | Sequence[str]]:
     """Return the field values for a case. Several right answers go into the JSON."""
-    record = case_to_mapping(case)
-    del record["source"]
+    record = case_content(case)
     gold = dict(record.pop("gold", {}))
     values = {name: str(record.pop(name, "")) for name in TEXTS}
     values["reference"] = gold.pop("answer") if isinstance(gold.get("answer"), str) else ""

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pytest_rageval.cases.canonical import case_to_mapping
+from pytest_rageval.cases.canonical import case_content
 from pytest_rageval.cases.case_text import CaseText, edited_json
 from pytest_rageval.cases.loading import CaseFile, load_file
 from pytest_rageval.errors import CaseError
@@ -204,9 +204,7 @@ class DatasetStore(VersionStore[DatasetVersion]):
 
 def case_line(case: EvalCase) -> str:
     """Return the line of a case file that reads back as this case."""
-    mapping = case_to_mapping(case)
-    del mapping["source"]
-    return json.dumps(mapping, ensure_ascii=False)
+    return json.dumps(case_content(case), ensure_ascii=False)
 
 
 def _with_ids(content: bytes, cases: Sequence[EvalCase]) -> bytes:

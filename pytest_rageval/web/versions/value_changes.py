@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_rageval.cases.canonical import case_to_mapping
+from pytest_rageval.cases.canonical import case_content
 from pytest_rageval.model import EvalCase
 from pytest_rageval.text import counted, cut
 from pytest_rageval.views.text_diff import DiffPiece, word_diff
@@ -114,10 +114,4 @@ def dataset_changes(before: Sequence[EvalCase], after: Sequence[EvalCase]) -> Da
 
 def case_changes(before: EvalCase, after: EvalCase) -> list[ValueChange]:
     """Return the differences of two cases, except for their places in files."""
-    return list(value_changes(_case_values(before), _case_values(after)))
-
-
-def _case_values(case: EvalCase) -> dict[str, Any]:
-    mapping = case_to_mapping(case)
-    del mapping["source"]
-    return mapping
+    return list(value_changes(case_content(before), case_content(after)))
