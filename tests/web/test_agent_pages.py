@@ -316,17 +316,13 @@ def test_one_question_finds_the_mapping_of_a_server_with_json_of_its_own(app: We
 def test_one_question_needs_no_more_than_the_field_of_the_question(app: WebApp, own_server: str):
     sent = sent_by(app.page("/agents/new"), "/agents") | {"target_kind": "http", "url": f"{own_server[:-3]}frage"}
     refused, found = (app.post("/agents", sent | {"ask": "yes", "map_question": key}).text for key in ("", "frage"))
-    assert "a field of its own" in refused
-    assert "target.mapping" not in refused
+    assert ("a field of its own" in refused, "target.mapping" in refused) == (True, False)
     assert sent_by(found, "/agents")["map_answer"] == "result.text"
 
 
 def test_one_question_says_what_went_wrong_and_keeps_what_was_typed(app: WebApp):
-    sent = sent_by(app.page("/agents/new"), "/agents") | {
-        "ask": "yes",
-        "name": "Only asked",
-        "question": "Who are you?",
-    }
+    typed = {"ask": "yes", "name": "Only asked", "question": "Who are you?"}
+    sent = sent_by(app.page("/agents/new"), "/agents") | typed
     refused = app.post("/agents", sent | {"target_kind": "http", "url": "http://127.0.0.1:9/"})
     assert "<b>Who are you?</b>" in refused.text
     assert sent_by(refused.text, "/agents")["name"] == "Only asked"
