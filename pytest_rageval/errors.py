@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -71,16 +71,15 @@ class ModelFailure(RagevalError):
 
 
 class JudgeError(RagevalError):
-    """A failure to judge. `raw` is the unreadable reply, None without a reply.
+    """A failure to judge. `raw` is the unreadable reply, None without a reply, `spent` a judgement's fields of cost.
 
     `kind`: as for TargetError, or invalid_reply (no score could be read), invalid_request (the judge lacks the rubric),
     cache_miss (in replay), budget (the run's limit of cost is reached).
     """
 
-    def __init__(self, kind: str, message: str, raw: str | None = None, *, status: int | None = None) -> None:
+    def __init__(self, kind: str, message: str, raw: str | None = None, status: int | None = None, **spent: Any):
         super().__init__(message)
-        self.kind, self.status = kind, status
-        self.raw = raw
+        self.kind, self.raw, self.status, self.spent = kind, raw, status, spent
 
 
 class GateFailure(AssertionError):

@@ -15,8 +15,8 @@ from project import Project, a_case
 TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "pytest_rageval"
 BUDGET = {
-    "lines": 68_414,
-    "statements": 43_094,
+    "lines": 68_408,
+    "statements": 43_093,
     "modules": 411,
     "folders with modules": 42,
     "characters of the mean line that is not blank": 53,

@@ -175,6 +175,12 @@ def shown_name(path: Path, root: Path) -> str:
         if inner.is_relative_to(outer):
             name = inner.relative_to(outer).as_posix()
             break
+    return path_text(name)
+
+
+def path_text(path: Path | str) -> str:
+    """Return a path that can be written: bytes that are not UTF-8 are escaped."""
+    name = path if isinstance(path, str) else path.as_posix()
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 

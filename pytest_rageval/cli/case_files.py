@@ -9,7 +9,7 @@ from typing import NamedTuple
 import click
 
 from pytest_rageval.cases.discovery import case_files_of, find_case_files
-from pytest_rageval.cases.loading import CaseFile, load_file, looks_like_cases
+from pytest_rageval.cases.loading import CaseFile, load_file, looks_like_cases, path_text
 from pytest_rageval.cases.project_cases import files_at, load_files, sound_cases
 from pytest_rageval.cli.options import EXISTING
 from pytest_rageval.comparison.case_filter import filtered_keys
@@ -58,12 +58,6 @@ def chosen_cases(project: Project, named: Collection[Path], least: int) -> tuple
         where = ", ".join(globs)
         raise SettingsError(f"{counted(len(cases), 'case')} found ({where}), {least} or more are needed; write some")
     return cases, files
-
-
-def path_text(path: Path | str) -> str:
-    """Return a path that can be written: bytes that are not UTF-8 are escaped."""
-    name = path if isinstance(path, str) else path.as_posix()
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 # ── the cases of a run ────────────────────────────────────────────────────────────────────────────────────────

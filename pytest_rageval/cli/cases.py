@@ -11,11 +11,11 @@ from pathlib import Path
 import click
 
 from pytest_rageval.cases.drafts import ENDING, add_drafts, answer_draft, check_is_drafts, drafts_file_of
-from pytest_rageval.cases.loading import CaseFile
+from pytest_rageval.cases.loading import CaseFile, path_text
 from pytest_rageval.cases.project_cases import sound_cases
 from pytest_rageval.cases.schema import case_schema
 from pytest_rageval.cli.case_exchange import cases_from_traces, convert, export_cases
-from pytest_rageval.cli.case_files import PATHS, case_files, path_text
+from pytest_rageval.cli.case_files import PATHS, case_files
 from pytest_rageval.cli.options import FOLDER, JSON, REPORTS, echo_json, exit_codes, output_option
 from pytest_rageval.cli.stored_run import open_run
 from pytest_rageval.comparison.case_diff import representative_trial

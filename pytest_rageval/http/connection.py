@@ -63,24 +63,27 @@ class HttpConnection(asyncio.Protocol):
         first = url if proxy is None else proxy.url
         port = first.port or (443 if first.scheme == "https" else 80)
         secure = tls_context() if first.scheme == "https" else None
-        connection = None
+        connection = cls()
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
-                _, connection = await asyncio.get_running_loop().create_connection(
-                    cls, first.raw_host.decode("ascii"), port, ssl=secure, happy_eyeballs_delay=0.25
+                opening = asyncio.get_running_loop().create_connection(
+                    lambda: connection, first.raw_host.decode("ascii"), port, ssl=secure, happy_eyeballs_delay=0.25
                 )
+                # Cancelled while it opens, asyncio (at least up to 3.13) loses a socket that is connected already.
+                await asyncio.shield(asyncio.wait_for(opening, CONNECT_TIMEOUT))
                 if proxy is not None and url.scheme == "https":
                     await connection._tunnel(url, proxy.fields)
             return connection
         except BaseException as error:
-            if connection is not None:
+            connection._is_ended = True
+            if hasattr(connection, "_transport"):
                 connection._transport.abort()
             if isinstance(error, TimeoutError):
                 reason = f"no connection within {CONNECT_TIMEOUT:g} s"
             elif isinstance(error, UnicodeError):
                 reason = "Name or service not known"
             elif isinstance(error, OSError | ValueError | HttpFailure):
-                reason = os_words_in(error) or excerpt(str(error)) or type(error).__name__
+                reason = os_words_in(error)
             else:
                 raise
             raise HttpFailure("connect", reason) from None
@@ -139,9 +142,7 @@ class HttpConnection(asyncio.Protocol):
     def _failure(self, problem: str, *, is_headless: bool) -> HttpFailure:
         if self._is_ended and "close" in problem.lower():
             end = "without a reply" if is_headless else "before the reply was complete"
-            reason = f"the server closed the connection {end}"
-            if self._error is not None:
-                reason = os_words_in(self._error) or excerpt(str(self._error)) or type(self._error).__name__
+            reason = f"the server closed the connection {end}" if self._error is None else os_words_in(self._error)
             broken = StaleConnection if self._is_reused and not self._beginning else HttpFailure
             return broken("reset", reason)
         if "Receive buffer too long" in problem:
@@ -151,20 +152,17 @@ class HttpConnection(asyncio.Protocol):
         line = excerpt(self._beginning.strip().split(b"\n")[0].decode("latin-1"))
         return HttpFailure("invalid_response", f"the reply is not HTTP: {line}" if line else "the reply is not HTTP")
 
-    # ── between requests ─────────────────────────────────────────────────────────────────────────────────────
-
     def is_free_after(self, reply: Reply) -> bool:
         """Return True if the connection can carry another request, else end it.
 
         It can if the reply was read to its end, nothing came behind it, and its headers make its end unambiguous.
         """
-        parser = self._parser
-        is_read = parser.our_state is parser.their_state is h11.DONE and not parser.trailing_data[0]
+        is_read = self._parser.our_state is self._parser.their_state is h11.DONE and not self._parser.trailing_data[0]
         is_ambiguous = "transfer-encoding" in reply.headers and "content-length" in reply.headers
         if self._is_ended or is_ambiguous or not is_read:
             self._transport.abort()
             return False
-        parser.start_next_cycle()
+        self._parser.start_next_cycle()
         self._is_reused, self._idle_since = True, asyncio.get_running_loop().time()
         return True
 
@@ -187,11 +185,11 @@ class HttpConnection(asyncio.Protocol):
         self._transport.abort()
         await asyncio.wait([self._closed])
 
-    # ── as asyncio uses it ───────────────────────────────────────────────────────────────────────────────────
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
+        """Keep the transport; end the connection if nobody waits for it any more."""
         self._transport = transport  # type: ignore[assignment]  # always a Transport for streams
+        if self._is_ended:
+            self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Parse the data; end the connection if it belongs to no request."""
@@ -199,8 +197,7 @@ class HttpConnection(asyncio.Protocol):
             self._is_ended = True
             self._transport.abort()
             return
-        if len(self._beginning) < 200:
-            self._beginning += data[:200]
+        self._beginning = (self._beginning + data[:200])[:200]
         self._parser.receive_data(data)
         self._wake()
 

@@ -48,8 +48,8 @@ def kind_of_status(status: int) -> str:
     return "rate_limited" if status == 429 else "http_4xx" if status < 500 else "http_5xx"
 
 
-def os_words_in(error: BaseException) -> str | None:
-    """Return the operating system's message in an error or its causes, or None if it has none."""
+def os_words_in(error: BaseException) -> str:
+    """Return the operating system's message in an error or its causes; without one, the error's own."""
     deepest: BaseException | None = error
     while deepest is not None:
         while isinstance(deepest, BaseExceptionGroup):
@@ -60,7 +60,7 @@ def os_words_in(error: BaseException) -> str | None:
         if isinstance(deepest, OSError) and (number := re.search(r"\[Errno (\d+)\]", str(deepest))):
             return os.strerror(int(number[1]))
         deepest = deepest.__cause__ or deepest.__context__
-    return None
+    return excerpt(str(error)) or type(error).__name__
 
 
 def os_words(error: OSError) -> str:

@@ -73,7 +73,7 @@ async def judge_answer(
             return result
         if on_error is None:
             raise result
-        return _failed(judge, request, on_error(result))
+        return replace(_failed(judge, request, on_error(result)), **result.spent)
 
     if answer.abstained is None and (rest or CLASSIFIER in rubrics):
         for request in requests([CLASSIFIER]):

@@ -133,9 +133,12 @@ class ModelJudge(AsksModel):
         try:
             reply = await self._chat.say(messages, max_tokens=most, **asked)
         except ModelFailure as failure:
-            again = f" (asked again, since {before.reason})" if before else ""
-            error = JudgeError(failure.kind, f"{failure}{again}", before and before.error.raw, status=failure.status)
-            return [error] * len(requests)
+            again, raw, spent = (
+                (f" (asked again, since {before.reason})", before.error.raw, before.error.spent)
+                if before
+                else ("", None, {})
+            )
+            return [JudgeError(failure.kind, f"{failure}{again}", raw, failure.status, **spent)] * len(requests)
         bill = [*(before.bill if before else ()), (reply, len(requests))]
         text = reply.text or ""
         results: list[_Result] = []
@@ -147,14 +150,14 @@ class ModelJudge(AsksModel):
                 judgement = read_reply(text, rubric_of(request), marker, claims, is_joint=is_joint)
                 results.append(self._finished(judgement, request, prompt, bill))
             except UnreadableReply as unreadable:
-                same = before is None or before.reason == unreadable.reason
-                problem = unreadable.reason + ("" if same else f"; before: {before and before.reason}")
+                problem = "; before: ".join(dict.fromkeys([unreadable.reason, *([before.reason] if before else [])]))
                 message = printable(f"judge {self.model!r}, rubric {request.rubric!r}: no score can be read: {problem}")
-                error = JudgeError("invalid_reply", message, cut(text, LONGEST_RAW))
+                spent = sum_costs([_share(*each) for each in bill])
+                spent["extra"] = {"requests": sum(1 / others for _, others in bill)}
+                error = JudgeError("invalid_reply", message, cut(text, LONGEST_RAW), **spent)
                 # The filter would block the same text again.
-                is_final = reply.ending == "content_filter"
                 damaged = _DamagedReply(error, unreadable.reason, bill, marker, reply.is_truncated)
-                results.append(error if is_final else damaged)
+                results.append(error if reply.ending == "content_filter" else damaged)
         return results
 
     def _finished(self, reply: Judgement, request: JudgeRequest, prompt: Prompt, bill: _Bill) -> Judgement:
@@ -173,7 +176,7 @@ class ModelJudge(AsksModel):
             reply,
             model=self.model,
             prompt_version=request.prompt_version,
-            **sum_costs([_share(each, others) for each, others in bill]),
+            **sum_costs([_share(*each) for each in bill]),
             flags=(*prompt.flags, *reply.flags),
             extra={**reply.extra, **{name: value for name, value in served.items() if value}},
         )

@@ -331,10 +331,9 @@ class ActiveSession:
         clean_report(report, self.mask, is_of_case=is_ours)
         is_final = report.when == "call" or (report.when == "setup" and not report.passed)
         if is_ours and is_final and self.is_prepared and not (self._is_dry_run or self.config.option.setuponly):
-            raised = call.excinfo.value if call.excinfo is not None else None
             printed = self.captured.output()
             with printed:
-                evaluations = attach(item, report, raised, self.opened())
+                evaluations = attach(item, report, call.excinfo and call.excinfo.value, self.opened())
             if printed:
                 self.captured.add_to_report(printed, item, report)
             if evaluations and self._uncounted > 0:

@@ -184,8 +184,8 @@ def fixture_definition(item: pytest.Item, name: str) -> Any:
     Overrides that hand on the fixture they override are passed over.
     """
     info = fixture_resolution(item).get("fixtureinfo") if isinstance(item, pytest.Function) else None
-    definitions = getattr(info, "name2fixturedefs", {}).get(name) or (None,)
-    return next((given for given in reversed(definitions) if not hands_on(getattr(given, "func", None), name)), None)
+    first, *others = getattr(info, "name2fixturedefs", {}).get(name) or (None,)
+    return next((given for given in reversed(others) if not hands_on(getattr(given, "func", None), name)), first)
 
 
 @lru_cache(maxsize=64)

@@ -10,6 +10,7 @@ import platform
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -189,12 +190,10 @@ def dataset_version(dataset: str, files: Iterable[Path], root: Path) -> str:
     """Return the git commit that last touched the case files if they are clean, else the hash of their content."""
     paths = [os.path.relpath(path, root) for path in files]
     if paths:
-        status = _git(root, "status", "--porcelain", "--", *paths)
-        tracked = _git(root, "ls-files", "--error-unmatch", "--", *paths)
-        if status == "" and tracked is not None:
-            commit = _git(root, "log", "-1", "--format=%H", "--", *paths)
-            if commit:
-                return commit
+        is_clean = _git(root, "status", "--porcelain", "--", *paths) == ""
+        is_tracked = is_clean and _git(root, "ls-files", "--error-unmatch", "--", *paths) is not None
+        if is_tracked and (commit := _git(root, "log", "-1", "--format=%H", "--", *paths)):
+            return commit
     return f"content:{dataset}"
 
 
@@ -233,6 +232,7 @@ def _gate(gate: Any) -> str:
     return f"{gate}{when}" + (f" tag {gate.tag}" if gate.tag else "")
 
 
+@cache  # 2 ms each: the metadata of a package is parsed as an e-mail
 def _version(distribution: str) -> str | None:
     try:
         return importlib.metadata.version(distribution)

@@ -158,8 +158,6 @@ TheSite = Annotated[Site, of_app("site")]
 """A route parameter: the site."""
 
 
-# ── code that the browser may name ────────────────────────────────────────────────────────────────────────────
-
 SETTING = "web_allows"
 OPEN_JUDGES = frozenset(name for name, kind in KINDS.items() if not kind.opens_files)
 """Kinds that import no name and open no path. All others may, including plug-ins and future kinds."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import io
-import zipfile
-from collections.abc import Iterable, Iterator
-from datetime import date
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_rageval.cases.exchange.row_files import workbook_as_csv
 from pytest_rageval.cases.loading import MAX_LINE_BYTES
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.encodings import ENCODINGS, SAMPLE, decoded
@@ -50,8 +48,7 @@ def guess_table(content: bytes) -> TableFormat:
     encoding, text = decoded(content)
     beginning = content[:SAMPLE].decode("utf-8", "replace") if text is None else text[:SAMPLE]
     header = next((line for line in beginning.splitlines() if line.strip()), "")
-    bare = "".join(header.split('"')[::2])
-    return TableFormat(encoding, max((mark for mark, _ in SEPARATORS), key=bare.count))
+    return TableFormat(encoding, max(dict(SEPARATORS), key="".join(header.split('"')[::2]).count))
 
 
 class Part(NamedTuple):
@@ -91,15 +88,6 @@ class Part(NamedTuple):
             raise CaseError(f"{self.name}: {words}; choose another encoding, or save it as UTF-8") from None
 
 
-def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    written = io.StringIO(newline="")
-    csv.writer(written, lineterminator="\n").writerows(rows)
-    return written.getvalue()
-
-
-# ── YAML ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def check_yaml(part: Part, report: Report) -> None:
     """Report YAML that is slow to read or grows while it is read: large, deep, or with aliases."""
     if part.suffix not in YAML:
@@ -120,48 +108,3 @@ def check_yaml(part: Part, report: Report) -> None:
                 return
     except yaml.YAMLError:
         return  # the reader reports it with its line
-
-
-# ── workbooks ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-LARGEST_RATIO = 20
-"""How much larger than its upload limit the content of a workbook may be: it is compressed."""
-
-
-def workbook_as_csv(path: Path, name: str, most_bytes: int, most_rows: int) -> str:
-    """Return the first sheet of a workbook as CSV, or raise CaseError if it cannot be read."""
-    try:
-        from openpyxl import load_workbook  # here, because the extra may be missing
-    except ImportError:
-        raise CaseError(f"{name}: openpyxl is not installed; save the sheet as CSV") from None
-    try:
-        with zipfile.ZipFile(path) as file:
-            size = sum(member.file_size for member in file.infolist())
-        if size > LARGEST_RATIO * most_bytes:
-            raise CaseError(f"{name}: holds {size:,} bytes, more than is taken; save the sheet as CSV")
-        with path.open("rb") as opened:  # by its name openpyxl would refuse it: ours says nothing of its kind
-            book = load_workbook(opened, read_only=True, data_only=True)
-            return csv_text(_cells(book.worksheets[0].iter_rows(values_only=True), name, most_rows))
-    except CaseError:
-        raise
-    except Exception as error:  # noqa: BLE001 because openpyxl raises whatever a torn file makes it stumble over
-        raise CaseError(f"{name}: no workbook that can be read ({type(error).__name__}); save it as CSV") from None
-
-
-def _cells(rows: Iterable[tuple[object, ...]], name: str, most_rows: int) -> Iterator[list[object]]:
-    for number, row in enumerate(rows):
-        if number > most_rows:
-            raise CaseError(f"{name}: more than {most_rows:,} rows; split it")
-        cells = [_cell(value) for value in row]
-        if any(cell != "" for cell in cells):
-            yield cells
-
-
-def _cell(value: object) -> object:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value.isoformat() if isinstance(value, date) else value

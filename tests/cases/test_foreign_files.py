@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from openpyxl import Workbook
 from project import Project, lines_with
 
 from pytest_rageval.cases.conversion import case_from_record
@@ -229,13 +231,23 @@ def test_an_expression_that_does_not_fit_a_row_is_one_line(tmp_path):
 def test_a_table_in_another_encoding_is_read_and_the_encoding_is_said(
     project: Project, command: str, encoding: str, question: str, said: str
 ):
-    table = project.path / "fragen.csv"
-    table.write_bytes(f"Frage;Antwort\n{question};Zwölf.\n".encode(encoding))
-    result = project.rageval(command, "convert", "fragen.csv", "-o", "new.jsonl", "--map", "question=Frage",
+    name, separator = ("fragen.tsv", "\t") if encoding == "utf-16" else ("fragen.csv", ";")
+    (project.path / name).write_bytes(f"Frage{separator}Antwort\r\n{question}{separator}Zwölf.\r\n".encode(encoding))
+    result = project.rageval(command, "convert", name, "-o", "new.jsonl", "--map", "question=Frage",
                              "--map", "gold.answer=Antwort" if command == "cases" else "answer=Antwort")  # fmt: skip
     assert result.ret == 0
-    result.stderr.fnmatch_lines([f"fragen.csv was read as *{said}*"])
+    result.stderr.fnmatch_lines([f"{name} was read as *{said}*"])
     assert json.loads((project.path / "new.jsonl").read_text("utf-8"))["question"] == question
+
+
+def test_a_workbook_is_read_as_its_first_sheet_shows_it(tmp_path):
+    sheet = (book := Workbook()).create_sheet("Fragen", 0)
+    for row in (("Frage", "Antwort"), ("Wann?", date(2026, 11, 27)), ("Wie viel?", 0.035), ("Wie oft?", 1e6)):
+        sheet.append(row)
+    sheet["B3"].number_format = "0.0%"
+    book.save(tmp_path / "fragen.xlsx")
+    golds = [case.gold.answers for case in read(tmp_path / "fragen.xlsx")]
+    assert golds == [("2026-11-27",), ("3.5%",), ("1000000",)]
 
 
 def test_bytes_of_no_encoding_are_reported_by_their_line(tmp_path):

@@ -242,6 +242,33 @@ def test_a_connection_that_does_not_come_about_is_told_in_the_words_of_the_syste
     assert str(failure).endswith(": Connection refused" if "{port}" in address else "not known")
 
 
+def test_a_connection_is_closed_in_whatever_step_of_its_opening_it_is_given_up():
+    served: list[asyncio.Task[None] | None] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        served.append(asyncio.current_task())
+        await reader.read()
+        writer.transport.abort()
+
+    async def use() -> None:
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            client = SlottedClient(slots=1, retries=0)
+            for steps in range(30):
+                asking = asyncio.create_task(
+                    client.request("GET", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+                )
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                asking.cancel()
+                await asyncio.wait([asking])
+            await client.aclose()
+            async with asyncio.timeout(20):
+                await asyncio.gather(*filter(None, served))
+
+    asyncio.run(use())
+    assert len(served) > 10
+
+
 def test_a_connection_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch):
     async def never(*_: object, **__: object) -> None:
         await asyncio.sleep(3600)

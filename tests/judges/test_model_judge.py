@@ -167,7 +167,7 @@ def test_of_two_verdicts_none_is_chosen_and_the_model_is_asked_once_more(reply: 
     assert len(server.requests) == 2
     with JudgeServer(reply) as server:
         failure = failure_of(a_judge(server))
-    assert (failure.kind, len(server.requests)) == ("invalid_reply", 2)
+    assert (failure.kind, failure.spent["extra"], len(server.requests)) == ("invalid_reply", {"requests": 2}, 2)
 
 
 def a_choice(content: object, reason: str | None = "stop", **message: object) -> Any:

@@ -8,7 +8,6 @@ import pytest
 
 from pytest_rageval.matching.passages import citations, contexts, documents
 from pytest_rageval.matching.places import in_rank_order, match, observe
-from pytest_rageval.matching.spellings import headings
 from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase, Gold, Reference
 
 NO_TEXT = "snippet not looked for, no text was reported"
@@ -42,10 +41,6 @@ def test_a_chunk_under_another_heading_does_not_match(gold: str, came: str):
 )
 def test_chunks_below_and_markers_white_space_and_empty_parts_of_headings_match(came):
     assert hits(place("notes/go.md", "# Tips > ## Sorting"), chunk_at("notes/go.md", came)) == [{0}]
-
-
-def test_headings_keep_their_inner_marks():
-    assert headings("# C# > ## a  b") == ("C#", "a b")
 
 
 @pytest.mark.parametrize("came", ["# Any > ## Heading", "", None])
@@ -228,13 +223,6 @@ def test_ranks_are_only_an_order_and_the_list_counts_where_one_is_missing(ranks:
 def test_a_chunk_that_came_twice_stands_twice():
     assert hits(Gold(chunk_ids=("a", "b")), Chunk("a"), Chunk("a")) == [{0}, {0}]
     assert matched(Gold(chunk_ids=("a", "b")), Chunk("a"), Chunk("a"), Chunk("b")).fresh == ((1, 1), (3, 2))
-
-
-def test_an_observation_keeps_what_it_was_given():
-    params = {"folder_mode": "on"}
-    obs = observe(EvalCase("q1", "What?"), Answer("Yes."), k=3, asked_k=10, trial=2, params=params)
-    assert (obs.k, obs.asked_k, obs.trial, dict(obs.judgements), obs.params) == (3, 10, 2, {}, params)
-    assert obs.answer.text == "Yes."
 
 
 def a_case(**fields) -> EvalCase:

@@ -60,7 +60,6 @@ def test_ctrl_c_keeps_finished_cases_and_leaves_at_once(project: Project, how: l
 @pytest.mark.child_process
 @pytest.mark.parametrize("how", [[], ["-n", "2"]])
 def test_before_the_first_case_is_done_it_is_said_how_the_run_goes_on(project: Project, how: list[str]):
-    project.write("slow.py", SLOW)
     project.configure('target = "slow:answer"')
     # With workers each case is asked when it comes to that: the second trial waits.
     project.cases([a_case("q0", "boiling slow" if not how else "boiling"), a_case("q1"), a_case("q2")])

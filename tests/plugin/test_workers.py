@@ -181,11 +181,11 @@ def test_own(rageval, eval_case):
 """,
     )
     project.run().assert_outcomes(passed=5)
-    metrics, keys = project.stable_metrics(), _keys(project)
+    metrics, keys = project.stable_metrics(), {record["case_key"] for record in project.results()}
     result = project.run("-n", "2", "--dist", "loadgroup")
     result.assert_outcomes(passed=5)
     result.stdout.fnmatch_lines(["rageval: --dist loadgroup waits for ever where a worker dies*"])
-    assert _keys(project) == keys
+    assert {record["case_key"] for record in project.results()} == keys
     assert project.stable_metrics() == metrics
 
 
@@ -207,11 +207,6 @@ def test_a_group_behind_a_node_id_is_no_part_of_the_key():
     assert own_nodeid(grouped) == "test_own.py::test_own[q1@home]"
     assert own_nodeid(alone) == _Grouped.nodeid
     assert "a.jsonl::q1@home" in without_group("a.jsonl::q1@home@a@b_one")
-
-
-def _keys(project: Project) -> set[str]:
-    lines = (project.runs[-1] / "results.jsonl").read_text(encoding="utf-8").splitlines()
-    return {line.split('"case_key":"')[1].split('"')[0] for line in lines}
 
 
 PATIENT_BOT = """

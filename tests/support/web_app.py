@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 import re
@@ -126,11 +127,23 @@ def served(root: Path, **settings: Any) -> Iterator[WebApp]:
             assert not thread.is_alive(), f"the server did not end within {PATIENCE_S} s"
 
 
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
+    """The app over a project to which the tests of a file add what they need."""
+    with served(tmp_path_factory.mktemp("project")) as app:
+        yield app
+
+
 @pytest.fixture
 def web_app(tmp_path: Path) -> Iterator[WebApp]:
     """The app over an empty project."""
     with served(tmp_path) as app:
         yield app
+
+
+def text_of(page: str) -> str:
+    """What a person reads, on one line."""
+    return re.sub(r" ([,.;:])", r"\1", " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split()))
 
 
 Fields = dict[str, str | list[str]]

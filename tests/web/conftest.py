@@ -1,5 +1,5 @@
 """The app for tests of its pages."""
 
-from web_app import web_app
+from web_app import app, web_app
 
-__all__ = ["web_app"]
+__all__ = ["app", "web_app"]

@@ -9,16 +9,10 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from web_app import Fields, WebApp, allow_code, errors_beside, sent_by, served
+from web_app import Fields, WebApp, allow_code, errors_beside, sent_by
 
 from pytest_rageval.web.versions.agent import default_prompt
 from pytest_rageval.web.versions.agent_store import AgentStore
-
-
-@pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
-    with served(tmp_path_factory.mktemp("agents")) as app:
-        yield app
 
 
 def store_of(app: WebApp) -> AgentStore:

@@ -30,20 +30,20 @@ COMMAND = b"id,question,reference\nq1,touch owned,x\n"
 
 
 @pytest.mark.parametrize("path", ["/", "/runs?state=failed", "/label/cases?file=a.jsonl", "//evil.example/"])
-def test_an_address_with_the_token_is_left_for_one_without_it_and_lets_the_browser_in(web_app: WebApp, path: str):
-    with web_app.stranger() as browser:
-        asked = f"{web_app.address}{path}{'&' if '?' in path else '?'}token={TOKEN}"
+def test_an_address_with_the_token_is_left_for_one_without_it_and_lets_the_browser_in(app: WebApp, path: str):
+    with app.stranger() as browser:
+        asked = f"{app.address}{path}{'&' if '?' in path else '?'}token={TOKEN}"
         opened = browser.get(asked)
-        assert (opened.status_code, opened.headers["refresh"]) == (200, f"0; url={web_app.address}{path}")
+        assert (opened.status_code, opened.headers["refresh"]) == (200, f"0; url={app.address}{path}")
         assert TOKEN not in str(opened.headers) + opened.text
-        assert browser.get(web_app.address + path).headers.get("location") != "/login"
+        assert browser.get(app.address + path).headers.get("location") != "/login"
 
 
-def test_a_browser_that_opens_a_wrong_token_is_asked_for_it(web_app: WebApp):
-    with web_app.stranger() as browser:
-        assert browser.get("/", params={"token": "wrong"}).headers["location"] == f"{web_app.address}/"
+def test_a_browser_that_opens_a_wrong_token_is_asked_for_it(app: WebApp):
+    with app.stranger() as browser:
+        assert browser.get("/", params={"token": "wrong"}).headers["location"] == f"{app.address}/"
         assert browser.get("/").headers["location"] == "/login"
-    assert web_app.get("/", params={"token": "wrong"}, follow_redirects=True).url.path == "/"
+    assert app.get("/", params={"token": "wrong"}, follow_redirects=True).url.path == "/"
 
 
 def test_a_program_gives_the_token_in_a_header_and_needs_no_cookie_or_form(web_app: WebApp):
@@ -58,10 +58,10 @@ def test_a_program_gives_the_token_in_a_header_and_needs_no_cookie_or_form(web_a
 
 
 @pytest.mark.parametrize("mode", ["no-cors", "cors", "websocket"])
-def test_no_page_of_another_site_loads_a_part_of_ours_or_guesses_for_its_reader(web_app: WebApp, mode: str):
+def test_no_page_of_another_site_loads_a_part_of_ours_or_guesses_for_its_reader(app: WebApp, mode: str):
     headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": mode}
-    assert web_app.get("/runs", headers=headers).status_code == 403
-    assert web_app.get("/runs", headers=headers | {"Sec-Fetch-Mode": "navigate"}).status_code == 200
+    assert app.get("/runs", headers=headers).status_code == 403
+    assert app.get("/runs", headers=headers | {"Sec-Fetch-Mode": "navigate"}).status_code == 200
 
 
 def test_a_link_on_another_site_opens_no_page_that_queries_systems(tmp_path: Path):
@@ -216,24 +216,24 @@ REFUSED = "which runs code or reads files of this machine; if the browser may na
     ],
 )  # fmt: skip
 def test_code_and_files_of_the_machine_are_taken_only_as_the_project_lists_them(
-    web_app: WebApp, field: str, spec: str, listed: str
+    app: WebApp, field: str, spec: str, listed: str
 ):
     kind = {"target_kind": "python"} if field == "python" else {"judge_kind": "other"}
-    fields = sent_by(web_app.page("/agents/new"), "/agents") | {"name": "a", field: spec} | kind
-    refused = web_app.post("/agents", fields)
+    fields = sent_by(app.page("/agents/new"), "/agents") | {"name": spec, field: spec} | kind
+    refused = app.post("/agents", fields)
     assert refused.status_code == 422
     [problem] = errors_beside(refused.text)[field]
     assert f"{REFUSED}[&#34;{spec}&#34;] to the project" in problem
-    allow_code(web_app.settings.root, listed)
-    taken = web_app.post("/agents", fields)
+    allow_code(app.settings.root, listed)
+    taken = app.post("/agents", fields)
     assert taken.status_code == 303, errors_beside(taken.text)
 
 
 @pytest.mark.parametrize("spec", ["shop.bot:os.system", "shop.bot.inner:ask", "shop:ask", "asgi:shop:bot"])
-def test_a_listed_module_gives_its_own_names_alone(web_app: WebApp, spec: str):
-    allow_code(web_app.settings.root, "shop.bot")
-    fields = sent_by(web_app.page("/agents/new"), "/agents") | {"name": "a", "target_kind": "python", "python": spec}
-    assert web_app.post("/agents", fields).status_code == 422
+def test_a_listed_module_gives_its_own_names_alone(app: WebApp, spec: str):
+    allow_code(app.settings.root, "shop.bot")
+    fields = sent_by(app.page("/agents/new"), "/agents") | {"name": "a", "target_kind": "python", "python": spec}
+    assert app.post("/agents", fields).status_code == 422
 
 
 def test_the_target_of_the_project_s_configuration_is_listed_by_that(web_app: WebApp):

@@ -143,6 +143,6 @@ LONG_LINES = {
 
 
 @pytest.mark.parametrize("filling", LONG_LINES.values(), ids=LONG_LINES)
-def test_the_page_of_such_a_file_says_which_line_is_too_long(web_app: WebApp, filling: str):
+def test_the_page_of_such_a_file_says_which_line_is_too_long(app: WebApp, filling: str):
     rows = f"id;question\nq1;Why?\nq2;{filling * (MAX_LINE_BYTES // len(filling) + 2)}\n".encode()
-    assert "a quote may be open in the long line" in html.unescape(web_app.page(upload(web_app, ("a.csv", rows))))
+    assert "a quote may be open in the long line" in html.unescape(app.page(upload(app, ("a.csv", rows))))

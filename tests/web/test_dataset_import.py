@@ -8,7 +8,6 @@ import json
 import os
 import time
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,17 +29,11 @@ from web_app import (
     upload,
 )
 
+from pytest_rageval.cases.exchange.row_files import workbook_as_csv
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.errors import CaseError
 from pytest_rageval.model import Anchor
 from pytest_rageval.web.site import WebSettings
-from pytest_rageval.web.tables import workbook_as_csv
-
-
-@pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
-    with served(tmp_path_factory.mktemp("datasets")) as app:
-        yield app
 
 
 def test_one_file_and_two_files_are_the_same_dataset(app: WebApp):

@@ -6,20 +6,13 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from project import FOUNDING
-from web_app import ONE, Fields, WebApp, confirm, errors_beside, imported, sent_by, served, store_of, upload
+from web_app import ONE, Fields, WebApp, confirm, errors_beside, imported, sent_by, store_of, upload
 
 from pytest_rageval.cases.loading import load_file
-
-
-@pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
-    with served(tmp_path_factory.mktemp("datasets")) as app:
-        yield app
 
 
 def case_form(app: WebApp, slug: str, number: int, position: int | str, **fields: str) -> tuple[str, Fields]:

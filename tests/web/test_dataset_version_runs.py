@@ -12,7 +12,7 @@ import pytest
 from hostile import ALL
 from project import Project, a_case
 from stored_runs import store_project
-from web_app import WebApp, served
+from web_app import WebApp, served, text_of
 
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
@@ -57,10 +57,6 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
     with served(project.path) as app:
         yield app
     project.close()
-
-
-def text_of(html: str) -> str:
-    return re.sub(r" ([,.;:])", r"\1", " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split()))
 
 
 def title_of(html: str) -> str:

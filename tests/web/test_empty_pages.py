@@ -17,12 +17,12 @@ def text_of(app: WebApp, path: str) -> str:
     return html.unescape(app.page(path))
 
 
-def test_each_empty_page_offers_the_demo_with_one_button(web_app: WebApp):
+def test_each_empty_page_offers_the_demo_with_one_button(app: WebApp):
     for path in ("/", "/agents", "/new-run", "/health"):
-        assert 'action="/demo/agent"' in web_app.page(path), path
+        assert 'action="/demo/agent"' in app.page(path), path
     for path in ("/", "/datasets", "/new-run", "/health"):
-        assert 'action="/demo/questions"' in web_app.page(path), path
-    assert "The same as a command: <code>rageval demo run</code>" in web_app.page("/")
+        assert 'action="/demo/questions"' in app.page(path), path
+    assert "The same as a command: <code>rageval demo run</code>" in app.page("/")
 
 
 @pytest.mark.parametrize(
@@ -34,9 +34,9 @@ def test_each_empty_page_offers_the_demo_with_one_button(web_app: WebApp):
         *((path, ["No runs yet", "rageval run"]) for path in ("/", "/runs", "/compare", "/history")),
     ],
 )
-def test_an_empty_list_is_an_instruction(web_app: WebApp, path: str, words: list[str]):
-    page = text_of(web_app, path)
-    assert [word for word in words if word.format(data=web_app.settings.data) not in page] == []
+def test_an_empty_list_is_an_instruction(app: WebApp, path: str, words: list[str]):
+    page = text_of(app, path)
+    assert [word for word in words if word.format(data=app.settings.data) not in page] == []
 
 
 def test_the_steps_that_are_done_are_ticked_and_lead_on(web_app: WebApp):
@@ -67,8 +67,8 @@ def test_the_demo_becomes_versions_like_any_other_and_what_is_there_stays(web_ap
     assert len({case.id for case in datasets.cases("demo-questions", 1)}) == 72
 
 
-def test_a_folder_without_a_python_project_is_not_told_to_write_one(web_app: WebApp):
-    page = text_of(web_app, "/health")
+def test_a_folder_without_a_python_project_is_not_told_to_write_one(app: WebApp):
+    page = text_of(app, "/health")
     assert "write rageval.toml, with target = …" in page
     assert "pyproject" not in page
 

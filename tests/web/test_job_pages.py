@@ -13,17 +13,13 @@ from hostile import SCRIPT
 from labelling import FILE, label_project
 from processes import wait_until
 from project import FOUNDING
-from web_app import WebApp, an_order, ended, jobs_of, project_with_bot, served, under_way, until
+from web_app import WebApp, an_order, ended, jobs_of, project_with_bot, served, text_of, under_way, until
 
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.web.jobs.job import Job
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore
-
-
-def text_of(page: str) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", page).split())
 
 
 @pytest.mark.child_process

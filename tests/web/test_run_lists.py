@@ -10,7 +10,7 @@ from html import unescape
 
 import pytest
 from stored_runs import some_cases, store_full, store_project
-from web_app import WebApp, served
+from web_app import WebApp, served, text_of
 
 from pytest_rageval.comparison.verdict_sentence import with_verdict
 from pytest_rageval.io.atomic import take_lock
@@ -25,12 +25,6 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
     store_project(root)
     with served(root) as app:
         yield app
-
-
-def text_of(html: str) -> str:
-    """What a person reads, on one line."""
-    words = " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
-    return re.sub(r" ([,.;:])", r"\1", words)
 
 
 def rows_of(html: str) -> list[str]:

@@ -23,6 +23,7 @@ from pytest_rageval.cases.exchange.exchange import (
 )
 from pytest_rageval.cases.names import QUESTION, field_of
 from pytest_rageval.errors import CaseError
+from pytest_rageval.io.encodings import decoded
 from pytest_rageval.io.lines import FileLine, json_rows, read_lines
 from pytest_rageval.io.messages import Report, shown_value
 from pytest_rageval.model import EvalCase, Json
@@ -58,10 +59,11 @@ def read_trec(topics: Path, name: str, qrels: Path | None, run: Path | None) -> 
 
 def is_topics(path: Path) -> bool:
     """Return True if a file holds topics: `<top>` blocks, or a table by tabs whose first line names no question."""
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
+    with path.open("rb") as file:
         head = file.read(4096)
-    is_table = any(field_of(cell, is_exact=True) == QUESTION for cell in head.partition("\n")[0].split("\t"))
-    return "<top>" in head or (path.suffix.lower() in (".tsv", ".topics") and not is_table)
+    header = (decoded(head.partition(b"\n")[0])[1] or "").rstrip("\r").split("\t")
+    is_table = any(field_of(cell, is_exact=True) == QUESTION for cell in header)
+    return b"<top>" in head or (path.suffix.lower() in (".tsv", ".topics") and not is_table)
 
 
 def _unquoted(judged: dict[str, float]) -> dict[str, float]:

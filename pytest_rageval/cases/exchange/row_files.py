@@ -7,7 +7,9 @@ import csv
 import io
 import json
 import re
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from pytest_rageval.cases.csv_rows import cells_up_to
 from pytest_rageval.cases.exchange.checks import path_below
 from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.cases.names import QUESTION, field_of
+from pytest_rageval.errors import CaseError
 from pytest_rageval.io.encodings import ENCODINGS, decoded
 from pytest_rageval.io.lines import FileLine, json_rows, read_lines
 from pytest_rageval.io.messages import Finding, Report, describe
@@ -24,7 +27,7 @@ from pytest_rageval.model import Json
 
 LONGEST = 2**26
 """Largest file, in bytes, that is read at once."""
-SEPARATORS = {".csv": ",;\t", ".tsv": "\t"}
+SEPARATORS = {".csv": ",;\t", ".tsv": "\t", ".xlsx": ","}
 """Possible CSV separators by suffix, the default first: spreadsheets write `;` in locales with decimal commas."""
 
 
@@ -94,6 +97,8 @@ def rows_in(path: Path, report: RowReport, *, is_included: bool = False) -> Iter
 
 def _table_text(path: Path, report: RowReport) -> str:
     """Return the text of a table, noting its encoding unless that is UTF-8; wrong bytes are reported by their lines."""
+    if path.suffix.lower() == ".xlsx":
+        return workbook_as_csv(path, report.file, LONGEST, most_rows=2**20)  # more has no sheet
     if path.is_file() and path.stat().st_size <= LONGEST:
         encoding, text = decoded(path.read_bytes())
         if encoding != "utf-8" and text is not None:
@@ -325,3 +330,47 @@ def _members(above: Mapping[str, Json], key: str, at: str, report: RowReport) ->
             yield f"{place}[{number}]", member
         else:
             report.add_whole(f"{place}[{number}] is {describe(member)}, expected an object")
+
+
+LARGEST_RATIO = 20
+"""How much larger than its upload limit the content of a workbook may be: it is compressed."""
+
+
+def workbook_as_csv(path: Path, name: str, most_bytes: int, most_rows: int) -> str:
+    """Return the first sheet of a workbook as CSV, or raise CaseError if it cannot be read."""
+    try:
+        from openpyxl import load_workbook  # here, because the extra may be missing
+    except ImportError:
+        raise CaseError(f"{name}: openpyxl is not installed; save the sheet as CSV") from None
+    try:
+        with zipfile.ZipFile(path) as file:
+            size = sum(member.file_size for member in file.infolist())
+        if size > LARGEST_RATIO * most_bytes:
+            raise CaseError(f"{name}: holds {size:,} bytes, more than is taken; save the sheet as CSV")
+        with path.open("rb") as opened:  # by its name openpyxl would refuse it: ours says nothing of its kind
+            book = load_workbook(opened, read_only=True, data_only=True)
+            written = io.StringIO(newline="")
+            csv.writer(written, lineterminator="\n").writerows(_cells(book.worksheets[0], name, most_rows))
+            return written.getvalue()
+    except CaseError:
+        raise
+    except Exception as error:  # noqa: BLE001 because openpyxl raises whatever a torn file makes it stumble over
+        raise CaseError(f"{name}: no workbook that can be read ({type(error).__name__}); save it as CSV") from None
+
+
+def _cells(sheet: Any, name: str, most_rows: int) -> Iterator[list[object]]:
+    for number, row in enumerate(sheet.iter_rows()):
+        if number > most_rows:
+            raise CaseError(f"{name}: more than {most_rows:,} rows; split it")
+        cells = [_shown(cell.value, cell.number_format) for cell in row]
+        if any(cell != "" for cell in cells):
+            yield cells
+
+
+def _shown(value: object, number_format: str) -> object:
+    """Return a value as the sheet shows it: a share as a percentage, a date without its midnight."""
+    if value is None or isinstance(value, bool):
+        return "" if value is None else str(value).lower()
+    if isinstance(value, (int, float)):
+        return f"{100 * value:.10g}%" if "%" in number_format else int(value) if value == int(value) else value
+    return value.isoformat().removesuffix("T00:00:00") if isinstance(value, date) else value

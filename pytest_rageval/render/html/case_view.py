@@ -26,8 +26,8 @@ def case_views(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[CaseView 
     before = _read_answers(other, keys, page.damages) if other else {}
     metrics, other_id = page.metrics["metrics"], other.run_id if other else None
     context = CaseContext(page.run_id, page.config, metrics, page.registry, page.names, other_id)
-    for case in cases if lines else ():
-        yield case_view(lines[case.key], before.get(case.key), case.change, context) if case.key in lines else None
+    for key, change in [(case.key, case.change) for case in cases] if lines else ():
+        yield case_view(lines.pop(key), before.pop(key, None), change, context) if key in lines else None
 
 
 @dataclass(frozen=True, slots=True)

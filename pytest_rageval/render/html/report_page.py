@@ -134,20 +134,21 @@ def _blocks(page: PageRun, budget: int | None) -> tuple[str, int]:
         return len(lines) - 1
 
     cases, target = page.cases, str(page.config.get("target") or "")
-    bodies = list(fragments(page, cases[: _bodied(cases, budget)]))
+    rendered_cases = fragments(page, cases[: _bodied(cases, budget)])
+    bodies = [(add(block), len(block)) for block in iter(lambda: [*islice(rendered_cases, BODIES)], [])]
     index = case_columns(page) | {
-        "bodies": [add(bodies[start : start + BODIES]) for start in range(0, len(bodies), BODIES)],
+        "bodies": [number for number, _ in bodies],
         "texts": [add(_listed_text(cases[start : start + TEXTS])) for start in range(0, len(cases), TEXTS)],
         "scores": {name: add(all_rounded(scores)) for name, scores in page.listed.scores.items()},
         "falls": {name: add([fall.number for fall in falls]) for name, falls in page.falls.items()},
         "perBody": BODIES,
         "perTexts": TEXTS,
-        "bodied": len(bodies),
+        "bodied": sum(size for _, size in bodies),
         # The browser remembers the last filter under this key.
         "project": "|".join([target, *sorted({case.file or case.key for case in cases})[:3]]),
     }
     lines[0] = packed(index)
-    return "\n".join(lines), len(bodies)
+    return "\n".join(lines), index["bodied"]
 
 
 def _bodied(cases: Sequence[ListedCase], budget: int | None) -> int:
@@ -216,7 +217,8 @@ def _first_screen(page: PageRun) -> Mapping[str, Any]:
 
 
 def _case_list(page: PageRun) -> Mapping[str, Any]:
-    outcomes, changes = (Counter(map(attrgetter(name), page.cases)) for name in ("outcome", "change"))
+    outcomes = Counter(map(attrgetter("outcome"), page.cases))
+    changes = Counter(map(attrgetter("change"), page.cases))
     present = [name for name in ("failed", "error", "xfailed") if outcomes[name]]
     failing = sum(map(outcomes.__getitem__, present))
     chips = [
