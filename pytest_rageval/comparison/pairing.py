@@ -188,7 +188,7 @@ def plan_for(side: Side, current: Settings) -> Plan:
 
 
 def _cases(before: Side, after: Side, comparison: Comparison) -> dict[str, Any]:
-    """Return categories, errors, and the cases that flipped, worst first, or lost their scores, with both records."""
+    """Return categories, errors, and the cases that flipped or lost their scores, worst first."""
     content, was, now = comparison.content, comparison.both.was, comparison.both.now
     described = before.metrics["metrics"] | after.metrics["metrics"]
     gains = {key: _gains(was[key].scores, now[key].scores, described) for name in FLIPS for key in content[name]}

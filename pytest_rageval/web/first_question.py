@@ -28,7 +28,7 @@ WITHIN_S = 60.0
 LOOK_S, MOST_BYTES = 20.0, 2_000_000
 """Limits of each attempt to find out how a server takes a question."""
 SHOWN = 4_000
-OTHER_FIELD = "Does it take the question in a field of its own? Write its name above, and ask again: the rest is found."
+OTHER_FIELD = "Does it take the question in a field of its own? Name it above, and ask again."
 NO_PASSAGES = "No passages came with the answer: faithfulness and retrieval cannot be measured without them."
 
 
