@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from io import BytesIO
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.case_list import CaseList
@@ -154,7 +153,6 @@ def workbook(rows: Iterable[Sequence[Cell]]) -> bytes:
     sheet = book.create_sheet("results")
     for row in rows:
         sheet.append([printable(as_text(cell)) if isinstance(cell, str) else cell for cell in row])
-    with TemporaryDirectory(prefix="rageval-export-") as folder:
-        path = Path(folder) / "results.xlsx"
-        book.save(path)
-        return path.read_bytes()
+    data = BytesIO()
+    book.save(data)
+    return data.getvalue()
