@@ -20,7 +20,7 @@ BUDGET = {
     "modules": 407,
     "folders with modules": 40,
     "characters of the mean line that is not blank": 53,
-    "lines of tests": 48_970,
+    "lines of tests": 48_979,
     "modules in tests/support": 10,
     "imports of our own modules inside functions": 35,
     "private names of other packages, and patches": 1,

@@ -52,13 +52,13 @@ class ResultsTable:
 
     @cached_property
     def gated(self) -> list[str]:
-        """Return the metrics with a configured threshold, or else all with a gate."""
-        config = self.run.config
-        own = ((config.get("settings") or {}).get("gates") or {}).get("case") or ()
-        every = (config.get("gates") or {}).get("case") or ()
-        for gates in (own, every):
+        """Return the metrics with a configured threshold, or else all with a gate: those of the most cases first."""
+        config, known = self.run.config, (self.run.metrics or {}).get("metrics", {})
+        often = sorted(self.metrics, key=lambda name: -known.get(name, {}).get("n_scored", 0))
+        for configured in (config.get("settings") or {}, config):
+            gates = (configured.get("gates") or {}).get("case") or ()
             names = {str(gate).split()[0] for gate in gates if str(gate).strip()}
-            if found := [name for name in self.metrics if name in names or name.partition("@")[0] in names]:
+            if found := [name for name in often if name in names or name.partition("@")[0] in names]:
                 return found
         return []
 
