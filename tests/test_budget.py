@@ -15,7 +15,7 @@ from project import Project, a_case
 TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "pytest_rageval"
 BUDGET = {
-    "lines": 68_407,
+    "lines": 68_417,
     "statements": 43_091,
     "modules": 407,
     "folders with modules": 40,
