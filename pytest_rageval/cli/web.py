@@ -97,8 +97,8 @@ def _serve(
     """
     _check_extra()
     from pytest_rageval.web.app import create_web_app  # here, because the extra may be missing
-    from pytest_rageval.web.security.sessions import new_token
     from pytest_rageval.web.server import serve_web
+    from pytest_rageval.web.sessions import new_token
     from pytest_rageval.web.site import WebLimits, WebSettings
 
     settings = WebSettings(

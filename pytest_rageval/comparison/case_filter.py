@@ -120,7 +120,7 @@ class CaseFilter:
         word, value = term.word, term.value
         if not word:
             text = value.lower()
-            return lambda number: text in self._texts[number]
+            return lambda number: text in self.texts[number]
         if term.sign == ":" and word == "id":
             return lambda number: value in printable(self.listed.cases[number].id)
         if term.sign == ":" and word in WORDS:
@@ -170,7 +170,7 @@ class CaseFilter:
         return {}
 
     @cached_property
-    def _texts(self) -> list[str]:
+    def texts(self) -> list[str]:
         """Return the texts of each case for the search: each on a line, in lower case."""
         fields = ((case.id, case.question or "", case.answer or "", case.place, case.why) for case in self.listed.cases)
         return [_searched(each).lower() for each in fields]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,8 @@ from pytest_rageval.runs.row import IS_BAD, SCHEMA, Row, SharedParts, cases_of, 
 CHANGES = {"worse": "flipped_to_fail", "fixed": "flipped_to_pass", "unmeasured": "unmeasured", "new": "only_after"}
 """The changes of a case since the baseline, with the lists of metrics.json that name such cases; else `same`."""
 UNCHANGED = "same"
+FAILING = IS_BAD | {"error"}
+"""Outcomes of cases that failed or ended in an error."""
 _RANKS = {"worse": 0, "error": 1, "failed": 2, "unmeasured": 3, "xfailed": 4}
 _LISTED = Members(
     SCHEMA,
@@ -87,7 +90,7 @@ class ListedCase(NamedTuple):
 
     @property
     def is_failing(self) -> bool:
-        return self.outcome in IS_BAD or self.outcome == "error"
+        return self.outcome in FAILING
 
     @property
     def why(self) -> str:
@@ -99,8 +102,7 @@ class ListedCase(NamedTuple):
     @property
     def rank(self) -> int:
         """Return 0 for a case that newly fails, then errors, failing cases, unmeasured ones, known failures, others."""
-        state = self.outcome if self.is_failing and self.change != "worse" else self.change
-        return _RANKS.get(state, len(_RANKS))
+        return _rank(self.outcome, self.change)
 
     @property
     def severity(self) -> tuple[int, float, float, str]:
@@ -109,8 +111,15 @@ class ListedCase(NamedTuple):
 
 
 _OF_RECORD = ListedCase._fields.index("change")
-"""How many fields a record fills."""
+_ERROR = ListedCase._fields.index("error_kind")
+"""How many fields a record fills, and which of them tells of an error."""
 _NO_FALL: tuple[float, str | None] = (0.0, None)
+
+
+@cache
+def _rank(outcome: str, change: str) -> int:
+    state = outcome if outcome in FAILING and change != "worse" else change
+    return _RANKS.get(state, len(_RANKS))
 
 
 class Fall(NamedTuple):
@@ -176,7 +185,8 @@ def list_cases(
     else:
         table = zip(now.case_keys, now.outcomes, now.error_kinds, strict=True)
         recorded = {
-            each[0]: ListedCase(*each[:2], side.categories.get(each[0], UNCATEGORISED), each[2]) for each in table
+            key: ListedCase(key, outcome, side.categories.get(key, UNCATEGORISED), error)[:_OF_RECORD]
+            for key, outcome, error in table
         }
     falls = _falls((before or CaseColumns()).renamed(names), now, metrics)
     drops: dict[int, tuple[float, str | None]] = {}
@@ -184,11 +194,10 @@ def list_cases(
         for fall in fallen:
             if fall.share < drops.get(fall.number, _NO_FALL)[0]:
                 drops[fall.number] = fall.share, name
-    levels = _levels(now, shares_of(metrics))
-    moved = [(changes.get(key, UNCHANGED), *drops.get(place, _NO_FALL)) for place, key in enumerate(now.case_keys)]
+    levels = enumerate(_levels(now, shares_of(metrics)))
     cases = [
-        ListedCase._make(recorded[key][:_OF_RECORD] + change + (level,))
-        for key, change, level in zip(now.case_keys, moved, levels, strict=True)
+        ListedCase._make((*recorded[key], changes.get(key, UNCHANGED), *drops.get(place, _NO_FALL), level))
+        for key, (place, level) in zip(now.case_keys, levels, strict=True)
     ]
     layers = {name: metric["layer"] for name, metric in metrics.items()}
     known_falls = falls if before is not None else None
@@ -245,29 +254,32 @@ def recorded_side(run: StoredRun, metrics: Mapping[str, Any]) -> Side:
     return Side(run.run_id, {"metrics": metrics, "volatile": {}}, CaseColumns.of_rows(cases_of(rows)), run.config, run)
 
 
-def _recorded(run: StoredRun) -> tuple[dict[str, ListedCase], dict[str, Place]]:
-    """Return each recorded case by key, and the place of its record."""
-    trials: dict[tuple[str, int], tuple[ListedCase, Place]] = {}
+def _recorded(run: StoredRun) -> tuple[dict[str, Sequence[Any]], dict[str, Place]]:
+    """Return the fields that its record fills of each recorded case, by key, and the place of the record."""
+    trials: dict[tuple[str, int], tuple[Sequence[Any], Place]] = {}
     for place_of_record, record in whole_records(files_of(run, RESULTS), check=check_result, members=_LISTED):
         try:
-            trials[record["case_key"], record["trial"]] = listed_case(record), place_of_record
+            trials[record["case_key"], record["trial"]] = _fields(record), place_of_record
         except (KeyError, TypeError, AttributeError) as error:
             place, what = f"{run.path / RESULTS}: case {record['case_key']!r}", f"{type(error).__name__}: {error}"
             raise SettingsError(f"{place}: not a record: {what}; was the file changed?") from None
-    cases: dict[str, ListedCase] = {}
-    places: dict[str, Place] = {}
-    for (key, _), (case, place_of_record) in trials.items():
-        kept = cases.get(key)
-        if kept is None or (case.error_kind is None, case.trial) < (kept.error_kind is None, kept.trial):
-            cases[key], places[key] = case, place_of_record
-    return cases, places
+    if any(trial for _, trial in trials):  # the last one counts: the first with an error, else the first
+        trials = dict(sorted(trials.items(), key=lambda each: (each[1][0][_ERROR] is None, each[0][1]), reverse=True))
+    cases = {key: fields for (key, _), (fields, _) in trials.items()}
+    return cases, {key: place_of_record for (key, _), (_, place_of_record) in trials.items()}
 
 
 def listed_case(record: Mapping[str, Any]) -> ListedCase:
     """Return the case of a record, without a comparison."""
-    error, milliseconds = record["error"] or {}, record["latency"].get("total_ms")
+    return ListedCase(*_fields(record))
+
+
+def _fields(record: Mapping[str, Any]) -> Sequence[Any]:
+    error, milliseconds = record["error"] or NOTHING, record["latency"].get("total_ms")
     failed = [(gate["metric"], gate["tag"] or gate["metric"]) for gate in record["verdict"]["failed_gates"]]
-    return ListedCase(
+    tags = [*record["tags"], *(tag for _, tag in failed)]
+    doubt = record.get("doubt")
+    return (
         record["case_key"],
         record["outcome"],
         record["category"] or UNCATEGORISED,
@@ -275,14 +287,14 @@ def listed_case(record: Mapping[str, Any]) -> ListedCase:
         record["trial"],
         record["difficulty"] or "",
         record["domain"] or "",
-        tuple(dict.fromkeys([*record["tags"], *(tag for _, tag in failed)])),
+        tuple(dict.fromkeys(tags)) if tags else (),
         failed,
         record["question"],
         record["answer"],
         place_text(record),
         error.get("message") or record["reason"],
         None if milliseconds is None else round(milliseconds),
-        worst_doubt(record.get("doubt") or NOTHING),
+        worst_doubt(doubt) if doubt else NO_DOUBT,
     )
 
 

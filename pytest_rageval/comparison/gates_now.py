@@ -114,10 +114,10 @@ def case_flips(both: Both) -> CaseFlips:
 
 def _is_measured(key: str, both: Both, failing: SideGates, other: SideGates) -> bool:
     """Return True if the other side measured the failed gates: any that fail now, or all that failed before."""
-    was, now = both.was[key], both.now[key]
-    gates = both.gates_now.of(now.decision_hash)
+    gates = both.gates_now.of(both.now.decision_hashes[both.now.places[key]])
     if gates is None:
         return True
+    was, now = both.was[key], both.now[key]
     is_before = failing is both.gates_was
     failed = failing.failed(gates, (was if is_before else now).scores)
     measured = other.measured(gates, (now if is_before else was).scores).keys() - both.unlike

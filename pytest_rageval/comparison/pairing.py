@@ -98,12 +98,13 @@ class ComparisonReport:
     """The result of a comparison; `content` is strict JSON with all that reports show.
 
     `mismatches` are obstacles to a comparison; unless they are ignored, nothing is compared. `verdict` is the one that
-    a run of the second side against the first would have.
+    a run of the second side against the first would have. `both` are the compared cases.
     """
 
     content: Mapping[str, Any]
     mismatches: tuple[Mismatch, ...]
     verdict: RunVerdict
+    both: Both
 
     @property
     def is_compared(self) -> bool:
@@ -115,8 +116,8 @@ def build_comparison(
 ) -> ComparisonReport:
     """Compare two runs, with the project's current regression gates.
 
-    Leave out cases that changed in between. With `is_detailed`, show the scores of flipped cases, and read both records
-    for their chunks and answers; otherwise they are keys.
+    Leave out cases that changed in between. With `is_detailed`, add categories, errors and the scores of flipped cases,
+    and read both records for their chunks and answers; otherwise they are keys.
     """
     current = current.model_copy(update={"ignore_invariants": ignore_invariants})
     comparison = compare_sides(before, after, plan_for(after, current))
@@ -144,7 +145,7 @@ def build_comparison(
     }
     if compared["compared"]:
         content |= _compared_content(before, after, comparison, is_detailed=is_detailed)
-    return ComparisonReport(content, comparison.problems, verdict)
+    return ComparisonReport(content, comparison.problems, verdict, comparison.both)
 
 
 def _described(side: Side) -> dict[str, Any]:
@@ -164,13 +165,9 @@ def _described(side: Side) -> dict[str, Any]:
 
 
 def _compared_content(before: Side, after: Side, comparison: Comparison, *, is_detailed: bool) -> dict[str, Any]:
-    compared, both = comparison.content, comparison.both
-    categories = after.categories or before.categories
     return {
-        **{name: compared[name] for name in COPIED},
+        **{name: comparison.content[name] for name in COPIED},
         "gates": list(comparison.gates),
-        "by_category": by_category(both, categories, {name: {*compared[name]} for name in FLIPS}),
-        "errors": {"before": _errors(both.was), "after": _errors(both.now)},
         **(_cases(before, after, comparison) if is_detailed else {}),
     }
 
@@ -191,7 +188,7 @@ def plan_for(side: Side, current: Settings) -> Plan:
 
 
 def _cases(before: Side, after: Side, comparison: Comparison) -> dict[str, Any]:
-    """Return the flipped cases, worst first, and those without a score now, each with scores and both records."""
+    """Return categories, errors, and the cases that flipped or lost their scores, worst first."""
     content, was, now = comparison.content, comparison.both.was, comparison.both.now
     described = before.metrics["metrics"] | after.metrics["metrics"]
     gains = {key: _gains(was[key].scores, now[key].scores, described) for name in FLIPS for key in content[name]}
@@ -199,6 +196,7 @@ def _cases(before: Side, after: Side, comparison: Comparison) -> dict[str, Any]:
     best = sorted(content["flipped_to_pass"], key=lambda key: (-math.fsum(gains[key].values()), key))
     lost = {case["case_key"]: case for case in content["unmeasured"]}
     keys = {*worst[:DETAILED], *best[:DETAILED], *[*lost][:DETAILED]}
+    categories = after.categories or before.categories
     records = before.records(keys), after.records(keys)
 
     def detailed(key: str) -> dict[str, Any]:
@@ -220,6 +218,8 @@ def _cases(before: Side, after: Side, comparison: Comparison) -> dict[str, Any]:
         }
 
     return {
+        "by_category": by_category(comparison.both, categories, {name: {*content[name]} for name in FLIPS}),
+        "errors": {"before": _errors(was), "after": _errors(now)},
         "flipped_to_fail": list(map(case_of, worst)),
         "flipped_to_pass": list(map(case_of, best)),
         "unmeasured": [case | detailed(key) for key, case in lost.items()],

@@ -21,10 +21,20 @@ from pytest_rageval.text import counted
 
 VerdictTone = Literal["red", "amber", "green", "grey"]
 SYMBOLS: Mapping[str, str] = {
-    "Gate failed": "✘", "Errors": "✘", "Failed": "✘", "Partial": "◐", "Nothing examined": "◌", "Not comparable": "≠",
+    "Gate failed": "✘",
+    "Errors": "✘",
+    "Failed": "✘",
+    "Partial": "◐",
+    "Nothing examined": "◌",
+    "Not comparable": "≠",
     "Partly comparable": "≈",
-    "Worse": "▼", "Still failing": "▽", "Failing": "▽", "Better": "▲", "Not worse": "✔", "No baseline": "○",
-}  # fmt: skip
+    "Worse": "▼",
+    "Still failing": "▽",
+    "Failing": "▽",
+    "Better": "▲",
+    "Not worse": "✔",
+    "No baseline": "○",
+}
 SHOWN_GATES = 3
 NOT_COMPARABLE = "baseline"
 """The name of the problem that a run shares no case with its baseline."""

@@ -19,7 +19,7 @@ from pytest_rageval.text import excerpt
 KEPT_IDLE = 4.0
 """Seconds for which an idle connection is kept for the next request; many servers close after 5."""
 CONNECT_TIMEOUT = 10.0
-"""Seconds for opening a connection; the client limits the attempt as a whole."""
+"""Seconds for opening a connection, within an attempt."""
 MOST_HEADER_FIELDS = 200
 MOST_HEADER_BYTES = 64 * 1024
 MANY_HEADERS = f"the reply has more than {MOST_HEADER_FIELDS} header fields, or {MOST_HEADER_BYTES:,} bytes of them"

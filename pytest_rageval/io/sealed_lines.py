@@ -239,7 +239,7 @@ class Members:
     def __init__(self, schema: int, *needed: str, where_written: Iterable[str] = ()) -> None:
         fields: dict[str, Any] = dict.fromkeys(needed, Any) | dict.fromkeys(where_written, NotRequired[Any])
         fields |= {"schema": Literal[schema], "case_key": StrictStr, "trial": StrictInt}
-        self._reader: TypeAdapter[Any] = TypeAdapter(TypedDict("Members", fields))  # type: ignore[operator]
+        self._reader = TypeAdapter(TypedDict("Members", fields)).validator  # type: ignore[operator]
 
     def of(self, line: bytes) -> dict[str, Any] | None:
         """Return the members; None if the line is not as a run writes it."""

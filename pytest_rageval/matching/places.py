@@ -2,8 +2,8 @@
 
 An anchor matches a chunk of the same path whose heading path starts with the anchor's, heading by heading, and that
 quotes one of its snippets; for anchors without such a chunk see `dialects`. An id matches an equal `chunk_id` or
-`doc_id`, or a prefix of one if ids are prefixes. A gold that is missed although a retrieved chunk holds its text is
-noted: perhaps its place is only spelled otherwise.
+`doc_id`, or a prefix of one if ids are prefixes. Golds missed though a chunk holds their text are noted: perhaps the
+place is only spelled otherwise.
 """
 
 from __future__ import annotations

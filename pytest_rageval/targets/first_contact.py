@@ -53,26 +53,26 @@ class FirstContact(NamedTuple):
     url: str = ""
 
 
-async def first_contact(url: str, question: str, connection: Connection) -> FirstContact:
+async def first_contact(url: str, question: str, connection: Connection, key: str = "") -> FirstContact:
     """Ask a server one question in the ways that servers usually take one, until it replies.
 
-    `url`: of the server, of its path, or of its OpenAPI description in JSON.
+    `url`: of the server, of its path, or of its OpenAPI description in JSON. `key`: of the question, if it is known.
     """
     client = SlottedClient(headers=connection.headers, **connection.of_client | {"retries": 0})
     try:
-        return await _contact(client, url, question)
+        return await _contact(client, url, question, key)
     finally:
         await client.aclose()
 
 
-async def _contact(client: SlottedClient, url: str, question: str) -> FirstContact:
+async def _contact(client: SlottedClient, url: str, question: str, known: str) -> FirstContact:
     described = await _described(client, url)
     if _is_description(url):
         url = _origin(url)
     problem, tries = "", 0
     for path in dict.fromkeys([*(path for path, _ in described), *_paths(url)]):
         named = [key for place, key in described if place == path]
-        keys = [*named, *(key for key in _KEYS if key not in named)]
+        keys = [known] if known else [*named, *(key for key in _KEYS if key not in named)]
         address = endpoint(url, path)
         model = await _model(client, address) if address.endswith(_COMPLETIONS) else {}
         keys = [MESSAGES] if model else keys

@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.text import printable
 from pytest_rageval.web.forms import submitted
+from pytest_rageval.web.guard import Guard
 from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.label_desk import LabelDesk
 from pytest_rageval.web.pages import (
@@ -28,7 +29,6 @@ from pytest_rageval.web.pages import (
     datasets,
     health,
     label,
-    login,
     new_run,
     run,
     runs,
@@ -38,8 +38,7 @@ from pytest_rageval.web.rendering import router as assets
 from pytest_rageval.web.run_cases import OpenedRuns
 from pytest_rageval.web.run_list import RunFolders
 from pytest_rageval.web.run_shelf import RunShelf
-from pytest_rageval.web.security.guard import Guard
-from pytest_rageval.web.security.sessions import API, Sessions, TokenCheck, open_key
+from pytest_rageval.web.sessions import API, Sessions, TokenCheck, open_key
 from pytest_rageval.web.site import Site, UnknownPageError, WebSettings, check_reach
 
 ROUTERS = (
@@ -47,7 +46,6 @@ ROUTERS = (
     *(
         module.router
         for module in (
-            login,
             dashboard,
             runs,
             run,

@@ -15,9 +15,10 @@ from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.model import Answer, AskRequest, Chunk
 from pytest_rageval.prepare import target_in
 from pytest_rageval.targets.first_contact import FirstContact, first_contact, places_line
+from pytest_rageval.targets.http_target import OTHER_API
 from pytest_rageval.targets.target import Connection
 from pytest_rageval.text import cut
-from pytest_rageval.web.security.code_border import check_listed
+from pytest_rageval.web.site import check_listed
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import configured
 
@@ -27,6 +28,7 @@ WITHIN_S = 60.0
 LOOK_S, MOST_BYTES = 20.0, 2_000_000
 """Limits of each attempt to find out how a server takes a question."""
 SHOWN = 4_000
+OTHER_FIELD = "Does it take the question in a field of its own? Name it above, and ask again."
 NO_PASSAGES = "No passages came with the answer: faithfulness and retrieval cannot be measured without them."
 
 
@@ -47,9 +49,12 @@ class FirstAnswer(NamedTuple):
 
 
 def ask_one_question(
-    agent: Agent, registry: Registry, root: Path, environment: Mapping[str, str], question: str
+    agent: Agent, registry: Registry, root: Path, environment: Mapping[str, str], question: str, key: str = ""
 ) -> FirstAnswer:
-    """Ask the system of an agent that may not be saved yet; whatever goes wrong is part of what is returned."""
+    """Ask the system of an agent that may not be saved yet; whatever goes wrong is part of what is returned.
+
+    `key`: the field in which its server takes the question, if that is all that is known of it.
+    """
     told, begun = FirstAnswer(question.strip() or QUESTION), time.perf_counter()
     if agent.target is None:
         return told._replace(problems=["Answers are uploaded for this agent: there is nobody to ask."])
@@ -59,7 +64,7 @@ def ask_one_question(
             pass
         mask = Mask(settings.secrets(environment))
         check_listed(settings, root)
-        told = asyncio.run(_told(told, agent, Project(root, settings), environment))
+        told = asyncio.run(_told(told, agent, Project(root, settings), environment, key))
     except TimeoutError:
         told = told._replace(problems=[f"no answer within {WITHIN_S:g} s"])
     except RagevalError as error:
@@ -72,7 +77,9 @@ def ask_one_question(
     return told._replace(seconds=time.perf_counter() - begun, text=text, problems=problems, places=places)
 
 
-async def _told(told: FirstAnswer, agent: Agent, project: Project, environment: Mapping[str, str]) -> FirstAnswer:
+async def _told(
+    told: FirstAnswer, agent: Agent, project: Project, environment: Mapping[str, str], key: str
+) -> FirstAnswer:
     """Ask through the target. If a server without a mapping cannot be read, find out how it replies."""
     is_unmapped = agent.target_kind == "http" and agent.mapping is None
     try:
@@ -80,9 +87,11 @@ async def _told(told: FirstAnswer, agent: Agent, project: Project, environment: 
     except RagevalError as error:
         if not is_unmapped:
             raise
-        contact = await _contact(project, environment, told.question)
-        said = contact.said if contact.is_answered else ()
-        return told._replace(problems=[*error.problems, *said], mapping=contact.mapping)
+        contact = await _contact(project, environment, told.question, key)
+        problems = [line for line in contact.said if contact.mapping is None or line.startswith("missing")]
+        if contact.mapping is None and OTHER_API in str(error):
+            problems.append(OTHER_FIELD)
+        return told._replace(problems=problems, mapping=contact.mapping)
     chunks = answer.chunks or ()
     problems = [NO_PASSAGES] if is_unmapped and not chunks else []
     places = places_line(chunks) if chunks else ""
@@ -99,9 +108,9 @@ async def _answer(project: Project, environment: Mapping[str, str], question: st
         await target.aclose()
 
 
-async def _contact(project: Project, environment: Mapping[str, str], question: str) -> FirstContact:
+async def _contact(project: Project, environment: Mapping[str, str], question: str, key: str) -> FirstContact:
     settings = project.settings
     headers = settings.resolved_headers(environment)
     connection = Connection(timeout=LOOK_S, max_bytes=MOST_BYTES, headers=headers, environment=environment)
     async with asyncio.timeout(WITHIN_S):
-        return await first_contact(settings.target or "", question, connection)
+        return await first_contact(settings.target or "", question, connection, key)

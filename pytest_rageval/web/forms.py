@@ -12,7 +12,7 @@ from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 
 from pytest_rageval.text import names_of
-from pytest_rageval.web.security.sessions import API, is_form_token
+from pytest_rageval.web.sessions import API, is_form_token
 from pytest_rageval.web.versions.agent import LONGEST_NOTE, LONGEST_PROMPT
 
 FORM_TOKEN = "form_token"  # noqa: S105 because it is the name of a field

@@ -31,8 +31,7 @@ from pytest_rageval.label.opening import (
 from pytest_rageval.model import EvalCase
 from pytest_rageval.web.keys import key_environment
 from pytest_rageval.web.rendering import path_to
-from pytest_rageval.web.security.code_border import check_listed
-from pytest_rageval.web.site import UnknownPageError, of_app
+from pytest_rageval.web.site import UnknownPageError, check_listed, of_app
 from pytest_rageval.web.versions.agent import AgentVersion
 from pytest_rageval.web.versions.agent_store import AgentStore, configured
 from pytest_rageval.web.versions.dataset_store import DatasetStore, DatasetVersion

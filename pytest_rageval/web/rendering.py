@@ -20,11 +20,11 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from pytest_rageval.render.html.environment import asset, environment
 from pytest_rageval.text import counted, duration, printable
 from pytest_rageval.web.forms import FORM_TOKEN
+from pytest_rageval.web.guard import HEADERS, NO_CACHE
 from pytest_rageval.web.jobs.job import Job
 from pytest_rageval.web.run_list import made_from
 from pytest_rageval.web.run_rows import RunRow
-from pytest_rageval.web.security.guard import HEADERS, NO_CACHE
-from pytest_rageval.web.security.sessions import form_token
+from pytest_rageval.web.sessions import form_token
 from pytest_rageval.web.versions.version_folder import Kind, is_slug, version_name
 
 TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}

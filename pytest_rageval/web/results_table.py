@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from io import BytesIO
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.case_list import CaseList
@@ -53,13 +52,13 @@ class ResultsTable:
 
     @cached_property
     def gated(self) -> list[str]:
-        """Return the metrics with a configured threshold, or else all with a gate."""
-        config = self.run.config
-        own = ((config.get("settings") or {}).get("gates") or {}).get("case") or ()
-        every = (config.get("gates") or {}).get("case") or ()
-        for gates in (own, every):
+        """Return the metrics with a configured threshold, or else all with a gate: those of the most cases first."""
+        config, known = self.run.config, (self.run.metrics or {}).get("metrics", {})
+        often = sorted(self.metrics, key=lambda name: -known.get(name, {}).get("n_scored", 0))
+        for configured in (config.get("settings") or {}, config):
+            gates = (configured.get("gates") or {}).get("case") or ()
             names = {str(gate).split()[0] for gate in gates if str(gate).strip()}
-            if found := [name for name in self.metrics if name in names or name.partition("@")[0] in names]:
+            if found := [name for name in often if name in names or name.partition("@")[0] in names]:
                 return found
         return []
 
@@ -154,7 +153,6 @@ def workbook(rows: Iterable[Sequence[Cell]]) -> bytes:
     sheet = book.create_sheet("results")
     for row in rows:
         sheet.append([printable(as_text(cell)) if isinstance(cell, str) else cell for cell in row])
-    with TemporaryDirectory(prefix="rageval-export-") as folder:
-        path = Path(folder) / "results.xlsx"
-        book.save(path)
-        return path.read_bytes()
+    data = BytesIO()
+    book.save(data)
+    return data.getvalue()

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
+from operator import attrgetter
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import Depends, Query
@@ -154,7 +156,8 @@ class RunCases:
 
     @cached_property
     def sections(self) -> Mapping[str, Any]:
-        """Return the template values of the report's sections."""
+        """Return the template values of the report's sections; prepare the search too, which may follow."""
+        _ = self._filter.texts
         return page_sections(self.report) if self.report else {}
 
     @property
@@ -177,9 +180,9 @@ class RunCases:
         """Return the values of the menus beside the filter."""
         cases = self.listed.cases
         found = {
-            "outcome": {case.outcome for case in cases},
-            "category": {case.category for case in cases if case.category},
-            "tag": {tag for case in cases for tag in case.tags},
+            "outcome": {*map(attrgetter("outcome"), cases)},
+            "category": {*map(attrgetter("category"), cases)} - {""},
+            "tag": {*chain.from_iterable(map(attrgetter("tags"), cases))},
         }
         return {word: sorted(names)[:MOST_IN_MENU] for word, names in found.items()}
 
@@ -210,9 +213,8 @@ class RunCases:
             keys = []
         if key not in keys:
             return Neighbours(None, len(keys))
-        place = keys.index(key)
-        before, after = keys[place - 1 : place], keys[place + 1 : place + 2]
-        return Neighbours(place + 1, len(keys), *(next(iter(adjacent), None) for adjacent in (before, after)))
+        place, around = keys.index(key), [None, *keys, None]
+        return Neighbours(place + 1, len(keys), around[place], around[place + 2])
 
     def matching(self, query: str = "", sort: str = "") -> Sequence[ListedCase]:
         """Return the cases that pass a filter, in order; raise FilterError if one is invalid."""

@@ -240,7 +240,7 @@ def pages_of(app: WebApp) -> dict[str, list[str]]:
         "/datasets/uploads/{upload_id}": [waiting_dataset(app), waiting_dataset(app, "answer\n")],
         "/new-run": ["/new-run", path_to("new-run", agent=ALL, dataset=ALL, description=ALL)],
         "/new-run/answers/{upload_id}": [waiting_answers(app)],
-        "/jobs/{job_id}": [f"/jobs/{JOB_ID}"], "/jobs/{job_id}/progress": [],
+        "/jobs/{job_id}": [f"/jobs/{JOB_ID}"],
         "/label": ["/label"], "/health": ["/health"],
         "/label/cases": [path_to("label", "cases", file=FILE, case="one", row=1),
                          "/label/cases?file=evalcases/shop.drafts.jsonl", "/label/cases?dataset=plain"],

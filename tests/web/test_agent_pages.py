@@ -258,15 +258,16 @@ def test_all_that_is_wrong_with_a_mapping_stands_beside_it(app: WebApp, mapping:
 
 
 class OwnServer(BaseHTTPRequestHandler):
-    """Speaks JSON of its own: the question as `query`, the answer and its passages somewhere inside."""
+    """Speaks JSON of its own: the question as `query` or `frage`, the answer and its passages somewhere inside."""
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         hits = [{"body": "It boils.", "meta": {"source": "notes/water.md"}}]
-        reply = {"result": {"text": f"You asked {body.get('query')}"}, "hits": hits}
-        self.send_response(200 if "query" in body else 422)
+        key = "frage" if self.path == "/frage" else "query"
+        reply = {"result": {"text": f"You asked {body.get(key)}"}, "hits": hits}
+        self.send_response(200 if key in body else 422)
         self.end_headers()
-        self.wfile.write(json.dumps(reply if "query" in body else {"detail": "no query"}).encode())
+        self.wfile.write(json.dumps(reply if key in body else {"detail": f"no {key}"}).encode())
 
     def log_message(self, *_: object) -> None:
         pass
@@ -282,13 +283,9 @@ def own_server() -> Iterator[str]:
 
 
 def test_one_question_finds_the_mapping_of_a_server_with_json_of_its_own(app: WebApp, own_server: str):
-    sent = sent_by(app.page("/agents/new"), "/agents") | {
-        "target_kind": "http",
-        "url": own_server,
-        "judge_kind": "openai",
-    }
+    own = {"target_kind": "http", "url": own_server, "judge_kind": "openai"}
+    sent = sent_by(app.page("/agents/new"), "/agents") | own
     first = app.post("/agents", sent | {"question": "Does it boil?", "ask": "yes"})
-    assert first.status_code == 200
     found = sent_by(first.text, "/agents")
     assert {name: found[name] for name in found if name.startswith("map_")} == {
         "map_question": "query", "map_answer": "result.text", "map_chunks": "hits", "map_text": "body",
@@ -310,14 +307,17 @@ def test_one_question_finds_the_mapping_of_a_server_with_json_of_its_own(app: We
     assert edited(app, slug)["map_answer"] == "result.text"
 
 
+def test_one_question_needs_no_more_than_the_field_of_the_question(app: WebApp, own_server: str):
+    sent = sent_by(app.page("/agents/new"), "/agents") | {"target_kind": "http", "url": f"{own_server[:-3]}frage"}
+    refused, found = (app.post("/agents", sent | {"ask": "yes", "map_question": key}).text for key in ("", "frage"))
+    assert ("a field of its own" in refused, "target.mapping" in refused) == (True, False)
+    assert sent_by(found, "/agents")["map_answer"] == "result.text"
+
+
 def test_one_question_says_what_went_wrong_and_keeps_what_was_typed(app: WebApp):
-    sent = sent_by(app.page("/agents/new"), "/agents") | {
-        "ask": "yes",
-        "name": "Only asked",
-        "question": "Who are you?",
-    }
+    typed = {"ask": "yes", "name": "Only asked", "question": "Who are you?"}
+    sent = sent_by(app.page("/agents/new"), "/agents") | typed
     refused = app.post("/agents", sent | {"target_kind": "http", "url": "http://127.0.0.1:9/"})
-    assert refused.status_code == 200
     assert "<b>Who are you?</b>" in refused.text
     assert sent_by(refused.text, "/agents")["name"] == "Only asked"
     assert app.post("/agents", sent | {"target_kind": "http", "url": "ftp"}).status_code == 422

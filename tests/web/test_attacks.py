@@ -15,7 +15,7 @@ import pytest
 from processes import PATIENCE_S
 from web_app import WebApp, served
 
-from pytest_rageval.web.security.guard import HEADERS
+from pytest_rageval.web.guard import HEADERS
 from pytest_rageval.web.site import WebLimits
 
 TOKEN = "a long enough token"

@@ -21,7 +21,7 @@ from web_app import TOKEN, WebApp, allow_code, confirm, errors_beside, sent_by, 
 
 from pytest_rageval.web import server
 from pytest_rageval.web.app import create_web_app
-from pytest_rageval.web.security.sessions import FAILURES, TokenCheck, new_token
+from pytest_rageval.web.sessions import FAILURES, TokenCheck, new_token
 from pytest_rageval.web.site import WebSettings
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore

@@ -16,10 +16,10 @@ from web_app import WebApp, imported, problems_on, served, upload
 from pytest_rageval.cases.loading import MAX_LINE_BYTES, cases_of_rows
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.model import EvalCase
+from pytest_rageval.web import dataset_upload
 from pytest_rageval.web.jobs.job import log_tail
 from pytest_rageval.web.jobs.run_choice import read_answers_upload
-from pytest_rageval.web.security.sessions import FAILURES, LoginFailures, network_of
-from pytest_rageval.web.uploads import dataset_upload
+from pytest_rageval.web.sessions import FAILURES, LoginFailures, network_of
 from pytest_rageval.web.versions.dataset_store import DatasetStore
 
 ROWS = b"id,question,reference\nq1,Why?,So\n"
@@ -47,7 +47,7 @@ def aged(app: WebApp, address: str, seconds: float) -> Path:
 
 
 def test_a_session_holds_one_upload_and_the_app_so_many(web_app: WebApp, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pytest_rageval.web.uploads.upload.MOST_KEPT", 2)
+    monkeypatch.setattr("pytest_rageval.web.upload.MOST_KEPT", 2)
     first, second = (upload(web_app, ("a.csv", ROWS)) for _ in range(2))
     assert web_app.get(first).status_code == 404
     old = aged(web_app, second, 60)

@@ -155,6 +155,14 @@ def test_an_address_that_nobody_links_to_is_a_page_that_says_so(app: WebApp, run
     assert app.get(f"/runs/{run}/cases/evalcases%2Fa.jsonl%3A%3Aboil{query}").status_code in (200, 400)
 
 
+def test_the_scores_of_the_most_cases_stand_first(app: WebApp, project: Project, run: str):
+    scored = project.metrics()["metrics"]
+    head = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', app.page(f"/runs/{run}").partition('class="cases"')[2])
+    cases = [scored[name]["n_scored"] for name in head if name in scored]
+    assert len({*cases}) > 1
+    assert cases == sorted(cases, reverse=True)
+
+
 def test_a_run_is_exported_with_texts_scores_explanations_and_versions(app: WebApp, run: str):
     response = app.get(f"/runs/{run}/export.csv")
     assert response.headers["content-disposition"] == f'attachment; filename="{run}.csv"'

@@ -47,7 +47,7 @@ def test_an_unknown_page_says_so_in_a_page(web_app: WebApp):
 
 
 def test_a_bug_ends_in_a_page_without_a_trace(web_app: WebApp, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pytest_rageval.web.pages.login.page", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("pytest_rageval.web.pages.dashboard.page", lambda *_, **__: 1 / 0)
     response = web_app.get("/login")
     assert response.status_code == 500
     assert "Something went wrong here" in response.text

@@ -12,6 +12,7 @@ from pytest_rageval.comparison.baseline import Side, open_side
 from pytest_rageval.comparison.case_list import CaseList, Fall, ListedCase, changes_of, files_of, list_cases
 from pytest_rageval.comparison.changes import signed_width
 from pytest_rageval.comparison.cut_offs import renamed_metrics
+from pytest_rageval.comparison.gates_now import Both
 from pytest_rageval.comparison.pairing import ComparisonReport, build_comparison
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS, RunVerdict, VerdictFacts, run_verdict
 from pytest_rageval.config.settings import Settings
@@ -34,12 +35,12 @@ class PageRun:
     """A finished run with the data of its HTML report.
 
     before      the other run, or baseline; None without one
-    comparison  the content of `pair`; None without another run
+    comparison  the content of `pair`, which may lack what details need; None without another run
     listed      its cases, worst first, with their scores and falls
     trend       finished runs of the same cases in time, this one last
     is_chosen   the other run was named, and is not what the run was compared with when it ended
-    comparison_verdict
-                of this run against the other
+    comparison_verdict, both
+                of this run against the other, and their compared cases
     exit_status of pytest, if it is known
     calibrations
                 the newest one of the run's judge in each metric, from the run's folder of reports
@@ -54,6 +55,7 @@ class PageRun:
     trend: Sequence[PastRun]
     is_chosen: bool = False
     comparison_verdict: RunVerdict | None = None
+    both: Both | None = None
     exit_status: int = 0
     calibrations: Sequence[CalibrationRecord] = ()
     damages: list[str] = field(default_factory=list)
@@ -209,8 +211,8 @@ def page_of(
     if side.run is not None:
         reports, judge = side.run.path.parent.parent, side.run.config.get("judge")
         facts.setdefault("calibrations", stored_calibrations(reports, judge))
-    verdict = paired.verdict if paired else None
-    return PageRun(side, settings, before, comparison, listed, comparison_verdict=verdict, **facts)
+    verdict, both = (paired.verdict, paired.both) if paired else (None, None)
+    return PageRun(side, settings, before, comparison, listed, comparison_verdict=verdict, both=both, **facts)
 
 
 def compared_side(run: StoredRun, reports: Path, baseline: Path) -> Side | None:

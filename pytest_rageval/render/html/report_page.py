@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 from pydantic_core import to_json
@@ -216,19 +217,20 @@ def _first_screen(page: PageRun) -> Mapping[str, Any]:
 
 
 def _case_list(page: PageRun) -> Mapping[str, Any]:
-    failing = [case for case in page.cases if case.is_failing]
-    outcomes, changes = Counter(case.outcome for case in page.cases), Counter(case.change for case in page.cases)
-    present = ",".join(name for name in ("failed", "error", "xfailed") if outcomes[name])
+    outcomes = Counter(map(attrgetter("outcome"), page.cases))
+    changes = Counter(map(attrgetter("change"), page.cases))
+    present = [name for name in ("failed", "error", "xfailed") if outcomes[name]]
+    failing = sum(map(outcomes.__getitem__, present))
     chips = [
         ("newly failing", "changed:worse", changes["worse"]),
-        ("failing", f"outcome:{present}", len(failing)),
+        ("failing", f"outcome:{','.join(present)}", failing),
         ("errors", "outcome:error", outcomes["error"]),
         ("fixed", "changed:fixed", changes["fixed"]),
     ]
     return {
         "chips": [*(chip for chip in chips if chip[2]), ("all", "", len(page.cases))],
-        "failing": failing[:PLAIN],
-        "failing_total": len(failing),
+        "failing": [*islice((case for case in page.cases if case.is_failing), min(PLAIN, failing))],
+        "failing_total": failing,
     }
 
 

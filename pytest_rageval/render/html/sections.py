@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from pytest_rageval.comparison.case_list import Fall, ListedCase
 from pytest_rageval.comparison.changes import shares_of
 from pytest_rageval.comparison.layer_table import LayerCell, layer_rows
+from pytest_rageval.comparison.pairing import by_category
 from pytest_rageval.metrics.registry import LAYERS, Registry, doc_parts
 from pytest_rageval.render.html.figures import (
     Chart,
@@ -97,8 +98,13 @@ Columns = dict[str, Column]
 
 def heat(page: PageRun) -> tuple[list[str], list[tuple[str, int, list[HeatCell | None]]]]:
     """Return the layers, and for each category (the largest first) its number of cases and a cell for each layer."""
-    rows = layer_rows(page.metrics, page.compared)[:SHOWN_CATEGORIES]
-    scores = _normalised_scores(page)
+    compared = page.compared
+    if compared is not None and page.both is not None and page.before is not None:
+        compared = {
+            **compared,
+            "by_category": by_category(page.both, page.side.categories or page.before.categories, {}),
+        }
+    rows, scores = layer_rows(page.metrics, compared)[:SHOWN_CATEGORIES], _normalised_scores(page)
     return list(page.metrics["by_layer"]), [
         (row.name, row.cases, [_cell(cell, scores.get((row.name, layer), {})) for layer, cell in row.cells.items()])
         for row in rows

@@ -34,8 +34,7 @@ from pytest_rageval.web.jobs.job import (
     status,
 )
 from pytest_rageval.web.keys import run_environment
-from pytest_rageval.web.security.code_border import check_listed
-from pytest_rageval.web.site import UnknownPageError, of_app
+from pytest_rageval.web.site import UnknownPageError, check_listed, of_app
 
 MOST_AT_ONCE = 4
 """Maximum number of concurrent jobs."""

@@ -22,6 +22,7 @@ from pytest_rageval.web.keys import KEYS_OF_PROVIDERS, key_environment, key_stat
 from pytest_rageval.web.pages.agent_form import (
     CHAT_PROVIDERS,
     JUDGES,
+    MAPPED,
     AgentForm,
     agent_of_form,
     agent_values,
@@ -112,13 +113,16 @@ def _decide(request: Request, site: Site, store: AgentStore, submitted: FormData
 def _ask(site: Site, store: AgentStore, submitted: FormData, shown: Callable[..., Response]) -> Response:
     """Ask the agent one question as far as it is asked; its name and how it is measured may still be wrong."""
     measured = {"name": "asked", "judge_kind": "lexical", "metrics": "token_f1", "other_metrics": "", "gates": ""}
+    key = str(submitted.get("map_question", "")).strip()
+    if not any(submitted.get(name) for name in (*MAPPED, "mapping") if name != "map_question"):  # the rest is found
+        measured["map_question"] = ""
     kept = [(name, text) for name, text in submitted.multi_items() if name not in measured and "." not in name]
     read, agent = agent_of_form(FormData([*kept, *measured.items()]), store.registry, None, site.settings.root)
     values = dict(read_agent_form(submitted, store.registry).values)
     if agent is None or read.model is None:
         return shown(replace(read, values=values), status=422)
     environment = key_environment(site.settings.env_file)
-    told = ask_one_question(agent, store.registry, site.settings.root, environment, read.model.question)
+    told = ask_one_question(agent, store.registry, site.settings.root, environment, read.model.question, key)
     if told.mapping:
         values |= found_values(told.mapping, read.model.url.strip())
     return shown(FormState(values), told=told)

@@ -21,7 +21,7 @@ from pytest_rageval.web.pages.new_run import ANSWERS, LIKE_THIS, TheStores
 from pytest_rageval.web.pages.run import any_cases
 from pytest_rageval.web.run_cases import TheRuns
 from pytest_rageval.web.run_list import TheFolders
-from pytest_rageval.web.security.sessions import is_program
+from pytest_rageval.web.sessions import is_program
 from pytest_rageval.web.site import TheSite, UnknownPageError
 
 PREFIX = "/api/v1"

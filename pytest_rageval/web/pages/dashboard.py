@@ -1,4 +1,4 @@
-"""The first page: the last run of each agent and dataset, the current and the newest runs, and two first steps."""
+"""Login and first page: the last run of each agent and dataset, current and newest runs, and two first steps."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from contextlib import suppress
 from typing import Any
 
 from fastapi import APIRouter, Request
+from pydantic import BaseModel
 from starlette.responses import Response
 
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.tools.scaffold import shipped
-from pytest_rageval.web.forms import Submitted
+from pytest_rageval.web.forms import FormState, Submitted
 from pytest_rageval.web.jobs.jobs import Jobs, TheJobs
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.pages.datasets import Datasets
@@ -24,11 +25,13 @@ from pytest_rageval.web.run_list import (
     run_choices,
     trends_of,
 )
+from pytest_rageval.web.sessions import TokenCheck
 from pytest_rageval.web.versions.agent_store import new_agent
 from pytest_rageval.web.versions.dataset_store import DatasetAbout
 from pytest_rageval.web.versions.version_folder import NewerVersion, slug_of
 
 CARDS, NEWEST, MOST_RUNNING = 6, 12, 6
+NO_TOKEN = FormState[BaseModel]()
 
 router = APIRouter()
 
@@ -96,3 +99,27 @@ def make_demo_questions(_: Submitted, store: Datasets) -> Response:
     with suppress(NewerVersion):
         store.save(slug, about, cases, "", 0)
     return redirect(path_to("datasets", slug))
+
+
+@router.get("/login")
+def login_page(request: Request) -> Response:
+    return page(request, "login.html", form=NO_TOKEN)
+
+
+@router.post("/login")
+def log_in(request: Request, submitted: Submitted) -> Response:
+    """Check the token and start a new session with it, so that a known old one is useless (session fixation)."""
+    tokens: TokenCheck = request.app.state.tokens
+    if tokens.token is None:
+        return redirect("/")
+    if not tokens.accepts(str(submitted.get("token", "")), request.client.host if request.client else ""):
+        wrong = NO_TOKEN.with_problem("token", "This is not the token.")
+        return page(request, "login.html", status=403, form=wrong)
+    tokens.log_in(request.session)
+    return redirect("/")
+
+
+@router.post("/logout")
+def log_out(request: Request) -> Response:
+    request.session.clear()
+    return redirect("/login")

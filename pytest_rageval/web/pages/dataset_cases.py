@@ -16,11 +16,11 @@ from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.messages import Unsound, format_path, shown_value
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import NOWHERE, EvalCase, Json
+from pytest_rageval.web.dataset_upload import long_texts, trimmed
 from pytest_rageval.web.forms import FormState, Note, OneLine, Submitted, read_form, split_tags
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import TheSite, UnknownPageError
-from pytest_rageval.web.uploads.dataset_upload import long_texts, trimmed
 from pytest_rageval.web.versions.dataset_store import DatasetVersion
 from pytest_rageval.web.versions.value_changes import case_changes
 from pytest_rageval.web.versions.version_folder import NewerVersion

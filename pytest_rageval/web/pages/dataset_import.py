@@ -12,11 +12,7 @@ from starlette.responses import Response
 
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.encodings import ENCODINGS
-from pytest_rageval.web.forms import FormState, Note, OneLine, Paragraphs, Submitted, Title, read_form, split_tags
-from pytest_rageval.web.pages.datasets import Datasets
-from pytest_rageval.web.rendering import page, path_to, redirect
-from pytest_rageval.web.site import Site, TheSite
-from pytest_rageval.web.uploads.dataset_upload import (
+from pytest_rageval.web.dataset_upload import (
     CHOICES,
     LEFT_OUT,
     METADATA,
@@ -29,8 +25,12 @@ from pytest_rageval.web.uploads.dataset_upload import (
     mapping_problems,
     read_dataset,
 )
-from pytest_rageval.web.uploads.tables import SEPARATORS, Part, chosen_table
-from pytest_rageval.web.uploads.upload import Upload, Uploads, file_of
+from pytest_rageval.web.forms import FormState, Note, OneLine, Paragraphs, Submitted, Title, read_form, split_tags
+from pytest_rageval.web.pages.datasets import Datasets
+from pytest_rageval.web.rendering import page, path_to, redirect
+from pytest_rageval.web.site import Site, TheSite
+from pytest_rageval.web.tables import SEPARATORS, Part, chosen_table
+from pytest_rageval.web.upload import Upload, Uploads, file_of
 from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore
 from pytest_rageval.web.versions.value_changes import dataset_changes
 from pytest_rageval.web.versions.version_folder import NewerVersion, slug_of

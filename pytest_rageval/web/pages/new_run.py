@@ -23,7 +23,7 @@ from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.run_list import Rows, TheFolders, made_from
 from pytest_rageval.web.site import TheSite
-from pytest_rageval.web.uploads.upload import Upload, Uploads, file_of
+from pytest_rageval.web.upload import Upload, Uploads, file_of
 from pytest_rageval.web.versions.version_folder import version_choice
 
 LONGEST_DESCRIPTION = 500

@@ -31,10 +31,8 @@ XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 UNFINISHED = (("cases", "Cases"), ("files", "Files"))
 """The sections of an unfinished run: their ids and titles."""
 MOST_VERSIONS = 50
-
 router = APIRouter()
-OtherVersion = Annotated[str, Query(max_length=400)]
-"""The menu of agent versions: the id of another run."""
+Name = Annotated[str, Query(max_length=400)]
 
 
 @router.get("/runs/{run_id}")
@@ -46,7 +44,7 @@ def show_run(
     jobs: TheJobs,
     folders: TheFolders,
     query: TheQuery,
-    version: OtherVersion = "",
+    version: Name = "",
 ) -> Response:
     """Show a finished run as its report, and any other run as far as it is recorded."""
     try:
@@ -139,9 +137,7 @@ def run_content(opened: RunCases, against: str = "") -> dict[str, Any]:
 
 
 @router.get("/runs/{run_id}/sections")
-def show_sections(
-    request: Request, run_id: str, site: TheSite, runs: TheRuns, against: Annotated[str, Query(max_length=400)] = ""
-) -> Response:
+def show_sections(request: Request, run_id: str, site: TheSite, runs: TheRuns, against: Name = "") -> Response:
     """Show the sections of a finished run: a script puts them below the cases of a large one."""
     opened = runs.open(printable(site.stored_run(run_id).run_id), against or None)
     return page(request, "run_sections.html", **{**run_content(opened, against), **opened.sections})
@@ -188,7 +184,6 @@ def _encoded(lines: Iterator[str]) -> Iterator[bytes]:
 
 CHOICES = 200
 """Maximum number of runs in the list; other runs can be compared by their ids in the address."""
-Name = Annotated[str, Query(max_length=400)]
 
 
 @router.get("/compare")
@@ -200,7 +195,7 @@ def compare_page(
     a: Name = "",
     b: Name = "",
     run: Annotated[list[str] | None, Query()] = None,
-    version: OtherVersion = "",
+    version: Name = "",
 ) -> Response:
     """Compare run `a` with the later run `b`, or two selected runs (`run`) in order of their start."""
     rows = folders.rows()
@@ -241,14 +236,8 @@ def _choice_form(request: Request, rows: Rows, a: str = "", b: str = "", problem
 
 @router.get("/jobs/{job_id}")
 def show_job(request: Request, jobs: TheJobs, job_id: str) -> Response:
-    """Show one job: what it runs, its progress and its log."""
+    """Show one job: what it runs, its progress and its log. A script that polls gets the changing part alone."""
     return page(request, "job.html", job_status=jobs.status(job_id), log=jobs.log(job_id))
-
-
-@router.get("/jobs/{job_id}/progress")
-def show_progress(request: Request, jobs: TheJobs, job_id: str) -> Response:
-    """Show the changing part of the job's page, for a script that polls while the run goes on."""
-    return page(request, "job_progress.html", job_status=jobs.status(job_id), log=jobs.log(job_id))
 
 
 @router.post("/jobs/{job_id}/cancel")

@@ -23,7 +23,7 @@ from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.plan import make_plan
 from pytest_rageval.providers import BY_NAME, FORMS
 from pytest_rageval.runs.judge_notes import kinship_notes
-from pytest_rageval.web.security.code_border import check_listed
+from pytest_rageval.web.site import check_listed
 from pytest_rageval.web.versions.agent import (
     DEFAULT_THRESHOLD,
     MAIN_RUBRIC,

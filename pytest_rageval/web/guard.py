@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pytest_rageval.text import short
-from pytest_rageval.web.security.sessions import API, TokenCheck
+from pytest_rageval.web.sessions import API, TokenCheck
 from pytest_rageval.web.site import MEGABYTE, WebLimits, WebSettings
 
 POLICY = (

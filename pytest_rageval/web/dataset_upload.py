@@ -24,7 +24,7 @@ from pytest_rageval.io.suggestions import KEY_CUTOFF, suggestion
 from pytest_rageval.model import EvalCase, Json
 from pytest_rageval.text import cut
 from pytest_rageval.web.site import WebLimits
-from pytest_rageval.web.uploads.tables import Part, check_yaml
+from pytest_rageval.web.tables import Part, check_yaml
 
 MOST_COLUMNS = 1_000
 MOST_BROKEN = 10_000

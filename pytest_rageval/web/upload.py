@@ -16,9 +16,9 @@ from starlette.datastructures import FormData, UploadFile
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.io.atomic import read_json, write_json, write_text
 from pytest_rageval.text import cut, printable
-from pytest_rageval.web.security.sessions import Session
+from pytest_rageval.web.sessions import Session
 from pytest_rageval.web.site import UnknownPageError, WebLimits
-from pytest_rageval.web.uploads.tables import SUFFIXES, Part, TableFormat, guess_table
+from pytest_rageval.web.tables import SUFFIXES, Part, TableFormat, guess_table
 
 KEPT_S = 24 * 3600
 """Seconds that an upload waits to be confirmed."""

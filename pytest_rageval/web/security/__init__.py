@@ -1,1 +1,0 @@
-"""The checks of every request and the headers of every response; one subject per module."""
