@@ -212,7 +212,7 @@ def plan_again(
     if metrics:
         enabled = (*(settings.enabled or ()), *metrics)
         settings = settings.model_copy(update={"enabled": enabled, "retrieval_only": False})
-    return plan_of(run, settings, root, metrics)
+    return plan_of(run, settings, root, tuple(metrics))
 
 
 def _has_full_texts(run: StoredRun) -> bool:

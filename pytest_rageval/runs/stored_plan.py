@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,13 +31,13 @@ def meanings(plan: Plan) -> dict[str, str]:
     return {name: own[name].doc.split("\n\n")[0] for name in described_metrics(plan)}
 
 
-def plan_of(run: StoredRun, settings: Settings, root: Path, named: Sequence[str] = ()) -> Plan:
+def plan_of(run: StoredRun, settings: Settings, root: Path, named: tuple[str, ...] = ()) -> Plan:
     """Return the plan of a stored run by these settings. Only metrics `named` now are reported if they have no value.
 
     The project's own metrics are known by description only: their scores can be aggregated and gated, not recomputed.
     """
     plan = make_plan(settings, registry_of(run), root)
-    return replace(plan, settings=settings.model_copy(update={"enabled": tuple(named) or None}))
+    return replace(plan, settings=settings.model_copy(update={"enabled": named or None}))
 
 
 def settings_of(run: StoredRun, current: Settings) -> Settings:

@@ -11,6 +11,7 @@ from pytest_rageval.tools.sweep.outcome import ScoredPoint, Sweep
 from pytest_rageval.views.parts import Block, FigureTable, Line, Section, TableRow
 
 MOST_POINTS = 20
+FLATTERING = ["chosen and compared on the same cases, which flatters the best: --confirm compares on the other half"]
 SCORES = ("score", "recall", "negative", "MRR")
 """The heads of a point's scores, in every face."""
 
@@ -73,9 +74,8 @@ def _verdict(sweep: Sweep) -> Iterator[str]:
 
 def caveats(sweep: Sweep) -> list[str]:
     """Return the limits of the comparison with the default."""
-    flattering = "chosen and compared on the same cases, which flatters the best: --confirm compares on the other half"
     higher = ["the default scored higher: keep what you have"] * (sweep.difference.delta < 0)
-    return higher if sweep.is_confirmed else [*higher, flattering]
+    return higher + FLATTERING * (not sweep.is_confirmed)
 
 
 def difference_sentence(sweep: Sweep) -> str:
