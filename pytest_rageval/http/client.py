@@ -208,8 +208,7 @@ class SlottedClient:
         # Last in, first out: few connections stay open when few requests are in flight.
         idle = self._idle.get(place, [])
         while idle:
-            connection = idle.pop()
-            if connection.is_usable():
+            if (connection := idle.pop()).is_usable():
                 return connection
         return None
 

@@ -66,11 +66,13 @@ class HttpConnection(asyncio.Protocol):
         connection = cls()
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
-                opening = asyncio.get_running_loop().create_connection(
+                creating = asyncio.get_running_loop().create_connection(
                     lambda: connection, first.raw_host.decode("ascii"), port, ssl=secure, happy_eyeballs_delay=0.25
                 )
                 # Cancelled while it opens, asyncio (at least up to 3.13) loses a socket that is connected already.
-                await asyncio.shield(asyncio.wait_for(opening, CONNECT_TIMEOUT))
+                opening = asyncio.create_task(asyncio.wait_for(creating, CONNECT_TIMEOUT))
+                opening.add_done_callback(lambda opened: opened.cancelled() or opened.exception())  # else it is logged
+                await asyncio.shield(opening)
                 if proxy is not None and url.scheme == "https":
                     await connection._tunnel(url, proxy.fields)
             return connection

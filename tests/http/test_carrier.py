@@ -268,13 +268,17 @@ def test_a_connection_is_closed_in_whatever_step_of_its_opening_it_is_given_up()
     assert len(served) > 10
 
 
-def test_a_connection_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch):
+def test_a_connection_that_takes_too_long_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
     async def never(*_: object, **__: object) -> None:
         await asyncio.sleep(3600)
 
     monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", never)
     monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 0.05)
     assert str(failure_of("http://rag.invalid", retries=0)) == "GET http://rag.invalid: no connection within 0.05 s"
+    gc.collect()
+    assert not caplog.records
 
 
 def refusal_of(behaviour: Callable[..., Any], **options: Any) -> tuple[str, str]:
