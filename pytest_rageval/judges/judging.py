@@ -97,8 +97,7 @@ async def _classified(
     """Judge whether an answer is an abstention; by its wording unless the judge has a rubric for that."""
     if CLASSIFIER not in judge.rubrics or getattr(judge, "abstention_by_phrasing", False):
         return phrasing_judgement(request, model=judge.model, heuristic=judge.heuristic, phrases=phrases)
-    (result,) = await _judged(judge, [request], times, is_near)
-    return result
+    return (await _judged(judge, [request], times, is_near))[0]
 
 
 def _failed(judge: Judge, request: JudgeRequest, problem: Problem) -> Judgement:
@@ -170,25 +169,28 @@ def _calls(
 
 
 def _together(parts: Sequence[Result]) -> Result:
-    """Return the first error of several trials, or the median of their judgements.
+    """Return the first error of several trials with the cost of all, or the median of their judgements.
 
     It is the judgement nearest to the medians, with the medians as scores and all values and spreads in `extra`.
     """
-    judgements = [part for part in parts if isinstance(part, Judgement)]
-    if len(judgements) < len(parts):
-        return next(part for part in parts if isinstance(part, JudgeError))
     if len(parts) == 1:
-        return judgements[0]
+        return parts[0]
+    judgements = [part for part in parts if isinstance(part, Judgement)]
+    if failures := [part for part in parts if isinstance(part, JudgeError)]:
+        bill = [part for part in judgements if not part.cached]
+        bill += (Judgement("", {}, **failure.spent) for failure in failures if failure.spent)
+        first, spent = failures[0], {**sum_costs(bill), "extra": asked_of(bill)} if bill else {}
+        return JudgeError(first.kind, str(first), first.raw, first.status, **spent)
     values: dict[str, list[float]] = {}
     for part in judgements:
         for name, value in part.scores.items():
             values.setdefault(name, []).append(value)
     medians = {name: float(statistics.median(trials)) for name, trials in values.items()}
 
-    def distance(part: Judgement) -> float:
-        return math.fsum(abs(part.scores.get(name, math.inf) - middle) for name, middle in medians.items())
-
-    nearest = min(judgements, key=distance)
+    nearest = min(
+        judgements,
+        key=lambda part: math.fsum(abs(part.scores.get(name, math.inf) - middle) for name, middle in medians.items()),
+    )
     spread = {name: max(trials) - min(trials) for name, trials in values.items()}
     extra = {**nearest.extra, "repeats": values, "spread": spread, **asked_of(_paid(judgements))}
     return replace(nearest, scores=medians, extra=extra, **merged_fields(judgements))
@@ -214,8 +216,7 @@ async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest)
     stated = reply.extra.get("claims")
     if not isinstance(stated, list | tuple) or not all(isinstance(claim, str) for claim in stated):
         raise JudgeError("invalid_reply", f"judge {judge.model!r}, rubric {SPLIT!r}: its reply has no list of claims")
-    texts = (" ".join(claim[:LONGEST_CLAIM].split()) for claim in stated)
-    claims = [*dict.fromkeys(filter(None, texts))]
+    claims = [*dict.fromkeys(filter(None, (" ".join(claim[:LONGEST_CLAIM].split()) for claim in stated)))]
     judged = claims[:MOST_CLAIMS]
     at_once = CLAIMS_AT_ONCE if "claims" in support.variables else 1
     batches = [judged[start : start + at_once] for start in range(0, len(judged), at_once)]
@@ -226,8 +227,7 @@ async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest)
         replaced = {name: value for name, value in values.items() if name in support.variables}
         return replace(support, variables={**support.variables, **replaced})
 
-    calls = (judge.judge(request_of(batch)) for batch in batches)
-    judgements = await ask_together(calls, in_turn=judges_at_once(judge))
+    judgements = await ask_together(map(judge.judge, map(request_of, batches)), in_turn=judges_at_once(judge))
     supported = [
         verdict
         for batch, judgement in zip(batches, judgements, strict=True)

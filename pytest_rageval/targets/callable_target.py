@@ -65,11 +65,9 @@ class CallableTarget:
     @property
     def notes(self) -> list[str]:
         """Return one line about all chunks that name no place."""
-        if not self._unplaced:
-            return []
-        read = "source, file_path, file_name, path or url"
         many = f"{self._unplaced} of {counted(self._chunks, 'chunk')}"
-        return [f"{many} name no place: their metadata has none of {read}"]
+        read = "source, file_path, file_name, path or url"
+        return [f"{many} name no place: their metadata has none of {read}"] * bool(self._unplaced)
 
     def params_problem(self, names: Sequence[str]) -> str:
         """Return why the function cannot be given these parameters; empty if it can."""
@@ -147,6 +145,8 @@ def _takes_request(function: Callable[..., Any], name: str) -> bool:
     except (ValueError, TypeError):  # some built-in callables have none
         return False
     parameters = list(signature.parameters)
+    if parameters[:1] == ["self"]:
+        raise SettingsError(f"{name}: is the method of a class; give that of an instance")
     takes_request = "request" in parameters[1:]
     try:
         signature.bind("", **({"request": None} if takes_request else {}))

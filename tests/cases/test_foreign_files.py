@@ -225,14 +225,16 @@ def test_an_expression_that_does_not_fit_a_row_is_one_line(tmp_path):
     [
         ("cp1252", "Wie viele Gäste fasst das Café, und was heißt „Öffnungszeit“ für sie?", "Windows-1252"),
         ("utf-16", "Wie viele Gäste?", "UTF-16"),
+        ("utf-16-be", "Wie viele Gäste?", "UTF-16"),
     ],
 )
 @pytest.mark.parametrize("command", ["cases", "answers"])
 def test_a_table_in_another_encoding_is_read_and_the_encoding_is_said(
     project: Project, command: str, encoding: str, question: str, said: str
 ):
-    name, separator = ("fragen.tsv", "\t") if encoding == "utf-16" else ("fragen.csv", ";")
-    (project.path / name).write_bytes(f"Frage{separator}Antwort\r\n{question}{separator}Zwölf.\r\n".encode(encoding))
+    name, separator = ("fragen.tsv", "\t") if said == "UTF-16" else ("fragen.csv", ";")
+    table = "\ufeff" * (encoding == "utf-16-be") + f"Frage{separator}Antwort\r\n{question}{separator}Zwölf.\r\n"
+    (project.path / name).write_bytes(table.encode(encoding))
     result = project.rageval(command, "convert", name, "-o", "new.jsonl", "--map", "question=Frage",
                              "--map", "gold.answer=Antwort" if command == "cases" else "answer=Antwort")  # fmt: skip
     assert result.ret == 0

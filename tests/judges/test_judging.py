@@ -49,13 +49,7 @@ class Telling:
 
 def a_judgement(request: JudgeRequest, score: float, **fields) -> Judgement:
     rubric = rubric_of(request)
-    taken: dict[str, Any] = {
-        "tokens_in": 10,
-        "tokens_out": 1,
-        "cost_usd": 0.5,
-        "latency_ms": 2.0,
-        "model": "telling/1",
-    } | fields
+    taken: dict[str, Any] = {"tokens_in": 10, "tokens_out": 1, "cost_usd": 0.5, "latency_ms": 2.0, "model": "telling/1"}
     scores = dict.fromkeys(rubric.scores, score)
     return Judgement(request.rubric, scores, rubric.scale, prompt_version=request.prompt_version, **(taken | fields))
 
@@ -162,24 +156,21 @@ def test_every_repeat_is_a_trial_of_its_own_so_that_the_cache_keeps_each():
 
 
 def test_what_came_from_the_cache_costs_nothing_now():
-    found = of_an_answer(Telling(relevance=by_trial(1, cached=lambda trial: trial == 0)), ["relevance"], repeats=3)[
-        "relevance"
-    ]
-    assert (found.cost_usd, found.cached) == (1.0, False)
-    found = of_an_answer(Telling(relevance=by_trial(1, cached=lambda trial: True)), ["relevance"], repeats=3)[
-        "relevance"
-    ]
-    assert (found.cost_usd, found.cached) == (1.5, True)
+    for is_cached, expected in ((lambda trial: trial == 0, (1.0, False)), (lambda trial: True, (1.5, True))):
+        judge = Telling(relevance=by_trial(1, cached=is_cached))
+        found = of_an_answer(judge, ["relevance"], repeats=3)["relevance"]
+        assert (found.cost_usd, found.cached) == expected
 
 
-def test_an_error_in_one_repeat_is_an_error():
+def test_an_error_in_one_repeat_is_an_error_with_what_all_repeats_cost():
     def fails_once(request: JudgeRequest) -> Judgement:
         if request.trial == 1:
-            raise JudgeError("invalid_reply", "unreadable")
+            raise JudgeError("invalid_reply", "unreadable", cost_usd=0.25, extra={"requests": 2})
         return a_judgement(request, 1)
 
-    with pytest.raises(JudgeError, match="unreadable"):
+    with pytest.raises(JudgeError, match="unreadable") as raised:
         of_an_answer(Telling(relevance=fails_once), ["relevance"], repeats=3)
+    assert (raised.value.spent["cost_usd"], raised.value.spent["extra"]) == (1.25, {"requests": 4})
 
 
 def test_each_score_of_one_rubric_has_its_own_median():

@@ -122,6 +122,7 @@ def test_an_unknown_spelling_lists_those_that_are_known(spec: str, tmp_path: Pat
         ("my_bot:aks", "target my_bot:aks: my_bot has no 'aks'; did you mean 'ask'?"),
         ("my_bot:number", "my_bot:number: is int 7, expected a Target, an HTTP client with a base URL, or a function"),
         ("my_bot:Bot", "my_bot:Bot: is the class Bot; give an instance, or a function"),
+        ("my_bot:Bot.ask", "my_bot:Bot.ask: is the method of a class; give that of an instance"),
         ("answers:none.csv", "target answers:none.csv: there is no file "),
         ("run:../../etc", "target run:../../etc: that is not the id of a run, as in 20251218_063617"),
         ("run:20250101_000000", "target run:20250101_000000: there is no such run in "),

@@ -61,7 +61,8 @@ def is_topics(path: Path) -> bool:
     """Return True if a file holds topics: `<top>` blocks, or a table by tabs whose first line names no question."""
     with path.open("rb") as file:
         head = file.read(4096)
-    header = (decoded(head.partition(b"\n")[0])[1] or "").rstrip("\r").split("\t")
+    end = b"\0\n" if head.startswith(b"\xfe\xff") else b"\n"  # big-endian
+    header = (decoded(head.partition(end)[0])[1] or "").rstrip("\r").split("\t")
     is_table = any(field_of(cell, is_exact=True) == QUESTION for cell in header)
     return b"<top>" in head or (path.suffix.lower() in (".tsv", ".topics") and not is_table)
 

@@ -198,7 +198,7 @@ class SweepRunner:
                 )
 
     def _note_unread(self) -> None:
-        """Note the parameters all of whose values came to the same answers, whatever else was set; none left out."""
+        """Note the parameters of which all values came to the same answers, whatever else was set."""
         for name in self._grid.varying:
             groups: dict[object, list[int]] = {}
             for scored in self._points:
