@@ -62,7 +62,8 @@ def compare(before: str, after: str, form: str, output: Path | None, **options: 
         write_output(output, text)
     else:  # in UTF-8: the encoding of a pipe may lack a Korean name
         click.echo(text.encode("utf-8", "backslashreplace"), nl=False)
-    for problem in () if comparison.is_compared or not comparison.verdict.is_failing else comparison.mismatches:
+    is_refused = comparison.verdict.is_failing and not comparison.is_compared
+    for problem in comparison.mismatches if is_refused else ():
         what = " ".join(printable(str(problem)).split())
         click.echo(
             f"ERROR: not comparable: {what}"

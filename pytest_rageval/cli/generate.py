@@ -140,7 +140,7 @@ def _asking(project: Project, spec: str, path: Path, most: int, max_cost: float 
     try:
         model = chat_model(spec, options)
     except SettingsError as error:
-        raise SettingsError(*(f"--llm: {problem}".replace("--rageval-", "--") for problem in error.problems)) from None
+        raise SettingsError(*(f"--llm: {problem}" for problem in error.problems)) from None
     replies = path.with_name(path.name.removesuffix(".drafts.jsonl") + REPLIES)
     return ModelDrafts(model, replies, most=most, concurrency=settings.judge_concurrency)
 

@@ -171,7 +171,7 @@ def _calls(
 def _together(parts: Sequence[Result]) -> Result:
     """Return the first error of several trials with the cost of all, or the median of their judgements.
 
-    It is the judgement nearest to the medians, with the medians as scores and all values and spreads in `extra`.
+    It is the one nearest to the medians, with these as scores and all values and spreads in `extra`.
     """
     if len(parts) == 1:
         return parts[0]

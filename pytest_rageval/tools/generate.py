@@ -276,7 +276,6 @@ class ModelDrafts:
         return fenced_prompt(PROMPT.replace("{most}", str(self._most)), variables, new_marker(variables)).text
 
     def _key(self, passage: NotePassage) -> str:
-        """Return the key of a request: model, prompt and passage."""
         parts = (VERSION, str(self._model.identity), str(self._most), passage.rel_path, *map(str, passage.section[:2]))
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -207,3 +207,4 @@ def test_a_shard_that_is_named_twice_is_said_and_nothing_is_merged(project: Proj
     assert result.ret == 2
     assert lines_with(result, "merge: s1 is named 2 times; name each shard once")
     assert [run.name for run in project.runs] == ["s1", "s2"]
+    assert lines_with(project.rageval("merge", "s1", "s2", "--run-id", "../x"), "ERROR: --run-id: '../x' is not a ")

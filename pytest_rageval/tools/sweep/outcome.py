@@ -73,12 +73,10 @@ class Sweep(NamedTuple):
 
     @property
     def saved(self) -> int:
-        """Return how many questions were saved, compared with asking every point."""
         return max(0, self.calls_of_all - self.calls)
 
     @property
     def is_better(self) -> bool:
-        """Return True if the best point is better than the default by more than chance."""
         return self.difference.is_distinguishable and self.difference.delta > 0
 
     @property
