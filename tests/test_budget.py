@@ -15,12 +15,12 @@ from project import Project, a_case
 TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "pytest_rageval"
 BUDGET = {
-    "lines": 68_418,
+    "lines": 68_417,
     "statements": 43_092,
     "modules": 407,
     "folders with modules": 40,
     "characters of the mean line that is not blank": 53,
-    "lines of tests": 48_982,
+    "lines of tests": 48_983,
     "modules in tests/support": 10,
     "imports of our own modules inside functions": 35,
     "private names of other packages, and patches": 1,
