@@ -106,7 +106,6 @@ def generate(
 
 
 def _estimate(asking: ModelDrafts, passages: Sequence[NotePassage]) -> dict[str, float | None]:
-    """Print and return what asking the model may cost."""
     requests, dollars = asking.estimate(passages)
     cost = "at a price that is not known" if dollars is None else f"about ${dollars:.4f}"
     click.echo(f"asking the model: {counted(requests, 'request')}, {cost}", err=True)
