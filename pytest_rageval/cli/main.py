@@ -126,7 +126,7 @@ def main() -> None:
 
 
 def _end_with(*problems: str) -> NoReturn:
-    """Report the problems, with the verb's options: to people, and to the program that asked for JSON."""
+    """Report problems with the verb's options, to people and to the program that asked for JSON."""
     verb = rageval.get_command(click.Context(rageval), "".join(sys.argv[1:2]))
     named = "|".join(name[2:] for one in (verb.params if verb else ()) for name in one.opts)
     lines = [re.sub(rf"{PREFIX}(?=(?:{named})(?![\w-]))", "--", printable(problem)) for problem in problems]

@@ -32,7 +32,7 @@ def meanings(plan: Plan) -> dict[str, str]:
 
 
 def plan_of(run: StoredRun, settings: Settings, root: Path, named: tuple[str, ...] = ()) -> Plan:
-    """Return the plan of a stored run by these settings. Only `named` metrics are reported if they lack a value.
+    """Return a stored run's plan by these settings. Only `named` metrics are reported if they lack a value.
 
     The project's own metrics are known by description only: their scores can be aggregated and gated, not recomputed.
     """

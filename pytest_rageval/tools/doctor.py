@@ -181,10 +181,10 @@ def look_at_cases(project: Project) -> Iterator[Diagnosis]:
 
 
 def look_at_labels(project: Project) -> Iterator[Diagnosis]:
-    """Check golds against the notes, if their folder is configured: can every case be won?"""
+    """Check golds against the notes, if their folder is configured."""
     if (notes := project.notes) is None:
         return
-    cases = readable_cases(project)
+    cases = [one for one in readable_cases(project) if one.gold.supports]
     lost = unwinnable(cases, NoteFolder(notes))
     if lost:
         what = f"{len(lost)} of {counted(len(cases), 'case')} cannot be won: the notes lack their golds"

@@ -203,7 +203,7 @@ def test_the_doctor_looks_at_the_golds_where_notes_are_configured(audited: Proje
     result = audited.rageval("doctor")
     assert result.ret == 1
     assert lines_with(result, "1 of 2 cases cannot be won: the notes lack their golds; rageval cases audit says which")
-    audited.cases([a_case("boil")])
+    audited.cases([a_case("boil"), {"id": "rain", "question": "Will it rain?", "answerable": False}])
     assert lines_with(audited.rageval("doctor"), "the notes hold the golds of 1 case")
 
 
