@@ -16,11 +16,11 @@ TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "pytest_rageval"
 BUDGET = {
     "lines": 68_417,
-    "statements": 43_092,
+    "statements": 43_090,
     "modules": 407,
     "folders with modules": 40,
     "characters of the mean line that is not blank": 53,
-    "lines of tests": 48_983,
+    "lines of tests": 48_978,
     "modules in tests/support": 10,
     "imports of our own modules inside functions": 35,
     "private names of other packages, and patches": 1,
