@@ -11,6 +11,7 @@ import sqlite3
 import sys
 import zlib
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from importlib.metadata import version
 from pathlib import Path
@@ -104,6 +105,8 @@ def masked(text: str, places: Places) -> str:
     text = PROGRESS.sub(lambda found: "".join(sorted(found[0])), text)
     for pattern, mask in MASKS:
         text = pattern.sub(mask, text)
+    today = datetime.now(UTC).date().isoformat()
+    text = re.sub(rf"(?<![\w-])({today}|{today[5:]})(?![\w-])", "<today>", text)
     return "".join(line.rstrip() + "\n" for line in text.rstrip("\n").split("\n"))
 
 
