@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from openpyxl import Workbook
 from project import Project, lines_with
 
 from pytest_rageval.cases.conversion import case_from_record
@@ -243,7 +242,7 @@ def test_a_table_in_another_encoding_is_read_and_the_encoding_is_said(
 
 
 def test_a_workbook_is_read_as_its_first_sheet_shows_it(tmp_path):
-    sheet = (book := Workbook()).create_sheet("Fragen", 0)
+    sheet = (book := pytest.importorskip("openpyxl").Workbook()).create_sheet("Fragen", 0)
     for row in (("Frage", "Antwort"), ("Wann?", date(2026, 11, 27)), ("Wie viel?", 0.035), ("Wie oft?", 1e6)):
         sheet.append(row)
     sheet["B3"].number_format = "0.0%"
