@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -77,9 +77,16 @@ class JudgeError(RagevalError):
     cache_miss (in replay), budget (the run's limit of cost is reached).
     """
 
-    def __init__(self, kind: str, message: str, raw: str | None = None, status: int | None = None, **spent: Any):
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        raw: str | None = None,
+        status: int | None = None,
+        spent: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(message)
-        self.kind, self.raw, self.status, self.spent = kind, raw, status, spent
+        self.kind, self.raw, self.status, self.spent = kind, raw, status, spent or {}
 
 
 class GateFailure(AssertionError):

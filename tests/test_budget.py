@@ -15,8 +15,8 @@ from project import Project, a_case
 TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "pytest_rageval"
 BUDGET = {
-    "lines": 68_417,
-    "statements": 43_090,
+    "lines": 68_432,
+    "statements": 43_095,
     "modules": 407,
     "folders with modules": 40,
     "characters of the mean line that is not blank": 53,

@@ -105,4 +105,5 @@ def _quotes(sections: Sequence[NoteSection], snippets: Sequence[str]) -> bool:
     """Return True if the text contains one of the snippets, with or without Markdown marks."""
     text = "\n".join(section.text for section in sections)
     wanted = [*filter(str.strip, snippets)]
-    return not wanted or any(form(snippet) in form(text) for form in (fold, snippet_form) for snippet in wanted)
+    forms = ((form, form(text)) for form in (fold, snippet_form))
+    return not wanted or any(form(snippet) in formed for form, formed in forms for snippet in wanted)

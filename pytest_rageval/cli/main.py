@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import re
 import sys
 from typing import NoReturn
 
 import click
 from click.shell_completion import CompletionItem
 
-from pytest_rageval.cli.options import PREFIX, echo_json, is_json_wanted, wants_colour
+from pytest_rageval.cli.options import as_taken_by, echo_json, is_json_wanted, wants_colour
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.text import printable
 
@@ -128,8 +127,7 @@ def main() -> None:
 def _end_with(*problems: str) -> NoReturn:
     """Report problems with the verb's options, to people and to the program that asked for JSON."""
     verb = rageval.get_command(click.Context(rageval), "".join(sys.argv[1:2]))
-    named = "|".join(name[2:] for one in (verb.params if verb else ()) for name in one.opts)
-    lines = [re.sub(rf"{PREFIX}(?=(?:{named})(?![\w-]))", "--", printable(problem)) for problem in problems]
+    lines = [as_taken_by(verb, printable(problem)) for problem in problems]
     click.echo("\n".join(f"ERROR: {line}" for line in lines), err=True)
     if is_json_wanted():
         echo_json({"exit_code": 2, "problems": lines}, ["rageval doctor"])

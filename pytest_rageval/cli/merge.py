@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from pytest_rageval.cases.project_cases import readable_cases
-from pytest_rageval.cli.options import REPORTS, exit_codes
+from pytest_rageval.cli.options import REPORTS, as_taken_by, exit_codes
 from pytest_rageval.cli.stored_run import end
 from pytest_rageval.comparison.baseline import project_baseline
 from pytest_rageval.config.project import find_project
@@ -30,4 +32,4 @@ def merge(runs: tuple[str, ...], **options: object) -> None:
     baseline = project_baseline(project)
     plan = plan_of(parts[0], settings_of(parts[0], project.settings), project.root)
     finished = merge_runs(parts, plan, project.reports, baseline, project.baseline_file)
-    end(finished, plan, project.baseline_file, lambda line: line.replace("--rageval-update", "--update"))
+    end(finished, plan, project.baseline_file, partial(as_taken_by, click.get_current_context().command))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -68,6 +69,12 @@ def as_arguments(given: Mapping[str, Any]) -> list[str]:
 def as_written_here(text: str) -> str:
     """Return a message of the settings with the options' names in the command."""
     return text.replace(PREFIX, "--")
+
+
+def as_taken_by(verb: click.Command | None, text: str) -> str:
+    """Return a message of the settings with the names of those options that the verb has."""
+    named = "|".join(name[2:] for one in (verb.params if verb else ()) for name in one.opts)
+    return re.sub(rf"{PREFIX}(?=(?:{named})(?![\w-]))", "--", text)
 
 
 def _click_option(option: Option) -> Callable[[F], F]:

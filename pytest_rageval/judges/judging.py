@@ -180,7 +180,7 @@ def _together(parts: Sequence[Result]) -> Result:
         bill = [part for part in judgements if not part.cached]
         bill += (Judgement("", {}, **failure.spent) for failure in failures if failure.spent)
         first, spent = failures[0], {**sum_costs(bill), "extra": asked_of(bill)} if bill else {}
-        return JudgeError(first.kind, str(first), first.raw, first.status, **spent)
+        return JudgeError(first.kind, str(first), first.raw, first.status, spent)
     values: dict[str, list[float]] = {}
     for part in judgements:
         for name, value in part.scores.items():

@@ -138,7 +138,7 @@ class ModelJudge(AsksModel):
                 if before
                 else ("", None, {})
             )
-            return [JudgeError(failure.kind, f"{failure}{again}", raw, failure.status, **spent)] * len(requests)
+            return [JudgeError(failure.kind, f"{failure}{again}", raw, failure.status, spent)] * len(requests)
         bill = [*(before.bill if before else ()), (reply, len(requests))]
         text = reply.text or ""
         results: list[_Result] = []
@@ -154,7 +154,7 @@ class ModelJudge(AsksModel):
                 message = printable(f"judge {self.model!r}, rubric {request.rubric!r}: no score can be read: {problem}")
                 spent = sum_costs([_share(*each) for each in bill])
                 spent["extra"] = {"requests": sum(1 / others for _, others in bill)}
-                error = JudgeError("invalid_reply", message, cut(text, LONGEST_RAW), **spent)
+                error = JudgeError("invalid_reply", message, cut(text, LONGEST_RAW), spent=spent)
                 # The filter would block the same text again.
                 damaged = _DamagedReply(error, unreadable.reason, bill, marker, reply.is_truncated)
                 results.append(error if reply.ending == "content_filter" else damaged)

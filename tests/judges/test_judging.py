@@ -165,7 +165,7 @@ def test_what_came_from_the_cache_costs_nothing_now():
 def test_an_error_in_one_repeat_is_an_error_with_what_all_repeats_cost():
     def fails_once(request: JudgeRequest) -> Judgement:
         if request.trial == 1:
-            raise JudgeError("invalid_reply", "unreadable", cost_usd=0.25, extra={"requests": 2})
+            raise JudgeError("invalid_reply", "unreadable", spent={"cost_usd": 0.25, "extra": {"requests": 2}})
         return a_judgement(request, 1)
 
     with pytest.raises(JudgeError, match="unreadable") as raised:
