@@ -154,8 +154,8 @@ ANSWERS = [
 ]
 
 
-def share(found: Sequence[bool]) -> float:
-    return sum(found) / len(found)
+def share(found: Sequence[bool | None]) -> float:
+    return sum(map(bool, found)) / len(found)
 
 
 def test_most_short_refusals_in_seven_languages_are_seen():
@@ -259,8 +259,8 @@ def read(name: str) -> list[dict[str, str]]:
     return [json.loads(line) for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
 
 
-def detected(rows) -> dict[str, list[bool]]:
-    seen: dict[str, list[bool]] = {"abstained": [], "answered": [], "partial": []}
+def detected(rows) -> dict[str, list[bool | None]]:
+    seen: dict[str, list[bool | None]] = {"abstained": [], "answered": [], "partial": []}
     for row in rows:
         seen[row["label"]].append(declines(row["answer"], row["question"]).abstained)
     return seen

@@ -67,6 +67,8 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "without_gate": sum(row.gates_examined == 0 and row.outcome != "error" for row in rows),
         "gold_without_gate": sum(row.has_ungated_gold and row.outcome == "passed" for row in rows),
         **_doubts(rows),
+        "undecided": sum(row.is_undecided for row in rows),
+        "untrained_languages": _untrained_languages(rows),
         "judge": _judge(rows),
         "judge_errors": flagged(rows, "failed"),
         "metrics": metrics,
@@ -97,6 +99,12 @@ def _doubts(rows: Sequence[Row]) -> dict[str, Any]:
     doubts = sum((Counter(row.doubts) for row in rows), Counter[str]())
     cases = {row.key: worst_doubt(row.doubts) for row in rows if row.doubts}
     return {"doubts": {"golds": dict(sorted(doubts.items())), "cases": cases}} if doubts else {}
+
+
+def _untrained_languages(rows: Iterable[Row]) -> dict[str, int]:
+    """Return how many answers are in languages that the detector of abstentions was not trained on."""
+    counts = Counter(row.untrained_language for row in rows if row.untrained_language is not None)
+    return dict(sorted(counts.items()))
 
 
 def mean(values: Sequence[float]) -> float | None:
