@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import time
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -38,12 +41,78 @@ MANNERS = {
         "That's an interesting question. {}",
         "{} Was this helpful?",
     ],
-    "de": ["Gerne helfe ich weiter! {}", "Vielen Dank für Ihre Anfrage. {} Freundliche Grüße"],
-    "ko": ["안녕하세요! {} 도움이 되셨기를 바랍니다.", "좋은 질문입니다. {}"],
-    "ja": ["お問い合わせありがとうございます。{}", "{}お役に立てれば幸いです。"],
-    "zh": ["您好！{}", "{}希望对您有帮助。"],
-    "fr": ["Bonjour ! {} Bonne journée !", "Avec plaisir ! {}"],
-    "es": ["¡Hola! {} ¡Que tenga un buen día!", "¡Con gusto! {}"],
+    "de": [
+        "Gerne helfe ich weiter! {}",
+        "Vielen Dank für Ihre Anfrage. {} Freundliche Grüße",
+        "Moin und danke fürs Warten! {}",
+        "Es freut mich, dass Sie fragen! {}",
+        "{} Bleiben Sie gesund!",
+        "{} Kann ich sonst noch etwas für Sie tun?",
+        "Herzlichen Glückwunsch zur Hochzeit! {}",
+        "{} Sollte das nicht klappen, melden Sie sich einfach.",
+        "Entschuldigen Sie bitte die Wartezeit! {}",
+        "Ich habe nachgesehen: {}",
+    ],
+    "fr": [
+        "Bonjour ! {} Bonne journée !",
+        "Avec plaisir ! {}",
+        "Bonjour et merci de nous écrire. {}",
+        "Quelle belle question ! {}",
+        "{} Prenez soin de vous.",
+        "{} Au plaisir de vous relire.",
+        "Félicitations pour votre bébé ! {}",
+        "{} Veuillez agréer, Madame, nos salutations distinguées.",
+    ],
+    "es": [
+        "¡Hola! {} ¡Que tenga un buen día!",
+        "¡Con gusto! {}",
+        "¡Qué buena pregunta! {}",
+        "{} ¡Un abrazo!",
+        "Disculpe la espera. {}",
+        "{} ¡Felices lecturas!",
+        "¡Enhorabuena por la boda! {}",
+        "{} Si algo no funciona, aquí me tiene.",
+    ],
+    "pt": [
+        "Olá! {} Tenha um ótimo dia!",
+        "Com todo o prazer! {}",
+        "Adorei a pergunta! {}",
+        "{} Boas leituras!",
+        "Peço desculpas pela demora. {}",
+        "{} Volte quando quiser!",
+        "Parabéns aos noivos! {}",
+        "{} Precisa de mais alguma coisa?",
+    ],
+    "ko": [
+        "안녕하세요! {} 도움이 되셨기를 바랍니다.",
+        "좋은 질문입니다. {}",
+        "기다리게 해서 죄송합니다. {}",
+        "{} 즐거운 여행 되세요!",
+        "{} 푹 쉬세요.",
+        "찾아 주셔서 반갑습니다. {}",
+        "{} 궁금하신 점이 있으시면 언제든지 문의해 주세요.",
+        "결혼을 진심으로 축하드려요! {}",
+    ],
+    "ja": [
+        "お問い合わせありがとうございます。{}",
+        "{}お役に立てれば幸いです。",
+        "お待たせして申し訳ございません。{}",
+        "{}お大事になさってください。",
+        "ご結婚おめでとうございます！{}",
+        "{}お気軽にお問い合わせください。",
+        "これについてご案内します。{}",
+        "{}ご来館をお待ちしております。",
+    ],
+    "zh": [
+        "您好！{}",
+        "{}希望对您有帮助。",
+        "我来为您说明。{}",
+        "抱歉让您久等了。{}",
+        "恭喜恭喜，百年好合！{}",
+        "{}祝您旅途愉快！",
+        "{}如有其他问题，请随时联系我们。",
+        "这个问题问得真好！{}",
+    ],
 }
 ANNOUNCEMENTS = [
     "Let me look that up.",
@@ -93,6 +162,37 @@ CONTENT = [
     "Warten Sie bitte, bis die Lampe grün leuchtet.",
     "잠시 후 자동으로 꺼집니다.",
     "検索結果は3件です。",
+    "Wenn Sie die Karte verlieren, rufen Sie die Sperrhotline an.",
+    "Für Sie ist der Eintritt gratis.",
+    "Fragen Sie an der Pforte nach dem Schlüssel.",
+    "Ihr Team spielt am Samstag.",
+    "Si vous perdez la carte, appelez la banque.",
+    "Pour vous inscrire, remplissez le formulaire.",
+    "Adressez-vous à l'accueil.",
+    "Le service clientèle ferme le samedi.",
+    "Si pierde la tarjeta, llame al banco.",
+    "Pregunte en recepción.",
+    "El equipo de rescate sale del puerto.",
+    "Buena parte del museo es gratuita.",
+    "Basta apresentar o documento na entrada.",
+    "Se perder o cartão, ligue para o banco.",
+    "Pode retirar na recepção.",
+    "Qualquer pessoa pode entrar.",
+    "A equipe de resgate fica na praia.",
+    "예약은 전화로 해 주세요.",
+    "예약은 전화 또는 앱으로 해 주세요.",
+    "다른 카드로 결제해 주세요.",
+    "카드를 분실하시면 고객센터로 연락해 주세요.",
+    "정문에서 만나요.",
+    "受付でお尋ねください。",
+    "お電話またはメールでご予約ください。",
+    "もし紛失された場合は窓口へお越しください。",
+    "駅前の図書館",
+    "请在前台领取。",
+    "如果丢失，请联系银行。",
+    "如需退款，请联系客服。",
+    "随时可以取消。",
+    "庆祝活动在周六举行。",
 ]
 
 
@@ -146,6 +246,17 @@ def test_manners_change_no_verdict(language: str):
 def test_any_text_keeps_something(text: str):
     kept = without_courtesies(text).text
     assert kept == text or (kept and kept in text)
+
+
+@pytest.mark.parametrize("separator", [" ", "", ". ", "\n", ","])
+def test_words_of_the_patterns_cost_little(separator: str):
+    patterns = (files("pytest_rageval.abstention") / "courtesies.txt").read_text(encoding="utf-8")
+    words = re.findall(r"[^\W\d_]+", patterns)
+    for start in range(0, len(words), 500):
+        hostile = (separator.join(words[start : start + 40]) + separator) * 200
+        begun = time.perf_counter()
+        own_words(hostile[:20_000])
+        assert time.perf_counter() - begun < 2, words[start]
 
 
 def test_a_refusal_that_is_only_reported_is_blanked():

@@ -91,7 +91,7 @@ def _kind(sentence: str) -> str:
     """Return the kind of courtesy that a sentence is, `announcement` or `courtesy`; empty if it is none."""
     if len(sentence) > LONGEST_COURTESY:
         return ""
-    folded = _folded(sentence).strip(_AROUND)
+    folded = _AROUND.sub("", _folded(sentence))
     if not folded:
         return "courtesy" if sentence.strip() and not _LETTER.search(sentence) else ""
     patterns = _patterns()
@@ -129,9 +129,11 @@ def _patterns() -> dict[str, re.Pattern[str]]:
 _ANYTHING = r"[^.!?。！？\n:]{0,120}?"
 _LITTLE = r"[^.!?。！？\n:]{0,20}?"
 """What `…` and `‥` stand for in a pattern."""
-_AROUND = " \t\n\r.!?…。！？~～*_-–—:,;、()[]\"'“”❤♥☺" + "\ufe0f\u200d"
+_AROUND = re.compile(r"^[^\w{}]+|[^\w{}]+$")
+"""Punctuation, marks and emoji around a sentence; the braces of a tool call stay."""
 _LETTER = re.compile(r"\w")
 _FIGURE = re.compile(r"\d")
 _BORDER = re.compile(
-    r"(?:[.!?…]+[\"')\]*]*(?=\s|$)|[。！？]+[」』）]*|\n)[\s\U0001F300-\U0001FAFF\u2600-\u27bf\ufe0f\u200d]*"
+    # Chinese and Japanese need no blank after a mark.
+    r"(?:[.!?…]+[\"')\]*]*(?=\s|$)|[!?]+(?=[\u3040-\u9fff])|[。！？]+[」』）]*|\n)[\s\U0001F300-\U0001FAFF\u2600-\u27bf\ufe0f\u200d]*"
 )
