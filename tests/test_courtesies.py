@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_rageval.abstention.courtesies import without_courtesies
+from pytest_rageval.abstention.courtesies import LONGEST_COURTESY, without_courtesies
 from pytest_rageval.abstention.detector import declines
 from pytest_rageval.abstention.languages import untrained_language
 from pytest_rageval.abstention.own_words import own_words
@@ -257,6 +257,17 @@ def test_words_of_the_patterns_cost_little(separator: str):
         begun = time.perf_counter()
         own_words(hostile[:20_000])
         assert time.perf_counter() - begun < 2, words[start]
+
+
+@pytest.mark.parametrize("separator", [" ", ""])
+def test_a_longest_sentence_costs_little(separator: str):
+    patterns = (files("pytest_rageval.abstention") / "courtesies.txt").read_text(encoding="utf-8")
+    words = re.findall(r"[^\W\d_]+", patterns)
+    for start in range(0, len(words), 200):
+        sentence = separator.join(words[start : start + 12] * 10)[: LONGEST_COURTESY - 2]
+        begun = time.perf_counter()
+        own_words(f"{sentence}#!\n" * 80)
+        assert time.perf_counter() - begun < 2, sentence
 
 
 def test_a_refusal_that_is_only_reported_is_blanked():
