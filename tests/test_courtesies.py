@@ -114,6 +114,15 @@ MANNERS = {
         "这个问题问得真好！{}",
     ],
 }
+PLAIN = {
+    "de": "Die Gebühr beträgt zehn Euro.",
+    "fr": "Les frais sont de dix euros.",
+    "es": "La tasa es de diez euros.",
+    "pt": "A taxa é de dez euros.",
+    "ko": "수수료는 십 유로입니다.",
+    "ja": "手数料は十ユーロです。",
+    "zh": "手续费是十欧元。",
+}
 ANNOUNCEMENTS = [
     "Let me look that up.",
     "Let me look that up for you.",
@@ -225,7 +234,14 @@ def test_a_courtesy_that_denies_something_stays():
     assert without_courtesies(refusal).text == refusal
 
 
-@pytest.mark.parametrize("language", MANNERS)
+@pytest.mark.parametrize("language", PLAIN)
+def test_manners_are_taken_off(language: str):
+    plain = PLAIN[language]
+    left = {manner: without_courtesies(manner.format(plain)).text for manner in MANNERS[language]}
+    assert {manner: text for manner, text in left.items() if text != plain} == {}
+
+
+@pytest.mark.parametrize("language", [language for language in MANNERS if language != "pt"])
 def test_manners_change_no_verdict(language: str):
     """Of every tenth labelled answer (all where there are few), in each manner of its language."""
     of_language = [row for row in rows() if row["language"] == language and row["label"] != "partial"]
@@ -235,10 +251,16 @@ def test_manners_change_no_verdict(language: str):
         plain = declines(row["answer"], row["question"]).abstained
         for manner in MANNERS[language]:
             tried += 1
-            if declines(manner.format(row["answer"]), row["question"]).abstained is not plain:
-                changed.append(manner.format(row["answer"])[:200])
+            polite = manner.format(_sentence(row["answer"]))
+            if declines(polite, row["question"]).abstained is not plain:
+                changed.append(polite[:200])
     assert tried >= 6
     assert len(changed) <= 0.02 * tried, "\n".join(changed)
+
+
+def _sentence(answer: str) -> str:
+    """Give a bare answer a line of its own: no bot goes on in the same line without a mark."""
+    return answer if answer.rstrip().endswith((".", "!", "?", "。")) else f"{answer.rstrip()}\n"
 
 
 @settings(deadline=None)
