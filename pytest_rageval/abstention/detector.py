@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from pytest_rageval.abstention.evidence import evidence
+from pytest_rageval.abstention.evidence import held_share
 from pytest_rageval.abstention.features import TABLE, FeatureBlock, Word, features_of, sentences_of
 from pytest_rageval.abstention.own_words import own_words
 
@@ -43,8 +43,11 @@ class Detection(NamedTuple):
     is_announcement: bool = False
 
 
-class Limits(NamedTuple):
-    """Log odds from `declines` on are an abstention, those below `answers` an answer; between them is doubt."""
+class DoubtZone(NamedTuple):
+    """The limits of the zone of doubt, in log odds.
+
+    From `declines` on an answer is an abstention; below `answers` it is none.
+    """
 
     answers: float
     declines: float
@@ -61,8 +64,8 @@ class LearnedWeights(NamedTuple):
 
     bias: float
     step: float
-    limits: Limits
-    passage_limits: Limits
+    limits: DoubtZone
+    passage_limits: DoubtZone
     evidence_shift: float
     evidence_weight: float
     tables: list[list[int]]
@@ -144,13 +147,13 @@ def _detect(answer: str, question: str, passages: tuple[str, ...]) -> Detection:
     return Detection(True, _confidence(odds - limits.declines, SUREST[True]), most_declining)
 
 
-def _shifted(odds: float, limits: Limits, question: str, own: str, passages: tuple[str, ...]) -> float:
+def _shifted(odds: float, limits: DoubtZone, question: str, own: str, passages: tuple[str, ...]) -> float:
     """Return the log odds with the passages; they are read only where they can change the verdict."""
     highest = odds + weights().evidence_shift
     lowest = highest - weights().evidence_weight
     if highest < limits.answers or lowest >= limits.declines:
         return (highest + lowest) / 2
-    return highest - weights().evidence_weight * evidence(question, own, passages)
+    return highest - weights().evidence_weight * held_share(question, own, passages)
 
 
 def _confidence(margin: float, surest: float) -> float:
@@ -164,8 +167,8 @@ def weights() -> LearnedWeights:
     signed = memoryview(content).cast("b")
     tables = [signed[start : start + TABLE].tolist() for start in range(0, len(signed), TABLE)]
     fields = json.loads(head)
-    fields["limits"] = Limits(*fields["limits"])
-    fields["passage_limits"] = Limits(*fields["passage_limits"])
+    fields["limits"] = DoubtZone(*fields["limits"])
+    fields["passage_limits"] = DoubtZone(*fields["passage_limits"])
     return LearnedWeights(**fields, tables=tables)
 
 

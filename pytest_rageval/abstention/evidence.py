@@ -14,10 +14,10 @@ LONGEST_ANSWER, LONGEST_PASSAGES = 2_000, 40_000
 """Characters that are read of the answer, and of all its passages together."""
 
 
-def evidence(question: str, answer: str, passages: Sequence[str]) -> float:
+def held_share(question: str, answer: str, passages: Sequence[str]) -> float:
     """Return the share, in [0, 1], of the answer's letter runs that stand in the passages; those of the question aside.
 
-    >>> evidence("What does it cost?", "59 euros a month", ["The plan costs 59 euros a month."])
+    >>> held_share("What does it cost?", "59 euros a month", ["The plan costs 59 euros a month."])
     1.0
     """
     added = _runs(answer[:LONGEST_ANSWER]) - _runs(question[:LONGEST_ANSWER])
