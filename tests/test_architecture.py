@@ -13,8 +13,11 @@ from typing import NamedTuple
 
 PACKAGE = Path(__file__).parent.parent / "pytest_rageval"
 FLOORS = (
+    ("number_names", "quantity_names", "korean"),
+    ("named_figures",),
     ("quantities",),
-    ("errors", "text", "words", "model", "case_output", "providers"),
+    ("words",),
+    ("errors", "text", "model", "case_output", "providers"),
     ("io",),
     ("config",),
     ("http",),

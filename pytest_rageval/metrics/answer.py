@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Literal
 
+from pytest_rageval.korean import has_hangul
 from pytest_rageval.metrics.abstention import ABSTAINED, NO_ANSWER, abstention
 from pytest_rageval.metrics.registry import metric
 from pytest_rageval.model import Gold, NotApplicable, Observation
@@ -14,7 +15,6 @@ from pytest_rageval.text import counted
 from pytest_rageval.words import (
     content_tokens,
     content_words,
-    has_hangul,
     korquad_characters,
     normalise,
     sentences,
@@ -115,8 +115,11 @@ def key_fact_recall(obs: Observation) -> float | NotApplicable:
 def stated_facts(answer: str, facts: Sequence[str]) -> list[bool]:
     """Return for each fact whether the answer quotes it or has all of its content words in one sentence."""
     words = _as_phrase(answer)
-    contents = [frozenset(content_tokens(sentence)) for sentence in sentences(answer)]
-    return [_as_phrase(fact) in words or any(map(frozenset(content_tokens(fact)).issubset, contents)) for fact in facts]
+    contents = [frozenset(content_tokens(sentence, compares=True)) for sentence in sentences(answer)]
+    return [
+        _as_phrase(fact) in words or any(map(frozenset(content_tokens(fact, compares=True)).issubset, contents))
+        for fact in facts
+    ]
 
 
 def gold_answers(obs: Observation, normalizer: Normalizer) -> Sequence[str]:
