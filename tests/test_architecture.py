@@ -13,10 +13,13 @@ from typing import NamedTuple
 
 PACKAGE = Path(__file__).parent.parent / "pytest_rageval"
 FLOORS = (
-    ("number_names", "quantity_names", "korean"),
+    ("number_names", "quantity_names", "polarity_words", "korean"),
     ("named_figures",),
     ("quantities",),
     ("words",),
+    ("stated_quantities",),
+    ("statements",),
+    ("gold_search",),
     ("errors", "text", "model", "case_output", "providers"),
     ("io",),
     ("config",),

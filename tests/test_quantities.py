@@ -53,6 +53,8 @@ Windows 8 | Windows 8.0
 3月5日 | 5月3日
 5 March | 3 May
 5 March 2024 | 5 March 2023
+10 wins and 3 losses | 3 wins and 10 losses
+2 adults and 3 children | 3 adults and 2 children
 up to 5 | 5
 up to 5 | at least 5
 at least 5 | more than 5

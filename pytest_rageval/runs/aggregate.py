@@ -66,6 +66,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "outcomes": outcomes,
         "without_gate": sum(row.gates_examined == 0 and row.outcome != "error" for row in rows),
         "gold_without_gate": sum(row.has_ungated_gold and row.outcome == "passed" for row in rows),
+        **_ungated_facts(rows),
         **_doubts(rows),
         "judge": _judge(rows),
         "judge_errors": flagged(rows, "failed"),
@@ -90,6 +91,12 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
 def _outcomes(rows: Iterable[Row]) -> dict[str, int]:
     counts = Counter(row.outcome for row in rows)
     return {name: counts[name] for name in OUTCOMES}
+
+
+def _ungated_facts(rows: Sequence[Row]) -> dict[str, int]:
+    """Return the number of cases with key facts that no gate examined; empty if there is none."""
+    number = sum(row.has_ungated_facts for row in rows)
+    return {"facts_without_gate": number} if number else {}
 
 
 def _doubts(rows: Sequence[Row]) -> dict[str, Any]:
@@ -268,7 +275,10 @@ def _failed_by_tag(rows: Sequence[Row]) -> dict[str, list[str]]:
 
 def _run_gate(gate: Any, metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Evaluate a gate on an aggregate; it fails if the aggregate has no value."""
-    value = metrics[gate.name]["mean"]
+    metric = metrics[gate.name]
+    value = metric["mean"]
+    # A metric of the run is one value, not a mean over cases.
+    cases = {} if gate.measure.metric.run_level else {name: metric[name] for name in ("n_scored", "n_expected")}
     return {
         "metric": gate.name,
         "op": gate.op,
@@ -277,6 +287,7 @@ def _run_gate(gate: Any, metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, 
         "when": None,
         "tag": gate.tag,
         "passed": value is not None and gate.holds(value),
+        **cases,
     }
 
 
