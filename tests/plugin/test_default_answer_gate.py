@@ -19,9 +19,8 @@ def answers(project: Project, texts: Mapping[str, object], table: str = "") -> N
 
 
 def test_a_right_answer_in_a_sentence_passes_and_another_value_fails_with_what_it_says(project: Project):
-    project.cases([
-        {"id": id, "question": "How long is the warranty?", "gold": {"answer": "24 months"}} for id in ("right", "wrong")
-    ])  # fmt: skip
+    case = {"question": "How long is the warranty?", "gold": {"answer": "24 months"}}
+    project.cases([{"id": id, **case} for id in ("right", "wrong")])
     answers(
         project, {"right": "Every device that we sell comes with a two-year warranty.", "wrong": "It is 12 months."}
     )
