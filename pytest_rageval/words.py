@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 
 from pytest_rageval.korean import LONE_PARTICLES, is_hangul, without_particles
+from pytest_rageval.plain_text import as_seen
 from pytest_rageval.quantities import (
     COMPARISONS,
     QUANTITY,
@@ -41,6 +42,7 @@ def normalise(text: str) -> str:
 
 def _with_plain_quantities(text: str, *, compares: bool = True) -> str:
     """Fold the text, write quantities in one form and turn the punctuation of other scripts into ASCII."""
+    text = as_seen(text)
     if text.isascii():
         return with_plain_quantities(with_mega_units(text).lower(), compares=compares)
     folded = _folded(with_plain_powers(with_mega_units(text)))

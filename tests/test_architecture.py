@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 PACKAGE = Path(__file__).parent.parent / "pytest_rageval"
 FLOORS = (
-    ("number_names", "quantity_names", "polarity_words", "korean"),
+    ("number_names", "quantity_names", "polarity_words", "korean", "plain_text"),
     ("named_figures",),
     ("quantities",),
     ("words",),
