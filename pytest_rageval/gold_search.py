@@ -82,7 +82,8 @@ def _fit(answer: Statement, wanted: _Wanted) -> GoldFit:
         undecided = [word.written for word in wanted.words if word.form in answer.open]
         if undecided:
             return GoldFit(0.0, gold, tuple(undecided), "it is one of several alternatives there")
-    total = float(len(wanted.quantities))
+    # A figure with its unit is two words.
+    total = float(sum(2 if quantity.unit not in ("", "date") else 1 for quantity in wanted.quantities))
     shared = total * (1 - vague)
     opposed = False
     for word, weight in wanted.weighted:

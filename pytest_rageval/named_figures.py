@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 
 from pytest_rageval.number_names import (
     COUNTING_NUMBERS,
@@ -44,23 +44,34 @@ def with_figures(text: str, *, compares: bool = True) -> str:
     """
     words = frozenset(_WORD.findall(text))
     if not _NUMBER_WORDS.isdisjoint(words):
-        text = _NUMBER.sub(lambda match: _NUMBER_FORMS[match[0]], text)
+        text = _number_of(words & _NUMBER_WORDS).sub(lambda match: _NUMBER_FORMS[match[0]], text)
+    if not _COUNTING_FORMS.keys().isdisjoint(words):
         text = _COUNTING.sub(_counted, text)
-    if not text.isascii():
+    is_east_asian = not text.isascii() and _EAST_ASIAN.search(text) is not None
+    if is_east_asian:
         text = _with_cjk_numbers(text)
     if _DIGIT.search(text) is None:
         return text
     text = _with_dates(text, words)
     text = _with_clock_times(text, words)
+    if is_east_asian:
+        text = _with_east_asian_times(text)
     if not _UNIT_WORDS.isdisjoint(words):
         text = _UNIT_PHRASE.sub(lambda match: UNIT_PHRASES[match[0]], text)
-    if not compares or (text.isascii() and _COMPARING_WORDS.isdisjoint(words)):
+    if not compares or (not is_east_asian and _COMPARING_WORDS.isdisjoint(words)):
         return text
     text = _COMPARED_BEFORE.sub(lambda match: f" {_BEFORE[match[1]]}", text)
     return _COMPARED_BEHIND.sub(lambda match: f" {_BEHIND[match[2]]}{match[1]} ", text)
 
 
 # ── numbers ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@lru_cache(maxsize=512)
+def _number_of(words: frozenset[str]) -> re.Pattern[str]:
+    """Return the pattern of the numbers that these words name: one of all five hundred names is ten times slower."""
+    names = [name for name in _NUMBER_FORMS if words.issuperset(_WORD.findall(name))]
+    return re.compile(rf"(?<!\w)(?:{alternatives(names) or '(?!)'})(?!\w)")
 
 
 def _counted(match: re.Match[str]) -> str:
@@ -118,10 +129,14 @@ def _with_dates(text: str, words: frozenset[str]) -> str:
     if not _MONTH_NUMBERS.keys().isdisjoint(words):
         for pattern in _named_dates():
             text = pattern.sub(_named_date, text)
-    if not text.isascii():
-        text = _CJK_DATE.sub(lambda match: _date(match["year"], match["month"], match["day"]), text)
-        text = _CJK_MONTH.sub(lambda match: _date(None, match["month"], match["day"]), text)
     return text
+
+
+def _with_east_asian_times(text: str) -> str:
+    text = _CJK_DATE.sub(lambda match: _date(match["year"], match["month"], match["day"]), text)
+    text = _CJK_MONTH.sub(lambda match: _date(None, match["month"], match["day"]), text)
+    text = _CJK_CLOCK.sub(_clock_time, text)
+    return _KOREAN_CLOCK.sub(_clock_time, text)
 
 
 def _date(year: str | None, month: str | None, day: str | None) -> str:
@@ -155,9 +170,6 @@ def _with_clock_times(text: str, words: frozenset[str]) -> str:
         text = _FRENCH_CLOCK.sub(_clock_time, text)
         text = _FRENCH_HOUR.sub(_clock_time, text)
         text = _SPANISH_CLOCK.sub(_clock_time, text)
-    if not text.isascii():
-        text = _CJK_CLOCK.sub(_clock_time, text)
-        text = _KOREAN_CLOCK.sub(_clock_time, text)
     return text
 
 
@@ -193,6 +205,7 @@ def _merged(tables: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
 
 
 _DIGIT = re.compile("[0-9]")
+_EAST_ASIAN = re.compile("[\u3005-\u9fff가-힣]")
 _WORD = re.compile("[a-zß-ÿ]+")
 _NOON = 12
 _MONTHS_A_YEAR = 12
@@ -203,9 +216,8 @@ _NUMBER_FORMS = {
     "third": "3rd",
 }
 _COUNTING_FORMS = {name: number for table in COUNTING_NUMBERS.values() for name, number in table.items()}
-_NUMBER_WORDS = frozenset(word for name in (*_NUMBER_FORMS, *_COUNTING_FORMS) for word in _WORD.findall(name))
+_NUMBER_WORDS = frozenset(word for name in _NUMBER_FORMS for word in _WORD.findall(name))
 _CURRENCY_NAMES = frozenset(_merged(CURRENCIES))
-_NUMBER = re.compile(rf"(?<!\w)(?:{alternatives(_NUMBER_FORMS)})(?!\w)")
 _COUNTING = re.compile(rf"(?<!\w)({alternatives(_COUNTING_FORMS)})([ -])([^\W\d_]+)")
 _HAN_DIGIT = re.compile(f"[{''.join(name for name in HAN_NUMBERS if len(name) == 1)}]")
 _HANGUL_DIGIT = re.compile(f"(?<![가-힣])[{''.join({name[0] for name in KOREAN_NUMBERS})}]")
@@ -241,7 +253,8 @@ def _named_dates() -> tuple[re.Pattern[str], ...]:
 
 _HOUR = "(?P<hour>2[0-4]|1[0-9]|0?[0-9])"
 _MINUTE = "(?P<minute>[0-5][0-9])"
-_CLOCK_WORDS = _words("am pm a p uhr clock h heures heure tarde noche mañana noon")
+_CLOCK_WORDS = frozenset(("am", "pm", "m", "uhr", "clock", "h", "heures", "heure", "tarde", "noche", "mañana"))
+"""Of "3 p.m." the letter m is a word."""
 _TWELVE_HOURS = re.compile(
     rf"(?<![\w.:,])(?P<hour>1[0-2]|0?[1-9])(?:[:.]{_MINUTE})? ?(?P<half>[ap])(?:\.? ?m\b\.?)(?!\w)"
 )

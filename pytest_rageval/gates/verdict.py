@@ -87,8 +87,7 @@ def looks_at(gate: Gate, trial: GatedTrial) -> bool:
     judgement = obs.judgement_of(gate.metric.partition("@")[0])
     if judgement is not None and judgement.heuristic:
         return False
-    settled_by = gate.measure.metric.settled_by if gate.measure else None
-    if settled_by is not None and trial.scores.get(settled_by) == 1:
+    if gate.settled_by is not None and trial.scores.get(gate.settled_by) == 1:
         return False
     return not any(looks_at(other, trial) for other in gate.yields_to)
 
