@@ -27,7 +27,7 @@ from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.index_coverage import not_understood
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.aggregate import RunInfo, aggregate
+from pytest_rageval.runs.aggregate import RunInfo, aggregate, metric_errors
 from pytest_rageval.runs.columns import CaseColumns, write_scores
 from pytest_rageval.runs.config import flat_names, hardware, observed, reported, stated_otherwise
 from pytest_rageval.runs.decision_hash import gates_in_effect, labelled_case
@@ -151,6 +151,7 @@ def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | Non
         metrics["aggregate_metrics"]["judge_reliability"] = earlier["aggregate_metrics"]["judge_reliability"]
     lost = sorted(key for key in extent.expected if key not in recorded)
     problems = dict(_problems(plan, extent, rows, comparison, lost, is_partial=info.is_partial))
+    problems |= {f"metric {name}": error for name, error in metric_errors(metrics["metrics"]).items()}
     served = served_change(baseline.config, config) if baseline is not None and baseline.config else None
     notes = (
         *([served] if served else ()),

@@ -16,7 +16,7 @@ from pytest_rageval.finish import Extent
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.batches import plan_batches
-from pytest_rageval.plugin.case_hook import call_hook
+from pytest_rageval.plugin.case_hook import add_to_config
 from pytest_rageval.plugin.display.progress_line import ProgressLine, tally_text
 from pytest_rageval.plugin.display.run_verdict import report_gates, report_verdict, summarised, write_summary
 from pytest_rageval.plugin.extent import extent_of
@@ -154,7 +154,7 @@ class Controller(ActiveSession):
         target = used_target(self.session, self.settings.target)
         files = self.session.all_files
         config = run_configuration(self.prepared, self.all_cases(), files, judges=judges, target=target)
-        call_hook(self.config.hook.pytest_rageval_run_config, config=self.config, run_config=config)
+        add_to_config(self.config, config)
         self.run = RunSession.open(self.prepared, config, is_judge_asked=is_judge_asked, interrupts=self.interrupts)
         progress_line = ProgressLine(self.config, partial(tally_text, self.run.prefetcher.tally))
         if progress_line.is_wanted:

@@ -64,7 +64,8 @@ def _function(plugin: object, fixture: str) -> Callable[..., object] | None:
     """Return the function of this fixture in a plugin, unless it only hands on what it overrides."""
     for value in (getattr(plugin, fixture, None), *getattr(plugin, "__dict__", {}).values()):
         facts = getattr(value, "__dict__", {})  # `pytest.mark` among them warns of what it does not know
-        if facts.get("name") == fixture and "__wrapped__" in facts:
+        name = facts.get("name")
+        if isinstance(name, str) and name == fixture and "__wrapped__" in facts:
             function: Callable[..., object] = inspect.unwrap(value)
             return None if hands_on(function, fixture) else function
     return None

@@ -18,7 +18,7 @@ from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.io.sealed_lines import record_at
-from pytest_rageval.metrics.registry import Measure, is_described
+from pytest_rageval.metrics.registry import Measure, OddScoreError, is_described
 from pytest_rageval.model import NotApplicable, Observation, Problem, RunFacts, Score, Timings, Trial
 from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.relabel import Labels, Line, Lines
@@ -262,9 +262,12 @@ def recorded_run_measures(plan: Plan, metrics: Mapping[str, Any]) -> tuple[Measu
 
 
 def _recorded_of_run(measure: Measure, metrics: Mapping[str, Any]) -> Measure:
-    value = metrics["metrics"].get(measure.name, {}).get("mean")
+    stored = metrics["metrics"].get(measure.name, {})
+    value = stored.get("mean")
 
     def recorded(facts: RunFacts, k: int | None = None) -> Score | NotApplicable:  # noqa: ARG001 as metrics are called
+        if stored.get("error"):
+            raise OddScoreError(stored["error"].removeprefix("metric "))
         return NotApplicable("only pytest can compute it") if value is None else Score(value)
 
     return replace(measure, metric=replace(measure.metric, function=recorded, options={}))
