@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import pytest
 
+from pytest_rageval.cases.project_cases import pattern_problems
 from pytest_rageval.config.options import kind_of
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.finish import Extent
@@ -27,6 +28,7 @@ from pytest_rageval.plugin.preflight import (
     judges_of_files,
     judges_of_tests,
     overrides,
+    report_patterns,
     report_problems,
     used_target,
 )
@@ -106,9 +108,17 @@ class Controller(ActiveSession):
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> None:
-        """End a session with workers before they ask anything, if case files are broken."""
-        if self.session.collected:
-            report_problems(session, [self.load(path) for path in self.session.collected])
+        """End a session with workers before they ask anything, if case files are broken; report lost ones in any."""
+        ours = self.session
+        if not ours.has_lost_cases:
+            problems = []
+        else:
+            problems = pattern_problems(ours.root, ours.unmatched_globs, ours.found_files)
+        report_patterns(session, problems)
+        if ours.collected:
+            report_problems(session, [self.load(path) for path in ours.collected])
+        elif ours.has_lost_cases:  # pytest itself passes over what is no file
+            report_problems(session, [self.load(path) for path in ours.lost_files], ends_session=False)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
