@@ -112,6 +112,7 @@ class Rescoring:
     ) -> Finished:
         """Write the files that change, under the run's lock."""
         earlier, folder = self.run.finished_metrics, RunFolder(self.run.path)
+        self.run.check_records()
         folder.lock()
         try:
             plan = replace(self.plan, run_measures=recorded_run_measures(self.plan, earlier))
