@@ -89,6 +89,10 @@ class JudgeError(RagevalError):
         self.kind, self.raw, self.status, self.spent = kind, raw, status, spent or {}
 
 
+class OddScoreError(ValueError):
+    """What a metric gave is no score; the message begins with its name."""
+
+
 class GateFailure(AssertionError):
     """One or more failed gates of a case."""
 

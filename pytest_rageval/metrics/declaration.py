@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
+from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.messages import shown_value
 
 _BARE_NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -15,16 +16,19 @@ LARGEST = 1e15
 """The largest limit of a scale: up to here sums over a run stay exact enough, and finite."""
 
 
-def declaration_problems(metric: Any, layers: Collection[str]) -> list[str]:
-    """Return what is wrong with the declaration of a metric, each line with its name, the key and the value.
+def check_declaration(metric: Any, layers: Collection[str]) -> None:
+    """Raise SettingsError for what is wrong with the declaration of a metric: its name, the key and the value.
 
     `metric` has the attributes of a `Metric`, whatever their values are.
     """
     if not isinstance(metric.name, str) or not _BARE_NAME.fullmatch(metric.name[:_LONGEST_NAME]):
         name = shown_value(metric.name)
-        return [f"metric {name}: a name is lower-case letters, digits and underscores; give one with @metric(name=…)"]
-    where = f"metric {metric.name!r}: "
-    return [where + problem for problem in (*_wrong_parts(metric, layers), *_wrong_function(metric))]
+        raise SettingsError(
+            f"metric {name}: a name is lower-case letters, digits and underscores; give one with @metric(name=…)"
+        )
+    problems = [*_wrong_parts(metric, layers), *_wrong_function(metric)]
+    if problems:
+        raise SettingsError(*(f"metric {metric.name!r}: {problem}" for problem in problems))
 
 
 def _wrong_parts(metric: Any, layers: Collection[str]) -> Iterator[str]:

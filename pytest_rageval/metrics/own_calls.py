@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pytest_rageval.errors import ends_the_run, message_of
+from pytest_rageval.errors import OddScoreError, ends_the_run, message_of
 from pytest_rageval.io.deadline import MissedDeadline, call_within
 from pytest_rageval.io.messages import Unsound, format_path, shown_value
 from pytest_rageval.io.strict_json import plain_json
@@ -18,10 +18,6 @@ MOST_STEPS = 5
 """Steps shown of a path within the details of a score."""
 LONGEST_REASON = 2_000
 """Characters kept of the reason why a metric does not apply."""
-
-
-class OddScoreError(ValueError):
-    """A metric gave no score; the message begins with its name."""
 
 
 class WatchedCalls:

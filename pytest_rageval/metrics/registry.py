@@ -12,11 +12,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple, get_args, get_type_hints
 
-from pytest_rageval.errors import SettingsError
+from pytest_rageval.errors import OddScoreError, SettingsError
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import did_you_mean
-from pytest_rageval.metrics.declaration import declaration_problems
-from pytest_rageval.metrics.own_calls import OddScoreError, WatchedCalls, formula_of
 from pytest_rageval.model import NotApplicable, Observation, RunFacts, Score
 
 Layer = Literal["L1", "L2", "L3", "L4", "L5", "abstention", "operations"]
@@ -185,6 +183,8 @@ class Measure:
 
         if not self.metric.is_foreign:
             return score
+        from pytest_rageval.metrics.own_calls import WatchedCalls  # here, because most projects have no metrics
+
         calls = WatchedCalls(self.name, self.seconds)
         return lambda obs: calls.score(partial(score, obs))
 
@@ -198,7 +198,11 @@ class Measure:
         if self.metric.terms is None:
             return ""
         formula = partial(self.metric.terms, obs, self.k or len(obs.hits))
-        return formula_of(formula, self.seconds) if self.metric.is_foreign else formula()
+        if not self.metric.is_foreign:
+            return formula()
+        from pytest_rageval.metrics.own_calls import formula_of  # here, because most projects have no metrics
+
+        return formula_of(formula, self.seconds)
 
     def _checked(self, scored: Scored) -> Scored:
         """Check what a function returned if it is no float within the scale: return it if it is fine, else raise."""
@@ -240,8 +244,10 @@ class Registry:
         """Register a metric; the same name for another definition is a SettingsError."""
         if not isinstance(metric, Metric):
             raise SettingsError(f"{shown_value(metric)} is not a metric; declare it with @metric(layer=…, better=…)")
-        if metric.is_foreign and (problems := declaration_problems(metric, get_args(Layer))):
-            raise SettingsError(*problems)
+        if metric.is_foreign:
+            from pytest_rageval.metrics.declaration import check_declaration  # here, because most projects have none
+
+            check_declaration(metric, get_args(Layer))
         registered = self._metrics.get(metric.name)
         if registered is not None and registered.function is not metric.function:
             raise SettingsError(f"metric {metric.name!r} is declared twice; rename one of the two")

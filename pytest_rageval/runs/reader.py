@@ -21,11 +21,11 @@ from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import Observation
 from pytest_rageval.runs.columns import CaseColumns, read_scores, scores_of_records
 from pytest_rageval.runs.observations import observation_of
-from pytest_rageval.runs.record_seal import RESULTS, Damage, records_damage
+from pytest_rageval.runs.record_seal import Damage, records_damage
 from pytest_rageval.runs.row import check_observation, check_result
 from pytest_rageval.runs.run_ref import find_run
 
-CONFIG, METRICS, OBSERVATIONS = "config.json", "metrics.json", "observations.jsonl"
+CONFIG, METRICS, RESULTS, OBSERVATIONS = "config.json", "metrics.json", "results.jsonl", "observations.jsonl"
 RUN_ID = "%Y%m%d_%H%M%S"
 State = Literal["complete", "partial", "interrupted", "being written", "broken"]
 
@@ -125,7 +125,7 @@ class StoredRun:
     def _damage(self) -> Damage | None:
         if self.metrics is None or not self.has_records:
             return None
-        return records_damage(self.path, self.config, self.metrics)
+        return records_damage(self.path / RESULTS, self.config, self.metrics)
 
     @property
     def damage(self) -> str | None:

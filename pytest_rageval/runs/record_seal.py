@@ -19,19 +19,17 @@ from pytest_rageval.runs.columns import read_scores
 from pytest_rageval.runs.row import check_result, row_places
 from pytest_rageval.text import counted
 
-RESULTS = "results.jsonl"
 EXPECTED, RECORDED = "expected", "recorded"
 """Names in config.json: the planned cases, known at the start, and the records, known at the end."""
 NOT_WHOLE = "the run is not whole"
 
 
-def seal_of(folder: Path, rows: Collection[tuple[str, int]], *, has_replaced: bool = False) -> dict[str, Any]:
-    """Return the seal over the records in the folder of a run.
+def seal_of(path: Path, rows: Collection[tuple[str, int]], *, has_replaced: bool = False) -> dict[str, Any]:
+    """Return the seal over the records in this results.jsonl.
 
     rows          the case key and trial of each record
     has_replaced  True if lines of retried cases are still in the file: only the last one of a trial counts
     """
-    path = folder / RESULTS
     if has_replaced:
         checksums = [checksum_of(place.read()) for place in row_places(path).values()]
     else:
@@ -49,89 +47,92 @@ class Damage(NamedTuple):
     can_be_resumed: bool = True
 
 
-def records_damage(folder: Path, config: Mapping[str, Any], metrics: Mapping[str, Any]) -> Damage | None:
+def records_damage(path: Path, config: Mapping[str, Any], metrics: Mapping[str, Any]) -> Damage | None:
     """Return how the records of a finished run differ from those that it wrote; None if they are whole.
 
     Nothing is said while another process writes the run.
     """
-    if is_locked(folder):
+    if is_locked(path.parent):
         return None
-    seal = config.get(RECORDED)
-    if not _is_seal(seal):
-        return _damage_without_seal(folder, int(metrics["total_tests"]))
+    seal = _seal_in(config)
+    if seal is None:
+        return _damage_without_seal(path, int(metrics["total_tests"]))
     planned_cases = (config.get(EXPECTED) or {}).get("cases", 0)
     if not metrics["partial"] and isinstance(planned_cases, int) and seal["cases"] < planned_cases:
         lost = planned_cases - seal["cases"]
-        return _resumable(folder, f"{lost:,} of {counted(planned_cases, 'planned case')} {_have(lost)} no record")
-    checksums, others = _checksums(folder / RESULTS)
+        return _resumable(path, f"{lost:,} of {counted(planned_cases, 'planned case')} {_have(lost)} no record")
+    checksums, others = _checksums(path)
     if not others and _digest(checksums) == seal["digest"]:
         return None
-    return _difference(folder, seal, len(checksums))
+    return _difference(path, seal, len(checksums))
 
 
-def _is_seal(seal: object) -> bool:
-    if not isinstance(seal, Mapping):
-        return False
-    return all(type(seal.get(name)) is int for name in ("cases", "records")) and isinstance(seal.get("digest"), str)
+def _seal_in(config: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the seal in config.json; None of a run without one."""
+    seal = config.get(RECORDED)
+    if not isinstance(seal, Mapping) or not isinstance(seal.get("digest"), str):
+        return None
+    has_counts = all(type(seal.get(name)) is int for name in ("cases", "records"))
+    return seal if has_counts else None
 
 
-def _resumable(folder: Path, difference: str) -> Damage:
-    remedy = f"--rageval-resume {folder.name} asks again what is missing"
-    return Damage(f"run {folder.name}: {difference}; {NOT_WHOLE}: {remedy}")
+def _resumable(path: Path, difference: str) -> Damage:
+    remedy = f"--rageval-resume {path.parent.name} asks again what is missing"
+    return Damage(f"run {path.parent.name}: {difference}; {NOT_WHOLE}: {remedy}")
 
 
-def _foreign(folder: Path, difference: str) -> Damage:
-    return Damage(f"run {folder.name}: {difference}; {NOT_WHOLE}: run the cases again", can_be_resumed=False)
+def _foreign(path: Path, difference: str) -> Damage:
+    return Damage(f"run {path.parent.name}: {difference}; {NOT_WHOLE}: run the cases again", can_be_resumed=False)
 
 
 def _have(number: int) -> str:
     return "has" if number == 1 else "have"
 
 
-def _difference(folder: Path, seal: Mapping[str, Any], lines: int) -> Damage:
+def _difference(path: Path, seal: Mapping[str, Any], lines: int) -> Damage:
     """Describe what is missing, what is too much, or else that something was changed."""
     notes: list[str] = []
-    places = index([folder / RESULTS], notes, check_result)
+    places = index([path], notes, check_result)
     keys = {key for key, _ in places}
     cases, records = seal["cases"], seal["records"]
-    written = _written_cases(folder, cases)
+    written = _written_cases(path, cases)
     missing = sorted(written - keys)
     foreign = sorted(keys - written) if written else []
     first_note = f" ({notes[0]})" if notes else ""
     if len(keys) < cases or missing:
         number = len(missing) or cases - len(keys)
         which = f": {listed(missing)}" if missing else ""
-        lost = f"{number:,} of {counted(cases, 'case')} {_have(number)} no record in {RESULTS}{which}{first_note}"
-        return _resumable(folder, lost)
+        lost = f"{number:,} of {counted(cases, 'case')} {_have(number)} no record in {path.name}{which}{first_note}"
+        return _resumable(path, lost)
     if foreign:
         other = counted(len(foreign), "case")
-        return _foreign(folder, f"{RESULTS} holds {other} that the run did not have: {listed(foreign)}")
+        return _foreign(path, f"{path.name} holds {other} that the run did not have: {listed(foreign)}")
     if len(places) < records:
-        lost = f"{records - len(places):,} of {counted(records, 'record')} are missing in {RESULTS}{first_note}"
-        return _resumable(folder, lost)
+        lost = f"{records - len(places):,} of {counted(records, 'record')} are missing in {path.name}{first_note}"
+        return _resumable(path, lost)
     if lines > len(places):
         number_of_them = counted(lines - len(places), "record stands", "records stand")
-        doubled = f"{number_of_them} in {RESULTS} more than once"
+        doubled = f"{number_of_them} in {path.name} more than once"
         is_same = _digest(checksum_of(place.read()) for place in places.values()) == seal["digest"]
-        return _resumable(folder, doubled) if is_same else _foreign(folder, doubled)
-    return _foreign(folder, f"{RESULTS} holds other records than the run wrote{first_note}")
+        return _resumable(path, doubled) if is_same else _foreign(path, doubled)
+    return _foreign(path, f"{path.name} holds other records than the run wrote{first_note}")
 
 
-def _written_cases(folder: Path, cases: int) -> set[str]:
+def _written_cases(path: Path, cases: int) -> set[str]:
     """Return the keys of the recorded cases by the run's table of scores; empty if that is of other ones, too."""
-    scores = read_scores(folder)
+    scores = read_scores(path.parent)
     return set(scores.case_keys) if scores is not None and len(scores) == cases else set()
 
 
-def _damage_without_seal(folder: Path, cases: int) -> Damage | None:
+def _damage_without_seal(path: Path, cases: int) -> Damage | None:
     """Compare the number of cases alone, of a run that was written without a seal."""
     notes: list[str] = []
-    found = len({key for key, _ in index([folder / RESULTS], notes, check_result)})
+    found = len({key for key, _ in index([path], notes, check_result)})
     if found >= cases:
         return None
     lost = cases - found
     first_note = f" ({notes[0]})" if notes else ""
-    return _resumable(folder, f"{lost:,} of {counted(cases, 'case')} {_have(lost)} no record in {RESULTS}{first_note}")
+    return _resumable(path, f"{lost:,} of {counted(cases, 'case')} {_have(lost)} no record in {path.name}{first_note}")
 
 
 def _checksums(path: Path) -> tuple[list[bytes], int]:

@@ -173,7 +173,7 @@ class RunWriter:
     def seal(self) -> dict[str, Any]:
         """Return the seal over the records on disk."""
         self._write()
-        return seal_of(self.folder.path, self.rows.keys(), has_replaced=self._has_replaced)
+        return seal_of(self.folder.path / RESULTS, self.rows.keys(), has_replaced=self._has_replaced)
 
     def discard(self) -> None:
         """Delete the folder of a run in which nothing happened."""

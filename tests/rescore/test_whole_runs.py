@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from project import SOME, StoredProject, a_case, a_missed_case, run_pytest
@@ -79,8 +80,8 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> StoredProject:
     """A run with failures, and a better one of the same cases."""
     project = StoredProject.new(tmp_path_factory.mktemp("whole") / "project", MANY)
     project.pytest(run_id="one")
-    gold_everywhere = {"gold_supports": [{"rel_path": "notes/water.md", "heading_path": ""}]}
-    project.cases([*SOME, *[a_case(f"missed-{number}", **gold_everywhere) for number in range(3)]])
+    found = [{"rel_path": "notes/water.md", "heading_path": ""}]
+    project.cases([*SOME, *[a_case(f"missed-{number}", gold_supports=found) for number in range(3)]])
     project.pytest(run_id="other")
     project.cases(MANY)
     return project
@@ -128,7 +129,7 @@ def test_a_damaged_run_is_not_green_for_any_verb(
     assert (project.folder("one") / "results.jsonl").read_bytes() == before
 
 
-def test_the_report_of_a_damaged_run_says_so_and_is_red(two_runs: StoredProject, tmp_path: pytest.TempPathFactory):
+def test_the_report_of_a_damaged_run_says_so_and_is_red(two_runs: StoredProject, tmp_path: Path):
     project = two_runs.copied(tmp_path / "project")
     damaged(project, without_failures)
     run_command(project.path, "report", "one")
@@ -136,7 +137,7 @@ def test_the_report_of_a_damaged_run_says_so_and_is_red(two_runs: StoredProject,
     assert "3 of 7 cases have no record" in page
 
 
-def test_a_damaged_run_can_be_resumed_and_is_whole_again(two_runs: StoredProject, tmp_path: pytest.TempPathFactory):
+def test_a_damaged_run_can_be_resumed_and_is_whole_again(two_runs: StoredProject, tmp_path: Path):
     project = two_runs.copied(tmp_path / "project")
     damaged(project, without_failures)
     done = run_command(project.path, "run", "--resume", "one")
@@ -146,7 +147,7 @@ def test_a_damaged_run_can_be_resumed_and_is_whole_again(two_runs: StoredProject
 
 
 @pytest.mark.parametrize("how", [["-k", "boil"], ["-x"], ["--rageval-shard", "1/2"], ["--rageval-repeat", "2"]])
-def test_a_part_of_a_run_that_was_asked_for_stays_a_part(two_runs: StoredProject, tmp_path, how: list[str]):
+def test_a_part_of_a_run_that_was_asked_for_stays_a_part(two_runs: StoredProject, tmp_path: Path, how: list[str]):
     project = two_runs.copied(tmp_path / "project")
     project.pytest(*how, run_id="part")
     config = project.json("config.json", "part")
@@ -156,7 +157,7 @@ def test_a_part_of_a_run_that_was_asked_for_stays_a_part(two_runs: StoredProject
     assert "not whole" not in done.stdout + done.stderr
 
 
-def test_shards_add_up_to_a_whole_run(two_runs: StoredProject, tmp_path):
+def test_shards_add_up_to_a_whole_run(two_runs: StoredProject, tmp_path: Path):
     project = two_runs.copied(tmp_path / "project")
     for number in (1, 2):
         project.pytest("--rageval-shard", f"{number}/2", run_id=f"part-{number}")
@@ -169,7 +170,7 @@ def test_shards_add_up_to_a_whole_run(two_runs: StoredProject, tmp_path):
     assert "not whole" not in run_command(project.path, "gate", merged.name).stdout
 
 
-def test_a_shard_that_lost_records_is_not_merged(two_runs: StoredProject, tmp_path):
+def test_a_shard_that_lost_records_is_not_merged(two_runs: StoredProject, tmp_path: Path):
     project = two_runs.copied(tmp_path / "project")
     for number in (1, 2):
         project.pytest("--rageval-shard", f"{number}/2", run_id=f"part-{number}")
@@ -180,7 +181,7 @@ def test_a_shard_that_lost_records_is_not_merged(two_runs: StoredProject, tmp_pa
     assert "has no record in results.jsonl" in done.stderr
 
 
-def test_a_run_without_its_records_is_not_green_for_the_gates(two_runs: StoredProject, tmp_path):
+def test_a_run_without_its_records_is_not_green_for_the_gates(two_runs: StoredProject, tmp_path: Path):
     project = two_runs.copied(tmp_path / "project")
     (project.folder("one") / "results.jsonl").unlink()
     done = run_command(project.path, "gate", "one")
@@ -188,7 +189,7 @@ def test_a_run_without_its_records_is_not_green_for_the_gates(two_runs: StoredPr
     assert "results.jsonl is not there" in done.stdout
 
 
-def test_a_run_without_a_seal_is_held_against_its_number_of_cases(two_runs: StoredProject, tmp_path):
+def test_a_run_without_a_seal_is_held_against_its_number_of_cases(two_runs: StoredProject, tmp_path: Path):
     project = two_runs.copied(tmp_path / "project")
     path = project.folder("one") / "config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
@@ -202,7 +203,7 @@ def test_a_run_without_a_seal_is_held_against_its_number_of_cases(two_runs: Stor
 
 
 @pytest.mark.child_process
-def test_a_run_with_workers_is_sealed_too(two_runs: StoredProject, tmp_path):
+def test_a_run_with_workers_is_sealed_too(two_runs: StoredProject, tmp_path: Path):
     project = two_runs.copied(tmp_path / "project")
     assert run_pytest(project.path, "-n", "2", "--rageval-run-id", "workers").returncode == 1
     assert project.json("config.json", "workers")["recorded"]["records"] == 7
@@ -213,7 +214,9 @@ def test_a_run_with_workers_is_sealed_too(two_runs: StoredProject, tmp_path):
 
 
 @pytest.mark.parametrize("damage", [swapped, appended, exchanged], ids=lambda damage: damage.__name__)
-def test_a_run_with_records_of_another_one_cannot_be_resumed(two_runs: StoredProject, tmp_path, damage):
+def test_a_run_with_records_of_another_one_cannot_be_resumed(
+    two_runs: StoredProject, tmp_path: Path, damage: Callable[[Lines, Lines], Lines]
+):
     project = two_runs.copied(tmp_path / "project")
     damaged(project, damage)
     done = run_command(project.path, "run", "--resume", "one")
