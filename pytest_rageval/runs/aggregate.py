@@ -181,17 +181,16 @@ def _run_metric(measure: Measure, facts: RunFacts, expected: int, plan: Plan) ->
     # Ctrl-C waits while a run is finished: also an exception that ends a program is one of the metric's own.
     except BaseException as raised:  # noqa: BLE001
         error = failed_metric(measure.name, raised, plan.mask)
-    has_value = value is not None
-    return {
-        **_described(measure),
-        "mean": value,
-        "ci": share_interval(value, facts.asked) if value is not None and measure.metric.binary else None,
-        "n_scored": facts.asked if has_value else 0,
-        "n_not_applicable": 0 if has_value or error else facts.asked,
-        "n_error": facts.asked if error else 0,
-        "n_expected": expected,
-        **({"error": error} if error else {}),
-    }
+    asked = facts.asked
+    interval = None
+    if value is not None and measure.metric.binary:
+        interval = share_interval(value, asked)
+    described = _described(measure) | {"mean": value, "ci": interval}
+    described |= {"n_scored": 0, "n_not_applicable": 0, "n_error": 0, "n_expected": expected}
+    if error is not None:
+        return described | {"n_error": asked, "error": error}
+    described["n_not_applicable" if value is None else "n_scored"] = asked
+    return described
 
 
 def metric_errors(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
