@@ -68,7 +68,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "outcomes": outcomes,
         "without_gate": sum(row.gates_examined == 0 and row.outcome != "error" for row in rows),
         "gold_without_gate": sum(row.has_ungated_gold and row.outcome == "passed" for row in rows),
-        **_ungated_facts(rows),
+        "facts_without_gate": sum(row.has_ungated_facts for row in rows),
         **_doubts(rows),
         "judge": _judge(rows),
         "judge_errors": flagged(rows, "failed"),
@@ -93,12 +93,6 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
 def _outcomes(rows: Iterable[Row]) -> dict[str, int]:
     counts = Counter(row.outcome for row in rows)
     return {name: counts[name] for name in OUTCOMES}
-
-
-def _ungated_facts(rows: Sequence[Row]) -> dict[str, int]:
-    """Return the number of cases with key facts that no gate examined; empty if there is none."""
-    number = sum(row.has_ungated_facts for row in rows)
-    return {"facts_without_gate": number} if number else {}
 
 
 def _doubts(rows: Sequence[Row]) -> dict[str, Any]:
