@@ -15,13 +15,12 @@ from functools import cache, lru_cache
 from pytest_rageval.korean import LONE_PARTICLES, is_hangul, without_particles
 from pytest_rageval.plain_text import as_seen
 from pytest_rageval.quantities import (
-    COMPARISONS,
     QUANTITY,
-    SIGNS,
     with_mega_units,
     with_plain_powers,
     with_plain_quantities,
 )
+from pytest_rageval.quantity_names import COMPARISONS, SIGNS
 
 # ── comparing ─────────────────────────────────────────────────────────────────────────────────────────────────
 

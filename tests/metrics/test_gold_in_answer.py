@@ -19,6 +19,7 @@ SENTENCES = list(lines("correctness/sentences.jsonl"))
 def test_a_sentence_passes_if_it_says_the_gold(row):
     case = a_case(question=row["question"], gold=Gold(answers=(row["gold"],)))
     value = score("gold_in_answer", observe(case, Answer(row["answer"], abstained=False)))
+    assert isinstance(value, float)
     assert (value >= 0.5) is row["correct"], best_fit(row["answer"], [row["gold"]], row["question"])
 
 
