@@ -92,9 +92,11 @@ class ActiveSession:
         lists = call_hook(self.config.hook.pytest_rageval_metrics, config=self.config)
         own_metrics = [metric for metrics in lists if metrics for metric in metrics]
         session = self.session
-        if session.is_worker:  # the limit on calls in flight is the run's, over all workers
-            share = math.ceil(settings.concurrency / session.workers)
-            settings = settings.model_copy(update={"concurrency": share})
+        if session.is_worker:  # the limits on calls are the run's, over all workers
+            share: dict[str, float] = {"concurrency": math.ceil(settings.concurrency / session.workers)}
+            if settings.requests_per_minute is not None:
+                share["requests_per_minute"] = settings.requests_per_minute / session.workers
+            settings = settings.model_copy(update=share)
         return prepare(
             Project(session.root, settings), own_metrics, workers=session.workers, is_worker=session.is_worker
         )

@@ -233,7 +233,7 @@ class Controller(ActiveSession):
         self.interrupts.begin_finishing()
         run.loop.cancel()
         of_workers = self._workers.back_off if self._workers is not None else None
-        back_off = of_workers or run.prefetcher.slots.back_off
+        back_off = of_workers or run.prefetcher.back_off
         self.session.notes += filter(None, [back_off.note])
         if not run.is_broken:
             try:

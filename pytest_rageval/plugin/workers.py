@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeVar
 import pytest
 from xdist.report import report_collection_diff  # type: ignore[import-untyped]
 
-from pytest_rageval.http.call_limit import BackOff
+from pytest_rageval.http.served_rate import BackOff
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.batches import plan_batches
 from pytest_rageval.plugin.items import EvalItem, node_name, without_group
@@ -297,4 +297,4 @@ class Worker(ActiveSession):
         output: dict[str, Any] = self.config.workeroutput  # type: ignore[attr-defined] # because xdist puts it there
         output[_NOTES] = list(self.session.notes)
         if self.run is not None:
-            output[_BACK_OFF] = asdict(self.run.prefetcher.slots.back_off)
+            output[_BACK_OFF] = asdict(self.run.prefetcher.back_off)

@@ -79,7 +79,7 @@ OF_A_GUEST = {
 """All that a suite without cases loads of us."""
 MOST_OF_A_RUN = 200
 """Modules of ours in a run of one case with its page. Each costs a third of a millisecond, with a class in it one."""
-NEVER = ("aiolimiter", "click", "fastapi", "httpcore", "httpx", "jmespath", "markdown_it", "rich.console")
+NEVER = ("click", "fastapi", "httpcore", "httpx", "jmespath", "markdown_it", "rich.console")
 NOT_FOR_HELP = ("asyncio", "httpx", "jinja2", "pydantic", "pytest", "rich", "sqlite3")
 OURS = re.compile(r"pytest_rageval(\.|$)")
 
