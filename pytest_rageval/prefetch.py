@@ -15,13 +15,13 @@ from typing import Any, Protocol, TypeVar
 from pytest_rageval.case_output import OUTPUT, Output
 from pytest_rageval.engine import AskFailure, Evaluation, Observed, are_at_once, observe_at_once, observe_case, raised
 from pytest_rageval.errors import ends_the_run
-from pytest_rageval.http.call_limit import CallLimit, CallPlaces, limits_in
-from pytest_rageval.http.served_rate import BackOff
+from pytest_rageval.http.call_limit import JUDGE, SYSTEM, CallLimit, CallPlaces, limits_in
+from pytest_rageval.http.served_rate import BackOff, allowance
 from pytest_rageval.io.collector import collect_seldom
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import Observation, Problem, Trial
 from pytest_rageval.plan import Plan
-from pytest_rageval.targets.target import SYSTEM, Target
+from pytest_rageval.targets.target import Target
 
 T = TypeVar("T")
 
@@ -52,6 +52,8 @@ class Tally:
     asked: int = 0
     judged: int = 0
     cost_usd: float = 0.0
+    allowances: Callable[[], list[str]] = list
+    """Returns what the servers allow that refuse calls, a text for each."""
 
     @property
     def in_flight(self) -> int:
@@ -181,7 +183,9 @@ class Prefetcher:
     def __init__(self, plan: Plan, find: Find, keep: Keep, loop: BackgroundLoop) -> None:
         self.plan, self.loop, self._find, self._keep = plan, loop, find, keep
         self._places = CallPlaces(plan.settings.concurrency)
-        self.tally = Tally(self._places)
+        self.tally = Tally(self._places, allowances=self.allowances)
+        self.expected = 0
+        """Trials that will be asked, as far as known: for the time left."""
         self.is_reading = False
         """True if the last observed case never waited: it cost nothing."""
         self.new_output: Callable[[], Output] = Output
@@ -189,6 +193,20 @@ class Prefetcher:
         self._printed: dict[tuple[str, int], Output] = {}
         # A quarter more cases than calls, so that calls are in flight while some cases compute.
         self._cases = asyncio.Semaphore(plan.settings.concurrency + plan.settings.concurrency // 4)
+
+    def allowances(self) -> list[str]:
+        """Return what the system and the judge allow if they refuse calls, and how long the rest takes."""
+        shown = []
+        cases_left = max(0, self.expected - self.tally.asked)
+        for role, who in ((SYSTEM, "the system"), (JUDGE, "the judge")):
+            limits = self.loop.limits(role)
+            a_second = sum(limit.served.recent or 0.0 for limit in limits)
+            if a_second > 0 and cases_left:
+                calls_a_case = 1.0
+                if role == JUDGE:
+                    calls_a_case = sum(limit.served.total for limit in limits) / max(1, self.tally.asked)
+                shown.append(allowance(who, a_second, cases_left * calls_a_case))
+        return shown
 
     @property
     def back_off(self) -> BackOff:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from pytest_rageval.http.call_tally import current_clock
 from pytest_rageval.http.learned_pace import LearnedPace, TokenBucket
 from pytest_rageval.http.served_rate import ServedRate
+from pytest_rageval.http.shared_pause import SharedPause, shared_pause
 
 PATIENCE_S = 300.0
 """Default of the setting `rate_limit_patience`."""
@@ -26,6 +27,10 @@ JITTER_S = 0.02
 """Seconds by which a Retry-After is exceeded at most: workers that wait for the same moment should not meet."""
 CLOCK_STEP_S = 0.002
 """Seconds by which a Retry-After is exceeded at least: clocks differ in their steps."""
+
+
+SYSTEM, JUDGE = "system", "judge"
+"""The roles of those who share the limit of a server."""
 
 
 class Limits(NamedTuple):
@@ -114,8 +119,10 @@ class CallLimit:
     Retry-After. So nothing is reserved while a call waits, and calls that waited together leave one by one.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, shared: SharedPause | None = None) -> None:
+        """Make the limit; `shared` tells of a Retry-After that another process was given."""
         self.limits = limits
+        self._shared = shared
         self.running = 0
         self.refusals = 0
         self.lowest = limits.concurrency
@@ -162,6 +169,8 @@ class CallLimit:
         if pause > 0:
             jitter = random.uniform(CLOCK_STEP_S, JITTER_S)  # noqa: S311 - jitter is no secret
             self._paused_until = max(self._paused_until, now + pause + jitter)
+            if self._shared is not None:
+                self._shared.extend(pause + jitter)
         if (clock := current_clock()) is not None:
             clock.give_back(now - call.sent_at)
 
@@ -177,7 +186,7 @@ class CallLimit:
         patience = f"rate_limit_patience ({self.limits.patience:.6g} s)"
         refused_since = now if self._refused_since is None else self._refused_since
         left = max(0.0, refused_since + self.limits.patience - now)
-        pause = self._paused_until - now
+        pause = self._pause_end(now) - now
         if self.limits.patience == 0 and call.refusals:
             raise OutOfPatience
         if pause > left + JITTER_S:
@@ -234,10 +243,16 @@ class CallLimit:
         now = asyncio.get_running_loop().time()
         if self.running >= self.limits.concurrency:
             return math.inf
-        opens_at = max(self._paused_until, self._sent_at + self._interval(now))
+        opens_at = max(self._pause_end(now), self._sent_at + self._interval(now))
         if self._tokens is not None:
             opens_at = max(opens_at, self._tokens.ready_at(call.tokens))
         return None if opens_at <= now else opens_at
+
+    def _pause_end(self, now: float) -> float:
+        """Return when the last Retry-After is over, in the loop's time."""
+        if self._shared is None:
+            return self._paused_until
+        return max(self._paused_until, now + self._shared.seconds_left())
 
     def _interval(self, now: float) -> float:
         """Return the seconds between two requests."""
@@ -292,7 +307,7 @@ def shared_limit(role: str, limits: Limits) -> Callable[[Hashable], CallLimit]:
         of_loop = _limits.setdefault(loop, {})
         key = (role, server, limits, _places.get() is None)
         if (limit := of_loop.get(key)) is None:
-            limit = of_loop[key] = CallLimit(limits)
+            limit = of_loop[key] = CallLimit(limits, shared_pause(f"{role} {server}"))
         return limit
 
     return limit_of

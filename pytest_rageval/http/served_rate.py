@@ -60,6 +60,13 @@ def rate_in_words(a_second: float) -> str:
     return f"{max(1.0, 60 * a_second):.0f} a minute"
 
 
+def allowance(who: str, a_second: float, calls_left: float) -> str:
+    """Return what a server allows and how long the rest takes: `the judge allows about 5 a second; 2 min left`."""
+    seconds = calls_left / a_second
+    left = f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
+    return f"{who} allows about {rate_in_words(a_second)}; {left} left"
+
+
 @dataclass(frozen=True, slots=True)
 class BackOff:
     """How far the calls to the system were delayed, in one process or several together.

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from pytest_rageval.errors import ModelFailure, SettingsError
-from pytest_rageval.http.call_limit import IMPATIENT, CallLimit, shared_limit
+from pytest_rageval.http.call_limit import IMPATIENT, JUDGE, CallLimit, shared_limit
 from pytest_rageval.http.call_tally import tallied
 from pytest_rageval.http.client import HttpReply, SlottedClient
 from pytest_rageval.http.failures import HttpFailure
@@ -206,7 +206,7 @@ class PaidEndpoint(Endpoint):
 
 def judge_limit(options: EndpointOptions) -> Callable[[Hashable], CallLimit]:
     """Return a function for the limit of a judge's server, which all judges there share."""
-    return shared_limit("judge", options.limits)
+    return shared_limit(JUDGE, options.limits)
 
 
 # ── chat ──────────────────────────────────────────────────────────────────────────────────────────────────────

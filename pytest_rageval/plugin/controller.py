@@ -144,6 +144,7 @@ class Controller(ActiveSession):
                 return
             run = self._open_run(is_judge_asked=is_judge_asked, judges=judges_of_files(session))
         asked = sum(not run.is_done(case) for case in cases)
+        run.prefetcher.expected = asked * run.plan.settings.repeat
         line = estimate(prepared.judge, prepared.plan, asked) if is_judge_asked and asked else None
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
         if line is not None and terminal is not None:

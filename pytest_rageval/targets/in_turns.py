@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import TargetError
 from pytest_rageval.http.attempts import AttemptCount, RetryRule, make_attempts
-from pytest_rageval.http.call_limit import in_places, shared_limit
+from pytest_rageval.http.call_limit import SYSTEM, in_places, shared_limit
 from pytest_rageval.http.failures import HttpFailure, is_refusal
 from pytest_rageval.model import Answer, AskRequest
-from pytest_rageval.targets.target import SYSTEM, Target, limits_of_system
+from pytest_rageval.targets.target import Target, limits_of_system
 
 
 def ask_in_turns(target: Target, settings: Settings) -> Callable[[AskRequest], Awaitable[Answer]]:

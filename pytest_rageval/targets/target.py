@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.http.call_limit import USUAL_LIMITS, Limits, shared_limit
+from pytest_rageval.http.call_limit import SYSTEM, USUAL_LIMITS, Limits, shared_limit
 from pytest_rageval.io.importing import described_exception, import_object
 from pytest_rageval.model import Answer, AskRequest
 
@@ -55,10 +55,6 @@ def asks_at_once(target: Target) -> bool:
 def asks_in_turns(target: Target) -> bool:
     """Return True if each request of the target waits for its turn by itself."""
     return getattr(target, "takes_turns", False)
-
-
-SYSTEM = "system"
-"""The role of targets among those who share the limit of a server."""
 
 
 def limits_of_system(settings: Settings) -> Limits:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import random
+import re
+from concurrent.futures import Future
 
 import pytest
 from bucket_server import Bucket, BucketServer
 from project import Project, a_case
+
+from pytest_rageval.engine import Observed
+from pytest_rageval.http.served_rate import ServedRate, allowance
+from pytest_rageval.plugin.display.progress_line import tally_text
+from pytest_rageval.prefetch import Prefetcher
 
 HOW = ("pytest", "-n 2", "run", "--workers 2")
 
@@ -88,3 +95,32 @@ def test_workers_behind_a_bucket_lose_nothing_either(project: Project, how: str)
 @pytest.mark.parametrize("seed", range(100, 125))
 def test_many_buckets_in_every_way_to_run(project: Project, seed: int, how: str):
     try_one(project, seed, how, 40, 1)
+
+
+def test_the_rest_of_a_refused_run_is_told_with_what_the_server_allows():
+    served = ServedRate()
+    for number in range(5):
+        served.note_success(float(number))
+    assert served.recent is None, "a server that refuses nothing has no pace of its own"
+    served.note_refusal(5.0)
+    for number in range(11):
+        served.note_success(5 + number / 5)
+    assert served.recent == pytest.approx(5)
+    assert allowance("the judge", 5.0, 600) == "the judge allows about 5 a second; 2 min left"
+    assert allowance("the system", 0.2, 12) == "the system allows about 12 a minute; 60 s left"
+
+
+def test_progress_names_what_the_judge_allows_while_cases_wait(project: Project):
+    said: set[str] = set()
+    observed = Prefetcher.observed
+
+    def watched(prefetcher: Prefetcher, future: Future[Observed]) -> Observed:
+        said.add(re.sub(r"\d+", "N", tally_text(prefetcher.tally)))
+        return observed(prefetcher, future)
+
+    project.cases([a_case(f"q{number}") for number in range(40)])
+    with BucketServer(Bucket(10_000, 10_000), Bucket(10, 1)) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Prefetcher, "observed", watched)
+        configure(project, server, 8)
+        project.run("-p", "no:randomly")
+    assert "asked N, judged N, in flight N, the judge allows about N a second; N s left" in said
