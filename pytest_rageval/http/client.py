@@ -91,7 +91,9 @@ class SlottedClient:
         limit_of: Callable[[Hashable], CallLimit] | None = None,
     ) -> None:
         self.max_bytes = max_bytes
-        self._rule = RetryRule(retries, backoff, timeout)
+        self.timeout = timeout
+        self.retries = retries
+        self.backoff = backoff
         self._named = named
         self._retried_status = REPEATABLE_STATUS if is_repeatable else RETRIED_STATUS
         self._retried_kinds = frozenset({"connect", "timeout", "reset"} if is_repeatable else {"connect"})
@@ -129,11 +131,12 @@ class SlottedClient:
             content, body = [(b"content-type", form.headers["content-type"].encode())], form.read()
         if body or method not in ("GET", "HEAD"):
             content.append((b"content-length", b"%d" % len(body)))
-        call = _Call(to, (*to.fields, *content), body, AttemptCount())
+        rule = RetryRule(self.retries, self.backoff, self.timeout)
+        call = _Call(to, (*to.fields, *content), body, rule, AttemptCount())
         return await make_attempts(
             lambda seconds_left: self._attempt(call, seconds_left),
             self._limit_of(to.server),
-            self._rule,
+            rule,
             to.name,
             tokens=tokens,
             before_send=before_send,
@@ -167,7 +170,7 @@ class SlottedClient:
         return _Address(method, address, target, fields, through, (origin, proxy), server, mask, name)
 
     async def _attempt(self, call: _Call, seconds_left: float) -> HttpReply:
-        timeout = self._rule.timeout
+        timeout = call.rule.timeout
         seconds = min(timeout, seconds_left)
         name = call.to.name
         try:
@@ -181,7 +184,7 @@ class SlottedClient:
         except TimeoutError:
             limit = f"{timeout:.6g} s ({self._named})"
             if seconds <= 0.99 * timeout:
-                total = f"timeout × (retries + 1) = {self._rule.seconds:.6g} s"
+                total = f"timeout × (retries + 1) = {call.rule.seconds:.6g} s"
                 limit = f"{max(seconds, 0):.3g} s (what was left of {total})"
             is_retryable = "timeout" in self._retried_kinds
             message = f"{name}: no complete reply within {limit}"
@@ -296,4 +299,5 @@ class _Call:
     to: _Address
     fields: Sequence[tuple[bytes, bytes]]
     body: bytes
+    rule: RetryRule
     count: AttemptCount

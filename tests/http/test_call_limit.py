@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from itertools import pairwise
 
 import pytest
@@ -119,7 +119,7 @@ def test_a_retry_after_holds_for_all_calls_of_the_limit_and_these_leave_one_by_o
 
 def test_a_wait_that_never_ends_is_refused_although_others_succeed():
     async def use() -> list[str]:
-        results = iter([refused(float("inf")), *["done"] * 3])
+        results: Iterator[HttpFailure | str] = iter([refused(float("inf")), *["done"] * 3])
 
         async def attempt() -> str:
             result = next(results)
@@ -137,7 +137,7 @@ def test_a_waiting_call_holds_no_place_of_the_run():
     async def use() -> tuple[str, float]:
         places = CallPlaces(1)
         judge, system = CallLimit(Limits(4)), CallLimit(Limits(4))
-        replies = iter([refused(60.0), "judged"])
+        replies: Iterator[HttpFailure | str] = iter([refused(60.0), "judged"])
 
         async def judged() -> str:
             reply = next(replies)
@@ -163,7 +163,7 @@ def test_a_waiting_call_holds_no_place_of_the_run():
 def test_the_time_of_a_call_stands_still_while_it_waits():
     async def use() -> tuple[str, float, float]:
         limit = CallLimit(Limits(1))
-        replies = iter([refused(60.0), "done"])
+        replies: Iterator[HttpFailure | str] = iter([refused(60.0), "done"])
 
         async def attempt() -> str:
             reply = next(replies)
