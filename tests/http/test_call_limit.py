@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from fault_server import Connection, FaultServer, failure_of, get, gives, status
@@ -16,6 +17,7 @@ from pytest_rageval.http.call_limit import CallLimit, CallPlaces, LimitedCall, L
 from pytest_rageval.http.call_tally import call_clock, tallied
 from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.http.failures import HttpFailure
+from pytest_rageval.http.shared_pause import SharedPause
 
 
 def refused(retry_after: float | None = None) -> HttpFailure:
@@ -245,3 +247,11 @@ def test_a_server_that_refuses_more_than_a_few_at_once_answers_all_and_refuses_l
         asyncio.run(ask_all(server.url))
     assert len(server.requests) < 160, "as a rule 135; without a pace some hundred"
     assert limit.lowest <= 4
+
+
+def test_workers_of_one_run_know_of_each_others_retry_after(tmp_path: Path):
+    one, other = (SharedPause(tmp_path / "pause") for _ in range(2))
+    assert one.seconds_left() < 0
+    other.extend(5.0)
+    other.extend(1.0)
+    assert 4 < one.seconds_left() <= 5

@@ -124,3 +124,51 @@ def test_progress_names_what_the_judge_allows_while_cases_wait(project: Project)
         configure(project, server, 8)
         project.run("-p", "no:randomly")
     assert "asked N, judged N, in flight N, the judge allows about N a second; N s left" in said
+
+
+@pytest.mark.parametrize("who", ["system", "judge"])
+def test_a_server_that_takes_nothing_ends_the_run_after_patience(project: Project, who: str):
+    taken, nothing = Bucket(10_000, 10_000), Bucket(0.001, 0)
+    project.cases([a_case(f"q{number}") for number in range(20)])
+    with BucketServer(*((nothing, taken) if who == "system" else (taken, nothing))) as server:
+        configure(project, server, 4, "rate_limit_patience = 1.0")
+        project.run("-p", "no:randomly")
+    assert set(project.outcomes().values()) == {"error"}
+    for record in project.records().values():
+        assert record["error"]["kind"] == ("rate_limited" if who == "system" else "judge_rate_limited")
+        assert "no call there succeeded within rate_limit_patience (1 s)" in record["error"]["message"]
+
+
+def test_requests_per_minute_spaces_the_questions_to_the_system(project: Project):
+    project.cases([a_case(f"q{number}") for number in range(11)])
+    with BucketServer(Bucket(10_000, 10_000)) as server:
+        configure(project, server, 16, "requests_per_minute = 600")
+        project.run("-p", "no:randomly")
+    assert server.asked.last - server.asked.first > 0.95
+    assert set(project.outcomes().values()) == {"passed"}
+
+
+def test_a_function_behind_a_rate_limit_is_called_again(project: Project):
+    project.write(
+        "limited.py",
+        """
+import bot
+
+class Refused(Exception):
+    status_code = 429
+
+calls = []
+
+def answer(question):
+    calls.append(question)
+    if len(calls) % 2:
+        raise Refused("slow down")
+    return bot.answer(question)
+""",
+    )
+    project.cases([a_case(f"q{number}") for number in range(6)])
+    project.configure('target = "limited:answer"')
+    project.run("-p", "no:randomly")
+    assert set(project.outcomes().values()) == {"passed"}
+    timings = [record["latency"] for record in project.records().values()]
+    assert any(latency["retry_wait_ms"] for latency in timings)
