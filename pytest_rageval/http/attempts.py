@@ -77,43 +77,58 @@ async def make_attempts(
 
     before_send  called in each turn before its request; what it raises ends the call
     """
-    loop = asyncio.get_running_loop()
+    now = asyncio.get_running_loop().time
     count = count or AttemptCount()
     call = LimitedCall(tokens)
-    spent, tried = 0.0, 0
     refusal: HttpFailure | None = None
+    spent = 0.0
+    tried = 0
     try:
         while True:
             try:
-                async with limit.turn(call):
-                    if before_send is not None:
-                        before_send()
-                    count.add()
-                    try:
-                        return await attempt(rule.seconds - spent)
-                    except HttpFailure as failure:
-                        if failure.is_refusal:
-                            limit.note_refusal(call, failure.retry_after)
-                            refusal = failure
-                        else:
-                            spent += loop.time() - call.sent_at
-                            refusal = None
-                            error = failure
+                return await _in_turn(attempt, limit, call, rule.seconds - spent, before_send, count)
             except OutOfPatience as reason:
                 raise _given_up(refusal, name, reason) from None
-            if refusal is not None:
-                await _pause_alone(limit, call, refusal, rule)
-                continue
-            tried += 1
-            if not error.is_retryable or tried > rule.retries or spent >= rule.seconds:
-                if tried > 1:
-                    error.args = (f"{error} (tried {tried} times)",)
-                raise error
-            wait = _wait_before_retry(error, tried, rule)
+            except HttpFailure as failure:
+                if failure.is_refusal:
+                    refusal = failure
+                    await _pause_alone(limit, call, failure, rule)
+                    continue
+                refusal = None
+                tried += 1
+                spent += now() - call.sent_at
+                if not failure.is_retryable or tried > rule.retries or spent >= rule.seconds:
+                    if tried > 1:
+                        failure.args = (f"{failure} (tried {tried} times)",)
+                    raise
+                wait = _wait_before_retry(failure, tried, rule)
             await asyncio.sleep(wait)
             spent += wait
     finally:
         count.report()
+
+
+async def _in_turn(
+    attempt: Attempt[T],
+    limit: CallLimit,
+    call: LimitedCall,
+    seconds: float,
+    before_send: Callable[[], None] | None,
+    count: AttemptCount,
+) -> T:
+    """Make one attempt in a turn of the limit, and tell the limit what came of it."""
+    async with limit.turn(call):
+        if before_send is not None:
+            before_send()
+        count.add()
+        try:
+            reply = await attempt(seconds)
+        except HttpFailure as failure:
+            if failure.is_refusal:
+                limit.note_refusal(call, failure.retry_after)
+            raise
+        limit.note_success()
+        return reply
 
 
 def _given_up(refusal: HttpFailure | None, name: str, reason: OutOfPatience) -> HttpFailure:
@@ -128,7 +143,6 @@ async def _pause_alone(limit: CallLimit, call: LimitedCall, refusal: HttpFailure
     """Wait after a refusal that sets no pace: the limit does not adapt, and the server names no time."""
     if limit.limits.is_adaptive or refusal.retry_after:
         return
-    limit.check_patience(call)
     clock = current_clock()
     with nullcontext() if clock is None else clock.stopped():
         await asyncio.sleep(_backoff(call.refusals, rule.backoff))

@@ -56,13 +56,11 @@ IMPATIENT = Limits(patience=0.0)
 
 @dataclass(slots=True)
 class LimitedCall:
-    """One call at a limit, with its refusals so far and the seconds that it waited."""
+    """One call at a limit, with its refusals so far and the time of its latest request."""
 
     tokens: int = 0
     refusals: int = 0
     sent_at: float = 0.0
-    is_refused: bool = False
-    """True if its latest request was refused."""
 
 
 class OutOfPatience(Exception):
@@ -139,15 +137,10 @@ class CallLimit:
 
     @asynccontextmanager
     async def turn(self, call: LimitedCall) -> AsyncIterator[None]:
-        """Wait for permission to send one request of the call; note its end, unless an exception passes, as a success.
-
-        Raise OutOfPatience if the call is not to be sent.
-        """
+        """Wait for permission to send one request of the call; raise OutOfPatience if it is not to be sent."""
         places = await self._wait_for_turn(call)
         try:
             yield
-            if not call.is_refused:
-                self._note_success()
         finally:
             self.running -= 1
             if places is not None:
@@ -157,7 +150,6 @@ class CallLimit:
     def note_refusal(self, call: LimitedCall, retry_after: float | None) -> None:
         """Note, within its turn, that the server refused the call as one too many."""
         now = asyncio.get_running_loop().time()
-        call.is_refused = True
         call.refusals += 1
         self.refusals += 1
         if self._refused_since is None:
@@ -173,6 +165,12 @@ class CallLimit:
                 self._shared.extend(pause + jitter)
         if (clock := current_clock()) is not None:
             clock.give_back(now - call.sent_at)
+
+    def note_success(self) -> None:
+        """Note that a call succeeded."""
+        self._refused_since = None
+        self._pace.note_success()
+        self.served.note_success(asyncio.get_running_loop().time())
 
     def correct(self, tokens: int) -> None:
         """Return tokens that were reserved and not used, or charge more if `tokens` is negative."""
@@ -266,7 +264,6 @@ class CallLimit:
 
     def _let_go(self, call: LimitedCall) -> None:
         now = asyncio.get_running_loop().time()
-        call.is_refused = False
         call.sent_at = self._sent_at = now
         self._pace.note_sent(now)
         if self._tokens is not None:
@@ -274,11 +271,6 @@ class CallLimit:
         self.running += 1
         if self._pace.is_limited:
             self.lowest = min(self.lowest, self.running)
-
-    def _note_success(self) -> None:
-        self._refused_since = None
-        self._pace.note_success()
-        self.served.note_success(asyncio.get_running_loop().time())
 
     def _wake(self) -> None:
         """Let the call at the front look again."""

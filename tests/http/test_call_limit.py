@@ -81,6 +81,26 @@ def test_a_thousand_calls_that_are_all_refused_end_soon_after_patience_does(retr
     assert 20 < took < 40
 
 
+def test_failures_of_another_kind_restore_no_patience():
+    async def use() -> float:
+        limit = CallLimit(Limits(4, patience=30))
+
+        async def refuses() -> str:
+            raise refused()
+
+        async def fails() -> str:
+            raise HttpFailure("http_4xx", "no", status=400)
+
+        refusing = asyncio.create_task(ends_of(limit, 1, refuses))
+        while not refusing.done() and asyncio.get_running_loop().time() < 100:
+            await ends_of(limit, 1, fails)
+            await asyncio.sleep(1)
+        refusing.cancel()
+        return asyncio.get_running_loop().time()
+
+    assert run_jumping(use()) < 50
+
+
 def test_one_success_restores_patience():
     async def use() -> list[str]:
         began = asyncio.get_running_loop().time()
