@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from project import ALONE_AND_WITH_WORKERS, SOME, Project, a_case, a_missed_case, lines_with
 
+from pytest_rageval.plugin.block_scheduling import BlockScheduling, block, worker_number
 from pytest_rageval.plugin.items import own_nodeid, without_group
-from pytest_rageval.plugin.workers import BlockScheduling, block, worker_number
 
 MIXED = [
     *SOME,
