@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -20,6 +20,10 @@ from pytest_rageval.plugin.session import EvalSession
 PORTION = 8
 """Cases that a worker is handed at a time: enough that it never waits for more."""
 T = TypeVar("T")
+
+
+def no_log(*_words: object) -> None:
+    """Log nothing."""
 
 
 def block(things: Sequence[T], worker: int | None, workers: int) -> Sequence[T]:
@@ -44,77 +48,114 @@ class BlockScheduling:
     """xdist's scheduler protocol: each initial worker has a block of cases; other tests go to free workers.
 
     A worker is handed few tests at a time. The rest of a worker that dies goes to free workers.
+
+    Plugins read more of a scheduler than xdist's protocol has, under the names that xdist's own schedulers share:
+
+    config           of the session
+    log              takes what a developer of xdist wants to see
+    collection       node ids as all workers have collected them, whose positions name tests; None before they agree
+    node2collection  node ids by worker, `registered_collections` in half of xdist's schedulers
+    node2pending     the unfinished tests that each worker was handed
+    pending          the tests that no worker was handed
     """
 
-    def __init__(self, config: pytest.Config, cases: Collection[str], session: EvalSession) -> None:
+    def __init__(
+        self,
+        config: pytest.Config,
+        cases: Collection[str],
+        session: EvalSession,
+        log: Callable[..., object] = no_log,
+    ) -> None:
         """`cases`: their node ids, complete once every worker has collected."""
-        self._config, self._cases, self._session = config, cases, session
-        self._tests: list[str] = []
-        """Node ids as all workers have collected them; tests are named by their positions here."""
-        self._collected: dict[Any, list[str]] = {}
-        self._handed: dict[Any, list[int]] = {}
-        """The unfinished tests of each worker."""
+        self.config = config
+        self.log = log
+        self.collection: list[str] | None = None
+        self.node2collection: dict[Any, list[str]] = {}
+        self.registered_collections = self.node2collection
+        self.node2pending: dict[Any, list[int]] = {}
+        self._cases, self._session = cases, session
         self._blocks: dict[Any, deque[int]] = {}
         """The rest of each worker's block."""
         self._shared: list[int] = []
 
     @property
     def nodes(self) -> list[Any]:
-        return list(self._handed)
+        return list(self.node2pending)
+
+    @property
+    def numnodes(self) -> int:
+        """Return the number of workers whose collections are awaited."""
+        return next((int(node.workerinput["workercount"]) for node in self.node2collection), 1)
+
+    @property
+    def pending(self) -> list[int]:
+        waiting = list(self._shared)
+        for own in self._blocks.values():
+            waiting += own
+        return waiting
 
     @property
     def collection_is_completed(self) -> bool:
-        workers = next((node.workerinput["workercount"] for node in self._collected), 1)
-        return len(self._collected) >= workers
+        return len(self.node2collection) >= self.numnodes
 
     @property
     def tests_finished(self) -> bool:
         """Return True if all is handed out: a worker begins its last test when it is told to end."""
-        is_handed_out = not self._shared and not any(self._blocks.values())
-        return self.collection_is_completed and is_handed_out and all(len(own) < 2 for own in self._handed.values())
+        is_handed_out = self.collection_is_completed and not self.pending
+        return is_handed_out and all(len(handed) < 2 for handed in self.node2pending.values())
 
     @property
     def has_pending(self) -> bool:
-        return any((self._shared, *self._blocks.values(), *self._handed.values()))
+        return bool(self.pending) or any(self.node2pending.values())
 
     def add_node(self, node: Any) -> None:
-        self._handed[node] = []
+        self.node2pending[node] = []
 
     def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
         """Take a worker's collection, unless it arrived too late and was told to end."""
-        if node in self._handed and (not self._tests or collection == self._tests):
-            self._collected[node] = list(collection)
+        if node not in self.node2pending:
+            return
+        if self.collection is None or list(collection) == self.collection:
+            self.node2collection[node] = list(collection)
 
     def schedule(self) -> None:
-        if not self._tests:
-            (first, tests), *others = self._collected.items()
-            for node, collection in others:
-                names = first.gateway.id, node.gateway.id
-                if text := report_collection_diff(tests, collection, *names):
-                    report = pytest.CollectReport(names[1], "failed", text, [])
-                    self._config.hook.pytest_collectreport(report=report)
-            if all(collection == tests for _, collection in others):
-                self._tests = tests
-                self._divide()
-        for node in self.nodes if self._tests else ():
-            self._hand_out(node)
+        if self.collection is None:
+            self._compare_collections()
+        if self.collection is not None:
+            for node in self.nodes:
+                self._hand_out(node)
 
-    def _divide(self) -> None:
+    def _compare_collections(self) -> None:
+        """Divide the tests if all workers have collected the same; report a collection error otherwise."""
+        (first, tests), *others = self.node2collection.items()
+        for node, collection in others:
+            names = first.gateway.id, node.gateway.id
+            if text := report_collection_diff(tests, collection, *names):
+                self.log(text)
+                report = pytest.CollectReport(names[1], "failed", text, [])
+                self.config.hook.pytest_collectreport(report=report)
+        if all(collection == tests for _, collection in others):
+            self.collection = tests
+            self._divide(tests)
+
+    def _divide(self, tests: Sequence[str]) -> None:
         """Give a block to each initial worker."""
-        cases = [index for index, nodeid in enumerate(self._tests) if nodeid in self._cases]
+        cases = [index for index, nodeid in enumerate(tests) if nodeid in self._cases]
         for node in self.nodes:
             number, workers = worker_number(node.gateway.id), node.workerinput["workercount"]
             if number is not None and number < workers:
                 self._blocks[node] = deque(block(cases, number, workers))
         owned = {index for own in self._blocks.values() for index in own}
-        self._shared = [index for index in range(len(self._tests)) if index not in owned]
+        self._shared = [index for index in range(len(tests)) if index not in owned]
 
     def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:  # noqa: ARG002 of xdist
-        self._handed[node].remove(item_index)
+        self.node2pending[node].remove(item_index)
         self._hand_out(node)
 
     def mark_test_pending(self, item: str) -> None:
-        self._shared.insert(0, self._tests.index(item))
+        """Hand out a test again, as a plugin asks that repeats the one whose worker died."""
+        assert self.collection is not None
+        self._shared.insert(0, self.collection.index(item))
         for node in self.nodes:
             self._hand_out(node)
 
@@ -123,8 +164,8 @@ class BlockScheduling:
 
     def _hand_out(self, node: Any) -> None:
         """Hand a worker more, of its own block first; its share of what all may take shrinks, as xdist's does."""
-        own, handed = self._blocks.get(node), self._handed[node]
-        share = len(self._shared) // len(self._handed)
+        own, handed = self._blocks.get(node), self.node2pending[node]
+        share = len(self._shared) // len(self.node2pending)
         portion: list[int] = []
         if node.shutting_down:
             return
@@ -135,28 +176,48 @@ class BlockScheduling:
             node.shutdown()
         elif len(handed) < max(2, share // 4):
             most = max(2, share // 2) - len(handed)
-            portion, self._shared = self._shared[:most], self._shared[most:]
+            portion = self._shared[:most]
+            self._shared = self._shared[most:]
         if portion:
             handed += portion
             with suppress(OSError):  # it died: xdist says so in a moment, and what it was handed goes to another
                 node.send_runtest_some(portion)
 
     def remove_node(self, node: Any) -> str | None:
-        """Return the test to blame for the death of a worker, if there is one."""
-        is_block = node in self._blocks and str(self._config.option.maxworkerrestart) != "0"
-        left, is_busy = self.left_of(node), bool(self._handed.pop(node))
+        """Return the test to blame for the death of a worker, if there is one; hand on all else it had left."""
+        handed_on = self.handed_on(node)
+        blamed = self._blamed(node)
+        has_block = node in self._blocks
+        self.node2pending.pop(node)
         self._blocks.pop(node, None)
-        blamed = self._tests[left[0]] if is_busy else None
-        if is_block and blamed in self._cases:
-            if blamed in self._session.ended:  # the worker died between the outcome and the end of its test
-                del left[0]
-            self._shared[:0] = left
+        if has_block:  # first, so that the case which ends processes is met before its neighbours are asked again
+            self._shared[:0] = handed_on
+        else:
+            self._shared += handed_on
+        if blamed is None or self.collection is None:
             return None
-        self._shared += left[is_busy:]
         for other in self.nodes:
             self._hand_out(other)
-        return blamed
+        return self.collection[blamed]
 
-    def left_of(self, node: Any) -> list[int]:
-        """Return the tests of a worker that have not ended, in their order."""
-        return [*self._handed.get(node, ()), *self._blocks.get(node, ())]
+    def handed_on(self, node: Any) -> list[int]:
+        """Return the tests that others take over if a worker dies, in their order."""
+        left = [*self.node2pending.get(node, ()), *self._blocks.get(node, ())]
+        if self._blamed(node) is not None:
+            return left[1:]
+        if left and self.collection is not None and self.collection[left[0]] in self._session.ended:
+            return left[1:]  # the worker died between the outcome and the end of its test
+        return left
+
+    def _blamed(self, node: Any) -> int | None:
+        """Return the test that ended a worker.
+
+        No case of a block is blamed: the worker had prefetched others as well, and any of them may have ended it. The
+        worker that takes over asks one case at a time.
+        """
+        handed = self.node2pending.get(node)
+        if not handed or self.collection is None:
+            return None
+        is_replaced = str(self.config.option.maxworkerrestart) != "0"
+        is_case = self.collection[handed[0]] in self._cases
+        return None if node in self._blocks and is_replaced and is_case else handed[0]

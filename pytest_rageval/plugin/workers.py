@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
@@ -20,6 +20,8 @@ from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.session import RunSession
 from pytest_rageval.text import counted
 
+REPEATING = frozenset({"loadfile", "loadscope"})
+"""Distributions of xdist 3.8 that count the test whose worker died among those still to be run."""
 PATIENCE = 0.3
 """Seconds for workers to end by themselves after a second signal."""
 _NOTES, _BACK_OFF = "rageval_notes", "rageval_back_off"
@@ -47,7 +49,7 @@ class ControlledWorkers:
         if self._config.getoption("dist") == "loadgroup" and terminal is not None:
             terminal.write_line(
                 "rageval: --dist loadgroup waits for ever where a worker dies, and fails under some versions of pytest "
-                "(pytest-xdist issue 1386); use --dist load or loadfile",
+                "(pytest-xdist issue 1386); use --dist load",
                 yellow=True,
             )
         option, schedulers = self._config.option, self._config.hook.pytest_xdist_make_scheduler.get_hookimpls()
@@ -89,9 +91,9 @@ class ControlledWorkers:
             )
 
     @pytest.hookimpl(tryfirst=True, optionalhook=True)
-    def pytest_xdist_make_scheduler(self, config: pytest.Config) -> BlockScheduling | None:
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> BlockScheduling | None:
         if self._are_blocks_arranged:
-            self._scheduling = BlockScheduling(config, self._active.expected, self._session)
+            self._scheduling = BlockScheduling(config, self._active.expected, self._session, log.blocksched)
         return self._scheduling
 
     @pytest.hookimpl(optionalhook=True)
@@ -102,15 +104,19 @@ class ControlledWorkers:
         notes += [note for note in output.get(_NOTES, ()) if note not in notes]
         if _BACK_OFF in output:
             self.back_off = (self.back_off or BackOff()) + BackOff(**output[_BACK_OFF])
-        left = self._scheduling.left_of(node) if self._scheduling is not None else ()
-        if left and error and error != "keyboard-interrupt":
-            notes.append(
-                f"worker {node.gateway.id} died; the {counted(len(left), 'test')} that it had left went to another"
-            )
+        if error and error != "keyboard-interrupt":
+            notes += self._notes_on_death(node)
+
+    def _notes_on_death(self, node: Any) -> Iterator[str]:
+        died, dist = f"worker {node.gateway.id} died", self._config.option.dist
+        if dist in REPEATING:
+            yield f"{died}, and --dist {dist} gives its case to another; --dist load runs no case again"
+        if self._scheduling is not None and (taken := self._scheduling.handed_on(node)):
+            yield f"{died}; others take the {counted(len(taken), 'test')} that it had left"
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
-        """Record the case whose worker died as an error."""
+        """Record the case whose worker died as an error; a plugin that repeats it replaces the record."""
         case = self._active.expected.get(crashitem)
         if case is not None:
             report.when = "setup"
