@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 
 from pytest_rageval.io.strict_json import LONE_SURROGATE
+from pytest_rageval.llm.chat_protocol import CLOSING_TAG
 from pytest_rageval.llm.json_exchange import (
     QUOTES_THE_MARKER,
     UnreadableReply,
@@ -56,8 +58,8 @@ def read_reply(
     reply = reply_object(text, [*VERDICT_FIELDS, rubric.name, *rubric.schema["properties"]])
     stated = reply.members
     is_quoted = stands_in(reply.text, material)
-    if is_quoted and reply.has_thoughts:
-        raise UnreadableReply(f"{QUOTES_THE_MATERIAL}, behind text that may be more than thoughts")
+    if reply.has_thoughts and (is_quoted or plants_a_reply(material)):
+        raise UnreadableReply("its object stands in the material, behind text that may be more than thoughts")
     has_marker = quotes_marker(text, stated, marker)
     if is_joint:
         part = value_of(stated, rubric.name)
@@ -81,7 +83,7 @@ def read_reply(
         raise UnreadableReply(cut("; ".join(misfits), 300))
     if has_marker:
         misfits.append(QUOTES_THE_MARKER)
-    if is_quoted or (is_joint and stands_in(json.dumps(part), material)):
+    if is_quoted or (is_joint and stands_in(json.dumps(part, ensure_ascii=False), material)):
         misfits.append(QUOTES_THE_MATERIAL)
     reasoning = str(fields.pop("reasoning", ""))
     has_lists = "supported_claims" in fields and "unsupported_claims" in fields
@@ -96,7 +98,16 @@ def read_reply(
 def stands_in(written: str, material: Mapping[str, Json]) -> bool:
     """Return True if an object stands in one of the texts of the material, whatever its white space."""
     squeezed = "".join(written.split())
-    return any(squeezed in "".join(text.split()) for text in _texts(list(material.values())) if "{" in text)
+    texts = (text for text in _texts(list(material.values())) if "{" in text)
+    return any(squeezed in "".join(text.split()) for text in texts)
+
+
+def plants_a_reply(material: Mapping[str, Json]) -> bool:
+    """Return True if a text of the material imitates the end of a judge's thoughts with a reply behind it."""
+    return any(_PLANTED.search(text) for text in _texts(list(material.values())))
+
+
+_PLANTED = re.compile(rf"{CLOSING_TAG.pattern}[\s`~a-z]{{0,40}}\{{")
 
 
 def _texts(value: Json) -> Iterator[str]:

@@ -101,12 +101,17 @@ class BlockScheduling:
     @property
     def tests_finished(self) -> bool:
         """Return True if all is handed out: a worker begins its last test when it is told to end."""
-        is_handed_out = self.collection_is_completed and not self.pending
+        is_handed_out = self.collection_is_completed and not self._holds_back
         return is_handed_out and all(len(handed) < 2 for handed in self.node2pending.values())
 
     @property
     def has_pending(self) -> bool:
-        return bool(self.pending) or any(self.node2pending.values())
+        return self._holds_back or any(self.node2pending.values())
+
+    @property
+    def _holds_back(self) -> bool:
+        """Return True if any test was handed to no worker. Asked after each event: without making a list of them."""
+        return bool(self._shared) or any(self._blocks.values())
 
     def add_node(self, node: Any) -> None:
         self.node2pending[node] = []

@@ -9,8 +9,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from neighbours import ALL, ON_EACH
 from project import Project, lines_with
-from test_neighbours import ALL, ON_EACH
 
 pytestmark = pytest.mark.child_process
 
