@@ -188,14 +188,11 @@ async def _judged(
     async with places.place() if takes_place and places is not None else nullcontext():
         started = time.perf_counter()
         with nullcontext() if takes_place else in_places(places), call_clock() as clock:
-            judgements = await judgements_of(
-                judge,
-                case,
-                asked.answer,
-                plan,
-                trial,
-                lambda error: problem_of(f"judge_{error.kind}", error, plan.mask),
-            )
+
+            def on_error(error: JudgeError) -> Problem:
+                return problem_of(f"judge_{error.kind}", error, plan.mask)
+
+            judgements = await judgements_of(judge, case, asked.answer, plan, trial, on_error)
         judge_ms = round(max(0.0, _ms(started) - 1000 * clock.waited_s), 3)
     if places is not None and not judges_at_once(judge):
         await asyncio.sleep(0)  # the next call that waits for the place is sent before we compute
