@@ -125,6 +125,7 @@ class CommandRun:
         run = self.run
         progress = CaseProgress(self._screen, run.prefetcher.tally, len(cases))
         run.loop.on_wait = progress.tick
+        run.prefetcher.expected = len(cases) * run.plan.settings.repeat
         try:
             run.evaluate_here(cases, self._target, self._screen.clean, progress.end_case)
         finally:

@@ -46,6 +46,7 @@ class AsksModel:
 
     heuristic = False
     is_local = False
+    takes_turns = True
 
     def __init__(self, chat: ChatModel) -> None:
         self._chat = chat

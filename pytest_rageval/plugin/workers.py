@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from pytest_rageval.http.call_limit import BackOff
+from pytest_rageval.http.served_rate import BackOff
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.batches import plan_batches
 from pytest_rageval.plugin.block_scheduling import BlockScheduling, block, worker_number
@@ -153,4 +153,4 @@ class Worker(ActiveSession):
         output: dict[str, Any] = self.config.workeroutput  # type: ignore[attr-defined] # because xdist puts it there
         output[_NOTES] = list(self.session.notes)
         if self.run is not None:
-            output[_BACK_OFF] = asdict(self.run.prefetcher.slots.back_off)
+            output[_BACK_OFF] = asdict(self.run.prefetcher.back_off)

@@ -45,6 +45,8 @@ class ChatTarget:
     url        the server; None for the provider's own. A path is kept; `/v1` is added unless the path names a version
     """
 
+    takes_turns = True
+
     def __init__(self, kind: str, model: str, url: str | None = None, connection: Connection = USUAL) -> None:
         provider = ASKED[kind]
         self.name = f"{kind}:{model}" + (f"@{public_url(url)}" if url else "")

@@ -77,7 +77,7 @@ OF_A_GUEST = {
     "pytest_rageval.providers",
 }
 """All that a suite without cases loads of us."""
-NEVER = ("aiolimiter", "click", "fastapi", "httpcore", "httpx", "jmespath", "markdown_it", "rich.console")
+NEVER = ("click", "fastapi", "httpcore", "httpx", "jmespath", "markdown_it", "rich.console")
 NOT_FOR_HELP = ("asyncio", "httpx", "jinja2", "pydantic", "pytest", "rich", "sqlite3")
 OURS = re.compile(r"pytest_rageval(\.|$)")
 
