@@ -9,10 +9,10 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from pytest_rageval.errors import JudgeError, TargetError, ends_the_run
+from pytest_rageval.asking import ask_system, problem_of, raised
+from pytest_rageval.errors import JudgeError, ends_the_run
 from pytest_rageval.gates.verdict import GatedTrial, MeasuredTrial, ending_by_gates, gate_verdict, over_trials
-from pytest_rageval.http.call_limit import CallSlots, CallTally, Permit, tallied
-from pytest_rageval.io.masking import Mask
+from pytest_rageval.http.call_limit import CallSlots, Permit, tallied
 from pytest_rageval.judges.judge import Judge, judges_at_once
 from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.matching.places import observe
@@ -35,10 +35,6 @@ from pytest_rageval.model import (
 )
 from pytest_rageval.plan import Plan
 from pytest_rageval.targets.target import Target, asks_at_once, is_called
-from pytest_rageval.text import excerpt
-
-LONGEST_MESSAGE = 300
-"""Characters kept of an exception's message, which may quote an answer of any length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +122,12 @@ async def _asked_at_once(
 ) -> _TimedAnswer | AskFailure:
     """Ask a target that never waits: without a slot and a time limit."""
     queue_ms, started = _ms(submitted) if submitted is not None else None, time.perf_counter()
-    try:
-        answer = await target.ask(question)
-    except TargetError as error:
-        taken = Timings(queue_ms, _ms(started) if is_called(target) else None)
-        return AskFailure(problem_of(error.kind, error, plan.mask), taken)
+    answer = await ask_system(target, question, plan.mask)
     # An answer that calls nothing has no time of its own.
-    return _TimedAnswer(_fit(answer, plan), Timings(queue_ms, _ms(started) if is_called(target) else None))
+    timings = Timings(queue_ms, _ms(started) if is_called(target) else None)
+    if isinstance(answer, Problem):
+        return AskFailure(answer, timings)
+    return _TimedAnswer(_fit(answer, plan), timings)
 
 
 async def _asked(
@@ -140,36 +135,26 @@ async def _asked(
 ) -> _TimedAnswer | AskFailure:
     """Ask within the call's time limit, in a slot if there are any."""
     slot: _Slot = nullcontext() if slots is None else slots.asking()
-    problem, answer, tally = None, Answer(), CallTally()
     async with slot as permit:
         queue_ms, started = _ms(submitted) if submitted is not None else None, time.perf_counter()
         limit = asyncio.timeout(plan.settings.longest_call)
         if permit is not None:
             permit.timeout = limit
-        try:
-            with tallied() as tally:
-                async with limit:
-                    answer = await target.ask(question)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            problem = Problem("timeout", f"no answer within {plan.settings.longest_call_in_words}")
-        except TargetError as error:
-            problem = problem_of(error.kind, error, plan.mask)
+        with tallied() as tally:
+            answer = await ask_system(target, question, plan.mask, limit, plan.settings.longest_call_in_words)
         timings = Timings(queue_ms, _ms(started)) if is_called(target) else Timings(queue_ms)
         if tally.requests and timings.ask_ms is not None:
             waited = round(tally.retry_wait_ms, 3)
             timings = Timings(queue_ms, round(timings.ask_ms - waited, 3), None, waited, tally.requests)
-    if problem is not None:
-        return AskFailure(problem, timings)
+    if isinstance(answer, Problem):
+        return AskFailure(answer, timings)
     if permit is not None:
         await asyncio.sleep(0)  # the next call of the slot is sent before we compute
     return _TimedAnswer(_fit(answer, plan), timings)
 
 
 def _fit(answer: Answer, plan: Plan) -> Answer:
-    """Mask credentials; for retrieval alone, drop a blank text beside chunks: it neither answers nor abstains."""
-    answer = plan.mask.value(answer)
+    """For retrieval alone, drop a blank text beside chunks: it neither answers nor abstains."""
     if not plan.settings.retrieval_only or answer.text is None or answer.chunks is None:
         return answer
     return answer if answer.text.strip() or answer.abstained is not None else replace(answer, text=None)
@@ -208,17 +193,6 @@ async def judgements_of(
         trial=trial,
         on_error=on_error,
     )
-
-
-def problem_of(kind: str, error: TargetError | JudgeError, mask: Mask) -> Problem:
-    """Return why asking or judging failed, without credentials."""
-    raw = error.raw if isinstance(error, JudgeError) else None
-    return Problem(kind, mask.message(str(error)), None if raw is None else mask.message(raw), error.status)
-
-
-def raised(error: BaseException, mask: Mask) -> str:
-    """Return type and message of an exception of user code, on one short line, without credentials."""
-    return f"{type(error).__name__}: {excerpt(mask.text(str(error)), LONGEST_MESSAGE)}"
 
 
 def ask_request(case: EvalCase, plan: Plan, trial: int = 0) -> AskRequest:

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from pytest_rageval.cli.options import EXISTING_FILE, echo_json
+from pytest_rageval.cli.terminal import clean
 from pytest_rageval.config.options import HTTP, is_target, kind_of
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.render.text.columns import aligned
@@ -57,7 +58,7 @@ def init(target: str | None, notes: Path | None, reply: Path | None, ci: Any, *,
             else asyncio.run(first_contact(choice.target, CONTACT_QUESTION, Connection(timeout=CONTACT_S)))
         )
         choice = choice._replace(target=contact.url or choice.target, mapping=contact.mapping)
-        click.echo(printable("\n".join(contact.said)) + "\n", err=as_json)
+        click.echo(clean("\n".join(contact.said)) + "\n", err=as_json)
     done = scaffold(Path.cwd(), choice)
     if as_json:
         echo_json(
