@@ -22,7 +22,7 @@ SENT_FROM_ENVIRONMENT = ("RAGEVAL_TARGET_TOKEN", "RAGEVAL_JUDGE_TOKEN", *KEYS)
 WEB_TOKEN = "RAGEVAL_WEB_TOKEN"  # noqa: S105 because it is the name of a variable
 """The variable with the token that a browser sends to `rageval web`; it is sent nowhere else."""
 
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]+")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,40}://[^\s'\"]+")
 _USER_AT_HOST = re.compile(r"[^\s/@:]+:[^\s/@]+@[^\s/@]+")
 """Proxies without a scheme."""
 _PEM = re.compile(r"-----BEGIN (?P<kind>[A-Z0-9 ]*)-----(?P<body>.*?)(?:-----END|\Z)", re.DOTALL)

@@ -22,7 +22,7 @@ SHORTEST_PIECE = 4
 """Shortest piece of a cut secret that is masked before or after a mark such as `…`."""
 _CUT_BEHIND = re.compile(r"['\"]?(?:…|\.\.\.)")
 _MARKS_BEFORE = tuple(mark + quotation for mark in ("…", "...") for quotation in ("", "'", '"'))
-_URL = re.compile("[A-Za-z][A-Za-z0-9+-]*://")
+_URL = re.compile("[A-Za-z][A-Za-z0-9+-]{0,40}://")
 _MISSPELT_USERINFO = re.compile(
     r"(?:h?t+ps?(?:/+|:/*)|/+)(?P<user>[^\s/:@]*):(?P<password>\S+)@(?!\S*://)", re.IGNORECASE
 )

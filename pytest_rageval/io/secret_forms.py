@@ -35,6 +35,7 @@ _KNOWN = re.compile(
 _NUMBER = re.compile(r"[+-]?[\d.,_]+(e[+-]?\d+)?", re.IGNORECASE)
 _PATH = re.compile(r"~?[/\\]|\.{1,2}[/\\]|[A-Za-z]:[/\\]|file:")
 _FILE = re.compile(r"[\w.-]+([/\\][\w.-]+)+\.\w{1,5}")
+_LONGEST_PATH = 1_000
 _ORDINARY = frozenset({"key", "keys", "session", "pass"})
 """Words of ordinary text, which any value may follow."""
 _PLACEHOLDER = re.compile(r"[$<{%]|\*\*\*|env:")
@@ -53,7 +54,7 @@ def is_word(value: str) -> bool:
 def is_path_or_number(value: str) -> bool:
     if _NUMBER.fullmatch(value):
         return True
-    is_path = _PATH.match(value) is not None or _FILE.fullmatch(value) is not None
+    is_path = _PATH.match(value) is not None or (len(value) <= _LONGEST_PATH and _FILE.fullmatch(value) is not None)
     # A key in base64 may begin with a slash; its parts are no words.
     return is_path and not any(map(_looks_random, re.split(r"[/\\]", value)))
 

@@ -27,6 +27,8 @@ MESSAGES = "messages"
 _PLACES = (NATIVE, "/ask", "/query", "/chat", "/api/ask", "/api/query", "/api/chat", "")
 _KEYS = ("question", "query", "message", "input", "prompt", "text", "q", MESSAGES)
 _LIKE_PATH = re.compile(r"\S*\.[A-Za-z]\w{0,5}(#.*)?|\w+://\S+|/\S+")
+_LONGEST_PATH = 1_000
+"""The pattern takes n² steps, and a reply may hold texts of any length."""
 _LEVEL = re.compile(r"(\b(?:h|header[ _-]?|heading[ _-]?))[1-6](\"?)$", re.IGNORECASE)
 """The name of one level of headings, such as `metadata."Header 1"`."""
 _COMPLETIONS = "/chat/completions"
@@ -214,10 +216,14 @@ def _lists(data: Json) -> Iterator[tuple[tuple[int, int], str, list[Json]]]:
             yield (is_named + 2 * ("text" in fields) + ("rel_path" in fields), -path.count(".")), path, value
 
 
+def _is_like_path(text: str) -> bool:
+    return len(text) <= _LONGEST_PATH and _LIKE_PATH.fullmatch(text) is not None
+
+
 def _chunk_fields(items: Sequence[Json]) -> dict[str, str]:
     """Return the expressions of a chunk's fields in an item of a list."""
     if isinstance(items[0], str):
-        return {"rel_path" if _LIKE_PATH.fullmatch(items[0]) else "text": "@"}
+        return {"rel_path" if _is_like_path(items[0]) else "text": "@"}
     if not isinstance(items[0], dict):
         return {}
     leaves: dict[str, Json] = {}
@@ -238,7 +244,7 @@ def _chunk_fields(items: Sequence[Json]) -> dict[str, str]:
     take(
         "rel_path",
         PATHS,
-        lambda path, value: isinstance(value, str) and (bool(_LIKE_PATH.fullmatch(value)) or is_named(path, PATHS)),
+        lambda path, value: isinstance(value, str) and (_is_like_path(value) or is_named(path, PATHS)),
     )
     if level := next(filter(_LEVEL.search, leaves), ""):
         # The first reply may lack the deeper ones.
