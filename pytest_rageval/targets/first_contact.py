@@ -46,6 +46,7 @@ class FirstContact(NamedTuple):
     said     what was found, a line each
     mapping  `target.mapping` of the configuration; None for the native contract, or without a usable reply
     is_answered  whether it replied at all
+    is_refused  whether it wants a key (status 401 or 403)
     url      where it was asked, without the path of the mapping; empty if nothing was
     """
 
@@ -53,6 +54,7 @@ class FirstContact(NamedTuple):
     mapping: Mapping[str, Any] | None = None
     is_answered: bool = False
     url: str = ""
+    is_refused: bool = False
 
 
 async def first_contact(url: str, question: str, connection: Connection, key: str = "") -> FirstContact:
@@ -71,7 +73,7 @@ async def _contact(client: SlottedClient, url: str, question: str, known: str) -
     described = await _described(client, url)
     if _is_description(url):
         url = _origin(url)
-    problem, tries = "", 0
+    problem, tries, is_refused = "", 0, False
     for path in dict.fromkeys([*(path for path, _ in described), *_paths(url)]):
         named = [key for place, key in described if place == path]
         keys = [known] if known else [*named, *(key for key in _KEYS if key not in named)]
@@ -86,6 +88,7 @@ async def _contact(client: SlottedClient, url: str, question: str, known: str) -
             try:
                 reply = await client.request("POST", address, json=body)
             except HttpFailure as failure:
+                is_refused = is_refused or failure.status in (401, 403)
                 problem = problem if failure.status in (404, 405) and problem else str(failure)
                 if failure.status not in (400, 422):
                     break
@@ -97,7 +100,7 @@ async def _contact(client: SlottedClient, url: str, question: str, known: str) -
             if found.mapping is None or not model:
                 return found
             return found._replace(mapping={**found.mapping, "request": found.mapping["request"] | model})
-    return FirstContact((problem or f"{public_url(url)}: no reply",), url=url)
+    return FirstContact((problem or f"{public_url(url)}: no reply",), url=url, is_refused=is_refused)
 
 
 async def _model(client: SlottedClient, address: str) -> dict[str, Json]:
