@@ -107,7 +107,7 @@ class Stream:
 
     def __init__(self, name: str, beneath: Any, routing: Routing | None = None) -> None:
         # One that is routed already is replaced: it would take the cleaned lines of a case for the case's output again.
-        self._beneath = beneath._beneath if isinstance(beneath, Stream) else beneath
+        self._beneath: Any = beneath._beneath if isinstance(beneath, Stream) else beneath
         self._name, self._routing = name, routing
 
     def _output(self) -> Output | None:

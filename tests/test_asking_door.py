@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -199,7 +200,9 @@ async def refuses(connection: Connection) -> None:
 @pytest.mark.child_process
 @pytest.mark.parametrize("behaviour", [echoes, refuses])
 @pytest.mark.parametrize("verb", ["init", "generate", "doctor"])
-def test_no_server_gets_a_key_or_an_escape_onto_the_terminal(folder: Path, verb: str, behaviour: object):
+def test_no_server_gets_a_key_or_an_escape_onto_the_terminal(
+    folder: Path, verb: str, behaviour: Callable[[Connection], Awaitable[None]]
+):
     (folder / "notes").mkdir()
     note = "# Water\n\n" + "Water boils at 100 degrees at sea level, and lower above it. " * 9
     (folder / "notes" / "a.md").write_text(note, encoding="utf-8")
