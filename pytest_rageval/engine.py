@@ -9,10 +9,11 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from pytest_rageval.asking import ask_system, problem_of, raised
-from pytest_rageval.errors import JudgeError, ends_the_run
+from pytest_rageval.asking import LONGEST_MESSAGE, ask_system, problem_of, raised
+from pytest_rageval.errors import JudgeError, OddScoreError, ends_the_run, message_of
 from pytest_rageval.gates.verdict import GatedTrial, MeasuredTrial, ending_by_gates, gate_verdict, over_trials
 from pytest_rageval.http.call_limit import CallSlots, Permit, tallied
+from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.judge import Judge, judges_at_once
 from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.matching.places import observe
@@ -35,6 +36,7 @@ from pytest_rageval.model import (
 )
 from pytest_rageval.plan import Plan
 from pytest_rageval.targets.target import Target, asks_at_once, is_called
+from pytest_rageval.text import excerpt
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +197,13 @@ async def judgements_of(
     )
 
 
+def failed_metric(name: str, error: BaseException, mask: Mask) -> str:
+    """Return in one line why a metric gave no score: it raised something, or what it returned is none."""
+    if isinstance(error, OddScoreError):
+        return f"metric {excerpt(mask.text(message_of(error)), LONGEST_MESSAGE)}"
+    return f"metric {name} raised {raised(error, mask)}"
+
+
 def ask_request(case: EvalCase, plan: Plan, trial: int = 0) -> AskRequest:
     """Return the request for the system: the case's question and scope, and the configured parameters."""
     return AskRequest(
@@ -287,7 +296,7 @@ def _measured(observation: Observation, plan: Plan) -> _Measurements:
         except BaseException as error:
             if ends_the_run(error):
                 raise
-            broken.append(f"metric {measure.name} raised {raised(error, plan.mask)}")
+            broken.append(failed_metric(measure.name, error, plan.mask))
             continue
         if isinstance(scored, float):
             scores[measure.name] = scored

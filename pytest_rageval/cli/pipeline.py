@@ -169,6 +169,7 @@ class CommandRun:
             selection={option: self.prepared.mask.text(text) for option, text in self._cases.selected_by.items()},
             is_ended_early=is_interrupted or run.broken_off is not None,
             exit_status=run.exit_status(is_interrupted=is_interrupted),
+            is_judge_left_out=self._left_out_judge is not None,
         )
         self.finished = finished = run.finish(extent)
         baseline = self.prepared.project.baseline_file

@@ -39,6 +39,7 @@ from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.observations import observation_line, observation_of
 from pytest_rageval.runs.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.record_seal import seal_of
 from pytest_rageval.runs.records import RecordLine, result_record
 from pytest_rageval.runs.row import NOTED, SCHEMA, Row, SharedParts, check_observation, check_result
 
@@ -55,6 +56,8 @@ class RunWriter:
         self.folder = folder
         self.rows: dict[tuple[str, int], Row] = {}
         """By case key and trial; the last row of a retried case."""
+        self.crashes = Counter[str]()
+        """How often the process of a case died, by case key."""
         self._has_replaced = False
         """Whether a row was replaced by a later one."""
         self.versions: Mapping[str, Any] | None = None
@@ -89,6 +92,8 @@ class RunWriter:
         if (difference := other_configuration(run.config, config)) is not None:
             problem = f"run {run.run_id} was begun with another configuration: {difference}"
             raise SettingsError(f"--rageval-resume: {problem}")
+        if not run.can_be_resumed:
+            raise SettingsError(f"--rageval-resume: {run.damage}")
         writer = cls(RunFolder(run.path), plan, run.config)
         writer.folder.lock()
         try:
@@ -103,8 +108,17 @@ class RunWriter:
         return writer
 
     def take(self, lines: bytes) -> None:
-        """Add the lines of results.jsonl that another process made, as they are."""
-        self.add([RecordLine(line, record_of(line, check_result, NOTED)) for line in lines.split(b"\n")])
+        """Add the lines of results.jsonl that another process made."""
+        taken = (RecordLine(line, record_of(line, check_result, NOTED)) for line in lines.split(b"\n"))
+        self.add(map(self._with_crashes, taken))
+
+    def _with_crashes(self, line: RecordLine) -> RecordLine:
+        """Count the attempts in which the process of a case died: the one that made this record knows only its own."""
+        crashes = self.crashes[line.record["case_key"]]
+        if not crashes:
+            return line
+        record = record_of(line.data, check_result)
+        return RecordLine.of({**record, "attempts": record["attempts"] + crashes})
 
     def add(self, lines: Iterable[RecordLine], *, is_paid: bool = True) -> None:
         """Add lines of results.jsonl; lines of free answers are written in blocks."""
@@ -128,8 +142,11 @@ class RunWriter:
     def crashed(self, case: EvalCase, message: str) -> None:
         """Record a crash for a case whose process died, unless the case had finished."""
         self.collect_results(case.key)
-        if any((case.key, number) not in self.rows for number in range(self.plan.settings.repeat)):
-            crash = CaseResult(case, "error", error=Problem("crash", message))
+        rows = [self.rows.get((case.key, number)) for number in range(self.plan.settings.repeat)]
+        if any(row is None or row.error_kind == CRASH for row in rows):
+            self.crashes[case.key] += 1
+            problem = Problem(CRASH, message)
+            crash = CaseResult(case, "error", error=problem, attempts=self.crashes[case.key])
             self.add([RecordLine.of(result_record(crash, self.plan, self.config["config_hash"]))])
 
     def collect_results(self, case_key: str | None = None) -> None:
@@ -161,11 +178,16 @@ class RunWriter:
 
     def fold_worker_files(self) -> None:
         """Remove the files of the workers, after their end and `collect_results`, and leave one line for each trial."""
-        for path in () if self._has_replaced else journals(self.folder.path, RESULTS):
-            path.unlink()
+        for path in journals(self.folder.path, RESULTS):
+            path.unlink()  # the file of the run has all their records, with the attempts that ended in a crash counted
         for name in (RESULTS, OBSERVATIONS):
             if self._has_replaced or journals(self.folder.path, name):
                 fold_journals(self.folder.path, name, self.warnings)
+
+    def seal(self) -> dict[str, Any]:
+        """Return the seal over the records on disk."""
+        self._write()
+        return seal_of(self.folder.path / RESULTS, self.rows.keys(), has_replaced=self._has_replaced)
 
     def discard(self) -> None:
         """Delete the folder of a run in which nothing happened."""
@@ -246,7 +268,9 @@ def _of(worker: str | None, name: str) -> str:
     return name if worker is None else f"{stem}-{worker}.{ending}"
 
 
-UNFINISHED = frozenset({"crash", "record"})
+CRASH = "crash"
+"""The kind of error of a case whose process died."""
+UNFINISHED = frozenset({CRASH, "record"})
 """Kinds of error of cases that did not finish and are run again on resume."""
 
 
