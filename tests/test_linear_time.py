@@ -14,7 +14,8 @@ from pytest_rageval.abstention.detector import declines
 from pytest_rageval.io.masking import Mask, public_target, public_url
 from pytest_rageval.io.secret_forms import secrets_by_form
 from pytest_rageval.llm.chat_protocol import thoughts_and_text
-from pytest_rageval.llm.json_exchange import UnreadableReply, stated_object
+from pytest_rageval.llm.json_exchange import UnreadableReply
+from pytest_rageval.llm.reply_object import stated_object
 from pytest_rageval.matching.spellings import (
     heading_form,
     headings,
