@@ -23,7 +23,7 @@ from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.render.run_reports import write_all_reports
 from pytest_rageval.runs.interrupts import Interrupts, is_called_by_script
 from pytest_rageval.runs.judge_notes import estimate
-from pytest_rageval.runs.results_file import put_in_order
+from pytest_rageval.runs.run_files import put_in_order
 from pytest_rageval.scale.dispatch import ClusterRun, Crew, crew_size, waiting_cases
 from pytest_rageval.session import INTERRUPTED, RunSession
 from pytest_rageval.targets.target import Target
