@@ -9,7 +9,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from pytest_rageval.errors import JudgeError, OddScoreError, TargetError, ends_the_run, message_of
+from pytest_rageval.asking import LONGEST_MESSAGE, ask_system, problem_of, raised
+from pytest_rageval.errors import JudgeError, OddScoreError, ends_the_run, message_of
 from pytest_rageval.gates.verdict import GatedTrial, MeasuredTrial, ending_by_gates, gate_verdict, over_trials
 from pytest_rageval.http.call_limit import CallPlaces, in_places
 from pytest_rageval.http.call_tally import CallTally, call_clock, tallied
@@ -35,12 +36,8 @@ from pytest_rageval.model import (
     Trial,
 )
 from pytest_rageval.plan import Plan
-from pytest_rageval.targets.in_turns import answer_from, ask_in_turns
-from pytest_rageval.targets.target import Target, asks_at_once, asks_in_turns, is_called
-from pytest_rageval.text import excerpt, printable
-
-LONGEST_MESSAGE = 300
-"""Characters kept of an exception's message, which may quote an answer of any length."""
+from pytest_rageval.targets.target import Target, asks_at_once, is_called
+from pytest_rageval.text import excerpt
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,38 +123,29 @@ async def _asked_at_once(
 ) -> _TimedAnswer | AskFailure:
     """Ask a target that never waits: without a place and a time limit."""
     queue_ms, started = _ms(submitted) if submitted is not None else None, time.perf_counter()
-    try:
-        answer = await answer_from(target, target.ask, question)
-    except TargetError as error:
-        taken = Timings(queue_ms, _ms(started) if is_called(target) else None)
-        return AskFailure(problem_of(error.kind, error, plan.mask), taken)
+    answer = await ask_system(target, question, plan.mask)
     # An answer that calls nothing has no time of its own.
-    return _TimedAnswer(_fit(answer, plan), Timings(queue_ms, _ms(started) if is_called(target) else None))
+    timings = Timings(queue_ms, _ms(started) if is_called(target) else None)
+    if isinstance(answer, Problem):
+        return AskFailure(answer, timings)
+    return _TimedAnswer(_fit(answer, plan), timings)
 
 
 async def _asked(
     target: Target, question: AskRequest, plan: Plan, places: CallPlaces | None, submitted: float | None
 ) -> _TimedAnswer | AskFailure:
     """Ask within the call's time limit, which does not run while a request waits for its turn."""
-    problem, answer, tally = None, Answer(), CallTally()
     queue_ms = _ms(submitted) if submitted is not None else None
     started = time.perf_counter()
     limit = asyncio.timeout(plan.settings.longest_call)
-    try:
-        with in_places(places), tallied() as tally:
-            async with limit:
-                with call_clock(limit):
-                    ask = target.ask if asks_in_turns(target) else ask_in_turns(target, plan.settings)
-                    answer = await answer_from(target, ask, question)
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        problem = Problem("timeout", f"no answer within {plan.settings.longest_call_in_words}")
-    except TargetError as error:
-        problem = problem_of(error.kind, error, plan.mask)
+
+    with in_places(places), tallied() as tally:
+        answer = await ask_system(
+            target, question, plan.mask, limit, plan.settings.longest_call_in_words, in_turns=plan.settings
+        )
     timings = _ask_timings(queue_ms, _ms(started), tally) if is_called(target) else Timings(queue_ms)
-    if problem is not None:
-        return AskFailure(problem, timings)
+    if isinstance(answer, Problem):
+        return AskFailure(answer, timings)
     if places is not None:
         await asyncio.sleep(0)  # the next call that waits for the place is sent before we compute
     return _TimedAnswer(_fit(answer, plan), timings)
@@ -174,8 +162,7 @@ def _ask_timings(queue_ms: float | None, taken_ms: float, tally: CallTally) -> T
 
 
 def _fit(answer: Answer, plan: Plan) -> Answer:
-    """Mask credentials; for retrieval alone, drop a blank text beside chunks: it neither answers nor abstains."""
-    answer = plan.mask.value(answer)
+    """For retrieval alone, drop a blank text beside chunks: it neither answers nor abstains."""
     if not plan.settings.retrieval_only or answer.text is None or answer.chunks is None:
         return answer
     return answer if answer.text.strip() or answer.abstained is not None else replace(answer, text=None)
@@ -217,19 +204,6 @@ async def judgements_of(
         trial=trial,
         on_error=on_error,
     )
-
-
-def problem_of(kind: str, error: TargetError | JudgeError, mask: Mask) -> Problem:
-    """Return why asking or judging failed, without credentials."""
-    raw = error.raw if isinstance(error, JudgeError) else None
-    return Problem(kind, mask.message(str(error)), None if raw is None else mask.message(raw), error.status)
-
-
-def raised(error: BaseException, mask: Mask) -> str:
-    """Return type and message of an exception of user code, on one short line, without credentials."""
-    name = printable(type(error).__name__)
-    message = excerpt(mask.text(message_of(error)), LONGEST_MESSAGE)
-    return f"{name}: {message}" if message else name
 
 
 def failed_metric(name: str, error: BaseException, mask: Mask) -> str:

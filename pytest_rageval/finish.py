@@ -155,7 +155,6 @@ def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | Non
     comparison = compare_with_baseline(metrics, rows, baseline, plan, config) if baseline is not None else None
     metrics["comparison"] = comparison.content if comparison else None
     metrics["gates"] += comparison.gates if comparison else ()
-    metrics["can_be_baseline"] = _refusal(plan, extent, metrics) is None
     earlier = extent.earlier or {}
     if "judge_reliability" in earlier and earlier["judge"] == metrics["judge"]:
         # The judge's spot check stands, since the same judge has judged with the same prompts.
@@ -164,6 +163,9 @@ def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | Non
     lost = sorted(key for key in extent.expected if key not in recorded)
     problems = dict(_problems(plan, extent, rows, comparison, lost, is_partial=info.is_partial))
     problems |= {f"metric {name}": error for name, error in metric_errors(metrics["metrics"]).items()}
+    # A failing run may be accepted, but nothing advises it.
+    is_failing = bool(problems) or metrics["outcomes"]["failed"] > 0
+    metrics["can_be_baseline"] = not is_failing and _refusal(plan, extent, metrics) is None
     served = served_change(baseline.config, config) if baseline is not None and baseline.config else None
     notes = (
         *([served] if served else ()),

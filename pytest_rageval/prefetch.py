@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol, TypeVar
 
+from pytest_rageval.asking import raised
 from pytest_rageval.case_output import OUTPUT, Output
-from pytest_rageval.engine import AskFailure, Evaluation, Observed, are_at_once, observe_at_once, observe_case, raised
+from pytest_rageval.engine import AskFailure, Evaluation, Observed, are_at_once, observe_at_once, observe_case
 from pytest_rageval.errors import ends_the_run
 from pytest_rageval.http.call_limit import JUDGE, SYSTEM, CallLimit, CallPlaces, limits_in
 from pytest_rageval.http.served_rate import BackOff, allowance

@@ -23,6 +23,7 @@ FLOORS = (
     ("cases",),
     ("targets", "judges", "metrics"),
     ("gates", "stats"),
+    ("asking",),
     ("plan",),
     ("engine",),
     ("prefetch",),

@@ -40,13 +40,3 @@ def ask_in_turns(target: Target, settings: Settings) -> Callable[[AskRequest], A
             raise TargetError(failure.kind, str(failure), status=failure.status) from None
 
     return ask
-
-
-async def answer_from(target: Target, ask: Callable[[AskRequest], Awaitable[Answer]], question: AskRequest) -> Answer:
-    """Ask a target; raise TargetError if what a project's own one returns is no sound answer."""
-    answer = await ask(question)
-    if type(target).__module__.partition(".")[0] == "pytest_rageval":
-        return answer  # read by the native contract already
-    from pytest_rageval.targets.callable_target import answer_of  # here, because most targets are ours
-
-    return answer_of(answer, target.name)

@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import re
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from importlib import import_module
@@ -16,6 +15,7 @@ from typing import Any
 
 from pytest_rageval.cases.csv_rows import cells_up_to
 from pytest_rageval.cases.exchange.checks import path_below
+from pytest_rageval.cases.exchange.workbook_bounds import bounded_rows, check_workbook, is_wide
 from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.cases.names import QUESTION, field_of
 from pytest_rageval.errors import CaseError
@@ -332,10 +332,6 @@ def _members(above: Mapping[str, Json], key: str, at: str, report: RowReport) ->
             report.add_whole(f"{place}[{number}] is {describe(member)}, expected an object")
 
 
-LARGEST_RATIO = 20
-"""How much larger than its upload limit the content of a workbook may be: it is compressed."""
-
-
 def workbook_as_csv(path: Path, name: str, most_bytes: int, most_rows: int) -> str:
     """Return the first sheet of a workbook as CSV, or raise CaseError if it cannot be read."""
     try:
@@ -343,14 +339,14 @@ def workbook_as_csv(path: Path, name: str, most_bytes: int, most_rows: int) -> s
     except ImportError:
         raise CaseError(f"{name}: openpyxl is not installed; save the sheet as CSV") from None
     try:
-        with zipfile.ZipFile(path) as file:
-            size = sum(member.file_size for member in file.infolist())
-        if size > LARGEST_RATIO * most_bytes:
-            raise CaseError(f"{name}: holds {size:,} bytes, more than is taken; save the sheet as CSV")
+        check_workbook(path, name, most_bytes)
         with path.open("rb") as opened:  # by its name openpyxl would refuse it: ours says nothing of its kind
             book = load_workbook(opened, read_only=True, data_only=True)
             written = io.StringIO(newline="")
-            csv.writer(written, lineterminator="\n").writerows(_cells(book.worksheets[0], name, most_rows))
+            sheet = book.worksheets[0]
+            if is_wide(sheet.max_column):
+                sheet.reset_dimensions()
+            csv.writer(written, lineterminator="\n").writerows(_cells(sheet, name, most_rows))
             return written.getvalue()
     except CaseError:
         raise
@@ -359,9 +355,7 @@ def workbook_as_csv(path: Path, name: str, most_bytes: int, most_rows: int) -> s
 
 
 def _cells(sheet: Any, name: str, most_rows: int) -> Iterator[list[object]]:
-    for number, row in enumerate(sheet.iter_rows()):
-        if number > most_rows:
-            raise CaseError(f"{name}: more than {most_rows:,} rows; split it")
+    for row in bounded_rows(sheet.iter_rows(), name, most_rows):
         cells = [_shown(cell.value, cell.number_format) for cell in row]
         if any(cell != "" for cell in cells):
             yield cells
