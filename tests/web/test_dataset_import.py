@@ -29,7 +29,7 @@ from web_app import (
     upload,
 )
 
-from pytest_rageval.cases.exchange.row_files import workbook_as_csv
+from pytest_rageval.cases.exchange.tables import workbook_as_csv
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.errors import CaseError
 from pytest_rageval.model import Anchor
