@@ -14,23 +14,28 @@ from pytest_rageval.model import Json
 Sign = Literal["answerable", "unanswerable", "behaviour", "kind"]
 """What a column says: a flag, its opposite, how the system should behave, or of which kind the question is."""
 
+_CORPUS = r"(scope|corpus|domain|context|docs?|documents?|documentation|kb|knowledge( base)?|topic|knowledge)"
 _NO = (
-    r"(un|non|not |nicht |un ?)answer(able|ed)|(nicht ?|un)beantwortbar|(is )?impossible|"
-    r"(out of|outside( of)?|not in|off)( the)? (scope|corpus|domain|context|docs?|documents?|kb|topic)|oos|ood|"
-    r"no (\w+ )?answer|without answer|lacks answer|"
-    r"(should|must|expect(s|ed)?|requires?|needs?|is|to)( \w+)? "
-    r"(refus(e|al)|abstain|abstention|decline|idk|reject|rejection|not answer)|"
-    r"refus(e|al)|abstain|abstention|idk|rejection|(is |are )?negative|"
+    r"(un|non|not |nicht |un )answer(able|ed)|(nicht ?|un)beantwortbar|impossible|answer not (found|available|present)|"
+    rf"(out of|outside( of)?|not in|off)( the)? {_CORPUS}|oos|ood|"
+    r"no (\w+ )?(answer|context)|without answer|lacks answer|"
+    r"(should|must|expect(s|ed)?|requires?|needs?|to)( \w+)? "
+    r"(refus(e|al|ed)|abstain|abstention|declined?|idk|reject(ed)?|rejection|not answer|not be answered)|"
+    r"refus(e|al)|abstain|abstention|idk|rejection|negative|"
     r"sin respuesta|sans reponse|senza risposta|sem resposta|ohne antwort|geen antwoord|"
-    r"(non|no|nao|niet|in) ?(repondable|respondible|rispondibile|respondivel|beantwoordbaar)"
+    r"(non|no|nao|niet|in) ?(repondable|respondible|rispondibile|respondivel|beantwoordbaar)|"
+    r"hors (sujet|perimetre|du corpus|corpus|contexte)|fuera de(l)? (alcance|contexto|dominio|corpus)|"
+    r"fuori (ambito|contesto|corpus)|fora do (escopo|contexto|corpus)|nicht (im|in) \w+( \w+)?"
 )
 _YES = (
-    r"(is |expected |gold |are )?answer(able|ability)|beantwortbar(keit)?|answer (exists|available|present|in \w+)|"
-    r"(is |are )?in( the)? (scope|corpus|domain|context|docs|documents|kb)|"
-    r"(has|have|contains|includes) (an |the )?answer|context (has|contains) answer|"
-    r"(should|must|can|could|to) (be )?answer(ed)?|(is )?supported|repondable|(se )?puede responder|respondible|"
-    r"(tiene|hay) respuesta|rispondibile|ha risposta|respondivel|tem resposta|beantwoordbaar|a( une)? reponse|"
-    r"antwort (vorhanden|moglich|existiert)|hat antwort"
+    r"answer(able|ability)|(be)?antwortbar(keit)?|answer (exists|available|present|found|in \w+)|"
+    rf"(in|within)( the)? {_CORPUS}|context( is)? sufficient|covered( by \w+)?|answered (by|in) \w+|"
+    r"(has|have|contains|includes) (\w+ )?answer|context (has|contains) answer|"
+    r"(should|must|can|could|to) (be )?answer(ed)?|supported|repondable|(se )?puede responder|respondible|"
+    r"(tiene|hay) respuesta|rispondibile|ha risposta|respondivel|tem resposta|beantwoordbaar|heeft antwoord|"
+    r"a( une)? reponse|reponse disponible|peut (on )?repondre|"
+    r"antwort (vorhanden|moglich|existiert)|hat antwort|(kann )?beantwortet werden|"
+    r"(im|in den|in der) (korpus|kontext|dokumente?n?|doku|dokumentation|unterlagen|wissensbasis)"
 )
 _BEHAVIOUR = (
     r"(expected|desired|correct|gold|target|required|reference) "
@@ -51,12 +56,18 @@ _NAMES: Mapping[Sign, re.Pattern[str]] = {
 _UNSPACED: Mapping[Sign, str] = {
     "unanswerable": "답변불가 답변불가능 무응답 回答不可 回答不能 不可回答 无法回答 無法回答 无答案 "
     "無答案 拒答 超出范围 範囲外",
-    "answerable": "답변가능 응답가능 답변여부 回答可能 回答可否 可回答 能回答 能否回答 可答 有答案 有无答案",
+    "answerable": "답변가능 응답가능 답변여부 답변존재 정답존재 문서내존재 범위내 回答できる 範囲内 回答可能 回答可否 "
+    "可否回答 可回答 能回答 能否回答 可答 有答案 有无答案",
     "behaviour": "기대동작 预期行为 期待動作 期望行为",
     "kind": "유형 분류 카테고리 종류 タイプ 種類 種別 カテゴリ 分類 分类 类型 類型 类别 類別",
 }
 """Names in scripts without spaces between words."""
-_ENDINGS = ("여부", "是否")
+_AROUND = re.compile(
+    r"^((is|are|ist|es|est|e|expected|expect|gold|golden|ground truth|should be|question|query)\b ?)+|"
+    r"( (flag|case|test|question|query|expected|bool|label))+$"
+)
+"""Words around a flag that say nothing of it."""
+_ENDINGS = ("여부", "유무", "是否", "か")
 _IN_BRACKETS = re.compile(r"[(（\[][^()（）\[\]]*[)）\]]")
 _LONGEST_LABEL = 80
 """Characters of a name, a flag or a category; longer ones are texts, and no pattern runs over them."""
@@ -68,9 +79,10 @@ def sign_of(name: str) -> Sign | None:
     words = name_words(_IN_BRACKETS.sub("", name)) or name_words(name)
     if len(words) > _LONGEST_LABEL:
         return None
-    for sign, pattern in _NAMES.items():
-        if pattern.fullmatch(words):
-            return sign
+    for form in dict.fromkeys((words, _AROUND.sub("", words).strip())):
+        for sign, pattern in _NAMES.items():
+            if pattern.fullmatch(form):
+                return sign
     unspaced = words.replace(" ", "")
     for ending in _ENDINGS:
         unspaced = unspaced.removesuffix(ending).removeprefix(ending)

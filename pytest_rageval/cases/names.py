@@ -16,6 +16,10 @@ HEADINGS: Final = "gold.headings"
 IDS: Final = "gold.chunk_ids"
 FACTS: Final = "gold.key_facts"
 PAGES: Final = "gold.pages"
+GRADES: Final = "gold.grades"
+"""Grades in the order of the ids."""
+ALTERNATIVES: Final = "gold.alternatives"
+"""More right answers, beside the first one."""
 ANSWERABLE: Final = "answerable"
 GIVEN: Final = "answer"
 """The answer that a system gave; it belongs in an answers file, as do the three below."""
@@ -24,7 +28,20 @@ RETRIEVED_IDS: Final = "retrieved_ids"
 RETRIEVED_PATHS: Final = "retrieved_paths"
 OF_SYSTEM = frozenset({GIVEN, RETRIEVED, RETRIEVED_IDS, RETRIEVED_PATHS})
 LABELS = ("id", "category", "difficulty", "tags", "domain", "history")
-_OF_CASE = (QUESTION, ANSWER, ANSWERABLE, PLACES, HEADINGS, PAGES, IDS, FACTS, CONTEXTS, *LABELS)
+_OF_CASE = (
+    QUESTION,
+    ANSWER,
+    ALTERNATIVES,
+    FACTS,
+    ANSWERABLE,
+    PLACES,
+    HEADINGS,
+    PAGES,
+    IDS,
+    GRADES,
+    CONTEXTS,
+    *LABELS,
+)
 FIELDS = (*_OF_CASE, GIVEN, RETRIEVED, RETRIEVED_IDS, RETRIEVED_PATHS)
 """What a name can mean, and what `--map` can set."""
 
@@ -59,7 +76,8 @@ _WORDS: Mapping[str, str] = {
     "키워드 핵심어 关键词 關鍵詞 关键字 要点 要點 キーワード",
     "part": "fragment fragments point points term terms phrase phrases claim claims contain contains containing "
     "include includes including mention mentions element elements statement statements string strings punkt punkte "
-    "begriffe",
+    "begriff begriffe stichpunkt stichpunkte pflichtbegriffe enthalten enthalt contenir contient contener contiene "
+    "contenere conter termes mentioned needle needles criterion criteria 必含 必須 필수 포함 핵심 得分点 评分点",
     PAGES: "page pages seite seiten pagina paginas pagine bladzijde 페이지 쪽 ページ 頁 页 页码 頁碼",
     "category": "category kategorie categorie categoria 분류 카테고리 カテゴリ 分类 分類",
     "difficulty": "difficulty schwierigkeit dificultad difficulte 난이도 難易度 难度",
@@ -71,8 +89,8 @@ _WORDS: Mapping[str, str] = {
     "other": "score type style length count by date time tokens created updated hash version split trace run "
     "dataset session language metric index rating comment mode plausible",
     "": "must should required require requires needed expects expect has have all key essential mandatory in "
-    "main core be the a of text string user query case test example item row content key list relevant full "
-    "short long final standard result results value values v best "
+    "main core be muss doit debe deve the a of text string user query case test example item row content key "
+    "list relevant full short long final standard result results value values v best "
     "conversation chat your our human s",
 }
 _ROLES: dict[str, set[str]] = {}

@@ -335,7 +335,8 @@ def _notes(result: OtherTestSet) -> Iterator[str]:
         repeats = "repeats" if result.repeated == 1 else "repeat"
         yield f"{counted(result.repeated, 'row')} left out that {repeats} an earlier one"
     yield from result.notes
-    for name, field in looks_like_gold(result.kept, result.no_gold).items():
+    used = {path.rpartition(".")[2] for path in result.used.values()}
+    for name, field in looks_like_gold(result.kept, result.no_gold | used).items():
         yield f"{name} looks like gold and went to metadata; --map {field}={name} takes it instead"
     if result.unused:
         types = ", ".join(f"{kind} {number}" for kind, number in result.unused.items())

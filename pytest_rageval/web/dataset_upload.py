@@ -351,7 +351,9 @@ def mapped_record(row: Mapping[str, Json], columns: Sequence[MappedColumn], *, i
         chosen["metadata"] = {**kept, **own} if isinstance(own, dict) else kept
     fields = {QUESTION: "question"} if is_table else {}  # cells are no case yet: its checks would only cost time
     fields |= {PLACE[each.field]: json.dumps(_key(each), ensure_ascii=False) for each in there if each.field in PLACE}
-    return RowReading(chosen, fields).case
+    flag = chosen.get("answerable")
+    record = RowReading(chosen, fields).case
+    return record if flag is None or isinstance(flag, bool) else {**record, "answerable": flag}  # reported as it is
 
 
 def _key(column: MappedColumn) -> str:

@@ -75,7 +75,7 @@ def meaning_by_name(path: str) -> str | None:
     """Return the field that a name means: by our own name, else by its own."""
     if path in KEYS and path not in ("contexts", "tag", "query") and path not in KEPT:
         return _OURS.get(path, path)
-    return field_of(last_name(path))
+    return ANSWER if path in ("a", "A") else field_of(last_name(path))
 
 
 # ── values against names ──────────────────────────────────────────────────────────────────────────────────────
@@ -100,7 +100,7 @@ def _answer(column: Column, meaning: str | None) -> str | None:
 
 def _documents(column: Column) -> str | None:
     """Return ids or places for a column of gold that names documents: in objects, or by their files."""
-    if not is_gold_name(column.path):
+    if not (is_gold_name(column.path) or may_grade(column.name)):
         return None
     if name_words(column.name) in ("relevant", "gold relevant"):
         return places_or_ids(column, PLACES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,15 +19,17 @@ from pytest_rageval.cases.exchange.column_values import (
     places_or_ids,
     proved,
 )
-from pytest_rageval.cases.exchange.gold_objects import is_grades
+from pytest_rageval.cases.exchange.gold_objects import are_grades, is_grades
 from pytest_rageval.cases.exchange.printed import is_nothing
 from pytest_rageval.cases.keys import KEYS
 from pytest_rageval.cases.names import (
+    ALTERNATIVES,
     ANSWER,
     ANSWERABLE,
     CONTEXTS,
     FACTS,
     GIVEN,
+    GRADES,
     IDS,
     OF_SYSTEM,
     PAGES,
@@ -44,8 +47,6 @@ from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import NOTHING, Json
 
-ALTERNATIVES = "gold.alternatives"
-"""More right answers, beside the first one."""
 Leaves = Mapping[str, Json]
 """The members of a row by path."""
 
@@ -186,9 +187,9 @@ class _Decision:
             if unread and sign == "behaviour" and not any(map(_is_label, unread)):
                 continue
             if unread and sign != "kind":
-                if name_words(column.name) in _LOOSE_FLAGS:
+                if _LOOSE_FLAGS & {*name_words(column.name).split()} and len(unread) == len(column.values):
                     continue
-                self._questions.append(_unread_sign(column, unread, is_behaviour=sign == "behaviour"))
+                self._questions.append(_unread_sign(column, sign, unread))
             self._signs[path] = sign
 
     # ── what a name and its values mean ───────────────────────────────────────────────────────────────────────
@@ -200,8 +201,10 @@ class _Decision:
             return None
         if column.path in self._signs and sign != "kind":
             return None
-        if column.every(is_grades) and may_grade(column.name):
+        if may_grade(column.name) and column.every(is_grades):
             return IDS
+        if may_grade(column.name) and column.every(are_grades):
+            return GRADES
         meaning = meaning_by_name(column.path)
         meaning = proved(column, meaning)
         if meaning is None and field_of(column.name) in (ANSWER, PAGES, FACTS):
@@ -298,8 +301,8 @@ class _Decision:
 
 
 _CLEAREST_FIRST: tuple[Sign, ...] = ("answerable", "unanswerable", "behaviour", "kind")
-_LOOSE_FLAGS = frozenset({"negative", "is negative", "refusal", "supported", "is supported"})
-"""Names that flags have, and other columns too: asked about only where their values are flags."""
+_LOOSE_FLAGS = frozenset(["negative", "refusal", "supported", "covered", "scope", "context", "domain"])
+"""Words of flags that other columns have, too: those are asked about only if some of their values are flags."""
 _OF_RUNS = frozenset(
     {"latency", "latency ms", "latency s", "model", "model name", "llm", "tokens", "cost", "faithfulness", "elapsed",
      "answer relevancy", "answer relevance", "context precision", "context recall", "response time", "trace id",
@@ -322,16 +325,18 @@ def _is_label(value: Json) -> bool:
     return isinstance(value, str) and len(value) <= 40 and not value.rstrip().endswith((".", "!", "?", "。"))
 
 
-def _unread_sign(column: Column, unread: Sequence[Json], *, is_behaviour: bool) -> str:
-    several = listed([shown_value(each, 40) for each in {str(each): each for each in unread}.values()], 3)
-    path = _quoted(column.path)
-    refused = next((value for value in column.values.values() if behaviour_of(value) is False), "refuse")
-    by_value = f'{_quoted(column.path, within=True)} != `"{refused}"`'
-    how = f"--map {ANSWERABLE}={path}" if not is_behaviour else f"--map '{ANSWERABLE}={by_value}'"
-    fix = f"write true or false, or map another: {how}" if not is_behaviour else f"say when there is one: {how}"
+def _unread_sign(column: Column, sign: Sign, unread: Sequence[Json]) -> str:
+    """Return the question about a column that seems to say whether there is an answer, with the lines to write."""
+    different = {str(value): value for value in unread}.values()
+    several = listed([shown_value(value, 40) for value in different], 3)
+    refused = next((value for value in column.values.values() if behaviour_of(value) is False), None)
+    # A value that means yes, or one that means no: for the user to replace by the right one.
+    example, compared = (refused, "!=") if refused is not None else (next(iter(different)), "==")
+    compared = {"==": "!=", "!=": "=="}[compared] if sign == "unanswerable" else compared
+    expression = f"{_quoted(column.path, within=True)} {compared} `{json.dumps(example, ensure_ascii=False)}`"
     return (
-        f"{column.path} seems to say whether there is an answer, but cannot be read: {several}; {fix}, "
-        f"or --map {ANSWERABLE}= if it says no such thing"
+        f"{column.path} seems to say whether there is an answer, but cannot be read: {several}; say when there is one, "
+        f"as in --map '{ANSWERABLE}={expression}', or --map {ANSWERABLE}= if it says no such thing"
     )
 
 

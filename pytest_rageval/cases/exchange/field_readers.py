@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pytest_rageval.cases.exchange.columns import ALTERNATIVES
 from pytest_rageval.cases.exchange.gold_objects import gold_places, pages_of
 from pytest_rageval.cases.exchange.printed import is_nothing
 from pytest_rageval.cases.exchange.values import listed_facts, listed_values, reference_of, texts_of, turns_of
-from pytest_rageval.cases.names import ANSWER, FACTS, HEADINGS, IDS, PAGES, PLACES
+from pytest_rageval.cases.names import ALTERNATIVES, ANSWER, FACTS, GRADES, HEADINGS, IDS, PAGES, PLACES
 from pytest_rageval.model import Json
 
 
@@ -45,6 +44,7 @@ READERS: Mapping[str, Callable[[Json], dict[str, Json] | None]] = {
     IDS: lambda value: gold_places(value, as_ids=True),
     PAGES: _pages,
     HEADINGS: lambda value: {HEADINGS: value},
+    GRADES: lambda value: {GRADES: value},
     "history": _history,
     "tags": lambda value: {"tags": [str(tag) for tag in listed_values(value)]},
     "id": lambda value: {"id": str(value)} if isinstance(value, (str, int)) and not isinstance(value, bool) else None,

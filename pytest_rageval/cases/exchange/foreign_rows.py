@@ -10,13 +10,13 @@ from pathlib import Path
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.cases.exchange.checks import single_checks, with_files, written_checks
 from pytest_rageval.cases.exchange.column_values import KEPT, may_grade, meaning_by_name
-from pytest_rageval.cases.exchange.columns import ALTERNATIVES, Columns, decide_columns
+from pytest_rageval.cases.exchange.columns import Columns, decide_columns
 from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS
 from pytest_rageval.cases.exchange.gold_objects import is_grades
 from pytest_rageval.cases.exchange.printed import is_nothing, printed_value
 from pytest_rageval.cases.exchange.values import as_object
 from pytest_rageval.cases.keys import KEYS
-from pytest_rageval.cases.names import CONTEXTS, FACTS, IDS, PAGES, PLACES
+from pytest_rageval.cases.names import ALTERNATIVES, CONTEXTS, FACTS, IDS, PAGES, PLACES
 from pytest_rageval.io.messages import Unsound
 from pytest_rageval.model import NOTHING, NOWHERE, Json
 

@@ -71,6 +71,16 @@ def is_grades(value: Json) -> bool:
     return isinstance(value, dict) and bool(value) and all(map(_is_grade, value.values()))
 
 
+def are_grades(value: Json) -> bool:
+    """Return True for a list of numbers, such as grades in the order of ids."""
+    return isinstance(value, list) and bool(value) and all(map(_is_grade, value))
+
+
+def graded_ids(ids: Sequence[str], grades: Sequence[float]) -> dict[str, Json] | None:
+    """Return ids with the grades that stand in the same order; None if there are not as many."""
+    return _of_grades(dict(zip(ids, grades, strict=True))) if len(ids) == len(grades) else None
+
+
 def _is_grade(value: Json) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= 1e6
 

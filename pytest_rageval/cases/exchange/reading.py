@@ -18,11 +18,11 @@ from pytest_rageval.cases.exchange.checks import (
     gold_of_checks,
 )
 from pytest_rageval.cases.exchange.column_values import KEPT, is_gold_name, last_name
-from pytest_rageval.cases.exchange.columns import ALTERNATIVES, Columns
+from pytest_rageval.cases.exchange.columns import Columns
 from pytest_rageval.cases.exchange.exchange import with_extra_parts
 from pytest_rageval.cases.exchange.field_readers import READERS
 from pytest_rageval.cases.exchange.foreign_rows import LISTED, SIMPLE, ForeignRow, columns_of, foreign_row, roots_of
-from pytest_rageval.cases.exchange.gold_objects import gold_places, with_pages
+from pytest_rageval.cases.exchange.gold_objects import gold_places, graded_ids, with_pages
 from pytest_rageval.cases.exchange.printed import is_nothing, printed_value
 from pytest_rageval.cases.exchange.values import (
     TEXTS_OF_OBJECTS,
@@ -34,11 +34,13 @@ from pytest_rageval.cases.exchange.values import (
     with_headings,
 )
 from pytest_rageval.cases.names import (
+    ALTERNATIVES,
     ANSWER,
     ANSWERABLE,
     CONTEXTS,
     FACTS,
     GIVEN,
+    GRADES,
     HEADINGS,
     IDS,
     OF_SYSTEM,
@@ -113,6 +115,7 @@ class RowReading:
         self._join_alternatives()
         self._name_places()
         self._name_pages()
+        self._grade_ids()
         if self._says_unanswerable(taken.leaves):
             self._drop_gold()
         if self.metadata:
@@ -214,7 +217,7 @@ class RowReading:
 
     def _take_given(self, meant: str, path: str, value: Json) -> bool:
         if meant == GIVEN:
-            self.answer["answer"] = reference_of(value).get("reference", value)
+            self.answer["answer"] = (reference_of(value) or NOTHING).get("reference", value)
         elif meant == RETRIEVED:
             texts = value if isinstance(value, list) else [value]
             self.answer["retrieved_chunks"] = [retrieved_chunk(text, rank) for rank, text in enumerate(texts, start=1)]
@@ -259,6 +262,18 @@ class RowReading:
             path = self.used.pop(PAGES)
             self._keep(path, last_name(path), self._written[path])
 
+    def _grade_ids(self) -> None:
+        """Give the gold ids their grades, in the same order; grades that fit no ids are kept as metadata."""
+        grades = self.case.pop(GRADES, None)
+        if grades is None:
+            return
+        gold = self.case.get("gold") or {}
+        if graded := graded_ids(gold.get("chunk_ids", ()), grades):
+            self.case |= graded
+        else:
+            path = self.used.pop(GRADES)
+            self._keep(path, last_name(path), grades)
+
     def _join_alternatives(self) -> None:
         """Join more right answers to the first one."""
         more = self.case.pop(ALTERNATIVES, None)
@@ -295,8 +310,6 @@ class RowReading:
                 kinds[path] = value
             elif (flag := answerable_by(sign, value)) is not None:
                 said[path] = flag
-            elif path == ANSWERABLE:
-                self.case[ANSWERABLE] = value  # our own key: its problem is reported with the case
         if len({*said.values()}) > 1:
             yes = next(path for path, flag in said.items() if flag)
             no = next(path for path, flag in said.items() if not flag)

@@ -67,24 +67,27 @@ def listed_facts(value: Json) -> list[str] | None:
     return None if texts is None else list(dict.fromkeys(text.strip() for text in texts if text.strip()))
 
 
-def reference_of(value: Json) -> dict[str, Json]:
-    """Return right answers: a text, several, spans of SQuAD, messages; empty spans mean that there is none."""
+def reference_of(value: Json) -> dict[str, Json] | None:
+    """Return right answers: a text, several, spans of SQuAD, messages; empty spans mean that there is none.
+
+    None for objects that hold no text: their JSON is nobody's answer.
+    """
     if isinstance(value, dict) and "answer_start" in value:
         value = value.get("text")
         if not value:
             return {"answerable": False}
     if isinstance(value, bool):
         return {"reference": value}  # no text, which is reported
-    if isinstance(value, list):
-        value = [each for each in value if not is_nothing(each)]
-        texts = list(dict.fromkeys(text for text in map(_text, value) if text is not None))
-        texts = texts or [json.dumps(each, ensure_ascii=False) for each in value]
-        if value and isinstance(value[-1], dict) and "role" in value[-1]:
-            texts = texts[-1:]
-        return {"reference": texts[0]} if len(texts) == 1 else {"expected_answers": texts}
-    if isinstance(value, str):
-        return {"reference": value}
-    return {"reference": _text(value) or json.dumps(value, ensure_ascii=False)}
+    if not isinstance(value, list):
+        texts = texts_of([value])
+        return None if texts is None else {"reference": texts[0]}
+    texts = texts_of([each for each in value if not is_nothing(each)])
+    if not texts:
+        return None
+    if isinstance(value[-1], dict) and "role" in value[-1]:
+        texts = texts[-1:]
+    texts = list(dict.fromkeys(texts))
+    return {"reference": texts[0]} if len(texts) == 1 else {"expected_answers": texts}
 
 
 def retrieved_chunk(value: Json, rank: int) -> dict[str, Json]:
