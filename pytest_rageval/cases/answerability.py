@@ -21,7 +21,7 @@ _NO = (
     r"no (\w+ )?(answer|context)|without answer|lacks answer|"
     r"(should|must|expect(s|ed)?|requires?|needs?|to)( \w+)? "
     r"(refus(e|al|ed)|abstain|abstention|declined?|idk|reject(ed)?|rejection|not answer|not be answered)|"
-    r"refus(e|al)|abstain|abstention|idk|rejection|negative|"
+    r"refus(e|al)?|abstain|abstention|abstentie|abstencion|idk|rejection|ablehnung|verweigerung|negative|"
     r"sin respuesta|sans reponse|senza risposta|sem resposta|ohne antwort|geen antwoord|"
     r"(non|no|nao|niet|in) ?(repondable|respondible|rispondibile|respondivel|beantwoordbaar)|"
     r"hors (sujet|perimetre|du corpus|corpus|contexte)|fuera de(l)? (alcance|contexto|dominio|corpus)|"

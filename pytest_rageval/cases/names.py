@@ -86,7 +86,8 @@ _WORDS: Mapping[str, str] = {
     "history": "history verlauf",
     "name": "name names title titel titre titulo titolo",
     "number": "nr no number num nummer kennung 番号 编号 編號 번호",
-    "other": "score type style length count by date time tokens created updated hash version split trace run "
+    "other": "score kind kinds quality min max status "
+    "type style length count by date time tokens created updated hash version split trace run "
     "dataset session language metric index rating comment mode plausible",
     "": "must should required require requires needed expects expect has have all key essential mandatory in "
     "main core be muss doit debe deve the a of text string user query case test example item row content key "
@@ -137,6 +138,8 @@ def _roles_in(name: str) -> tuple[set[str], bool]:
     return roles, has_unknown
 
 
+_NO_FACTS = frozenset({QUESTION, CONTEXTS, PLACES, HEADINGS, PAGES, "id", "other", "name"})
+"""Roles beside which a word for facts means something else, as in `section_contains`."""
 _OF_GOLD = frozenset({"given", "gold", "output", "part", FACTS, PLACES, CONTEXTS, "id"})
 
 
@@ -167,7 +170,7 @@ def _field(roles: set[str], *, has_unknown: bool = False) -> str | None:
         if "alternative" in roles:
             return None if has_unknown else ANSWER
         is_named = FACTS in roles or not has_unknown
-        return FACTS if is_named and not roles & {QUESTION, CONTEXTS, PLACES, "id", "other", "name"} else None
+        return FACTS if is_named and not roles & _NO_FACTS else None
     if PAGES in roles:
         return PAGES if roles <= {PAGES, PLACES, "gold", "number", "name"} and not roles & {"system"} else None
     if HEADINGS in roles and roles <= {HEADINGS, PLACES, "gold", "name"}:

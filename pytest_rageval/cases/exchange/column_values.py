@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from pytest_rageval.cases.answerability import truth_of
 from pytest_rageval.cases.exchange.gold_objects import gold_places, is_id, listed_places, looks_like_id, pages_of
@@ -147,7 +147,17 @@ def places_or_ids(column: Column, meaning: str | None = None) -> str | None:
     if meaning != PLACES:
         return meaning
     parts = [part for value in column.values.values() for part in listed_places(value) if not is_nothing(part)]
-    return IDS if parts and all(map(looks_like_id, parts)) else PLACES
+    if parts and all(map(looks_like_id, parts)):
+        return IDS
+    return PLACES if _may_be_places(column, parts) else None
+
+
+def _may_be_places(column: Column, parts: Sequence[Json]) -> bool:
+    """Return False for the origin of a question, such as `source: human` in every row, and for other longer names."""
+    if is_gold_name(column.path) or any(isinstance(part, dict) or _is_path(part) for part in parts):
+        return True
+    is_one = len(column.values) > 2 and len({str(value) for value in column.values.values()}) == 1
+    return is_whole_name(column.name) and not is_one
 
 
 def _contexts(column: Column, meaning: str | None) -> str | None:
@@ -170,7 +180,11 @@ def _is_chunk_id(value: Json) -> bool:
 
 
 def _ids(column: Column, meaning: str | None) -> str | None:
-    return None if column.every(lambda value: isinstance(value, bool)) else meaning
+    """Return places where ids are files, as in `document_id: refunds.md`; None for flags."""
+    if column.every(lambda value: isinstance(value, bool)):
+        return None
+    parts = [part for value in column.values.values() for part in listed_places(value)]
+    return PLACES if parts and all(map(_is_path, parts)) else meaning
 
 
 def _case_id(column: Column, meaning: str | None) -> str | None:

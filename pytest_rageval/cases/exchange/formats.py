@@ -251,7 +251,7 @@ class _TestSetReader:
         if not self._cases and not len(report):
             report.add_whole("holds no case")
         if len(report):
-            unknown = _unknown_columns(report, self._names, self._mapped, self._used)
+            unknown = _unknown_columns(report, self._names, self._mapped, self._used, self._columns)
             raise CaseError(*report.problems, *unknown, *questions)
         if questions and not self._is_sure:
             raise CaseError(*questions, f"{report.file}: nothing is converted; --yes takes the first meaning of each")
@@ -298,13 +298,17 @@ def read_other_answers(path: Path, name: str, mapped: Mapping[str, str]) -> Othe
 
 
 def _unknown_columns(
-    report: RowReport, columns: Iterable[str], mapped: Mapping[str, str], used: Mapping[str, str]
+    report: RowReport,
+    columns: Iterable[str],
+    mapped: Mapping[str, str],
+    used: Mapping[str, str],
+    decided: Columns,
 ) -> Iterator[str]:
     """Yield, for a file of no known format, its columns and the line to write."""
     names = list(columns)
     if QUESTION in {*used, *(() if mapped else map(field_of, names))} or not names:
         return
-    guesses = {field: name for name in names if (field := field_of(name)) is not None}
+    guesses = {meaning: path for path, meaning in decided.meanings.items()}
     maps = [f"--map {field}={_quoted(name)}" for field, name in ({QUESTION: "COLUMN"} | guesses).items()]
     why = "no column is known to hold the question"
     if QUESTION in mapped:

@@ -151,6 +151,8 @@ def _places(value: Json) -> list[dict[str, Json]]:
     if not separator:
         path, _, below = path.partition("#")
         below = "" if "://" in path else below
+    if not path.strip():
+        path, below = value.strip(), ""  # no file before the mark: a name such as `#14`
     below = below.strip()
     if page := _PAGE_FRAGMENT.fullmatch(below):
         below = page_heading(int(page[1]))
