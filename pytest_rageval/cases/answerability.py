@@ -160,7 +160,7 @@ def truth_of(value: Json) -> bool | None:
     if isinstance(value, bool):
         return value
     if isinstance(value, (int, float)):
-        return {0: False, 1: True}.get(value)
+        return bool(value) if value in (0, 1) else None
     if not isinstance(value, str) or len(value) > _LONGEST_LABEL:
         return None
     flag = flag_of(value)

@@ -143,12 +143,18 @@ _NO_FACTS = frozenset({QUESTION, CONTEXTS, PLACES, HEADINGS, PAGES, "id", "other
 _OF_GOLD = frozenset({"given", "gold", "output", "part", FACTS, PLACES, CONTEXTS, "id"})
 
 
+_LONGEST_WORD = 40
+"""Letters of a word that may be two known ones."""
+
+
 def _roles_of(word: str) -> set[str] | None:
     if word in _ROLES:
         return _ROLES[word]
     if not word.isascii():
         found = [known for known in _UNSPACED if known in word]
         return set().union(*(_ROLES[known] for known in found)) if found else None
+    if len(word) > _LONGEST_WORD:
+        return None
     for at in range(2, len(word) - 1):  # groundtruth, musterantwort
         if word[:at] in _ROLES and word[at:] in _ROLES:
             return _ROLES[word[:at]] | _ROLES[word[at:]]

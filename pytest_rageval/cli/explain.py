@@ -58,7 +58,8 @@ def explain(run: str, case: str, form: str, is_full: bool, reports: str | None) 
         obs = stored.observation(record["case_key"])
         for line in explanation(explained.view, obs, Form(columns(WIDTH), is_full)):
             click.echo(line)
-        if isinstance(notes := plan.place_rules.notes, NoteFolder):
+        notes = plan.place_rules.notes
+        if obs is not None and isinstance(notes, NoteFolder):
             for wide in wide_golds(obs.case, notes):
                 click.echo(
                     f"\ngold {wide.gold + 1} covers {wide.sections} sections, the whole note: any of them is a hit"

@@ -343,9 +343,8 @@ def mapping_problems(columns: Sequence[MappedColumn], *, are_references: bool = 
 def mapped_record(row: Mapping[str, Json], columns: Sequence[MappedColumn], *, is_table: bool) -> dict[str, Json]:
     """Return the record of a case with the chosen fields of a row; cells of a table are texts yet (`is_table`)."""
     there = [column for column in columns if row.get(column.name) is not None]
-    chosen = {
-        _key(column): _value(column, row[column.name], is_table=is_table) for column in there if column.field in CHOICES
-    }
+    fields_of_case = [column for column in there if column.field in CHOICES]
+    chosen = {_key(each): _value(each, row[each.name], is_table=is_table) for each in fields_of_case}
     if kept := {column.name.strip(): row[column.name] for column in there if column.field == METADATA}:
         own = chosen.get("metadata")
         chosen["metadata"] = {**kept, **own} if isinstance(own, dict) else kept
@@ -365,8 +364,8 @@ def _key(column: MappedColumn) -> str:
 def _value(column: MappedColumn, written: Json, *, is_table: bool) -> Json:
     """Return what a column says in a row; a flag of the opposite, such as `unanswerable`, is turned round."""
     if column.field == "answerable":
-        sign = "unanswerable" if sign_of(column.name) == "unanswerable" else "answerable"
-        flag = answerable_by(sign, written)
+        is_opposite = sign_of(column.name) == "unanswerable"
+        flag = answerable_by("unanswerable" if is_opposite else "answerable", written)
         return written if flag is None else flag
     return _cell(column.field, written) if is_table else written
 

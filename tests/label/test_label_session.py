@@ -12,7 +12,7 @@ from labelling import Bot, Desk, a_bare, point, settle
 
 from pytest_rageval.cases.discovery import find_case_files
 from pytest_rageval.cases.loading import load_file
-from pytest_rageval.cases.marks import Marks
+from pytest_rageval.cases.marks import Marks, Place
 from pytest_rageval.label.notes_search import NotesSearch
 from pytest_rageval.model import Anchor, Answer, AskRequest, Chunk
 
@@ -214,7 +214,7 @@ Ice is cold.
 """
 
 
-def in_notes(folder: Desk, *chunks: Chunk) -> list[Anchor]:
+def in_notes(folder: Desk, *chunks: Chunk) -> list[Place]:
     """Label all chunks as golds, with the note known."""
     (folder.path / "notes").mkdir()
     (folder.path / "notes/water.md").write_text(NOTE, encoding="utf-8")

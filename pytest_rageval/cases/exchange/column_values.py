@@ -51,6 +51,13 @@ class Column:
         """Return True if there are values and all of them are right."""
         return bool(self.values) and all(map(is_right, self.values.values()))
 
+    def parts(self) -> list[Json]:
+        """Return all values, the members of lists one by one, without those that say nothing."""
+        parts: list[Json] = []
+        for value in self.values.values():
+            parts += value if isinstance(value, list) else [value]
+        return [part for part in parts if not is_nothing(part)]
+
     def differs_from(self, other: Column) -> bool:
         """Return True if some row has a value in both columns, and not the same one."""
         shared = self.values.keys() & other.values.keys()
@@ -104,7 +111,7 @@ def _documents(column: Column) -> str | None:
         return None
     if name_words(column.name) in ("relevant", "gold relevant"):
         return places_or_ids(column, PLACES)
-    parts = [part for value in column.values.values() for part in (value if isinstance(value, list) else [value])]
+    parts = column.parts()
     if parts and all(isinstance(part, dict) and not _TEXTS & part.keys() for part in parts):
         return PLACES if gold_places(parts, as_ids=False) else None
     has_lists = any(isinstance(value, list) for value in column.values.values())
@@ -146,26 +153,33 @@ def places_or_ids(column: Column, meaning: str | None = None) -> str | None:
     meaning = meaning or meaning_by_name(column.path)
     if meaning != PLACES:
         return meaning
-    parts = [part for value in column.values.values() for part in listed_places(value) if not is_nothing(part)]
+    parts = _places_in(column)
     if parts and all(map(looks_like_id, parts)):
         return IDS
     return PLACES if _may_be_places(column, parts) else None
+
+
+def _places_in(column: Column) -> list[Json]:
+    places: list[Json] = []
+    for value in column.values.values():
+        places += listed_places(value)
+    return [place for place in places if not is_nothing(place)]
 
 
 def _may_be_places(column: Column, parts: Sequence[Json]) -> bool:
     """Return False for the origin of a question, such as `source: human` in every row, and for other longer names."""
     if is_gold_name(column.path) or any(isinstance(part, dict) or _is_path(part) for part in parts):
         return True
-    is_one = len(column.values) > 2 and len({str(value) for value in column.values.values()}) == 1
-    return is_whole_name(column.name) and not is_one
+    different = set(map(str, column.values.values()))
+    is_same_everywhere = len(column.values) > 2 and len(different) == 1
+    return is_whole_name(column.name) and not is_same_everywhere
 
 
 def _contexts(column: Column, meaning: str | None) -> str | None:
     """Return ids or places where a column of chunks or evidence only names them."""
     if column.path in KEYS:
         return meaning
-    parts = [part for value in column.values.values() for part in (value if isinstance(value, list) else [value])]
-    parts = [part for part in parts if not is_nothing(part)]
+    parts = column.parts()
     if parts and all(map(_is_path, parts)):
         return PLACES
     return IDS if parts and all(map(_is_chunk_id, parts)) else meaning
@@ -183,7 +197,7 @@ def _ids(column: Column, meaning: str | None) -> str | None:
     """Return places where ids are files, as in `document_id: refunds.md`; None for flags."""
     if column.every(lambda value: isinstance(value, bool)):
         return None
-    parts = [part for value in column.values.values() for part in listed_places(value)]
+    parts = _places_in(column)
     return PLACES if parts and all(map(_is_path, parts)) else meaning
 
 
@@ -196,9 +210,12 @@ _PATH_LIKE = re.compile(r"[^\s?*|<>]{1,300}\.[A-Za-z]\w{0,5}(#\S{0,200})?")
 
 def _headings(column: Column, meaning: str | None) -> str | None:
     """Return places for headings with their files before them, as in `a.md > Intro`."""
-    parts = [part for value in column.values.values() for part in (value if isinstance(value, list) else [value])]
-    is_placed = bool(parts) and all(isinstance(part, str) and _is_path(part.partition(" > ")[0]) for part in parts)
-    return PLACES if is_placed else meaning
+    parts = column.parts()
+    return PLACES if parts and all(map(_has_path, parts)) else meaning
+
+
+def _has_path(value: Json) -> bool:
+    return isinstance(value, str) and _is_path(value.partition(" > ")[0])
 
 
 _PROVED: Mapping[str, Callable[[Column, str | None], str | None]] = {

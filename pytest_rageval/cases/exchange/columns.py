@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -47,6 +46,8 @@ from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import NOTHING, Json
 
+MOST_COLUMNS = 2_000
+"""Members that are looked at: what a file has beyond them goes into the metadata."""
 Leaves = Mapping[str, Json]
 """The members of a row by path."""
 
@@ -101,7 +102,7 @@ def _columns_of(rows: Sequence[Leaves], covered: Collection[str]) -> dict[str, C
     for number, leaves in enumerate(rows):
         for path, value in _with_metadata(leaves):
             if path not in columns:
-                if any(path == root or path.startswith(f"{root}.") for root in covered):
+                if len(columns) >= MOST_COLUMNS or any(path == root or path.startswith(f"{root}.") for root in covered):
                     continue
                 columns[path] = Column(path)
             if not is_nothing(value):
@@ -244,12 +245,10 @@ class _Decision:
 
     def _signs_of_a_run(self) -> list[str]:
         """Return the columns that only a run of a system writes."""
-        filled = [column for column in self._columns.values() if column.values]
-        return [
-            column.name
-            for column in filled
-            if self._meanings.get(column.path) in OF_SYSTEM or name_words(column.name) in _OF_RUNS
-        ]
+        return [column.name for column in self._columns.values() if column.values and self._is_of_run(column)]
+
+    def _is_of_run(self, column: Column) -> bool:
+        return self._meanings.get(column.path) in OF_SYSTEM or name_words(column.name) in _OF_RUNS
 
     # ── one column a field ────────────────────────────────────────────────────────────────────────────────────
 
@@ -266,14 +265,15 @@ class _Decision:
 
     def _is_unique(self, column: Column) -> bool:
         """Return True if no value stands in two rows, unless the rows are the same."""
-        rows_of: defaultdict[str, list[int]] = defaultdict(list)
+        first_row: dict[str, int] = {}
         for row, value in column.values.items():
-            rows_of[str(value)].append(row)
-        repeated = [rows for rows in rows_of.values() if len(rows) > 1]
-        others = [other for other in self._columns.values() if other is not column]
-        return all(
-            other.values.get(row) == other.values.get(rows[0]) for rows in repeated for row in rows for other in others
-        )
+            first = first_row.setdefault(str(value), row)
+            if first != row and not self._are_same(first, row):
+                return False
+        return True
+
+    def _are_same(self, first: int, second: int) -> bool:
+        return all(column.values.get(first) == column.values.get(second) for column in self._columns.values())
 
     def _choose(self, meaning: str) -> None:
         """Keep the best column of a field, and those that never stand beside it; ask where two are as good."""

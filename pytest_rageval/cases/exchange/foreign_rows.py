@@ -47,7 +47,10 @@ class ForeignRow:
 def foreign_row(written: Mapping[str, Json], folder: Path = Path(), *, may_be_own: bool = True) -> ForeignRow:
     """Take a row apart; files that it names are read below the folder."""
     if may_be_own and is_case(written):
-        own = {name: value for name, value in written.items() if value is not None and not _is_blank_gold(name, value)}
+        own = {name: value for name, value in written.items() if value is not None}
+        for name in ("reference", "reference_answer"):
+            if is_nothing(own.get(name)):
+                own.pop(name, None)
         return ForeignRow(written, own)
     row = dict(written)
     extra = _extra_of(row)
@@ -57,10 +60,6 @@ def foreign_row(written: Mapping[str, Json], folder: Path = Path(), *, may_be_ow
         row["vars"], unread, notes = with_files(variables, folder)
     checks = [*single_checks(row.pop("assert", None), row.get("vars")), *written_checks(row)]
     return ForeignRow(row, None, extra, checks, dict(_leaves(row)), unread, notes)
-
-
-def _is_blank_gold(name: str, value: Json) -> bool:
-    return name in ("reference", "reference_answer") and is_nothing(value)
 
 
 def columns_of(

@@ -326,5 +326,6 @@ def looks_like_gold(kept: Iterable[str], no_gold: Collection[str] = ()) -> dict[
 
     `no_gold`: names whose values show that they are none, such as flags, pages and numbers.
     """
-    meant: dict[str, Any] = {name: field_of(name) for name in kept if name not in no_gold and sign_of(name) is None}
+    others = [name for name in kept if name not in no_gold and sign_of(name) is None]
+    meant: dict[str, Any] = {name: field_of(name) for name in others}
     return {name: field for name, field in meant.items() if field in (ANSWER, CONTEXTS, PLACES, IDS, FACTS)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from pytest_rageval.cases.exchange.printed import is_nothing
@@ -35,7 +36,7 @@ def gold_places(value: Json, *, as_ids: bool) -> dict[str, Json] | None:
     if as_ids:
         ids = [str(each) for each in values if is_id(each)]
         return {"gold": {"chunk_ids": ids}} if ids and len(ids) == len(values) else None
-    places = [place for each in values for place in _places(each)]
+    places = list(chain.from_iterable(map(_places, values)))
     return {"gold_supports": places} if places else None
 
 
@@ -105,7 +106,7 @@ def _of_objects(objects: Sequence[Mapping[str, Json]], *, as_ids: bool) -> dict[
         titles = [next(_members(each, ("title",), _is_text), None) for each in objects]
         has_paths = any(next(_members(each, _PATHS, _is_text), None) for each in objects)
         ids = ids if has_paths else titles
-    places = [place for each, grade in zip(objects, grades, strict=True) for place in _places_of_object(each, grade)]
+    places = list(chain.from_iterable(map(_places_of_object, objects, grades)))
     keys: dict[str, Json] = {}
     if places and not (as_ids and None not in ids):
         keys["gold_supports"] = places
@@ -179,7 +180,7 @@ def pages_of(value: Json) -> list[int] | None:
     if isinstance(value, list):
         parts = [pages_of(each) for each in value]
         known = [part for part in parts if part is not None]
-        return [page for part in known for page in part] if known and len(known) == len(parts) else None
+        return list(chain.from_iterable(known)) if known and len(known) == len(parts) else None
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # a spreadsheet's or pandas' column with gaps
     if isinstance(value, int) and not isinstance(value, bool):
@@ -211,11 +212,10 @@ def with_pages(places: Any, pages: Sequence[Sequence[int]]) -> list[dict[str, Js
     if not places or any("heading_path" in place for place in places):
         return []
     if len(places) == 1:
-        pages = [[page for listed in pages for page in listed]]
+        pages = [list(chain.from_iterable(pages))]
     elif len(pages) != len(places):
         return []
-    return [
-        {**place, "heading_path": page_heading(page)}
-        for place, listed in zip(places, pages, strict=True)
-        for page in dict.fromkeys(listed)
-    ]
+    with_headings = []
+    for place, listed in zip(places, pages, strict=True):
+        with_headings += [{**place, "heading_path": page_heading(page)} for page in dict.fromkeys(listed)]
+    return with_headings

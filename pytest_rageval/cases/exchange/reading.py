@@ -91,8 +91,9 @@ class RowReading:
         """The values by the row's names, as they were written."""
         self._answerable: Json = None
         self._folder = folder
-        taken = row if isinstance(row, ForeignRow) else None
-        if taken is None:
+        if isinstance(row, ForeignRow):
+            taken = row
+        else:
             taken = foreign_row(row, folder, may_be_own=not (fields or is_of_system))
         if taken.own is not None:
             self.case = dict(taken.own)

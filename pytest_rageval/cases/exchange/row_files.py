@@ -103,7 +103,8 @@ def _document_rows(document: Json, report: RowReport, folder: Path | None) -> It
     if isinstance(document, dict) and isinstance(document.get("queries"), dict):
         document = _embedding_pairs(document)
     if isinstance(document, dict):
-        rows = next((document[key] for key in _LISTS if isinstance(document.get(key), list)), None) or _listed(document)
+        known = (document[key] for key in _LISTS if isinstance(document.get(key), list))
+        rows = next(known, None) or _listed(document)
         if "tests" in document and folder is not None:
             rows = [*_with_included(document["tests"], folder, report)]
         document = _transposed(document) if rows is None else _with_defaults(rows, document.get("defaultTest"))
