@@ -220,3 +220,10 @@ def test_a_case_of_such_a_category_with_places_has_to_say_which(project: Project
     assert "category 'unanswerable' says that there is none; add 'answerable'" in line
     project.cases([{"id": "a", "question": "Who?", "category": "unanswerable", "answerable": True, **place}])
     assert project.rageval("cases", "validate").ret == 0
+
+
+def test_names_and_cells_of_any_length_are_read_in_time(project: Project):
+    row = {"question": "Which?", "expected_answer": "This.", "a" * 300_000: "v", "b.c" * 100_000: "v"}
+    row |= {"contexts": "['" + "a" * 300_000, "keywords": "a," * 100_000, "page": "1-" * 100_000, "note": "[" * 300_000}
+    _, cases = converted(project, row)
+    assert cases[0]["reference"] == "This."

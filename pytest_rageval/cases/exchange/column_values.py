@@ -31,12 +31,15 @@ KEPT = ("metadata", "additional_metadata")
 """Objects that go into the metadata as they are."""
 
 
-_BEFORE_LAST = re.compile(r".*(?<=[^\s.])\.(?=[^\s.])", re.DOTALL)
-
-
 def last_name(path: str) -> str:
     """Return the last name of a path; the point of an abbreviation, as in `Nr.`, divides no names."""
-    return _BEFORE_LAST.sub("", path, count=1)
+    at = path.rfind(".")
+    while at > 0:
+        beside = path[at - 1] + path[at + 1 : at + 2]
+        if len(beside) == 2 and not any(sign.isspace() or sign == "." for sign in beside):
+            return path[at + 1 :]
+        at = path.rfind(".", 0, at)
+    return path
 
 
 class Column:
