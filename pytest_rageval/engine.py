@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from pytest_rageval.errors import JudgeError, TargetError, ends_the_run
+from pytest_rageval.errors import JudgeError, OddScoreError, TargetError, ends_the_run, message_of
 from pytest_rageval.gates.verdict import GatedTrial, MeasuredTrial, ending_by_gates, gate_verdict, over_trials
 from pytest_rageval.http.call_limit import CallSlots, CallTally, Permit, tallied
 from pytest_rageval.io.masking import Mask
@@ -35,7 +35,7 @@ from pytest_rageval.model import (
 )
 from pytest_rageval.plan import Plan
 from pytest_rageval.targets.target import Target, asks_at_once, is_called
-from pytest_rageval.text import excerpt
+from pytest_rageval.text import excerpt, printable
 
 LONGEST_MESSAGE = 300
 """Characters kept of an exception's message, which may quote an answer of any length."""
@@ -127,12 +127,22 @@ async def _asked_at_once(
     """Ask a target that never waits: without a slot and a time limit."""
     queue_ms, started = _ms(submitted) if submitted is not None else None, time.perf_counter()
     try:
-        answer = await target.ask(question)
+        answer = await _answer_from(target, question)
     except TargetError as error:
         taken = Timings(queue_ms, _ms(started) if is_called(target) else None)
         return AskFailure(problem_of(error.kind, error, plan.mask), taken)
     # An answer that calls nothing has no time of its own.
     return _TimedAnswer(_fit(answer, plan), Timings(queue_ms, _ms(started) if is_called(target) else None))
+
+
+async def _answer_from(target: Target, question: AskRequest) -> Answer:
+    """Ask a target; raise TargetError if what a project's own one returns is no sound answer."""
+    answer = await target.ask(question)
+    if type(target).__module__.partition(".")[0] == "pytest_rageval":
+        return answer  # read by the native contract already
+    from pytest_rageval.targets.callable_target import answer_of  # here, because most targets are ours
+
+    return answer_of(answer, target.name)
 
 
 async def _asked(
@@ -149,7 +159,7 @@ async def _asked(
         try:
             with tallied() as tally:
                 async with limit:
-                    answer = await target.ask(question)
+                    answer = await _answer_from(target, question)
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -218,7 +228,16 @@ def problem_of(kind: str, error: TargetError | JudgeError, mask: Mask) -> Proble
 
 def raised(error: BaseException, mask: Mask) -> str:
     """Return type and message of an exception of user code, on one short line, without credentials."""
-    return f"{type(error).__name__}: {excerpt(mask.text(str(error)), LONGEST_MESSAGE)}"
+    name = printable(type(error).__name__)
+    message = excerpt(mask.text(message_of(error)), LONGEST_MESSAGE)
+    return f"{name}: {message}" if message else name
+
+
+def failed_metric(name: str, error: BaseException, mask: Mask) -> str:
+    """Return in one line why a metric gave no score: it raised something, or what it returned is none."""
+    if isinstance(error, OddScoreError):
+        return f"metric {excerpt(mask.text(message_of(error)), LONGEST_MESSAGE)}"
+    return f"metric {name} raised {raised(error, mask)}"
 
 
 def ask_request(case: EvalCase, plan: Plan, trial: int = 0) -> AskRequest:
@@ -313,7 +332,7 @@ def _measured(observation: Observation, plan: Plan) -> _Measurements:
         except BaseException as error:
             if ends_the_run(error):
                 raise
-            broken.append(f"metric {measure.name} raised {raised(error, plan.mask)}")
+            broken.append(failed_metric(measure.name, error, plan.mask))
             continue
         if isinstance(scored, float):
             scores[measure.name] = scored

@@ -89,6 +89,10 @@ class JudgeError(RagevalError):
         self.kind, self.raw, self.status, self.spent = kind, raw, status, spent or {}
 
 
+class OddScoreError(ValueError):
+    """What a metric gave is no score; the message begins with its name."""
+
+
 class GateFailure(AssertionError):
     """One or more failed gates of a case."""
 
@@ -97,3 +101,13 @@ def ends_the_run(error: BaseException) -> bool:
     """Return True for Ctrl-C and pytest.exit(): any other exception of user code is an error of its case alone."""
     is_exit = type(error).__name__ == "Exit" and type(error).__module__ == "_pytest.outcomes"
     return is_exit or isinstance(error, KeyboardInterrupt)
+
+
+def message_of(error: BaseException) -> str:
+    """Return the message of an exception that foreign code raised; empty if that code cannot give it."""
+    try:
+        return str(error)
+    except BaseException as silent:
+        if ends_the_run(silent):
+            raise
+        return ""

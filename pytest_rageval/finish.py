@@ -27,13 +27,14 @@ from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.index_coverage import not_understood
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.aggregate import RunInfo, aggregate
+from pytest_rageval.runs.aggregate import RunInfo, aggregate, metric_errors
 from pytest_rageval.runs.columns import CaseColumns, write_scores
 from pytest_rageval.runs.config import flat_names, hardware, observed, reported, stated_otherwise
 from pytest_rageval.runs.decision_hash import gates_in_effect, labelled_case
 from pytest_rageval.runs.folder import write_metrics
 from pytest_rageval.runs.judge_notes import failure_note, judge_notes, served_change, served_names
 from pytest_rageval.runs.reader import CONFIG, METRICS
+from pytest_rageval.runs.record_seal import RECORDED
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.row import Row, cases_of, flagged, in_order
 from pytest_rageval.text import counted
@@ -82,6 +83,7 @@ class Extent:
     earlier         metrics.json of a stored run that is finished again; it keeps when and where the run was asked
     exit_status     of pytest before the gates of the run; the verdict must not be better
     uncounted       keys of cases that failed or ended in errors, and that pytest did not count so
+    damage          how the records of a stored run differ from those that it wrote
     """
 
     every: Collection[str]
@@ -93,6 +95,7 @@ class Extent:
     earlier: Mapping[str, Any] | None = None
     exit_status: int = 0
     uncounted: Sequence[str] = ()
+    damage: str | None = None
 
     @property
     def is_interrupted(self) -> bool:
@@ -110,7 +113,7 @@ def finish(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None,
         finished = _with_verdict(
             _with_baseline(finished, plan, extent, baseline_file, writer.folder.path), plan, extent
         )
-    write_json(writer.folder.path / CONFIG, finished.config)
+    write_json(writer.folder.path / CONFIG, {**finished.config, RECORDED: writer.seal()})
     write_scores(writer.folder.path, finished.rows)
     writer.folder.log(f"finished: {counted(len(finished.rows), 'case')}, {finished.metrics['outcomes']}")
     write_metrics(writer.folder.path / METRICS, finished.metrics)
@@ -151,6 +154,7 @@ def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | Non
         metrics["aggregate_metrics"]["judge_reliability"] = earlier["aggregate_metrics"]["judge_reliability"]
     lost = sorted(key for key in extent.expected if key not in recorded)
     problems = dict(_problems(plan, extent, rows, comparison, lost, is_partial=info.is_partial))
+    problems |= {f"metric {name}": error for name, error in metric_errors(metrics["metrics"]).items()}
     served = served_change(baseline.config, config) if baseline is not None and baseline.config else None
     notes = (
         *([served] if served else ()),
@@ -266,6 +270,8 @@ def _problems(
     """Yield what fails the run besides gates: name and message."""
     if lost and not extent.is_ended_early:
         yield "completeness", f"{counted(len(lost), 'case')} collected without a result: {listed(lost)}"
+    if extent.damage is not None:
+        yield "records", extent.damage
     if extent.uncounted:
         yield (
             "verdicts",

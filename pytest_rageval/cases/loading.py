@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_rageval.cases.conversion import Converted, case_from_record, usual_case
-from pytest_rageval.cases.discovery import NO_CASES, REFERENCES, SUFFIXES, has_references, is_reference_file
+from pytest_rageval.cases.discovery import (
+    NO_CASES,
+    REFERENCES,
+    SUFFIXES,
+    dead_end,
+    has_references,
+    is_reference_file,
+)
 from pytest_rageval.cases.keys import CELLS, Cell, Label
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.io.lines import JsonRow, json_rows, read_lines
@@ -49,6 +56,9 @@ def load_file(path: Path, root: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -
     report = Report(shown_name(path, root))
     if is_reference_file(path):
         return CaseFile(path, (), ())  # read together with its questions, which report its problems
+    if (why := dead_end(path)) is not None:
+        report.add_whole(why)
+        return CaseFile(path, (), report.problems)
     with no_collection():
         partner = _find_partner(path, report, root, max_line_bytes)
     read = _usual_case(report.file) if partner is None else _in_full

@@ -10,7 +10,7 @@ from pytest_rageval.cases.gold_places import wide_golds
 from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.cli.options import FORM_JSON, REPORTS, echo_json
 from pytest_rageval.cli.output import columns
-from pytest_rageval.cli.stored_run import open_run
+from pytest_rageval.cli.stored_run import open_run, tell_damage
 from pytest_rageval.render.html.case_view import recorded_case_of
 from pytest_rageval.render.markdown.case_markdown import case_markdown
 from pytest_rageval.render.text.explain import Form, explanation
@@ -42,6 +42,7 @@ def explain(run: str, case: str, form: str, is_full: bool, reports: str | None) 
     """
     project, stored = open_run(run, reports=reports)
     record = stored.find(case)
+    tell_damage(stored)
     if stored.state == "interrupted":
         cases = counted(len({key for key, _ in stored.record_places()}), "case")
         click.echo(

@@ -176,6 +176,15 @@ def with_verdict(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**metrics, "verdict": verdict.content()}
 
 
+def with_problem(metrics: Mapping[str, Any], name: str, problem: str) -> Mapping[str, Any]:
+    """Return the content of metrics.json with the verdict that it has with one more reason to fail."""
+    decided = metrics.get("verdict") or {}
+    problems = {**(decided.get("problems") or {}), name: problem}
+    exit_status = decided.get("exit_status", 0)
+    facts = VerdictFacts(metrics, metrics.get("comparison"), metrics["gates"], problems, exit_status)
+    return {**metrics, "verdict": decided | run_verdict(facts).content()}
+
+
 def alike_line(comparison: Mapping[str, Any], cases: int) -> str:
     """Return the note on a comparison of a part of the cases: `compared on 9 of 10 cases alike in both; 1 changed`."""
     changed = len(comparison["changed_cases"])
@@ -333,10 +342,14 @@ OF_A_BASELINE = (NOT_COMPARABLE, "update-baseline")
 """Problems of a run that depend on the baseline it was compared with when it ended."""
 
 
-def pair_verdict(after: Side, comparison: Comparison, current: Settings) -> RunVerdict:
-    """Return the verdict of a run against another one than its baseline."""
+def pair_verdict(after: Side, comparison: Comparison, current: Settings, damages: Mapping[str, str]) -> RunVerdict:
+    """Return the verdict of a run against another one than its baseline.
+
+    `damages`: by name of a side, how its records differ from those that the run wrote.
+    """
     decided, metrics = after.metrics.get("verdict") or {}, after.metrics
     problems = {name: said for name, said in (decided.get("problems") or {}).items() if name not in OF_A_BASELINE}
+    problems |= {f"records of {name}": damage for name, damage in damages.items()}
     if not (comparison.content["compared"] or metrics["partial"]):
         problems[NOT_COMPARABLE] = not_comparable(comparison.problems)
     absolute = [gate for gate in metrics["gates"] if gate["op"] not in ("drop", "rise")]

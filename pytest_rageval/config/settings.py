@@ -95,6 +95,8 @@ class Settings(Frozen):
     adaptive_concurrency: Operational[bool] = True
     """Are fewer calls in flight while the system refuses some?"""
     look_ahead: Operational[int | None] = Field(None, ge=1)
+    metric_timeout: Operational[Positive] = 60.0
+    """Seconds that one call of a metric of the project's own may take."""
     max_line_bytes: Operational[int] = Field(4 * 2**20, ge=1024)
     max_response_bytes: Operational[int] = Field(16 * 2**20, ge=1024)
     known_failures: Operational[Literal["fail", "ratchet", "report"]] = "fail"

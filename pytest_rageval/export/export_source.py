@@ -122,6 +122,8 @@ def look_through(run: StoredRun, *, full_text: bool = False) -> ExportSource:
     metrics = run.metrics
     if metrics is None:
         notes.append(f"run {run.run_id} did not finish: no aggregates, and {len(places)} of its results")
+    if run.damage is not None:
+        notes.append(run.damage)
     configured = [name for name in run.config.get("metrics") or () if name in scored]
     measured = (*configured, *sorted(scored.difference(configured)))
     full = _observations(run, notes) if full_text else None

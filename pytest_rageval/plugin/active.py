@@ -31,7 +31,7 @@ from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.model import CaseResult, EvalCase
 from pytest_rageval.plugin.batches import AdaptedFixtures
-from pytest_rageval.plugin.case_hook import call_hook, marked_cases, with_case_hook
+from pytest_rageval.plugin.case_hook import marked_cases, metrics_of_hook, with_case_hook
 from pytest_rageval.plugin.display.captured_output import CapturedOutput, clean_report
 from pytest_rageval.plugin.display.progress_line import ProgressLine
 from pytest_rageval.plugin.evaluator import Evaluator
@@ -89,8 +89,7 @@ class ActiveSession:
     # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _prepare(self, settings: Settings) -> Prepared:
-        lists = call_hook(self.config.hook.pytest_rageval_metrics, config=self.config)
-        own_metrics = [metric for metrics in lists if metrics for metric in metrics]
+        own_metrics = metrics_of_hook(self.config)
         session = self.session
         if session.is_worker:  # the limit on calls in flight is the run's, over all workers
             share = math.ceil(settings.concurrency / session.workers)

@@ -120,6 +120,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             cast("Controller", enter(session.config)).open_for_workers()
         elif ours.given_options:
             enter(session.config).check_settings()
+    if not ours.is_worker and ours.has_lost_cases:
+        enter(session.config)  # which reports them when it collects
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -41,6 +41,8 @@ def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> No
     for run in runs:
         if run.metrics is None:
             problems.append(f"{run.run_id} was interrupted; finish it first with --rageval-resume {run.run_id}")
+        elif run.damage is not None:
+            problems.append(run.damage)
         for record in run.records():
             key = record["case_key"]
             if where.setdefault(key, run.run_id) != run.run_id:

@@ -41,6 +41,7 @@ def run_config(
     settings = plan.settings
     asked_for = _asked_for(plan, target, judge)
     assert asked_for.keys() == set(ASKED_FOR)
+    cases = list(cases)
     dataset = dataset_hash_of((case.key, content_hash(case)) for case in cases)
     content = {
         "schema": 1,
@@ -58,6 +59,7 @@ def run_config(
         ),
         "answerer_version": None,
         "dataset_hash": dataset,
+        "expected": planned(cases, settings.repeat),
         "shard": settings.shard,
         "observed": {},
         "project": project_version(root),
@@ -179,6 +181,12 @@ def observed(
         "answerer_version": _hash(answerer) if answerer else None,
         "observed": {**versions, **served},
     }
+
+
+def planned(cases: Iterable[EvalCase], trials: int) -> dict[str, Any]:
+    """Return number and identity of the cases that there are to ask, and how often each is asked."""
+    keys = sorted(case.key for case in cases)
+    return {"cases": len(keys), "trials": trials, "keys": _hash(keys)}
 
 
 def dataset_hash_of(contents: Iterable[tuple[str, str]]) -> str:

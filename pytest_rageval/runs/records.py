@@ -29,6 +29,7 @@ from pytest_rageval.model import (
     Problem,
     Trace,
 )
+from pytest_rageval.model.versions import is_version
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.decision_hash import decision_hash
 from pytest_rageval.runs.row import PHASES, SCHEMA, legacy_names
@@ -191,7 +192,7 @@ def _selection(answer: Answer, text: RecordTexts) -> dict[str, Any] | None:
 def _versions(answer: Answer) -> dict[str, Any] | None:
     """Return the versions that the system reports; the `model_name` of an uploaded answer counts as its `llm`."""
     versions, name = dict(answer.versions), answer.extra.get("model_name")
-    if isinstance(name, str) and name:
+    if isinstance(name, str) and name and is_version(name):
         versions.setdefault("llm", name)
     return versions or None
 

@@ -39,6 +39,7 @@ from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.observations import observation_line, observation_of
 from pytest_rageval.runs.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.record_seal import seal_of
 from pytest_rageval.runs.records import RecordLine, result_record
 from pytest_rageval.runs.row import NOTED, SCHEMA, Row, SharedParts, check_observation, check_result
 
@@ -89,6 +90,8 @@ class RunWriter:
         if (difference := other_configuration(run.config, config)) is not None:
             problem = f"run {run.run_id} was begun with another configuration: {difference}"
             raise SettingsError(f"--rageval-resume: {problem}")
+        if not run.can_be_resumed:
+            raise SettingsError(f"--rageval-resume: {run.damage}")
         writer = cls(RunFolder(run.path), plan, run.config)
         writer.folder.lock()
         try:
@@ -166,6 +169,11 @@ class RunWriter:
         for name in (RESULTS, OBSERVATIONS):
             if self._has_replaced or journals(self.folder.path, name):
                 fold_journals(self.folder.path, name, self.warnings)
+
+    def seal(self) -> dict[str, Any]:
+        """Return the seal over the records on disk."""
+        self._write()
+        return seal_of(self.folder.path / RESULTS, self.rows.keys(), has_replaced=self._has_replaced)
 
     def discard(self) -> None:
         """Delete the folder of a run in which nothing happened."""

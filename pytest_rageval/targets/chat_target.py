@@ -19,6 +19,7 @@ from pytest_rageval.llm.chat_protocol import ChatReply, Message, Question, misfi
 from pytest_rageval.llm.credentials import KeySource, target_key, unneeded_key
 from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.model import Answer, AskRequest, Json
+from pytest_rageval.model.versions import is_version
 from pytest_rageval.providers import ASKED
 from pytest_rageval.targets.target import USUAL, Connection, Surroundings
 
@@ -132,7 +133,7 @@ def _answer(reply: ChatReply, text_path: str) -> Answer:
         abstain_reason=reply.ending if is_withheld else None,
         usage=plain_json(dict(reply.usage or {})),
         latency=reply.latency,
-        versions=({"llm": reply.model} if reply.model else {}) | {"prompt": PROMPT_VERSION},
+        versions=({"llm": reply.model} if reply.model and is_version(reply.model) else {}) | {"prompt": PROMPT_VERSION},
         extra=_ending(reply) | {part: plain_json(dict(fields)) for part, fields in reply.unread.items() if fields},
     )
 

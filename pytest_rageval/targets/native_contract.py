@@ -23,6 +23,7 @@ from pytest_rageval.io.strict_json import StrictJsonError, limits_broken, parse,
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.matching.spellings import heading_text
 from pytest_rageval.model import NOTHING, Answer, Chunk, Edge, Entity, FolderSelection, Json, Reference, Trace
+from pytest_rageval.model.versions import A_VERSION, VERSION_NAMES, is_version
 
 
 def _edge(value: Json) -> Edge:
@@ -273,6 +274,8 @@ def answer_in(response: NativeResponse, extra: Mapping[str, Json]) -> Answer:
                 raise Unsound(Findings(Finding((name,), message)))
         parts = tuple([other if part is None else part for _, part, other in pairs])
     chunks, selection, latency, trace, coverage, usage, versions = parts
+    if versions:
+        _check_versions(versions, ("versions",) if _has(response, "versions") else ("debug", "versions"))
     if latency and None in latency.values():
         latency = {phase: duration for phase, duration in latency.items() if duration is not None}
     return Answer(
@@ -292,6 +295,19 @@ def answer_in(response: NativeResponse, extra: Mapping[str, Json]) -> Answer:
 
 
 _NO_DEBUG = Debug()
+
+
+def _has(response: NativeResponse, name: str) -> bool:
+    """Return True if a response has this member of `debug` at its top level."""
+    return getattr(response, name, None) is not None
+
+
+def _check_versions(versions: Mapping[str, Json], place: Path) -> None:
+    """Raise Unsound for a version that is none: all later readers count on a text or a number."""
+    for name in VERSION_NAMES:
+        version = versions.get(name)
+        if version is not None and not is_version(version):
+            raise Unsound(Findings(Finding((*place, name), f"is {describe(version)}, expected {A_VERSION}")))
 
 
 # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────

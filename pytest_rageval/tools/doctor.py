@@ -17,7 +17,7 @@ from pytest_rageval.cases.discovery import find_case_files
 from pytest_rageval.cases.gold_places import unwinnable
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.note_folder import NoteFolder
-from pytest_rageval.cases.project_cases import readable_cases
+from pytest_rageval.cases.project_cases import pattern_problems, readable_cases
 from pytest_rageval.comparison.baseline import project_baseline
 from pytest_rageval.config.files import has_table
 from pytest_rageval.config.project import Project
@@ -176,6 +176,8 @@ def look_at_cases(project: Project) -> Iterator[Diagnosis]:
         yield failure(problem, command=VALIDATE)
     if len(problems) > MOST_PROBLEMS:
         yield failure(f"{len(problems) - MOST_PROBLEMS} more problems", VALIDATE, VALIDATE)
+    for problem in pattern_problems(project.root, globs, files):
+        yield failure(problem)
     number = sum(len(file.cases) for file in loaded)
     yield success(f"{counted(number, 'case')} in {counted(len(files), 'file')}")
 

@@ -80,8 +80,11 @@ class PageRun:
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """Return what failed the run apart from its gates, by name."""
-        return self.decided.get("problems") or {}
+        """Return what failed the run apart from its gates, by name, and what is wrong with its records now."""
+        problems = dict(self.decided.get("problems") or {})
+        if self.side.damage is not None:
+            problems["records"] = self.side.damage
+        return problems
 
     @cached_property
     def registry(self) -> Registry:
@@ -159,7 +162,7 @@ class PageRun:
         verdict = run_verdict(
             VerdictFacts(metrics, comparison, self.gates, self.problems, self.exit_status, is_waived=is_waived)
         )
-        if self.decided.get("word") not in SYMBOLS or "tone" not in self.decided:
+        if self.side.damage is not None or self.decided.get("word") not in SYMBOLS or "tone" not in self.decided:
             return verdict
         return replace(verdict, tone=self.decided["tone"], word=self.decided["word"])
 
@@ -181,7 +184,8 @@ class PageRun:
             missing.append(
                 f"{source} holds {len(self.cases):,} of {counted(total, 'case')} (cut off?): others are not listed"
             )
-        return [*missing, *dict.fromkeys(self.damages)]
+        damage = [self.side.damage] if self.side.damage is not None else []
+        return [*damage, *missing, *dict.fromkeys(self.damages)]
 
 
 def read_page(side: Side, before: Side | None, settings: Settings, **facts: Any) -> PageRun:
