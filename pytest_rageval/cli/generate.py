@@ -133,6 +133,7 @@ def _asking(project: Project, spec: str, path: Path, most: int, max_cost: float 
         retries=settings.retries,
         concurrency=settings.judge_concurrency,
         requests_per_minute=settings.judge_requests_per_minute,
+        patience=settings.rate_limit_patience,
         tokens_per_minute=settings.judge_tokens_per_minute,
         budget=None if max_cost is None else Budget(max_cost),
     )

@@ -11,6 +11,7 @@ from click.shell_completion import CompletionItem
 
 from pytest_rageval.cli.options import as_taken_by, echo_json, is_json_wanted, wants_colour
 from pytest_rageval.errors import RagevalError
+from pytest_rageval.io.output_encoding import take_any_text
 from pytest_rageval.text import printable
 
 VERBS = {
@@ -116,6 +117,8 @@ def rageval() -> None:
 
 def main() -> None:
     """Entry point: 0 fine, 1 a check failed, 2 wrong usage."""
+    for stream in (sys.stdout, sys.stderr):
+        take_any_text(stream, is_for_click=True)
     try:
         rageval()
     except RagevalError as error:

@@ -19,6 +19,7 @@ from pytest_rageval.metrics.operations import percentile
 from pytest_rageval.metrics.registry import LAYERS, Measure
 from pytest_rageval.model import NotApplicable, RunFacts
 from pytest_rageval.plan import Plan
+from pytest_rageval.runs.reservations import not_judged, reruns
 from pytest_rageval.runs.row import ASK_FAILED, PHASES, Row, cases_of, flagged, in_order, legacy_names
 from pytest_rageval.stats.intervals import Interval, mean_interval, share_interval
 
@@ -71,6 +72,8 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         **_doubts(rows),
         "judge": _judge(rows),
         "judge_errors": flagged(rows, "failed"),
+        **not_judged(rows),
+        **reruns(rows),
         "metrics": metrics,
         "overall_score": facts.overall,
         "by_layer": layers,

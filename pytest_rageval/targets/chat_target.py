@@ -15,7 +15,7 @@ from pytest_rageval.io.masking import public_target, public_url
 from pytest_rageval.io.messages import Unsound
 from pytest_rageval.io.strict_json import plain_json
 from pytest_rageval.llm.chat_model import Endpoint, wire_of
-from pytest_rageval.llm.chat_protocol import ChatReply, Message, Question, misfit, read_by
+from pytest_rageval.llm.chat_protocol import ChatReply, Message, Question, misfit, read_by, unopened_thoughts
 from pytest_rageval.llm.credentials import KeySource, target_key, unneeded_key
 from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.model import Answer, AskRequest, Json
@@ -45,6 +45,8 @@ class ChatTarget:
     url        the server; None for the provider's own. A path is kept; `/v1` is added unless the path names a version
     """
 
+    takes_turns = True
+
     def __init__(self, kind: str, model: str, url: str | None = None, connection: Connection = USUAL) -> None:
         provider = ASKED[kind]
         self.name = f"{kind}:{model}" + (f"@{public_url(url)}" if url else "")
@@ -69,9 +71,10 @@ class ChatTarget:
             reply = read_by(self._wire.read, data, self._endpoint.where)
         except ModelFailure as failure:
             raise TargetError(failure.kind, str(failure), status=failure.status) from None
-        if reply.text is None and not _is_withheld(reply) and reply.ending != "tool_calls":
+        if _lacks_text(reply):
             reason = f" (it ended with {reply.finish_reason!r})" if reply.finish_reason else ""
-            missing = misfit(self._wire.text_path, None, f"a string{reason}")
+            beside = ": the reply holds thoughts alone" if reply.holds_thoughts else ""
+            missing = misfit(self._wire.text_path, reply.text, f"a string{reason}{beside}")
             raise TargetError("no_answer", f"{self._endpoint.where}: {missing}")
         try:
             return _answer(reply, self._wire.text_path)
@@ -127,15 +130,26 @@ def _answer(reply: ChatReply, text_path: str) -> Answer:
     is_withheld = _is_withheld(reply)
     if not isinstance(reply.usage, Mapping | None):
         raise misfit("usage", reply.usage, "an object")
+    thoughts, text = unopened_thoughts(reply.text or "")
+    unread = {part: dict(fields) for part, fields in reply.unread.items()}
+    if thoughts:
+        unread["message"] = {**unread.get("message", {}), "thoughts": thoughts}
     return Answer(
-        text=reply.text or "",
+        text=text,
         abstained=True if is_withheld else _unless_cut(reply),
         abstain_reason=reply.ending if is_withheld else None,
         usage=plain_json(dict(reply.usage or {})),
         latency=reply.latency,
         versions=({"llm": reply.model} if reply.model and is_version(reply.model) else {}) | {"prompt": PROMPT_VERSION},
-        extra=_ending(reply) | {part: plain_json(dict(fields)) for part, fields in reply.unread.items() if fields},
+        extra=_ending(reply) | {part: plain_json(fields) for part, fields in unread.items() if fields},
     )
+
+
+def _lacks_text(reply: ChatReply) -> bool:
+    """Return True if a reply that is said to be complete holds no answer, which is no abstention."""
+    if _is_withheld(reply) or reply.ending == "tool_calls":
+        return False
+    return reply.text is None or (reply.ending is None and reply.holds_thoughts and not reply.text.strip())
 
 
 def _is_withheld(reply: ChatReply) -> bool:

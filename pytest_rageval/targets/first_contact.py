@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_rageval.cases.names import QUESTION, field_of
 from pytest_rageval.http.address import endpoint
+from pytest_rageval.http.call_limit import IMPATIENT
 from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
@@ -58,7 +60,8 @@ async def first_contact(url: str, question: str, connection: Connection, key: st
 
     `url`: of the server, of its path, or of its OpenAPI description in JSON. `key`: of the question, if it is known.
     """
-    client = SlottedClient(headers=connection.headers, **connection.of_client | {"retries": 0})
+    impatient = replace(connection, retries=0, limits=IMPATIENT)
+    client = SlottedClient(headers=connection.headers, **impatient.of_client)
     try:
         return await _contact(client, url, question, key)
     finally:

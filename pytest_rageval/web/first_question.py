@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import RagevalError
+from pytest_rageval.http.call_limit import IMPATIENT
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.model import Answer, AskRequest, Chunk
@@ -111,6 +112,8 @@ async def _answer(project: Project, environment: Mapping[str, str], question: st
 async def _contact(project: Project, environment: Mapping[str, str], question: str, key: str) -> FirstContact:
     settings = project.settings
     headers = settings.resolved_headers(environment)
-    connection = Connection(timeout=LOOK_S, max_bytes=MOST_BYTES, headers=headers, environment=environment)
+    connection = Connection(
+        timeout=LOOK_S, limits=IMPATIENT, max_bytes=MOST_BYTES, headers=headers, environment=environment
+    )
     async with asyncio.timeout(WITHIN_S):
         return await first_contact(settings.target or "", question, connection, key)
