@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from pytest_rageval.asking import ask_system
 from pytest_rageval.cases.drafts import ENDING
+from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.cases.project_cases import load_files, sound_cases
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import CaseError, Problems, SettingsError
@@ -155,6 +156,7 @@ class PoolSource:
         `is_shuffled`: pools are in an order that says nothing about ranks.
         """
         self._systems, self._search, self._is_shuffled = systems, search, is_shuffled
+        self.notes = NoteFolder(search.folder) if search is not None else None
         self._loop = BackgroundLoop(max((system.longest_call for system in systems), default=math.inf))
         self._pools: dict[str, Future[Pool]] = {}
         self._is_closed = False

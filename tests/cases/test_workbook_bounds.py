@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from processes import python
 
-from pytest_rageval.cases.exchange.row_files import workbook_as_csv
+from pytest_rageval.cases.exchange.tables import workbook_as_csv
 from pytest_rageval.errors import CaseError
 
 openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed (pip install -e '.[dev]')")
@@ -90,7 +90,7 @@ BOMBS: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
 READ = """
 import json, re, sys
 from pathlib import Path
-from pytest_rageval.cases.exchange.row_files import workbook_as_csv
+from pytest_rageval.cases.exchange.tables import workbook_as_csv
 from pytest_rageval.errors import CaseError
 try:
     text = workbook_as_csv(Path(sys.argv[1]), "big.xlsx", {most}, 50_000)
