@@ -51,15 +51,15 @@ class Problems(list[str]):
 
 
 class TargetError(RagevalError):
-    """A failure to ask the system; `status` is that of a server's refusal.
+    """A failure to ask the system; `status` is that of a server's refusal, `retry_after` its seconds to wait.
 
     `kind`: timeout, connect, reset, http_4xx, http_5xx, rate_limited, too_large, invalid_json, invalid_response,
     empty, missing (no answer in a file of answers) or exception.
     """
 
-    def __init__(self, kind: str, message: str, *, status: int | None = None) -> None:
+    def __init__(self, kind: str, message: str, *, status: int | None = None, retry_after: float | None = None) -> None:
         super().__init__(message)
-        self.kind, self.status = kind, status
+        self.kind, self.status, self.retry_after = kind, status, retry_after
 
 
 class ModelFailure(RagevalError):

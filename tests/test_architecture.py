@@ -29,6 +29,7 @@ FLOORS = (
     ("cases",),
     ("targets", "judges", "metrics"),
     ("gates", "stats"),
+    ("asking",),
     ("plan",),
     ("engine",),
     ("prefetch",),

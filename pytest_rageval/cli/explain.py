@@ -6,6 +6,8 @@ import shlex
 
 import click
 
+from pytest_rageval.cases.gold_places import wide_golds
+from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.cli.options import FORM_JSON, REPORTS, echo_json
 from pytest_rageval.cli.output import columns
 from pytest_rageval.cli.stored_run import open_run, tell_damage
@@ -57,3 +59,9 @@ def explain(run: str, case: str, form: str, is_full: bool, reports: str | None) 
         obs = stored.observation(record["case_key"])
         for line in explanation(explained.view, obs, Form(columns(WIDTH), is_full)):
             click.echo(line)
+        notes = plan.place_rules.notes
+        if obs is not None and isinstance(notes, NoteFolder):
+            for wide in wide_golds(obs.case, notes):
+                click.echo(
+                    f"\ngold {wide.gold + 1} covers {wide.sections} sections, the whole note: any of them is a hit"
+                )

@@ -25,8 +25,8 @@ from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.sealed_lines import sealed_line, unsealed
 from pytest_rageval.runs.columns import CaseColumns
 from pytest_rageval.runs.reader import RESULTS, StoredRun, checked_config, checked_metrics, open_stored_run
-from pytest_rageval.runs.results_file import journals
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
+from pytest_rageval.runs.run_files import journals
 
 SCHEMA = 1
 """The schema of metrics.json; a baseline is a metrics.json with cases."""

@@ -16,6 +16,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.matching.dialects import AMBIGUOUS, DOUBTS, MISSED
 from pytest_rageval.runs.comparable import relabelled_note
+from pytest_rageval.runs.reservations import is_unjudged, rerun_counts, unjudged_counts
 from pytest_rageval.runs.row import IS_BAD
 from pytest_rageval.text import counted
 
@@ -26,6 +27,7 @@ SYMBOLS: Mapping[str, str] = {
     "Failed": "✘",
     "Partial": "◐",
     "Nothing examined": "◌",
+    "Not judged": "⊘",
     "Not comparable": "≠",
     "Partly comparable": "≈",
     "Worse": "▼",
@@ -231,6 +233,8 @@ def _amber(facts: VerdictFacts) -> Iterator[str]:
         yield "Not comparable"
     if facts.cases == facts.outcome("skipped"):
         yield "Nothing examined"
+    if is_unjudged(facts.metrics):
+        yield "Not judged"
     if facts.flips("flipped_to_fail") or facts.regressed:
         yield "Worse"
     if facts.outcome("failed"):
@@ -281,6 +285,8 @@ def _asides(facts: VerdictFacts) -> Iterator[str]:
         yield f"{skipped:,} skipped"
     if facts.is_partial:
         yield "only a part of the cases ran"
+    yield from unjudged_counts(facts.metrics)
+    yield from rerun_counts(facts.metrics)
     yield from doubt_counts(facts.metrics)
     if facts.comparison is not None and facts.changed:
         yield alike_line(facts.comparison, facts.cases)

@@ -12,8 +12,8 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.json_text import harmless, json_text
 from pytest_rageval.io.sealed_lines import Key, Place, index, lines_at, record_at, unsealed_text
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.runs.results_file import journals
 from pytest_rageval.runs.row import check_observation, check_result
+from pytest_rageval.runs.run_files import journals
 
 FIELDS = (
     "case_key",

@@ -11,6 +11,7 @@ from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
 from typing import Any
 
+from pytest_rageval.case_output import foreign_code
 from pytest_rageval.errors import SettingsError, message_of
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.text import excerpt, printable
@@ -31,7 +32,8 @@ def import_object(what: str, module: str, attributes: str, root: Path | None = N
         # Left there: the module may import more of the project later.
         sys.path.insert(0, str(root))
     try:
-        value: Any = importlib.import_module(module)
+        with foreign_code():
+            value: Any = importlib.import_module(module)
     except KeyboardInterrupt:
         raise
     # Importing runs user code, which may raise anything, SystemExit included.

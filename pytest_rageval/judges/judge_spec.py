@@ -87,6 +87,7 @@ def _endpoint(settings: Settings, share: float) -> EndpointOptions:
         requests_per_minute=settings.judge_requests_per_minute,
         tokens_per_minute=settings.judge_tokens_per_minute,
         is_adaptive=settings.adaptive_concurrency,
+        patience=settings.rate_limit_patience,
         share=share,
         budget=None if settings.max_cost is None else Budget(settings.max_cost * share),
         is_replay=settings.judge_cache == "replay",

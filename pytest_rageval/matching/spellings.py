@@ -32,6 +32,17 @@ def _remembered(read: Callable[Concatenate[str, _Rest], _Read]) -> Callable[Conc
     return reading
 
 
+LONGEST_PLACE = 2_000
+"""Characters of a path or of headings that are compared. Their patterns take n² steps: 20,000 spaces took 16 s."""
+_BLANKS = re.compile(r"[^\S\n\t]{2,}")
+"""Line breaks and tabs separate headings."""
+
+
+def bounded_place(written: str) -> str:
+    """Return a path or headings of a system or a case, short enough for the patterns below."""
+    return _BLANKS.sub(" ", written)[:LONGEST_PLACE] if len(written) > 100 else written
+
+
 # ── paths ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -75,7 +86,7 @@ _TEXTS = {"md", "markdown", "mdx", "rst", "adoc", "txt"}
 @_remembered
 def read_path(written: str) -> FilePath:
     """Return a path without what only its spelling adds: scheme, host, encoding, `./`, fragments."""
-    path = unicodedata.normalize("NFC", unquote(written.strip(" \t\n\"'`<>"))).replace("\\", "/")
+    path = unicodedata.normalize("NFC", unquote(bounded_place(written).strip(" \t\n\"'`<>"))).replace("\\", "/")
     scheme = _SCHEME.match(path)
     bare = path[scheme.end() :] if scheme else path
     fragment = path.rpartition("#")[2] if "#" in path else ""
@@ -105,12 +116,14 @@ def can_be_same_name(one: FilePath, other: FilePath) -> bool:
     return len(suffixes - {""}) < 2 or (bool(suffixes & _WEB_PAGES) and suffixes <= _WEB_PAGES | _TEXTS)
 
 
+MOST_JOINTS = 100
 _JOINT = re.compile(r"[:.]\s*(?=\S)")
 
 
 def joined_place(written: str, wanted: FilePath) -> tuple[str, str] | None:
     """Split `File: Heading` or `File.Heading` if its left part names the wanted file; None if it does not."""
-    for joint in reversed([*_JOINT.finditer(written)]):
+    written = bounded_place(written)
+    for joint in reversed([*_JOINT.finditer(written)][:MOST_JOINTS]):
         path = written[: joint.start()]
         if can_be_same_name(read_path(path), wanted):
             return path, written[joint.end() :]
@@ -208,7 +221,7 @@ class Headings(NamedTuple):
 @_remembered
 def read_headings(heading_path: str, *, is_whole: bool = False) -> Headings:
     """Read a heading path in the form in which dialects are compared; `is_whole`: weak separators are part of one."""
-    heading_path = _plain(heading_path.strip())
+    heading_path = _plain(bounded_place(heading_path.strip()))
     for separator in (STRONG,) if is_whole else (STRONG, WEAK, _TIGHT):
         written = separator.split(heading_path)
         if len(written) > 1:
@@ -231,7 +244,7 @@ def _plain(heading_path: str) -> str:
 
 def heading_form(heading: str) -> str:
     """Return the form in which two headings are compared: without marks, NFKC, case folded, one kind of dash."""
-    bare = _MARKS.sub("", heading)
+    bare = _MARKS.sub("", bounded_place(heading))
     if quoted := _QUOTED.fullmatch(bare):
         bare = quoted[1]
     return " ".join(as_label(bare.translate(_DASHES)).split())

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_type_hints
 from pytest_rageval.errors import OddScoreError, SettingsError
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import did_you_mean
+from pytest_rageval.metrics.needs import guard_of
 from pytest_rageval.model import NotApplicable, Observation, RunFacts, Score
 
 Layer = Literal["L1", "L2", "L3", "L4", "L5", "abstention", "operations"]
@@ -117,6 +118,14 @@ class Metric:
         return tuple(need.removeprefix("judge:") for need in self.needs if need.startswith("judge:"))
 
     @cached_property
+    def guard(self) -> Callable[[Any], NotApplicable | None] | None:
+        """Return the function that says before the metric why an observation has no value; None if nothing does."""
+        # Built-in metrics have reasons of their own: an abstention, for example, is an answer without a text.
+        if self.missing is not None or not self.is_foreign or self.run_level or not self.needs:
+            return self.missing
+        return guard_of(self.needs)
+
+    @cached_property
     def is_foreign(self) -> bool:
         """Return True if the function is not of this package: then its calls are watched, and its values checked."""
         module = getattr(self.function, "__module__", None)
@@ -164,7 +173,7 @@ class Measure:
     @cached_property
     def score(self) -> Callable[[Any], Scored]:
         """Return the scoring function: plain float for a score without detail. Bound once, before the first case."""
-        checked, missing, top = self._checked, self.metric.missing, self.k or 0
+        checked, missing, top = self._checked, self.metric.guard, self.k or 0
         options = dict(self.metric.options)
         if self.metric.run_level and top:
             options["k"], top = top, 0

@@ -91,9 +91,11 @@ class ActiveSession:
     def _prepare(self, settings: Settings) -> Prepared:
         own_metrics = metrics_of_hook(self.config)
         session = self.session
-        if session.is_worker:  # the limit on calls in flight is the run's, over all workers
-            share = math.ceil(settings.concurrency / session.workers)
-            settings = settings.model_copy(update={"concurrency": share})
+        if session.is_worker:  # the limits on calls are the run's, over all workers
+            share: dict[str, float] = {"concurrency": math.ceil(settings.concurrency / session.workers)}
+            if settings.requests_per_minute is not None:
+                share["requests_per_minute"] = settings.requests_per_minute / session.workers
+            settings = settings.model_copy(update=share)
         return prepare(
             Project(session.root, settings), own_metrics, workers=session.workers, is_worker=session.is_worker
         )

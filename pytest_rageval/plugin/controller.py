@@ -154,6 +154,7 @@ class Controller(ActiveSession):
                 return
             run = self._open_run(is_judge_asked=is_judge_asked, judges=judges_of_files(session))
         asked = sum(not run.is_done(case) for case in cases)
+        run.prefetcher.expected = asked * run.plan.settings.repeat
         line = estimate(prepared.judge, prepared.plan, asked) if is_judge_asked and asked else None
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
         if line is not None and terminal is not None:
@@ -243,7 +244,7 @@ class Controller(ActiveSession):
         self.interrupts.begin_finishing()
         run.loop.cancel()
         of_workers = self._workers.back_off if self._workers is not None else None
-        back_off = of_workers or run.prefetcher.slots.back_off
+        back_off = of_workers or run.prefetcher.back_off
         self.session.notes += filter(None, [back_off.note])
         if not run.is_broken:
             try:

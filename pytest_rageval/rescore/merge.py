@@ -16,7 +16,8 @@ from pytest_rageval.plan import Plan
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.config import dataset_hash_of
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.runs.results_file import RunWriter, lines_in_order
+from pytest_rageval.runs.results_file import RunWriter
+from pytest_rageval.runs.run_files import lines_in_order
 from pytest_rageval.text import counted
 
 

@@ -19,6 +19,7 @@ from pytest_rageval.metrics.operations import percentile
 from pytest_rageval.metrics.registry import LAYERS, Measure
 from pytest_rageval.model import NotApplicable, RunFacts
 from pytest_rageval.plan import Plan
+from pytest_rageval.runs.reservations import not_judged, reruns
 from pytest_rageval.runs.row import ASK_FAILED, PHASES, Row, cases_of, flagged, in_order, legacy_names
 from pytest_rageval.stats.intervals import Interval, mean_interval, share_interval
 
@@ -72,6 +73,8 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         **_doubts(rows),
         "judge": _judge(rows),
         "judge_errors": flagged(rows, "failed"),
+        **not_judged(rows),
+        **reruns(rows),
         "metrics": metrics,
         "overall_score": facts.overall,
         "by_layer": layers,
@@ -286,8 +289,6 @@ def _run_gate(gate: Any, metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, 
     """Evaluate a gate on an aggregate; it fails if the aggregate has no value."""
     metric = metrics[gate.name]
     value = metric["mean"]
-    # A metric of the run is one value, not a mean over cases.
-    cases = {} if gate.measure.metric.run_level else {name: metric[name] for name in ("n_scored", "n_expected")}
     return {
         "metric": gate.name,
         "op": gate.op,
@@ -296,7 +297,7 @@ def _run_gate(gate: Any, metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, 
         "when": None,
         "tag": gate.tag,
         "passed": value is not None and gate.holds(value),
-        **cases,
+        **{name: metric[name] for name in ("n_scored", "n_expected")},
     }
 
 

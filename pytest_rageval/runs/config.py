@@ -224,7 +224,8 @@ def _git(root: Path, *arguments: str) -> str | None:
         done = subprocess.run(  # noqa: S603 because the arguments are ours and no shell reads them
             ["git", "--no-optional-locks", "-C", str(root), *arguments],  # noqa: S607 because git is where the user's PATH has it
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             timeout=10,
             check=False,
             stdin=subprocess.DEVNULL,

@@ -103,6 +103,8 @@ class Row:
     """Whether the case has gold that no gate examined."""
     has_ungated_facts: bool = False
     """Whether key facts are the only gold of the answer, and no gate examined them."""
+    attempts: int = 1
+    """How often the case was asked until it had this outcome, where a plugin runs tests again."""
     doubts: Mapping[str, int] = field(default_factory=dict)
     """The golds that are matched in doubt only, by the kind of doubt."""
 
@@ -143,6 +145,7 @@ class Row:
             metric_errors=shared.value(frozenset(record.get("metric_errors", ()))),
             has_ungated_gold=record["verdict"].get("gold_examined") is False,
             has_ungated_facts=record["verdict"].get("facts_examined") is False,
+            attempts=record.get("attempts", 1),
             doubts=record.get("doubt") or NOTHING,
         )
 
@@ -302,6 +305,7 @@ NEEDED = (
 WHERE_WRITTEN = (
     "decision_hash",
     "requests",
+    "attempts",
     "has_groups",
     "gold_answer",
     "doubt",

@@ -15,7 +15,7 @@ from pytest_rageval.io.masking import public_target, public_url
 from pytest_rageval.io.messages import Unsound
 from pytest_rageval.io.strict_json import plain_json
 from pytest_rageval.llm.chat_model import Endpoint, wire_of
-from pytest_rageval.llm.chat_protocol import ChatReply, Message, Question, misfit, read_by
+from pytest_rageval.llm.chat_protocol import ChatReply, Message, Question, misfit, read_by, unopened_thoughts
 from pytest_rageval.llm.credentials import KeySource, target_key, unneeded_key
 from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.model import Answer, AskRequest, Json
@@ -46,6 +46,8 @@ class ChatTarget:
     url        the server; None for the provider's own. A path is kept; `/v1` is added unless the path names a version
     """
 
+    takes_turns = True
+
     def __init__(self, kind: str, model: str, url: str | None = None, connection: Connection = USUAL) -> None:
         provider = ASKED[kind]
         self.name = f"{kind}:{model}" + (f"@{public_url(url)}" if url else "")
@@ -70,7 +72,7 @@ class ChatTarget:
             reply = read_by(self._wire.read, data, self._endpoint.where)
         except ModelFailure as failure:
             raise TargetError(failure.kind, str(failure), status=failure.status) from None
-        if not (reply.text or "").strip() and not _is_withheld(reply) and not _calls_tool(reply):
+        if not unopened_thoughts(reply.text or "")[1].strip() and not _is_withheld(reply) and not _calls_tool(reply):
             self._raise_without_answer(reply)
         try:
             return _answer(reply, self._wire.text_path)
@@ -80,13 +82,12 @@ class ChatTarget:
     def _raise_without_answer(self, reply: ChatReply) -> None:
         """Raise TargetError for a reply without text; one that is blank by the model's own will is an abstention."""
         reason = reply.finish_reason or ""
-        if reply.text is not None and reply.flaw is None and is_regular_end(reason):
+        has_thoughts = reply.holds_thoughts or bool(unopened_thoughts(reply.text or "")[0])
+        if reply.text is not None and not has_thoughts and not reply.is_truncated and is_regular_end(reason):
             return
         ended = f" (it ended with {reason!r})" if reason else ""
-        if reply.text is not None and reply.flaw is not None:
-            ended = f": {reply.flaw}{ended}"
-        expected = "a string" if reply.text is None else "a string with text"
-        missing = misfit(self._wire.text_path, reply.text, f"{expected}{ended}")
+        beside = ": the reply holds thoughts alone" if has_thoughts else ""
+        missing = misfit(self._wire.text_path, reply.text, f"a string{ended}{beside}")
         raise TargetError("no_answer", f"{self._endpoint.where}: {missing}")
 
     async def aclose(self) -> None:
@@ -138,14 +139,18 @@ def _answer(reply: ChatReply, text_path: str) -> Answer:
     is_withheld = _is_withheld(reply)
     if not isinstance(reply.usage, Mapping | None):
         raise misfit("usage", reply.usage, "an object")
+    thoughts, text = unopened_thoughts(reply.text or "")
+    unread = {part: dict(fields) for part, fields in reply.unread.items()}
+    if thoughts:
+        unread["message"] = {**unread.get("message", {}), "thoughts": thoughts}
     return Answer(
-        text=reply.text or "",
+        text=text,
         abstained=True if is_withheld else None,
         abstain_reason=reply.ending if is_withheld else None,
         usage=plain_json(dict(reply.usage or {})),
         latency=reply.latency,
         versions=({"llm": reply.model} if reply.model and is_version(reply.model) else {}) | {"prompt": PROMPT_VERSION},
-        extra=_ending(reply) | {part: plain_json(dict(fields)) for part, fields in reply.unread.items() if fields},
+        extra=_ending(reply) | {part: plain_json(fields) for part, fields in unread.items() if fields},
     )
 
 

@@ -157,6 +157,8 @@ class MappedTarget:
     The mapping's path is appended to the URL, whose own path and query are kept.
     """
 
+    takes_turns = True
+
     def __init__(self, url: str, mapping: TargetMapping, connection: Connection = USUAL) -> None:
         self.name = public_url(url)
         self.url = url

@@ -144,14 +144,14 @@ BLANK = " \n"
 @pytest.mark.parametrize(
     ("api", "reply", "said"),
     [
-        ("openai", completion(BLANK, "length"), "it was cut off before its end (it ended with 'length')"),
-        ("openai", completion("", reasoning_content="It is Paris."), "it holds thoughts and no reply"),
-        ("openai", completion("", reasoning="It is Paris."), "it holds thoughts and no reply"),
-        ("openai", completion("<think>It is Paris.</think>"), "it holds thoughts and no reply"),
+        ("openai", completion(BLANK, "length"), "it ended with 'length'"),
+        ("openai", completion("", reasoning_content="It is Paris."), "the reply holds thoughts alone"),
+        ("openai", completion("", reasoning="It is Paris."), "the reply holds thoughts alone"),
+        ("openai", completion("<think>It is Paris.</think>"), "the reply holds thoughts alone"),
         ("openai", completion("", "abort"), "it ended with 'abort'"),
         ("ollama", ollama_reply("", reason="load"), "it ended with 'load'"),
         ("ollama", ollama_reply("", reason="length"), "it ended with 'length'"),
-        ("ollama", ollama_reply("", thinking="It is Paris."), "it holds thoughts and no reply"),
+        ("ollama", ollama_reply("", thinking="It is Paris."), "the reply holds thoughts alone"),
     ],
 )
 def test_a_blank_answer_of_a_model_that_was_not_done_is_none(api: Api, reply: Any, said: str):

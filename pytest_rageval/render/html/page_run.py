@@ -22,7 +22,7 @@ from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.runs.columns import CaseColumns, Column
 from pytest_rageval.runs.history import PastRun, past_run, with_changes
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.runs.run_ref import in_time
+from pytest_rageval.runs.run_ref import in_time, is_of_sweep
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import counted
 from pytest_rageval.tools.calibration_record import CalibrationRecord, stored_calibrations
@@ -237,7 +237,7 @@ def compared_side(run: StoredRun, reports: Path, baseline: Path) -> Side | None:
 
 def recent_runs(run: StoredRun) -> list[PastRun]:
     """Return the earlier runs of the same cases and this run, oldest first; unreadable folders are skipped."""
-    folders = in_time(run.path.parent)
+    folders = [path for path in in_time(run.path.parent) if path == run.path or not is_of_sweep(path)]
     before = folders[: folders.index(run.path)] if run.path in folders else folders
     dataset, runs = run.config["dataset_hash"], [past_run(run)]
     for folder in reversed(before):
