@@ -57,7 +57,8 @@ def ray(session: nox.Session) -> None:
 def neighbours(session: nox.Session) -> None:
     """Other plugins of pytest beside ours, those included that the other sessions skip."""
     session.install("--editable", ".[dev]", *NEIGHBOURS)
-    matrix = ["tests/plugin/test_neighbours.py", "-k", "neighbour", "-q", "-m", ""]
+    matrix = ["tests/plugin/test_neighbours.py", "tests/plugin/test_neighbours_of_a_dying_worker.py"]
+    matrix += ["-k", "neighbour", "-q", "-m", ""]
     session.run("python", "-m", "pytest", *(session.posargs or matrix))
 
 

@@ -68,6 +68,7 @@ HIDDEN_KEYS = {
     "begun": "<time>",
     "bytes": "<size>",
     "checksum": "<hash>",
+    "digest": "<hash>",
     "hardware": "<hardware>",
     "libraries": "<versions>",
 }

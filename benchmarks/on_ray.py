@@ -20,7 +20,7 @@ from pytest_rageval.cases.loading import load_file
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.prepare import prepare, run_configuration
-from pytest_rageval.runs.results_file import put_in_order
+from pytest_rageval.runs.run_files import put_in_order
 from pytest_rageval.scale.dispatch import ClusterRun
 from pytest_rageval.scale.ray_cluster import RayCluster
 from pytest_rageval.session import RunSession

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pytest_rageval.api.case_sources import load_cases
     from pytest_rageval.api.evaluate import evaluate
-    from pytest_rageval.api.evaluated_run import EvaluatedRun, RunComparison, compare
+    from pytest_rageval.api.evaluated_run import EvaluatedRun, RunComparison, compare, compare_runs
     from pytest_rageval.judges.judge import Judge
     from pytest_rageval.matching.places import observe
     from pytest_rageval.metrics.registry import metric
@@ -39,6 +39,7 @@ _PLACES = {
     "RunComparison": "api.evaluated_run",
     "Target": "targets.target",
     "compare": "api.evaluated_run",
+    "compare_runs": "api.evaluated_run",
     "evaluate": "api.evaluate",
     "load_cases": "api.case_sources",
     "metric": "metrics.registry",
@@ -69,6 +70,7 @@ __all__ = [
     "Target",
     "__version__",
     "compare",
+    "compare_runs",
     "evaluate",
     "load_cases",
     "metric",
@@ -84,3 +86,7 @@ def __getattr__(name: str) -> object:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -72,15 +72,33 @@ OUTPUT: ContextVar[Output | None] = ContextVar("rageval_output", default=None)
 """The output of the case whose code is running."""
 
 
+_IS_FOREIGN: ContextVar[bool] = ContextVar("rageval_foreign", default=False)
+
+
+@contextmanager
+def foreign_code() -> Iterator[None]:
+    """Treat what this thread prints as output of user code, although no case is under way: a module is imported."""
+    before = _IS_FOREIGN.set(True)
+    try:
+        yield
+    finally:
+        _IS_FOREIGN.reset(before)
+
+
 class Routing:
-    """The destination of threads of unknown cases: the stream beneath, unless `threads` is set."""
+    """The destination of user code of unknown cases: `threads`; without it, threads write to the stream beneath.
+
+    imported  takes what modules print while they are imported, as long as there is no `threads`
+    """
 
     def __init__(self, threads: Output | None = None) -> None:
-        self.threads = threads
+        self.threads, self.imported = threads, Output()
         self._owner = threading.get_ident()
 
-    def of_threads(self) -> Output | None:
-        """Return the output for the calling thread; None for the thread that routes."""
+    def of_foreign_code(self) -> Output | None:
+        """Return the output for the calling thread; None for the thread that routes, unless it runs user code."""
+        if _IS_FOREIGN.get():
+            return self.imported if self.threads is None else self.threads
         return self.threads if threading.get_ident() != self._owner else None
 
 
@@ -88,11 +106,13 @@ class Stream:
     """A standard stream that gives each case what its code writes, and the stream beneath all else."""
 
     def __init__(self, name: str, beneath: Any, routing: Routing | None = None) -> None:
-        self._name, self._beneath, self._routing = name, beneath, routing
+        # One that is routed already is replaced: it would take the cleaned lines of a case for the case's output again.
+        self._beneath: Any = beneath._beneath if isinstance(beneath, Stream) else beneath
+        self._name, self._routing = name, routing
 
     def _output(self) -> Output | None:
         output = OUTPUT.get()
-        return self._routing.of_threads() if output is None and self._routing is not None else output
+        return self._routing.of_foreign_code() if output is None and self._routing is not None else output
 
     def write(self, text: Any) -> int:
         output = self._output()

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from pytest_rageval.abstention.own_words import own_words
-from pytest_rageval.errors import JudgeError, TargetError, ends_the_run
+from pytest_rageval.asking import LONGEST_MESSAGE, ask_system, problem_of, raised
+from pytest_rageval.errors import JudgeError, OddScoreError, ends_the_run, message_of
 from pytest_rageval.gates.verdict import GatedTrial, MeasuredTrial, ending_by_gates, gate_verdict, over_trials
-from pytest_rageval.http.call_limit import CallSlots, CallTally, Permit, tallied
+from pytest_rageval.http.call_limit import CallPlaces, in_places
+from pytest_rageval.http.call_tally import CallTally, call_clock, tallied
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.judges.judge import Judge, judges_at_once
+from pytest_rageval.judges.judge import Judge, judges_at_once, judges_in_turns
 from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics.registry import GENERATED
@@ -38,9 +40,6 @@ from pytest_rageval.plan import Plan
 from pytest_rageval.targets.target import Target, asks_at_once, is_called
 from pytest_rageval.text import excerpt
 
-LONGEST_MESSAGE = 300
-"""Characters kept of an exception's message, which may quote an answer of any length."""
-
 
 @dataclass(frozen=True, slots=True)
 class AskFailure:
@@ -52,8 +51,6 @@ class AskFailure:
 
 
 Observed = Observation | AskFailure
-_Slot = AbstractAsyncContextManager[Permit | None]
-"""The slot that a call waits for."""
 OnError = Callable[[JudgeError], Problem]
 
 
@@ -84,20 +81,20 @@ async def observe_case(
     *,
     submitted: float | None = None,
     trial: int = 0,
-    slots: CallSlots | None = None,
+    places: CallPlaces | None = None,
 ) -> Observed:
     """Ask and judge one case. Failures of the system, the judge or the network are values, not exceptions.
 
     submitted  when it was queued, on the clock of time.perf_counter
-    slots      what calls wait for, shared with other cases; None: for nothing
+    places     of the calls in flight, shared with other cases; None: without such a limit
     """
     question = ask_request(case, plan, trial)
     ask = _asked_at_once if asks_at_once(target) else _asked
-    asked = await ask(target, question, plan, slots, submitted)
+    asked = await ask(target, question, plan, places, submitted)
     if isinstance(asked, AskFailure):
         return asked
     if judge is not None and plan.rubrics:
-        asked = await _judged(judge, case, asked, plan, trial, slots)
+        asked = await _judged(judge, case, asked, plan, trial, places)
     settings, has_called = plan.settings, is_called(target)
     return observe(
         case,
@@ -123,72 +120,71 @@ class _TimedAnswer(NamedTuple):
 
 
 async def _asked_at_once(
-    target: Target, question: AskRequest, plan: Plan, _slots: CallSlots | None, submitted: float | None
+    target: Target, question: AskRequest, plan: Plan, _places: CallPlaces | None, submitted: float | None
 ) -> _TimedAnswer | AskFailure:
-    """Ask a target that never waits: without a slot and a time limit."""
+    """Ask a target that never waits: without a place and a time limit."""
     queue_ms, started = _ms(submitted) if submitted is not None else None, time.perf_counter()
-    try:
-        answer = await target.ask(question)
-    except TargetError as error:
-        taken = Timings(queue_ms, _ms(started) if is_called(target) else None)
-        return AskFailure(problem_of(error.kind, error, plan.mask), taken)
+    answer = await ask_system(target, question, plan.mask)
     # An answer that calls nothing has no time of its own.
-    return _TimedAnswer(_fit(answer, plan), Timings(queue_ms, _ms(started) if is_called(target) else None))
-
-
-async def _asked(
-    target: Target, question: AskRequest, plan: Plan, slots: CallSlots | None, submitted: float | None
-) -> _TimedAnswer | AskFailure:
-    """Ask within the call's time limit, in a slot if there are any."""
-    slot: _Slot = nullcontext() if slots is None else slots.asking()
-    problem, answer, tally = None, Answer(), CallTally()
-    async with slot as permit:
-        queue_ms, started = _ms(submitted) if submitted is not None else None, time.perf_counter()
-        limit = asyncio.timeout(plan.settings.longest_call)
-        if permit is not None:
-            permit.timeout = limit
-        try:
-            with tallied() as tally:
-                async with limit:
-                    answer = await target.ask(question)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            problem = Problem("timeout", f"no answer within {plan.settings.longest_call_in_words}")
-        except TargetError as error:
-            problem = problem_of(error.kind, error, plan.mask)
-        timings = Timings(queue_ms, _ms(started)) if is_called(target) else Timings(queue_ms)
-        if tally.requests and timings.ask_ms is not None:
-            waited = round(tally.retry_wait_ms, 3)
-            timings = Timings(queue_ms, round(timings.ask_ms - waited, 3), None, waited, tally.requests)
-    if problem is not None:
-        return AskFailure(problem, timings)
-    if permit is not None:
-        await asyncio.sleep(0)  # the next call of the slot is sent before we compute
+    timings = Timings(queue_ms, _ms(started) if is_called(target) else None)
+    if isinstance(answer, Problem):
+        return AskFailure(answer, timings)
     return _TimedAnswer(_fit(answer, plan), timings)
 
 
+async def _asked(
+    target: Target, question: AskRequest, plan: Plan, places: CallPlaces | None, submitted: float | None
+) -> _TimedAnswer | AskFailure:
+    """Ask within the call's time limit, which does not run while a request waits for its turn."""
+    queue_ms = _ms(submitted) if submitted is not None else None
+    started = time.perf_counter()
+    limit = asyncio.timeout(plan.settings.longest_call)
+
+    with in_places(places), tallied() as tally:
+        answer = await ask_system(
+            target, question, plan.mask, limit, plan.settings.longest_call_in_words, in_turns=plan.settings
+        )
+    timings = _ask_timings(queue_ms, _ms(started), tally) if is_called(target) else Timings(queue_ms)
+    if isinstance(answer, Problem):
+        return AskFailure(answer, timings)
+    if places is not None:
+        await asyncio.sleep(0)  # the next call that waits for the place is sent before we compute
+    return _TimedAnswer(_fit(answer, plan), timings)
+
+
+def _ask_timings(queue_ms: float | None, taken_ms: float, tally: CallTally) -> Timings:
+    """Return the time of the answered request, apart from the waits before it."""
+    if queue_ms is not None:
+        queue_ms = round(queue_ms + tally.queued_ms, 3)
+    ask_ms = round(max(0.0, taken_ms - tally.queued_ms - tally.retry_wait_ms), 3)
+    if not tally.requests and not tally.retry_wait_ms:
+        return Timings(queue_ms, ask_ms)
+    return Timings(queue_ms, ask_ms, None, round(tally.retry_wait_ms, 3), tally.requests or None)
+
+
 def _fit(answer: Answer, plan: Plan) -> Answer:
-    """Mask credentials; for retrieval alone, drop a blank text beside chunks: it neither answers nor abstains."""
-    answer = plan.mask.value(answer)
+    """For retrieval alone, drop a blank text beside chunks: it neither answers nor abstains."""
     if not plan.settings.retrieval_only or answer.text is None or answer.chunks is None:
         return answer
     return answer if answer.text.strip() or answer.abstained is not None else replace(answer, text=None)
 
 
 async def _judged(
-    judge: Judge, case: EvalCase, asked: _TimedAnswer, plan: Plan, trial: int, slots: CallSlots | None
+    judge: Judge, case: EvalCase, asked: _TimedAnswer, plan: Plan, trial: int, places: CallPlaces | None
 ) -> _TimedAnswer:
-    slot: _Slot = nullcontext() if slots is None or judges_at_once(judge) else slots.judging()
-    async with slot as permit:
+    takes_place = places is not None and not judges_at_once(judge) and not judges_in_turns(judge)
+    async with places.place() if takes_place and places is not None else nullcontext():
         started = time.perf_counter()
-        judgements = await judgements_of(
-            judge, case, asked.answer, plan, trial, lambda error: problem_of(f"judge_{error.kind}", error, plan.mask)
-        )
-        timings = replace(asked.timings, judge_ms=_ms(started))
-    if permit is not None:
-        await asyncio.sleep(0)  # the next call of the slot is sent before we compute
-    return _TimedAnswer(asked.answer, timings, judgements)
+        with nullcontext() if takes_place else in_places(places), call_clock() as clock:
+
+            def on_error(error: JudgeError) -> Problem:
+                return problem_of(f"judge_{error.kind}", error, plan.mask)
+
+            judgements = await judgements_of(judge, case, asked.answer, plan, trial, on_error)
+        judge_ms = round(max(0.0, _ms(started) - 1000 * clock.waited_s), 3)
+    if places is not None and not judges_at_once(judge):
+        await asyncio.sleep(0)  # the next call that waits for the place is sent before we compute
+    return _TimedAnswer(asked.answer, replace(asked.timings, judge_ms=judge_ms), judgements)
 
 
 async def judgements_of(
@@ -211,15 +207,11 @@ async def judgements_of(
     )
 
 
-def problem_of(kind: str, error: TargetError | JudgeError, mask: Mask) -> Problem:
-    """Return why asking or judging failed, without credentials."""
-    raw = error.raw if isinstance(error, JudgeError) else None
-    return Problem(kind, mask.message(str(error)), None if raw is None else mask.message(raw), error.status)
-
-
-def raised(error: BaseException, mask: Mask) -> str:
-    """Return type and message of an exception of user code, on one short line, without credentials."""
-    return f"{type(error).__name__}: {excerpt(mask.text(str(error)), LONGEST_MESSAGE)}"
+def failed_metric(name: str, error: BaseException, mask: Mask) -> str:
+    """Return in one line why a metric gave no score: it raised something, or what it returned is none."""
+    if isinstance(error, OddScoreError):
+        return f"metric {excerpt(mask.text(message_of(error)), LONGEST_MESSAGE)}"
+    return f"metric {name} raised {raised(error, mask)}"
 
 
 def ask_request(case: EvalCase, plan: Plan, trial: int = 0) -> AskRequest:
@@ -276,6 +268,7 @@ def _decided(case: MeasuredTrial, trials: Sequence[tuple[Observation, MeasuredTr
         "failed_gates": gated.failed,
         "unexamined": gated.unexamined,
         "is_gold_examined": gated.is_gold_examined,
+        "has_ungated_facts": gated.has_ungated_facts,
     }
 
 
@@ -314,7 +307,7 @@ def _measured(observation: Observation, plan: Plan) -> _Measurements:
         except BaseException as error:
             if ends_the_run(error):
                 raise
-            broken.append(f"metric {measure.name} raised {raised(error, plan.mask)}")
+            broken.append(failed_metric(measure.name, error, plan.mask))
             continue
         if isinstance(scored, float):
             scores[measure.name] = scored

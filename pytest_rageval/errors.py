@@ -51,15 +51,15 @@ class Problems(list[str]):
 
 
 class TargetError(RagevalError):
-    """A failure to ask the system; `status` is that of a server's refusal.
+    """A failure to ask the system; `status` is that of a server's refusal, `retry_after` its seconds to wait.
 
     `kind`: timeout, connect, reset, http_4xx, http_5xx, rate_limited, too_large, invalid_json, invalid_response,
     empty, missing (no answer in a file of answers) or exception.
     """
 
-    def __init__(self, kind: str, message: str, *, status: int | None = None) -> None:
+    def __init__(self, kind: str, message: str, *, status: int | None = None, retry_after: float | None = None) -> None:
         super().__init__(message)
-        self.kind, self.status = kind, status
+        self.kind, self.status, self.retry_after = kind, status, retry_after
 
 
 class ModelFailure(RagevalError):
@@ -89,6 +89,10 @@ class JudgeError(RagevalError):
         self.kind, self.raw, self.status, self.spent = kind, raw, status, spent or {}
 
 
+class OddScoreError(ValueError):
+    """What a metric gave is no score; the message begins with its name."""
+
+
 class GateFailure(AssertionError):
     """One or more failed gates of a case."""
 
@@ -97,3 +101,13 @@ def ends_the_run(error: BaseException) -> bool:
     """Return True for Ctrl-C and pytest.exit(): any other exception of user code is an error of its case alone."""
     is_exit = type(error).__name__ == "Exit" and type(error).__module__ == "_pytest.outcomes"
     return is_exit or isinstance(error, KeyboardInterrupt)
+
+
+def message_of(error: BaseException) -> str:
+    """Return the message of an exception that foreign code raised; empty if that code cannot give it."""
+    try:
+        return str(error)
+    except BaseException as silent:
+        if ends_the_run(silent):
+            raise
+        return ""

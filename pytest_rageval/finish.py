@@ -27,13 +27,15 @@ from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.index_coverage import not_understood
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.aggregate import RunInfo, aggregate
+from pytest_rageval.runs.aggregate import RunInfo, aggregate, metric_errors
 from pytest_rageval.runs.columns import CaseColumns, write_scores
 from pytest_rageval.runs.config import flat_names, hardware, observed, reported, stated_otherwise
 from pytest_rageval.runs.decision_hash import gates_in_effect, labelled_case
 from pytest_rageval.runs.folder import write_metrics
 from pytest_rageval.runs.judge_notes import failure_note, judge_notes, served_change, served_names
 from pytest_rageval.runs.reader import CONFIG, METRICS
+from pytest_rageval.runs.record_seal import RECORDED
+from pytest_rageval.runs.reservations import RERUN, judge_left_out, reruns, still_left_out
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.row import Row, cases_of, flagged, in_order
 from pytest_rageval.text import counted
@@ -82,6 +84,9 @@ class Extent:
     earlier         metrics.json of a stored run that is finished again; it keeps when and where the run was asked
     exit_status     of pytest before the gates of the run; the verdict must not be better
     uncounted       keys of cases that failed or ended in errors, and that pytest did not count so
+    damage          how the records of a stored run differ from those that it wrote
+    overcounted     keys of cases that passed when run again after their worker died, which pytest counts as an error
+    is_judge_left_out  True if the judge could not be asked at the start, and the run went on without
     """
 
     every: Collection[str]
@@ -93,6 +98,9 @@ class Extent:
     earlier: Mapping[str, Any] | None = None
     exit_status: int = 0
     uncounted: Sequence[str] = ()
+    damage: str | None = None
+    overcounted: Sequence[str] = ()
+    is_judge_left_out: bool = False
 
     @property
     def is_interrupted(self) -> bool:
@@ -110,7 +118,7 @@ def finish(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None,
         finished = _with_verdict(
             _with_baseline(finished, plan, extent, baseline_file, writer.folder.path), plan, extent
         )
-    write_json(writer.folder.path / CONFIG, finished.config)
+    write_json(writer.folder.path / CONFIG, {**finished.config, RECORDED: writer.seal()})
     write_scores(writer.folder.path, finished.rows)
     writer.folder.log(f"finished: {counted(len(finished.rows), 'case')}, {finished.metrics['outcomes']}")
     write_metrics(writer.folder.path / METRICS, finished.metrics)
@@ -126,6 +134,10 @@ def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | Non
     recorded = _recorded(trials, plan)
     info = _info(writer, plan, extent, rows, recorded)
     metrics = aggregate(trials, plan, info)
+    if extent.is_judge_left_out:
+        metrics |= judge_left_out(rows)
+    elif extent.earlier is not None and metrics["judge"] is None:
+        metrics |= still_left_out(extent.earlier)
     if info.is_partial:
         metrics["selection"] = _selection(extent, recorded)
     stated = writer.config["settings"].get("versions") or {}
@@ -143,7 +155,6 @@ def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | Non
     comparison = compare_with_baseline(metrics, rows, baseline, plan, config) if baseline is not None else None
     metrics["comparison"] = comparison.content if comparison else None
     metrics["gates"] += comparison.gates if comparison else ()
-    metrics["can_be_baseline"] = _refusal(plan, extent, metrics) is None
     earlier = extent.earlier or {}
     if "judge_reliability" in earlier and earlier["judge"] == metrics["judge"]:
         # The judge's spot check stands, since the same judge has judged with the same prompts.
@@ -151,6 +162,10 @@ def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | Non
         metrics["aggregate_metrics"]["judge_reliability"] = earlier["aggregate_metrics"]["judge_reliability"]
     lost = sorted(key for key in extent.expected if key not in recorded)
     problems = dict(_problems(plan, extent, rows, comparison, lost, is_partial=info.is_partial))
+    problems |= {f"metric {name}": error for name, error in metric_errors(metrics["metrics"]).items()}
+    # A failing run may be accepted, but nothing advises it.
+    is_failing = bool(problems) or metrics["outcomes"]["failed"] > 0
+    metrics["can_be_baseline"] = not is_failing and _refusal(plan, extent, metrics) is None
     served = served_change(baseline.config, config) if baseline is not None and baseline.config else None
     notes = (
         *([served] if served else ()),
@@ -266,11 +281,19 @@ def _problems(
     """Yield what fails the run besides gates: name and message."""
     if lost and not extent.is_ended_early:
         yield "completeness", f"{counted(len(lost), 'case')} collected without a result: {listed(lost)}"
+    if extent.damage is not None:
+        yield "records", extent.damage
     if extent.uncounted:
         yield (
             "verdicts",
             f"{counted(len(extent.uncounted), 'case')} failed or ended in an error, and pytest did not count it so: "
             f"{listed(extent.uncounted)}; a hook (conftest.py, a plugin) changes reports",
+        )
+    elif extent.overcounted:
+        yield (
+            "verdicts",
+            f"{counted(len(extent.overcounted), 'case')} passed when run again after a worker died, and pytest counted "
+            f"the death as an error: {listed(extent.overcounted)}; --dist load runs no case again",
         )
     # Examined is a case that got further than a skip or an xfail of its setup (a fixture's, or `run=False`).
     unexamined = [row.outcome for row in rows if row.outcome == "skipped" or _is_xfailed_early(row)]
@@ -325,6 +348,8 @@ def _notes(
             f"the system sends {' and '.join(map(repr, sorted(writer.unread)))} at the top level of its answers, where "
             "nothing is read; send it under 'debug', or name it in [tool.rageval.target.mapping.response]"
         )
+    if again := reruns(trials).get(RERUN):
+        yield f"passed only when run again: {listed(again)}"
     yield from doubtful_limits([*plan.case_gates, *plan.run_gates])
     yield from judge_notes(config, systems, [row.judge for row in trials], flagged(trials))
     yield from filter(None, [failure_note(flagged(trials, "failed"))])

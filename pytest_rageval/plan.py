@@ -247,7 +247,8 @@ def _measures(
     skipped = {layer for layer, title in LAYERS.items() if {layer, title} & {*settings.skipped}}
     if settings.retrieval_only:
         skipped |= LAYERS.keys() - RETRIEVAL_ONLY_LAYERS
-    unique = {measure.name: measure for measure in chosen if measure.metric.layer not in skipped}
+    timed = (replace(measure, seconds=settings.metric_timeout) for measure in chosen)
+    unique = {measure.name: measure for measure in timed if measure.metric.layer not in skipped}
     order = list(LAYERS)
     return tuple(sorted(unique.values(), key=lambda one: order.index(one.metric.layer)))
 

@@ -10,12 +10,14 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from pytest_rageval.asking import raised
 from pytest_rageval.case_output import OUTPUT, Output
-from pytest_rageval.engine import AskFailure, Evaluation, Observed, are_at_once, observe_at_once, observe_case, raised
+from pytest_rageval.engine import AskFailure, Evaluation, Observed, are_at_once, observe_at_once, observe_case
 from pytest_rageval.errors import ends_the_run
-from pytest_rageval.http.call_limit import CallSlots
+from pytest_rageval.http.call_limit import JUDGE, SYSTEM, CallLimit, CallPlaces, limits_in
+from pytest_rageval.http.served_rate import BackOff, allowance
 from pytest_rageval.io.collector import collect_seldom
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import Observation, Problem, Trial
@@ -36,19 +38,27 @@ Keep = Callable[[Sequence[Trial], Sequence[Observed]], list[Observed]]
 """Writes observations at once, on any thread; returns what counts: an error for those that cannot be written."""
 
 
+class CountsCalls(Protocol):
+    """What knows how many calls are in flight."""
+
+    @property
+    def in_flight(self) -> int: ...
+
+
 @dataclass(slots=True)
 class Tally:
     """Progress of asking and judging: cases asked and judged among those that ended, and calls in flight."""
 
-    calls: Any = None
-    """Counts the calls in flight."""
+    calls: CountsCalls | None = None
     asked: int = 0
     judged: int = 0
     cost_usd: float = 0.0
+    allowances: Callable[[], list[str]] = list
+    """Returns what the servers allow that refuse calls, a text for each."""
 
     @property
     def in_flight(self) -> int:
-        return int(self.calls.in_flight) if self.calls is not None else 0
+        return self.calls.in_flight if self.calls is not None else 0
 
     def add(self, observed: Observed) -> None:
         self.asked += 1
@@ -125,6 +135,10 @@ class BackgroundLoop:
         since = self._unanswered_since
         return since is not None and time.monotonic() - since > self._patience
 
+    def limits(self, role: str) -> list[CallLimit]:
+        """Return the limits on calls to servers that are asked from this loop in a role."""
+        return limits_in(self._loop, role)
+
     def start(self, coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
         """Start coroutines in the background, with one wake-up of the loop for all: it costs more than a task."""
         self._loop.call_soon_threadsafe(self._start, coroutines)
@@ -169,8 +183,10 @@ class Prefetcher:
 
     def __init__(self, plan: Plan, find: Find, keep: Keep, loop: BackgroundLoop) -> None:
         self.plan, self.loop, self._find, self._keep = plan, loop, find, keep
-        self.slots = CallSlots(plan.settings.concurrency, is_adaptive=plan.settings.adaptive_concurrency)
-        self.tally = Tally(self.slots)
+        self._places = CallPlaces(plan.settings.concurrency)
+        self.tally = Tally(self._places, allowances=self.allowances)
+        self.expected = 0
+        """Trials that will be asked, as far as known: for the time left."""
         self.is_reading = False
         """True if the last observed case never waited: it cost nothing."""
         self.new_output: Callable[[], Output] = Output
@@ -178,6 +194,30 @@ class Prefetcher:
         self._printed: dict[tuple[str, int], Output] = {}
         # A quarter more cases than calls, so that calls are in flight while some cases compute.
         self._cases = asyncio.Semaphore(plan.settings.concurrency + plan.settings.concurrency // 4)
+
+    def allowances(self) -> list[str]:
+        """Return what the system and the judge allow if they refuse calls, and how long the rest takes."""
+        shown = []
+        cases_left = max(0, self.expected - self.tally.asked)
+        for role, who in ((SYSTEM, "the system"), (JUDGE, "the judge")):
+            limits = self.loop.limits(role)
+            a_second = sum(limit.served.recent or 0.0 for limit in limits)
+            if a_second > 0 and cases_left:
+                calls_a_case = 1.0
+                if role == JUDGE:
+                    calls_a_case = sum(limit.served.total for limit in limits) / max(1, self.tally.asked)
+                shown.append(allowance(who, a_second, cases_left * calls_a_case))
+        return shown
+
+    @property
+    def back_off(self) -> BackOff:
+        """Return how far calls to the system were delayed in this process."""
+        back_off = BackOff()
+        for limit in self.loop.limits(SYSTEM):
+            if limit.limits.is_adaptive:
+                a_second = limit.served.overall or 0.0
+                back_off += BackOff(limit.limits.concurrency, limit.lowest, limit.refusals, a_second)
+        return back_off
 
     def printed(self, trials: Sequence[Trial]) -> Output:
         """Return what user code printed for these trials, and forget it."""
@@ -256,7 +296,13 @@ class Prefetcher:
                 OUTPUT.set(self._output(trial))  # this task belongs to one trial
                 for _ in range(MOST_TRIES):
                     observed = await observe_case(
-                        trial.case, target, judge, self.plan, submitted=submitted, trial=trial.number, slots=self.slots
+                        trial.case,
+                        target,
+                        judge,
+                        self.plan,
+                        submitted=submitted,
+                        trial=trial.number,
+                        places=self._places,
                     )
                     if not _has_missed_variable(observed):
                         break

@@ -31,7 +31,7 @@ from pytest_rageval.runs.config import run_config
 from pytest_rageval.runs.folder import check_reports, check_run_id
 from pytest_rageval.runs.run_ref import find_run
 from pytest_rageval.targets import check_target, target_from_spec
-from pytest_rageval.targets.target import Connection, Target
+from pytest_rageval.targets.target import Connection, Target, limits_of_system
 
 NO_TARGET = (
     'no target: say which system to ask with --target, e.g. --target demo, or target = "http://localhost:8080" in '
@@ -124,7 +124,7 @@ def target_in(project: Project, spec: str, environment: Mapping[str, str] | None
     connection = Connection(
         timeout=settings.timeout,
         retries=settings.retries,
-        concurrency=settings.concurrency,
+        limits=limits_of_system(settings),
         max_bytes=settings.max_response_bytes,
         headers=settings.resolved_headers(environment),
         environment=environment,

@@ -242,7 +242,7 @@ class RunSession:
         ):
             for evaluated in self.evaluations(cases, target, cached_judge):
                 show(evaluated)
-        self.notes += filter(None, [self.prefetcher.slots.back_off.note])
+        self.notes += filter(None, [self.prefetcher.back_off.note])
 
     def evaluated(self, trials: Sequence[Trial], observed: Sequence[Observed], attempts: int = 1) -> EvaluatedCase:
         """Score and gate the trials of one case, decide its outcome, and make its records."""

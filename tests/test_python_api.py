@@ -277,3 +277,60 @@ def test_every_public_name_is_there_and_others_are_refused():
 def test_the_package_run_as_a_module_is_the_command():
     assert python("-m", "pytest_rageval", "--version").stdout == f"rageval, version {version('pytest-rageval')}\n"
     assert "python -m pytest_rageval" in python("-m", "pytest_rageval", "--help").stdout
+
+
+def test_a_cell_with_a_run_id_can_be_run_again_and_a_note_names_the_argument(project: Project):
+    first, again = (evaluate([a_case("one")], bot, run_id="a") for _ in range(2))
+    assert (first.run_id, again.run_id) == ("a", "a_2")
+    (note,) = [note for note in again.notes if "already" in note]
+    assert note.startswith("run_id: a run 'a' is in ")
+    assert evaluate([a_case("one")], bot, run_id="a").run_id == "a_3"
+
+
+def test_messages_name_arguments_and_no_options_of_a_command(project: Project):
+    with pytest.raises(SettingsError) as caught:
+        evaluate([a_case("one")], bot, skip="nothing", metrics=["recal_any"])
+    assert "--rageval" not in str(caught.value)
+    assert "skip: 'nothing' is not a layer" in str(caught.value)
+
+
+def test_every_documented_name_can_be_imported_and_is_listed():
+    assert dir(pytest_rageval) == sorted(pytest_rageval.__all__)
+    assert pytest_rageval.compare_runs is compare
+
+
+@pytest.mark.parametrize(
+    ("need", "reason"),
+    [
+        ("chunks", "the system reports no chunks"),
+        ("references", "the system reports no references"),
+        ("trace", "the system reports no trace"),
+        ("folder_selection", "the system reports no folder selection"),
+        ("answer", "the system reports no answer"),
+        ("gold.key_facts", "no gold key facts is labelled"),
+        ("gold.answer", "no gold answer is labelled"),
+        ("gold", "no gold is labelled"),
+        ("judge:groundedness", "nothing was judged by groundedness"),
+    ],
+)
+def test_a_metric_whose_needs_are_absent_is_not_applicable(project: Project, need: str, reason: str):
+    @metric(layer="L4", better="higher", needs=[need])
+    def demanding(obs: Observation) -> float:
+        raise AssertionError("it was asked although something is absent")
+
+    answer = {"answer": None, "debug": {}, "abstained": True} if need == "answer" else "Yes."
+    run = evaluate([{"id": "a", "question": "Why?"}], lambda question: answer, metrics=[demanding], judge="none")
+    (record,) = run.results()
+    assert record["skipped_metrics"] == {"demanding": reason}
+    assert record["error"] is None
+
+
+def test_a_metric_that_has_what_it_needs_is_asked(project: Project):
+    needs = ["answer", "chunks", "gold", "gold.answer", "gold.supports", "gold.unanswerable"]
+
+    @metric(layer="L4", better="higher", needs=needs)
+    def contented(obs: Observation) -> float:
+        return 1.0
+
+    (record,) = evaluate([a_case("one")], bot, metrics=[contented]).results()
+    assert record["scores"] == {"contented": 1.0}

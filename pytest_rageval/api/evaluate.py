@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -11,7 +13,7 @@ from pytest_rageval.api.case_sources import Cases, given_cases
 from pytest_rageval.api.evaluated_run import EvaluatedRun
 from pytest_rageval.case_output import Output
 from pytest_rageval.config.options import OPTIONS
-from pytest_rageval.config.project import find_project
+from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Extent
 from pytest_rageval.io.suggestions import did_you_mean
@@ -48,11 +50,13 @@ def evaluate(
     options  options of pytest by their name without `--rageval-`, as in `k=10`, `reports="notebook-runs"`, `repeat=3`
 
     The run is stored like every other one: in the project's folder of reports, or in the folder `reports` names.
+    A `run_id` that is taken gets a suffix, and a note says so: a cell of a notebook is run again.
     SettingsError or CaseError says everything that is wrong, before anything is asked. Ctrl-C ends the run; what was
     evaluated until then stays on disk.
     """
-    project = find_project(_options(options, target, judge, metrics))
-    prepared = prepare(project, [metric for metric in metrics or () if isinstance(metric, Metric)])
+    with _named_as_arguments():
+        project, note = _with_free_run_id(find_project(_options(options, target, judge, metrics)))
+        prepared = prepare(project, [metric for metric in metrics or () if isinstance(metric, Metric)])
     cases_to_ask = given_cases(cases, prepared.project)
     asked_target = _target(target, prepared, cases_to_ask)
     root = prepared.project.root
@@ -69,12 +73,38 @@ def evaluate(
         is_interrupted = _ask(run, cases_to_ask, asked_target, own_judge)
         if not run.has_results() and is_interrupted:
             raise KeyboardInterrupt
-        evaluated = _finished(run, cases_to_ask, is_interrupted=is_interrupted)
+        evaluated = _finished(run, cases_to_ask, note, is_interrupted=is_interrupted)
     finally:
         run.close()
     if is_interrupted:
         raise KeyboardInterrupt
     return evaluated
+
+
+@contextmanager
+def _named_as_arguments() -> Iterator[None]:
+    """Name options in messages as arguments of `evaluate`: `run_id` for `--rageval-run-id`."""
+    try:
+        yield
+    except SettingsError as error:
+        problems = [_OPTION.sub(lambda match: match[1].replace("-", "_"), problem) for problem in error.problems]
+        raise SettingsError(*problems) from None
+
+
+_OPTION = re.compile(r"--rageval-([a-z][a-z-]*[a-z]|k\b)")
+
+
+def _with_free_run_id(project: Project) -> tuple[Project, list[str]]:
+    """Return the project with a run id that no run has, and a note if that is another one than was asked for."""
+    wanted = project.settings.run_id
+    if wanted is None or not (project.reports / "runs" / wanted).exists():
+        return project, []
+    number = 2
+    while (project.reports / "runs" / f"{wanted}_{number}").exists():
+        number += 1
+    free = f"{wanted}_{number}"
+    note = f"run_id: a run {wanted!r} is in {project.reports / 'runs'} already, so this one is {free!r}"
+    return project._replace(settings=project.settings.model_copy(update={"run_id": free})), [note]
 
 
 def _options(
@@ -138,10 +168,12 @@ def _ask(run: RunSession, cases: Sequence[EvalCase], target: Target, judge: Judg
     return False
 
 
-def _finished(run: RunSession, cases: Sequence[EvalCase], *, is_interrupted: bool) -> EvaluatedRun:
+def _finished(
+    run: RunSession, cases: Sequence[EvalCase], notes: Sequence[str], *, is_interrupted: bool
+) -> EvaluatedRun:
     keys = {case.key for case in cases}
     status = run.exit_status(is_interrupted=is_interrupted)
     finished = run.finish(Extent(every=keys, expected=keys, is_ended_early=is_interrupted, exit_status=status))
     project, plan = run.prepared.project, run.prepared.plan
     reports = write_all_reports(finished.folder, plan, finished.cases, project.baseline_file, exit_status=status)
-    return EvaluatedRun(finished.folder, project, (*finished.notes, *reports.problems))
+    return EvaluatedRun(finished.folder, project, (*notes, *finished.notes, *reports.problems))

@@ -150,3 +150,7 @@ def compare(before: EvaluatedRun | str, after: EvaluatedRun | str, *, ignore_inv
     paired = build_comparison(sides[0], sides[1], settings, ignore_invariants=ignores)
     page = page_of(sides[1], sides[0], paired, settings, is_chosen=True)
     return RunComparison(sides[0].run_id, sides[1].run_id, paired, page)
+
+
+compare_runs = compare
+"""The same under a name that says in a script what is compared."""

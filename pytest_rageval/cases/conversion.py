@@ -7,10 +7,11 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from pytest_rageval.cases.answerability import is_unanswerable_kind
 from pytest_rageval.cases.canonical import case_to_mapping, written_small
 from pytest_rageval.cases.keys import IN_GOLD, KEYS, LIFTED, Key, Line, spelling_of
 from pytest_rageval.cases.names import QUESTION, field_of, key_hint
-from pytest_rageval.io.messages import Findings, Path, Unsound, format_path
+from pytest_rageval.io.messages import Findings, Path, Unsound, format_path, shown_value
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import MAX_BITS, holds_keys_once
 from pytest_rageval.model import NOTHING, Anchor, EvalCase, Gold, Json, Source, Turn
@@ -18,7 +19,7 @@ from pytest_rageval.model import NOTHING, Anchor, EvalCase, Gold, Json, Source, 
 Converted = tuple[EvalCase, tuple[str, ...]]
 """A case with the formats that its line combines."""
 UNANSWERABLE_CATEGORIES = frozenset({"general", "negative"})
-"""Categories whose cases the corpus cannot answer unless they say otherwise."""
+"""Categories whose cases the corpus cannot answer unless they say otherwise or name where the answer stands."""
 
 
 def case_from_record(record: dict[str, Json], source: Source, text: str | None = None) -> Converted:
@@ -199,9 +200,9 @@ _PREFIXES = frozenset({"relevant_ids", "irrelevant_ids"})
 def _case(values: _FieldValues, given: Collection[str], spelling: Collection[str], source: Source) -> EvalCase:
     """Build the case from its parts, and derive what they and their keys imply.
 
-    A graded chunk is a relevant chunk. Cases of the categories `general` and `negative` are unanswerable unless a key
-    says otherwise or they name gold places or ids. An empty list of ids means that nothing may be retrieved in a
-    negative case of the ids format; elsewhere it means nothing.
+    A graded chunk is a relevant chunk. Cases of the categories `general`, `negative`, `unanswerable` and the like are
+    unanswerable unless a key says otherwise or they name gold places or ids. An empty list of ids means that nothing
+    may be retrieved in a negative case of the ids format; elsewhere it means nothing.
     """
     case, gold = values.case, values.gold
     if "layers" in spelling and (gold.get("kg_entities") or gold.get("kg_edges")):
@@ -215,7 +216,7 @@ def _case(values: _FieldValues, given: Collection[str], spelling: Collection[str
     if not chunk_ids:
         if not _is_negative_ids_case(case.get("category"), gold.get("ids_are_prefixes", False), given):
             gold.pop("chunk_ids", None)
-        if "answerable" not in given and case.get("category") in UNANSWERABLE_CATEGORIES and "supports" not in gold:
+        if "answerable" not in given and _is_unanswerable(case.get("category")) and "supports" not in gold:
             case["answerable"] = False
     if gold:
         case["gold"] = Gold(**gold)
@@ -226,9 +227,21 @@ def _case(values: _FieldValues, given: Collection[str], spelling: Collection[str
     return EvalCase(source=source, **case)
 
 
+def _is_unanswerable(category: str | None) -> bool:
+    """Return True for a category whose cases have no answer unless they say otherwise."""
+    return category is not None and (category in UNANSWERABLE_CATEGORIES or is_unanswerable_kind(category))
+
+
 def contradictions(case: EvalCase, given: Collection[str], broken: Collection[str] = ()) -> Iterator[tuple[Path, str]]:
     """Yield the path and message of each contradiction between parts, ignoring `broken` parts."""
     gold = case.gold
+    if case.answerable and "answerable" not in given and case.category and is_unanswerable_kind(case.category):
+        where = "supports" if gold.supports else "chunk_ids"
+        category = shown_value(case.category)
+        yield (
+            (where,),
+            f"say where the answer stands, but category {category} says that there is none; add 'answerable'",
+        )
     if "chunk_ids" not in broken:
         if gold.relevance:
             for chunk_id in gold.chunk_ids or ():

@@ -167,7 +167,11 @@ def _reworded(error: csv.Error) -> str:
 
 
 def _is_separated(header: Sequence[str], table: _Table) -> bool:
-    """Return True unless the header is separated by semicolons or tabs, which is reported."""
+    """Return True unless the header is separated by semicolons or tabs, or is Excel's `sep=;`, which is reported."""
+    if header[0].strip().lower().startswith("sep="):
+        problem = "is Excel's line about the separator, not the header; delete it, and separate cells by commas"
+        table.report.add_unread(table.start, 1, problem)
+        return False
     for mark, word in ((";", "semicolons"), ("\t", "tabs")):
         if len(header) == 1 and mark in header[0] and mark != table.separator:
             table.report.add_unread(table.start, 1, f"the header is separated by {word}; separate cells by commas")

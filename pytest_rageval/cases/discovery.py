@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
+
+from pytest_rageval.config.files import DEFAULT_CASES
 
 PRUNED = frozenset({"node_modules", "venv", ".venv", "__pycache__", "build", "dist"})
 """Folders never searched, like hidden ones and `*.egg-info`, unless a glob names them literally."""
@@ -19,15 +23,18 @@ SUFFIXES = (".csv", ".jsonl")
 _LONGEST_HEADER = 65_536
 
 
-def find_case_files(root: Path, globs: Sequence[str]) -> list[Path]:
+def find_case_files(root: Path, globs: Sequence[str], *, is_named: bool = False) -> list[Path]:
     """Return all case files below `root`, sorted.
 
     A glob is relative to `root`; one without a slash matches base names at any depth; `**` matches any number of
     folders. Hidden files match only if the glob's last part begins with a dot. Symbolic links are followed; each folder
-    and each file counts once, under its own name if it has one.
+    and each file counts once, under its own name if it has one. What cannot be read and may hold cases is among them: a
+    link that leads nowhere, a folder without permission; `dead_end` says why when it is loaded. Such a folder counts
+    only if a glob names it, or a folder above or below it. With `is_named`, `root` was named for its cases: all count.
     """
     rule = _Rule.of(tuple(globs))
-    paths = [root / relative for relative in _files(root, rule) if rule.takes_file(relative)]
+    may_lose = (lambda _folder: True) if is_named else rule.names_folder
+    paths = [root / relative for relative in _files(root, rule, may_lose)]
     if any(path.is_symlink() for path in paths):
         ordered = sorted(paths, key=lambda path: (path.is_symlink(), path))
         paths = [*{os.path.realpath(path): path for path in reversed(ordered)}.values()]
@@ -37,6 +44,43 @@ def find_case_files(root: Path, globs: Sequence[str]) -> list[Path]:
 def case_files_of(root: Path, globs: Sequence[str], reports: Path) -> list[Path]:
     """Return the case files of a project, without those below its reports, which are copies."""
     return [path for path in find_case_files(root, globs) if not path.is_relative_to(reports)]
+
+
+def dead_end(path: Path) -> str | None:
+    """Return why a found path is no file to be read, as the end of a sentence; None for a file, or for nothing."""
+    if path.is_file():
+        return None
+    if path.is_symlink():
+        target = os.readlink(path)
+        if not path.exists():
+            why = "leads back to itself" if _is_loop(path) else "does not exist"
+            return f"is a link to {target!r}, which {why}; mend the link, or remove it"
+    if path.is_dir():
+        return "is a folder that cannot be read; give permission, or leave it out of `cases`"
+    if path.exists():
+        return "is no regular file; remove it"
+    return None
+
+
+def _is_loop(path: Path) -> bool:
+    try:
+        os.stat(path)
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
+
+
+def unmatched_globs(root: Path, globs: Sequence[str], files: Sequence[Path]) -> list[str]:
+    """Return the globs that match none of the found files. Defaults may match none: a project uses some of them."""
+    relative = [path.relative_to(root).as_posix() for path in files if path.is_relative_to(root)]
+    written = (glob for glob in dict.fromkeys(globs) if glob not in DEFAULT_CASES)
+    return [glob for glob in written if not any(map(_Rule.of((glob,)).takes_file, relative))]
+
+
+def literal_folder(glob: str) -> str:
+    """Return the folder that a glob begins with, up to its first wildcard: `evals/en` of `evals/en/**/*.jsonl`."""
+    folders = [part for part in glob.split("/")[:-1] if part not in ("", ".")]
+    return "/".join(takewhile(lambda part: not any(mark in part for mark in "*?["), folders))
 
 
 def is_case_file(path: Path, root: Path, globs: Sequence[str]) -> bool:
@@ -75,6 +119,7 @@ class _Rule:
     def __init__(self, globs: tuple[str, ...]) -> None:
         self._patterns = [_compiled(glob) for glob in globs]
         self._named = {part for glob in globs for part in glob.split("/")[:-1]}
+        self._folders = [folder for glob in globs if (folder := literal_folder(glob))]
 
     @staticmethod
     @lru_cache(maxsize=64)
@@ -86,6 +131,10 @@ class _Rule:
         if any(mark in base for mark in NO_CASES):
             return False
         return any(pattern.fullmatch(relative) for pattern in self._patterns)
+
+    def names_folder(self, relative: str) -> bool:
+        """Return True if a glob names this folder, one above, or one below it: then cases may be lost with it."""
+        return any(f"{relative}/".startswith(f"{one}/") or one.startswith(f"{relative}/") for one in self._folders)
 
     def prunes(self, folder: str) -> bool:
         is_odd = folder.startswith(".") or folder in PRUNED or folder.endswith(".egg-info")
@@ -133,8 +182,11 @@ def _translated_set(piece: str) -> str:
     return f"(?!/)[{'^' if negated else ''}{members}]"
 
 
-def _files(root: Path, rule: _Rule) -> Iterator[str]:
-    """Yield the paths, relative to the root, of all regular files in folders that are not pruned."""
+def _files(root: Path, rule: _Rule, may_lose: Callable[[str], bool]) -> Iterator[str]:
+    """Yield the paths, relative to the root, of matching files in folders that are not pruned, and of dead ends.
+
+    `may_lose`: returns True for a folder with which cases may be lost.
+    """
     seen: set[tuple[int, int]] = set()
     waiting, linked = [""], list[str]()
     while waiting or linked:
@@ -143,8 +195,12 @@ def _files(root: Path, rule: _Rule) -> Iterator[str]:
         try:
             here = os.stat(root / folder)
             entries = sorted(os.scandir(root / folder), key=lambda entry: entry.name, reverse=True)
+        except FileNotFoundError:  # deleted meanwhile
+            continue
         except OSError:
-            continue  # unreadable or deleted meanwhile: treated as absent
+            if may_lose(folder):
+                yield folder
+            continue
         if (here.st_dev, here.st_ino) in seen:
             continue
         seen.add((here.st_dev, here.st_ino))
@@ -153,8 +209,13 @@ def _files(root: Path, rule: _Rule) -> Iterator[str]:
             if _is(entry.is_dir):
                 if not rule.prunes(entry.name):
                     (linked if entry.is_symlink() else waiting).append(name)
-            elif _is(entry.is_file):
+            elif rule.takes_file(name) or (_is_dead_folder(entry) and may_lose(name)):
                 yield name
+
+
+def _is_dead_folder(entry: os.DirEntry[str]) -> bool:
+    """Return True for a link that leads nowhere and may have led to a folder: its name has no ending."""
+    return "." not in entry.name and entry.is_symlink() and not _is(entry.is_file)
 
 
 def _is(look: Callable[[], bool]) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from pytest_rageval.cases.note_folder import NoteFolder, NoteSection
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import suggestion
-from pytest_rageval.matching.spellings import is_under_heading, snippet_form
-from pytest_rageval.model import Anchor, EvalCase
+from pytest_rageval.matching.dialects import PlaceRules
+from pytest_rageval.matching.places import match
+from pytest_rageval.matching.spellings import is_under_heading, read_path, snippet_form
+from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase, Gold
 from pytest_rageval.text import counted
 from pytest_rageval.words import fold
 
@@ -31,9 +34,42 @@ class MissingPlace(NamedTuple):
 
 
 def missing_places(case: EvalCase, notes: NoteFolder) -> list[MissingPlace]:
-    """Return the golds of a case that no note contains."""
+    """Return the golds of a case that no note contains, and that a run would match with no section of the notes."""
     places = (_missing(gold, anchor, notes) for gold, anchor in enumerate(case.gold.supports or ()))
-    return [place for place in places if place is not None]
+    return [place for place in places if place is not None and not _is_matched(case, place.gold, notes)]
+
+
+def _is_matched(case: EvalCase, gold: int, notes: NoteFolder) -> bool:
+    """Return True if a run matches a gold with a section of the notes, however its path and headings are spelled."""
+    anchor = (case.gold.supports or ())[gold]
+    alone = replace(case, gold=Gold(supports=(anchor,)))
+    chunks = []
+    for rel_path in notes.called(read_path(anchor.rel_path)):
+        for section in notes.sections(rel_path) or ():
+            last = section.heading_path.rpartition(" > ")[2]
+            reported = dict.fromkeys(filter(None, (section.heading_path, last)))  # in full, or the last heading alone
+            chunks += [Chunk(rel_path=rel_path, heading_path=heading, text=section.text) for heading in reported]
+    if not chunks:
+        return False
+    return any(match(alone, Answer(chunks=tuple(chunks)), rules=PlaceRules(notes=notes)).hits or ())
+
+
+class WideGold(NamedTuple):
+    """A gold that covers all sections of a note: its position in `gold_supports`, and their number."""
+
+    gold: int
+    sections: int
+
+
+def wide_golds(case: EvalCase, notes: NoteFolder) -> Iterator[WideGold]:
+    """Yield the golds whose heading is the only one at the top of a note, so that each of its sections matches."""
+    for gold, anchor in enumerate(case.gold.supports or ()):
+        if not anchor.heading_path or anchor.snippets:
+            continue
+        for rel_path in notes.meant(anchor.rel_path)[:1]:
+            headed = [section.heading_path for section in notes.sections(rel_path) or () if section.heading_path]
+            if len(headed) > 1 and all(is_under_heading(heading, anchor.heading_path) for heading in headed):
+                yield WideGold(gold, len(headed))
 
 
 def cannot_be_won(case: EvalCase, lost: Collection[int], golds: int) -> bool:

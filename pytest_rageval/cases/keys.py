@@ -283,8 +283,8 @@ COMMON: Mapping[str, Key] = {
     "answerable": Key(
         "answerable",
         bool,
-        "Does the corpus hold an answer? false: the system should abstain. Default: false in the categories general "
-        "and negative without gold places or ids, else true.",
+        "Does the corpus hold an answer? false: the system should abstain. Default: false in the categories general, "
+        "negative, unanswerable and the like without gold places or ids, else true.",
         "flag",
     ),
     "category": Key(

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_rageval.cases.conversion import Converted, case_from_record, usual_case
-from pytest_rageval.cases.discovery import NO_CASES, REFERENCES, SUFFIXES, has_references, is_reference_file
+from pytest_rageval.cases.discovery import (
+    NO_CASES,
+    REFERENCES,
+    SUFFIXES,
+    dead_end,
+    has_references,
+    is_reference_file,
+)
 from pytest_rageval.cases.keys import CELLS, Cell, Label
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.io.lines import JsonRow, json_rows, read_lines
@@ -49,6 +56,9 @@ def load_file(path: Path, root: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -
     report = Report(shown_name(path, root))
     if is_reference_file(path):
         return CaseFile(path, (), ())  # read together with its questions, which report its problems
+    if (why := dead_end(path)) is not None:
+        report.add_whole(why)
+        return CaseFile(path, (), report.problems)
     with no_collection():
         partner = _find_partner(path, report, root, max_line_bytes)
     read = _usual_case(report.file) if partner is None else _in_full
@@ -120,15 +130,18 @@ def _converted_rows(rows: Iterable[JsonRow | CsvRow], report: Report, partner: P
                 continue
             row = row._replace(record=parse(row.text), value=None)
         converted, problems = None, []
+        is_blank = _has_blank_reference(row)
+        if is_blank:
+            row = row._replace(record={name: cell for name, cell in row.record.items() if name != "reference"})
         if partner is not None:
             try:
                 partner.join(row.record)
             except Unsound as unsound:
                 problems.append(unsound.findings)
-        elif _lacks_reference(row):
+        elif _lacks_reference(row, is_blank=is_blank):
             problems.append(Findings(Finding(("reference",), MISSING)))
         try:
-            text = row.text if partner is None and isinstance(row, JsonRow) else None
+            text = row.text if partner is None and isinstance(row, JsonRow) and not is_blank else None
             converted = case_from_record(row.record, Source(report.file, row.line), text)
         except Unsound as unsound:
             problems.append(unsound.findings)
@@ -155,10 +168,16 @@ _OF_A_REFERENCE_ROW = frozenset(
 MISSING = "is missing; write it, or say that the case has no answer with answerable = false"
 
 
-def _lacks_reference(row: JsonRow | CsvRow) -> bool:
-    """Return True for a row with an empty reference and no other label, in a file with a column of references."""
-    is_of_references = not isinstance(row, JsonRow) and "reference" in row.columns and "reference" not in row.record
-    return is_of_references and row.record.keys() <= _OF_A_REFERENCE_ROW
+def _has_blank_reference(row: JsonRow | CsvRow) -> bool:
+    """Return True for white space as a reference in JSON; a table has no value for a blank cell."""
+    written = row.record.get("reference")
+    return isinstance(written, str) and not written.strip()
+
+
+def _lacks_reference(row: JsonRow | CsvRow, *, is_blank: bool) -> bool:
+    """Return True for a row with a blank reference and no other label."""
+    is_empty_cell = not isinstance(row, JsonRow) and "reference" in row.columns and "reference" not in row.record
+    return (is_blank or is_empty_cell) and row.record.keys() <= _OF_A_REFERENCE_ROW
 
 
 def _used_at(line: int, record: Mapping[str, Json]) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pytest_rageval.cases.discovery import case_files_of, find_case_files
+from pytest_rageval.cases.discovery import case_files_of, find_case_files, unmatched_globs
 from pytest_rageval.cases.loading import CaseFile, load_file
+from pytest_rageval.config.files import read_table
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import CaseError
 from pytest_rageval.model import EvalCase
@@ -16,8 +17,17 @@ GLOBS = ("*.jsonl", "*.csv")
 
 def files_at(places: Iterable[Path]) -> list[Path]:
     """Return the files, and all case files of the folders, each once."""
-    below = (find_case_files(place, GLOBS) if place.is_dir() else [place] for place in places)
+    below = (find_case_files(place, GLOBS, is_named=True) if place.is_dir() else [place] for place in places)
     return list(dict.fromkeys(file for files in below for file in files))
+
+
+def pattern_problems(root: Path, globs: Sequence[str], files: Sequence[Path]) -> list[str]:
+    """Return a line for each pattern of the project's table that matches none of the found files."""
+    unmatched = unmatched_globs(root, globs, files)
+    if not unmatched:
+        return []
+    place, _ = read_table(root)
+    return [f"{place}: cases: {glob!r} matches no file; mend the pattern, or remove it" for glob in unmatched]
 
 
 def load_files(project: Project, paths: Iterable[Path]) -> list[CaseFile]:

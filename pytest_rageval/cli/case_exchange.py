@@ -38,6 +38,7 @@ from pytest_rageval.targets.answer_files import AnswersTarget, load_answers
 from pytest_rageval.text import counted, printable
 from pytest_rageval.tools.trace_spans import FORMATS, read_traces
 from pytest_rageval.tools.traces import MatchedTraces, TracedAnswer, drafts_of, match_traces, traced_answer
+from pytest_rageval.views.spot_check import spot_check
 
 SHOWN = 20
 """Unmatched traces and cases to list at most."""
@@ -92,7 +93,11 @@ _MAP = click.option(
     "mapped",
     multiple=True,
     metavar="FIELD=EXPR",
-    help="Where a field stands, as in question=Frage or gold.paths=meta.source: a name or JMESPath (repeatable).",
+    help="Where a field stands, as in question=Frage or gold.paths=meta.source: a name or JMESPath; empty, as in id=: "
+    "nowhere (repeatable).",
+)
+_YES = click.option(
+    "--yes", "is_sure", is_flag=True, help="Take the first meaning of a column that could have two, and ask nothing."
 )
 
 
@@ -243,8 +248,11 @@ def export_cases(paths: Sequence[Path], form: str, output: Path, answers: Path |
     help="Write what people said of answers, too (RAGTruth): a file for `rageval calibrate`.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 1 if no case has gold.")
+@_YES
 @FORCE
-@exit_codes({1: "no case has gold, with --strict", 2: "wrong usage, or PATH cannot be read"})
+@exit_codes(
+    {1: "no case has gold, with --strict", 2: "wrong usage, PATH cannot be read, or a column could mean two things"}
+)
 def convert(
     path: Path,
     form: str | None,
@@ -257,18 +265,22 @@ def convert(
     labels: Path | None,
     *,
     strict: bool,
+    is_sure: bool,
     force: bool,
 ) -> None:
     """Convert PATH to a case file: a test set of another tool (JSON, JSONL, CSV, YAML or Parquet), a spreadsheet of
     questions and answers, a file of TREC, or a folder of BEIR or RAGTruth.
 
-    Questions, answers, places, contexts and labels take the names that they have here; what else there is goes into
-    `metadata`, which the result line names. Where PATH cannot be read, nothing is written.
+    Questions, answers, key facts, places, contexts and labels take the names that they have here; what else there is
+    goes into `metadata`, which the result line names. A row may say that it has no answer, by a flag, its expected
+    behaviour or its category. What columns mean is decided once for the file and shown with the first case. Where PATH
+    cannot be read, or a column could mean two things, nothing is written.
     """
     for target in filter(None, (output, answers, labels)):
         _check_can_be_written(target, force=force)
-    result = read_other(path, path.as_posix(), form, ReadOptions(qrels, run, split, parsed_fields(mapped)))
-    _show_guess(result, path)
+    options = ReadOptions(qrels, run, split, parsed_fields(mapped), is_sure=is_sure)
+    result = read_other(path, path.as_posix(), form, options)
+    _show_guess(result, path, is_sure=is_sure)
     if output is None:
         click.echo("".join(f"{_line(record)}\n" for record in result.cases), nl=False)
     else:
@@ -276,6 +288,7 @@ def convert(
     cases = [case_from_record(dict(record), NOWHERE)[0] for record in result.cases]
     counts = gold_counts(cases, result.kept)
     click.echo(f"{output}: {counts}" if output else counts, err=output is None)
+    click.echo(spot_check(cases), err=output is None)
     _put(result.answers, answers, "answer", "--answers", f"score them with --rageval-target answers:{answers}")
     _put(result.labels, labels, "label", "--labels", f"rageval calibrate {labels}")
     for note in _notes(result):
@@ -287,13 +300,13 @@ def convert(
         raise SystemExit(1 if strict else 0)
 
 
-def _show_guess(result: OtherTestSet, path: Path) -> None:
+def _show_guess(result: OtherTestSet, path: Path, *, is_sure: bool = False) -> None:
     """Show which fields were guessed by name, and ask for them on a terminal."""
     if not result.is_guessed:
         return
     guesses = ", ".join(f"{field} = {name}" for field, name in result.used.items())
     click.echo(printable(f"{path.as_posix()}: read by the names of its columns: {guesses}"), err=True)
-    is_asked = sys.stdin.isatty() and sys.stderr.isatty()
+    is_asked = not is_sure and sys.stdin.isatty() and sys.stderr.isatty()
     if is_asked and not click.confirm("Is that right?", default=True, err=True):
         maps = " ".join(f"--map {field}={name!r}" for field, name in result.used.items())
         raise SettingsError(f"nothing is written; say where each field stands, as in {maps}")
@@ -322,7 +335,8 @@ def _notes(result: OtherTestSet) -> Iterator[str]:
         repeats = "repeats" if result.repeated == 1 else "repeat"
         yield f"{counted(result.repeated, 'row')} left out that {repeats} an earlier one"
     yield from result.notes
-    for name, field in looks_like_gold(result.kept).items():
+    used = {path.rpartition(".")[2] for path in result.used.values()}
+    for name, field in looks_like_gold(result.kept, result.no_gold | used).items():
         yield f"{name} looks like gold and went to metadata; --map {field}={name} takes it instead"
     if result.unused:
         types = ", ".join(f"{kind} {number}" for kind, number in result.unused.items())

@@ -10,7 +10,7 @@ import click
 
 from pytest_rageval.cases.discovery import case_files_of, find_case_files
 from pytest_rageval.cases.loading import CaseFile, load_file, looks_like_cases, path_text
-from pytest_rageval.cases.project_cases import files_at, load_files, sound_cases
+from pytest_rageval.cases.project_cases import files_at, load_files, pattern_problems, sound_cases
 from pytest_rageval.cli.options import EXISTING
 from pytest_rageval.comparison.case_filter import filtered_keys
 from pytest_rageval.config.files import case_globs
@@ -34,6 +34,12 @@ def case_files(paths: Sequence[Path]) -> list[CaseFile]:
     if not files:
         raise click.UsageError("no case files there" if paths else f"no case files here; looked for {', '.join(globs)}")
     return [load_file(path, here) for path in files]
+
+
+def unmatched_patterns(files: Iterable[CaseFile]) -> list[str]:
+    """Return a line for each pattern of the project that matches none of its files."""
+    here = find_root(Path.cwd())
+    return pattern_problems(here, case_globs(here), [file.path for file in files])
 
 
 def _questions_of(path: Path) -> Iterable[Path]:
@@ -95,7 +101,10 @@ def select_cases(project: Project, wanted: CaseChoice) -> CaseSelection:
     paths = list(dict.fromkeys([*found_files, *named_files]))
     files = tuple(load_files(project, paths))
     asked_files = [file for file in files if not wanted.places or file.path in named_files]
-    if problems := [problem for file in asked_files for problem in file.problems]:
+    problems = [problem for file in asked_files for problem in file.problems]
+    if not wanted.places:
+        problems += pattern_problems(project.root, project.settings.cases, found_files)
+    if problems:
         raise BrokenCaseFiles(*problems)
     cases, asked = ([case for file in some for case in file.cases] for some in (files, asked_files))
     if project.settings.shard is not None:
@@ -117,7 +126,7 @@ def _named_files(project: Project, places: Sequence[Path], found_files: Sequence
         if path.is_dir() and not below:  # named, but outside of the globs: search all of it
             everything = (file for file in files_at([path]) if not file.is_relative_to(project.reports))
             below = [*filter(looks_like_cases, everything)]
-        if path.is_file():
+        if path.is_file() or (path.is_symlink() and not path.exists()):
             named.append(path)
         elif not path.is_dir():
             raise SettingsError(f"{place}: there is no such file or folder")

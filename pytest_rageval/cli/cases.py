@@ -15,7 +15,7 @@ from pytest_rageval.cases.loading import CaseFile, path_text
 from pytest_rageval.cases.project_cases import sound_cases
 from pytest_rageval.cases.schema import case_schema
 from pytest_rageval.cli.case_exchange import cases_from_traces, convert, export_cases
-from pytest_rageval.cli.case_files import PATHS, case_files
+from pytest_rageval.cli.case_files import PATHS, case_files, unmatched_patterns
 from pytest_rageval.cli.options import FOLDER, JSON, REPORTS, echo_json, exit_codes, output_option
 from pytest_rageval.cli.stored_run import open_run
 from pytest_rageval.comparison.case_diff import representative_trial
@@ -85,7 +85,9 @@ def validate(paths: Sequence[Path], *, as_json: bool) -> None:
     folder.
     """
     files = case_files(paths)
-    number, problems = sum(len(file.cases) for file in files), [line for file in files for line in file.problems]
+    unmatched = [] if paths else unmatched_patterns(files)
+    number = sum(len(file.cases) for file in files)
+    problems = [line for file in files for line in file.problems] + unmatched
     if as_json:
         listed = [{"path": path_text(f.path), "cases": len(f.cases), "problems": list(f.problems)} for f in files]
         broken = [path_text(file.path) for file in files if file.problems]
@@ -97,6 +99,8 @@ def validate(paths: Sequence[Path], *, as_json: bool) -> None:
         for problem in problems:
             click.echo(problem)
         click.echo(f"{counted(len(files), 'file')}, {counted(number, 'case')}, {counted(len(problems), 'problem')}")
+    if unmatched:
+        raise SystemExit(2)
     raise SystemExit(1 if problems else 0)
 
 

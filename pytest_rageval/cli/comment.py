@@ -9,7 +9,7 @@ import click
 
 from pytest_rageval.cli.options import REPORTS
 from pytest_rageval.cli.stored_run import open_run
-from pytest_rageval.comparison.verdict_sentence import with_verdict
+from pytest_rageval.comparison.verdict_sentence import with_problem, with_verdict
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.render.markdown.pull_request import NoPullRequestError, pull_request_of, renew_comment
 from pytest_rageval.render.markdown.run_markdown import LONGEST_COMMENT, failing_cases, notice, run_markdown
@@ -30,6 +30,8 @@ def comment(run: str, post: bool, name: str, link: str | None, reports: str | No
     """
     stored = open_run(run, reports=reports).run
     metrics = with_verdict(stored.finished_metrics)
+    if stored.damage is not None:
+        metrics = with_problem(metrics, "records", stored.damage)
     text = run_markdown(metrics, failing_cases(stored), longest=LONGEST_COMMENT, link=link)
     if not post:
         click.echo(text, nl=False)

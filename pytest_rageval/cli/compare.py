@@ -18,6 +18,7 @@ from pytest_rageval.comparison.pairing import ComparisonReport, build_comparison
 from pytest_rageval.config.project import find_project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.io.json_text import json_text
+from pytest_rageval.io.output_encoding import json_for
 from pytest_rageval.render.markdown.view_markdown import view_markdown
 from pytest_rageval.render.text.view_text import view_lines
 from pytest_rageval.text import printable
@@ -60,8 +61,10 @@ def compare(before: str, after: str, form: str, output: Path | None, **options: 
         text = "".join((styled(line) if is_coloured else line.text) + "\n" for line in lines)
     if output is not None:
         write_output(output, text)
-    else:  # in UTF-8: the encoding of a pipe may lack a Korean name
+    elif form == "html":  # a page says of itself that it is in UTF-8
         click.echo(text.encode("utf-8", "backslashreplace"), nl=False)
+    else:
+        click.echo(json_for(sys.stdout, text) if form == "json" else text, nl=False)
     is_refused = comparison.verdict.is_failing and not comparison.is_compared
     for problem in comparison.mismatches if is_refused else ():
         what = " ".join(printable(str(problem)).split())

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NoReturn
 
 import click
 
-from pytest_rageval.case_output import routed_streams
 from pytest_rageval.cli.options import JSON, echo_json, exit_codes
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
@@ -28,11 +26,6 @@ def doctor(*, is_judge_tried: bool, as_json: bool) -> None:
     Takes 5 seconds at most and costs nothing but one question to a server over HTTP or to Python code, unless
     --judge is given: that says first what the canaries of `rageval judge-check` may cost, then puts them to the judge.
     """
-    with routed_streams():  # also while the answer is written: code that hangs may print at any time
-        _report(is_judge_tried=is_judge_tried, as_json=as_json)
-
-
-def _report(*, is_judge_tried: bool, as_json: bool) -> NoReturn:
     diagnosed = list(_diagnosed(is_judge_tried=is_judge_tried))
     is_ready = all(finding.mark != "problem" for _, finding in diagnosed)
     if as_json:

@@ -6,9 +6,11 @@ import shlex
 
 import click
 
+from pytest_rageval.cases.gold_places import wide_golds
+from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.cli.options import FORM_JSON, REPORTS, echo_json
 from pytest_rageval.cli.output import columns
-from pytest_rageval.cli.stored_run import open_run
+from pytest_rageval.cli.stored_run import open_run, tell_damage
 from pytest_rageval.render.html.case_view import recorded_case_of
 from pytest_rageval.render.markdown.case_markdown import case_markdown
 from pytest_rageval.render.text.explain import Form, explanation
@@ -40,6 +42,7 @@ def explain(run: str, case: str, form: str, is_full: bool, reports: str | None) 
     """
     project, stored = open_run(run, reports=reports)
     record = stored.find(case)
+    tell_damage(stored)
     if stored.state == "interrupted":
         cases = counted(len({key for key, _ in stored.record_places()}), "case")
         click.echo(
@@ -56,3 +59,9 @@ def explain(run: str, case: str, form: str, is_full: bool, reports: str | None) 
         obs = stored.observation(record["case_key"])
         for line in explanation(explained.view, obs, Form(columns(WIDTH), is_full)):
             click.echo(line)
+        notes = plan.place_rules.notes
+        if obs is not None and isinstance(notes, NoteFolder):
+            for wide in wide_golds(obs.case, notes):
+                click.echo(
+                    f"\ngold {wide.gold + 1} covers {wide.sections} sections, the whole note: any of them is a hit"
+                )

@@ -14,6 +14,7 @@ from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.cases.project_cases import readable_cases
 from pytest_rageval.cli.options import FOLDER, JSON, STOPPED, echo_json, exit_codes, output_option
 from pytest_rageval.cli.output import from_here
+from pytest_rageval.cli.terminal import clean
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import public_target
@@ -133,6 +134,7 @@ def _asking(project: Project, spec: str, path: Path, most: int, max_cost: float 
         retries=settings.retries,
         concurrency=settings.judge_concurrency,
         requests_per_minute=settings.judge_requests_per_minute,
+        patience=settings.rate_limit_patience,
         tokens_per_minute=settings.judge_tokens_per_minute,
         budget=None if max_cost is None else Budget(max_cost),
     )
@@ -152,7 +154,7 @@ def _drafted(asking: ModelDrafts, passages: Sequence[NotePassage]) -> list[Draft
     unreadable = f", {spent.unreadable} unreadable" if spent.unreadable else ""
     click.echo(f"the model: {counted(spent.requests, 'reply', 'replies')}, {cost}{kept}{unreadable}", err=True)
     if spent.stopped is not None:
-        click.echo(printable(f"stopped: {spent.stopped}; the same command goes on from here"), err=True)
+        click.echo(clean(f"stopped: {spent.stopped}; the same command goes on from here"), err=True)
     if spent.is_interrupted:
         click.echo(printable(f"interrupted; {this_command()} goes on from here"), err=True)
     return drafts

@@ -64,7 +64,7 @@ def history(metrics: tuple[str, ...], last: int | None, form: str, reports: str 
         echo_json(_as_json(shown, skipped, metrics), commands, indent=1)
     elif form == "csv":
         for line in _csv(shown, metrics):
-            click.echo(line.encode())
+            click.echo(line)
     elif not shown:
         click.echo(f"{printable(str(folder / 'runs'))} holds no finished runs")
     else:

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
 from pytest_rageval.cli.options import EXISTING_FILE, echo_json
+from pytest_rageval.cli.terminal import clean
 from pytest_rageval.config.options import HTTP, is_target, kind_of
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.render.text.columns import aligned
-from pytest_rageval.targets.first_contact import CONTACT_QUESTION, CONTACT_S, contact_of_sample, first_contact
+from pytest_rageval.targets.first_contact import (
+    CONTACT_QUESTION,
+    CONTACT_S,
+    FirstContact,
+    contact_of_sample,
+    first_contact,
+)
 from pytest_rageval.targets.target import Connection
 from pytest_rageval.text import printable
 from pytest_rageval.tools.scaffold import CI, CI_FILES, Choice, scaffold
 
+TOKEN = "RAGEVAL_TARGET_TOKEN"  # noqa: S105 because it is the name of a variable
 NEXT = (
     ("pytest", "run the cases"),
     ("rageval explain latest CASE", "one case in full: gold, what came, every gate"),
@@ -37,10 +47,20 @@ NEXT = (
 @click.option(
     "--reply", metavar="FILE", type=EXISTING_FILE, help="A sample reply of the server in JSON, instead of asking it."
 )
+@click.option("--path", metavar="PATH", help="With --reply: where the server takes a question, as in /ask.")
 @click.option("--ci", type=click.Choice(CI), help="Where the cases run for each change.")
 @click.option("--yes", is_flag=True, help="Ask nothing: what is not given is demo, no notes, no CI.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text; asks nothing.")
-def init(target: str | None, notes: Path | None, reply: Path | None, ci: Any, *, yes: bool, as_json: bool) -> None:
+def init(
+    target: str | None,
+    notes: Path | None,
+    reply: Path | None,
+    path: str | None,
+    ci: Any,
+    *,
+    yes: bool,
+    as_json: bool,
+) -> None:
     """Write first cases, a configuration and CI into this folder: evalcases/, rageval.toml, reports/.gitignore.
 
     Asks three questions at most, each of them an option as well. A URL (of a server, or of its OpenAPI description) is
@@ -50,14 +70,16 @@ def init(target: str | None, notes: Path | None, reply: Path | None, ci: Any, *,
     choice = _choice(target, notes, ci, is_asked=not (yes or as_json))
     if reply is not None and kind_of(choice.target) is not HTTP:
         raise SettingsError(f"--reply: a sample reply describes a server; {choice.target} is none")
+    if path is not None and reply is None:
+        raise click.UsageError("--path goes with --reply; without it, the server is asked in the usual places")
     if kind_of(choice.target) is HTTP:
-        contact = (
-            contact_of_sample(reply.read_bytes(), reply.name)
-            if reply is not None
-            else asyncio.run(first_contact(choice.target, CONTACT_QUESTION, Connection(timeout=CONTACT_S)))
-        )
+        is_person = not (yes or as_json) and sys.stdin.isatty()
+        if reply is not None:
+            contact = _sampled(reply, choice.target, path, is_person=is_person)
+        else:
+            contact = _first_contact(choice.target, is_person=is_person)
         choice = choice._replace(target=contact.url or choice.target, mapping=contact.mapping)
-        click.echo(printable("\n".join(contact.said)) + "\n", err=as_json)
+        click.echo(clean("\n".join(contact.said)) + "\n", err=as_json)
     done = scaffold(Path.cwd(), choice)
     if as_json:
         echo_json(
@@ -66,6 +88,37 @@ def init(target: str | None, notes: Path | None, reply: Path | None, ci: Any, *,
         return
     click.echo(printable("\n".join(aligned([(file.path, file.state) for file in done], to_the_left=True))))
     click.echo("\nNext:\n" + "\n".join(aligned(_next(), indent="  ", to_the_left=True)))
+
+
+def _sampled(reply: Path, url: str, path: str | None, *, is_person: bool) -> FirstContact:
+    """Read a sample reply; ask for the path of the server, which no reply tells, if its URL has none."""
+    contact = contact_of_sample(reply.read_bytes(), reply.name)
+    if contact.mapping is None or (path is None and urlsplit(url).path not in ("", "/")):
+        return contact
+    if path is None and is_person:
+        path = click.prompt("Path where the server takes a question, as in /ask", default="/").strip()
+    if path is None:
+        return contact._replace(said=(*contact.said, "missing: the path of the server; --path names it, as in /ask"))
+    return contact._replace(mapping={"path": f"/{path.lstrip('/')}", **contact.mapping})
+
+
+def _first_contact(url: str, *, is_person: bool) -> FirstContact:
+    """Ask a server one question, with the token of the environment; where it wants a key, ask a person for one."""
+    contact = _asked(url, os.environ.get(TOKEN, ""))
+    if not contact.is_refused:
+        return contact
+    if is_person:
+        click.echo(clean("\n".join(contact.said)))
+        token = click.prompt("It wants a key (not stored, not shown)", hide_input=True, default="", show_default=False)
+        os.environ[TOKEN] = token  # of this process alone: what is shown loses it
+        contact = _asked(url, token)
+    remedy = f"it wants a key: set {TOKEN}, which is sent as `Authorization: Bearer …`, or headers in the table"
+    return contact if contact.is_answered and not is_person else contact._replace(said=(*contact.said, remedy))
+
+
+def _asked(url: str, token: str) -> FirstContact:
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    return asyncio.run(first_contact(url, CONTACT_QUESTION, Connection(timeout=CONTACT_S, headers=headers)))
 
 
 def _choice(target: str | None, notes: Path | None, ci: Any, *, is_asked: bool) -> Choice:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from pytest_rageval.cli.options import JSON, PLACE, echo_json, exit_codes
 from pytest_rageval.cli.output import from_here, write_output
 from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import RagevalError
+from pytest_rageval.io.output_encoding import json_for
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.judges.cache.cache_entries import (
     BadEntry,
@@ -76,7 +78,7 @@ def export(file: Path, cache: Path | None) -> None:
             else:
                 lines.append(f"{entry_line(entry)}\n")
     if str(file) == "-":
-        click.echo("".join(lines).encode(), nl=False)
+        click.echo(json_for(sys.stdout, "".join(lines)), nl=False)
     else:
         write_output(file, "".join(lines), _shown(file))
     click.echo(f"exported {counted(len(lines), 'judgement')}", err=True)

@@ -10,8 +10,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from pytest_rageval.cli.options import as_taken_by, echo_json, is_json_wanted, wants_colour
+from pytest_rageval.cli.terminal import CommandTexts
 from pytest_rageval.errors import RagevalError
-from pytest_rageval.text import printable
+from pytest_rageval.io.output_encoding import take_any_text
 
 VERBS = {
     "start": {
@@ -116,18 +117,22 @@ def rageval() -> None:
 
 def main() -> None:
     """Entry point: 0 fine, 1 a check failed, 2 wrong usage."""
-    try:
-        rageval()
-    except RagevalError as error:
-        _end_with(*error.problems)
-    except OSError as error:  # a folder that cannot be written, a disk that is full
-        _end_with(f"{error.filename or 'a file'}: {error.strerror or error}")
+    for stream in (sys.stdout, sys.stderr):
+        take_any_text(stream, is_for_click=True)
+    texts = CommandTexts()
+    with texts.routed():
+        try:
+            rageval()
+        except RagevalError as error:
+            _end_with(texts, *error.problems)
+        except OSError as error:  # a folder that cannot be written, a disk that is full
+            _end_with(texts, f"{error.filename or 'a file'}: {error.strerror or error}")
 
 
-def _end_with(*problems: str) -> NoReturn:
+def _end_with(texts: CommandTexts, *problems: str) -> NoReturn:
     """Report problems with the verb's options, to people and to the program that asked for JSON."""
     verb = rageval.get_command(click.Context(rageval), "".join(sys.argv[1:2]))
-    lines = [as_taken_by(verb, printable(problem)) for problem in problems]
+    lines = [as_taken_by(verb, texts.clean(problem)) for problem in problems]
     click.echo("\n".join(f"ERROR: {line}" for line in lines), err=True)
     if is_json_wanted():
         echo_json({"exit_code": 2, "problems": lines}, ["rageval doctor"])

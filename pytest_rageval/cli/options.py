@@ -14,6 +14,7 @@ import click
 
 from pytest_rageval.config.options import OPTIONS, Option
 from pytest_rageval.io.json_text import json_text
+from pytest_rageval.io.output_encoding import json_for
 
 F = TypeVar("F", bound=Callable[..., Any])
 FLAG = "--json"
@@ -170,7 +171,7 @@ def echo_json(
     content: Mapping[str, Any], commands: Iterable[str] = (), *, indent: int | None = 2, default: Any = None
 ) -> None:
     """Write the content with its `next` to standard output."""
-    click.echo(json_text(with_next(content, commands), indent, default=default))
+    click.echo(json_for(sys.stdout, json_text(with_next(content, commands), indent, default=default)))
 
 
 def is_json_wanted() -> bool:

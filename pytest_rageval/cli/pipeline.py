@@ -23,7 +23,7 @@ from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.render.run_reports import write_all_reports
 from pytest_rageval.runs.interrupts import Interrupts, is_called_by_script
 from pytest_rageval.runs.judge_notes import estimate
-from pytest_rageval.runs.results_file import put_in_order
+from pytest_rageval.runs.run_files import put_in_order
 from pytest_rageval.scale.dispatch import ClusterRun, Crew, crew_size, waiting_cases
 from pytest_rageval.session import INTERRUPTED, RunSession
 from pytest_rageval.targets.target import Target
@@ -125,6 +125,7 @@ class CommandRun:
         run = self.run
         progress = CaseProgress(self._screen, run.prefetcher.tally, len(cases))
         run.loop.on_wait = progress.tick
+        run.prefetcher.expected = len(cases) * run.plan.settings.repeat
         try:
             run.evaluate_here(cases, self._target, self._screen.clean, progress.end_case)
         finally:
@@ -169,6 +170,7 @@ class CommandRun:
             selection={option: self.prepared.mask.text(text) for option, text in self._cases.selected_by.items()},
             is_ended_early=is_interrupted or run.broken_off is not None,
             exit_status=run.exit_status(is_interrupted=is_interrupted),
+            is_judge_left_out=self._left_out_judge is not None,
         )
         self.finished = finished = run.finish(extent)
         baseline = self.prepared.project.baseline_file

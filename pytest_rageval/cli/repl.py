@@ -7,14 +7,17 @@ import contextlib
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import click
 
+from pytest_rageval.case_output import Output
 from pytest_rageval.cli.case_files import chosen_cases
 from pytest_rageval.cli.main import Verbs
 from pytest_rageval.cli.options import EXISTING, as_arguments, exit_codes, run_options, settings_given
+from pytest_rageval.cli.terminal import clean
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.render.text.repl_lines import (
@@ -63,7 +66,7 @@ def repl(cases: tuple[Path, ...], **options: Any) -> None:
     given = settings_given(options)
     project = find_project(given)
     loaded, files = chosen_cases(project, cases, least=0)
-    session = Session(project, given, loaded, files)
+    session = Session(project, given, loaded, files, partial(Output, clean))
     try:
         line_loop = Lines(session, project, given, cases)
         line_loop.run()

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from pytest_rageval.cli.options import REPORTS, output_option
-from pytest_rageval.cli.stored_run import open_run
+from pytest_rageval.cli.stored_run import open_run, tell_damage
 from pytest_rageval.comparison.baseline import open_side
 from pytest_rageval.render.html.report_file import MEGABYTE
 from pytest_rageval.render.html.report_page import BUDGET
@@ -45,6 +45,8 @@ def report(
         most_bytes=int(max_mb * MEGABYTE) if max_mb else None,
         path=output,
     )
+    if stored.state in ("complete", "partial"):  # the page says itself what is broken otherwise
+        tell_damage(stored)
     click.echo(f"report: {path}")
     size = path.stat().st_size
     if max_mb is not None and size > max_mb * MEGABYTE:

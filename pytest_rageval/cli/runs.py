@@ -11,7 +11,7 @@ import click
 
 from pytest_rageval.cli.options import JSON, REPORTS, echo_json, exit_codes
 from pytest_rageval.cli.output import columns
-from pytest_rageval.cli.stored_run import open_run
+from pytest_rageval.cli.stored_run import open_run, tell_damage
 from pytest_rageval.comparison.baseline import read_baseline
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
@@ -61,6 +61,8 @@ def show(run: str, reports: str | None, *, as_json: bool) -> None:
     """Show RUN (an id, `latest`, `latest~1` or a folder): configuration, versions, files, aggregates."""
     project, stored = open_run(run, reports=reports)
     kept = run_summary(stored)
+    if kept.outcomes is not None:
+        tell_damage(stored)
     metrics = None if kept.outcomes is None else stored.metrics
     if as_json:
         files = {file.name: file.bytes for file in kept.files}

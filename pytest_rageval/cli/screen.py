@@ -83,4 +83,5 @@ class CaseProgress:
 
     def _in_flight(self) -> str:
         cost = f", ${self._tally.cost_usd:.2f}" if self._tally.cost_usd else ""
-        return f" · {self._tally.judged} judged, {self._tally.in_flight} in flight{cost}{self._workers()}"
+        counts = f" · {self._tally.judged} judged, {self._tally.in_flight} in flight{cost}{self._workers()}"
+        return ", ".join([counts, *self._tally.allowances()])

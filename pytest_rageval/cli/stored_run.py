@@ -50,6 +50,12 @@ def open_run(run_name: str, **options: Any) -> OpenedRun:
     return OpenedRun(project, open_stored_run(project.reports, run_name, project.baseline_file))
 
 
+def tell_damage(run: StoredRun) -> None:
+    """Say on standard error how the records of a run differ from those that it wrote."""
+    if run.damage is not None:
+        click.secho(printable(run.damage), fg="red", err=True)
+
+
 def run_argument(command: F) -> F:
     """Add `RUN`, `--reports` and `--baseline`."""
     return click.argument("run")(REPORTS(BASELINE(command)))

@@ -25,8 +25,8 @@ from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.sealed_lines import sealed_line, unsealed
 from pytest_rageval.runs.columns import CaseColumns
 from pytest_rageval.runs.reader import RESULTS, StoredRun, checked_config, checked_metrics, open_stored_run
-from pytest_rageval.runs.results_file import journals
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
+from pytest_rageval.runs.run_files import journals
 
 SCHEMA = 1
 """The schema of metrics.json; a baseline is a metrics.json with cases."""
@@ -62,6 +62,11 @@ class Side:
     @property
     def has_records(self) -> bool:
         return bool(self.texts) or (self.run is not None and self.run.has_records)
+
+    @property
+    def damage(self) -> str | None:
+        """Return how the records of the run differ from those that it wrote; None if they are whole or not there."""
+        return self.run.damage if self.run is not None else None
 
     def records(self, keys: Set[str]) -> dict[str, Record]:
         """Return the records of these cases, as far as they exist."""
@@ -102,6 +107,8 @@ def project_baseline(project: Project) -> Side | None:
             raise SettingsError(
                 f"baseline: run {side.run_id} holds a part of its cases, which shows nothing; name another"
             )
+        if side.damage is not None:
+            raise SettingsError(f"baseline: {side.damage}")
         return side
     if not settings.update_baseline:
         return read_baseline(project.baseline_file, is_required=settings.baseline is not None)
@@ -166,7 +173,7 @@ def _numbers(scores: Mapping[str, Any]) -> dict[str, float]:
     return dict(scores)
 
 
-OF_THE_RUN = frozenset({"begun", "project", "hardware", "libraries"})
+OF_THE_RUN = frozenset({"begun", "project", "hardware", "libraries", "recorded"})
 """Members that differ between runs with equal results; a committed file leaves them out."""
 
 

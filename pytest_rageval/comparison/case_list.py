@@ -18,8 +18,8 @@ from pytest_rageval.matching.dialects import NO_DOUBT, worst_doubt
 from pytest_rageval.model import NOTHING
 from pytest_rageval.runs.columns import CaseColumns, Column, shared_cases, values_at
 from pytest_rageval.runs.reader import RESULTS, StoredRun
-from pytest_rageval.runs.results_file import journals
 from pytest_rageval.runs.row import IS_BAD, SCHEMA, Row, SharedParts, cases_of, check_result, row_records
+from pytest_rageval.runs.run_files import journals
 
 CHANGES = {"worse": "flipped_to_fail", "fixed": "flipped_to_pass", "unmeasured": "unmeasured", "new": "only_after"}
 """The changes of a case since the baseline, with the lists of metrics.json that name such cases; else `same`."""

@@ -128,7 +128,8 @@ def build_comparison(
     is_other = is_other or any(mismatch.what == "dataset" for mismatch in comparison.problems)
     parts = versions(before, after, is_other_dataset=is_other)
     changed, is_warning = change_at_a_time(parts, changes)
-    verdict = pair_verdict(after, comparison, current)
+    damages = {side.name: damage for side in (before, after) if (damage := side.damage) is not None}
+    verdict = pair_verdict(after, comparison, current, damages)
     content: dict[str, Any] = {
         "schema": SCHEMA,
         "verdict": verdict.content(),
@@ -138,8 +139,11 @@ def build_comparison(
         "configuration": [change._asdict() for change in changes],
         "versions": parts,
         "changed": {"said": changed, "warning": is_warning},
-        "notes": [side.note for side in (before, after) if side.note]
-        + list(comparison_notes(compared, after.metrics["total_tests"])),
+        "notes": [
+            *damages.values(),
+            *(side.note for side in (before, after) if side.note),
+            *comparison_notes(compared, after.metrics["total_tests"]),
+        ],
         "failed_gates": list(verdict.failed_gates),
         **{name: compared[name] for name in ("compared", "differences", "gate_changes", "relabelled")},
     }

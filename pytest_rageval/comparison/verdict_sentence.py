@@ -16,6 +16,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.matching.dialects import AMBIGUOUS, DOUBTS, MISSED
 from pytest_rageval.runs.comparable import relabelled_note
+from pytest_rageval.runs.reservations import is_unjudged, rerun_counts, unjudged_counts
 from pytest_rageval.runs.row import IS_BAD
 from pytest_rageval.text import counted
 
@@ -26,6 +27,7 @@ SYMBOLS: Mapping[str, str] = {
     "Failed": "✘",
     "Partial": "◐",
     "Nothing examined": "◌",
+    "Not judged": "⊘",
     "Not comparable": "≠",
     "Partly comparable": "≈",
     "Worse": "▼",
@@ -176,6 +178,15 @@ def with_verdict(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**metrics, "verdict": verdict.content()}
 
 
+def with_problem(metrics: Mapping[str, Any], name: str, problem: str) -> Mapping[str, Any]:
+    """Return the content of metrics.json with the verdict that it has with one more reason to fail."""
+    decided = metrics.get("verdict") or {}
+    problems = {**(decided.get("problems") or {}), name: problem}
+    exit_status = decided.get("exit_status", 0)
+    facts = VerdictFacts(metrics, metrics.get("comparison"), metrics["gates"], problems, exit_status)
+    return {**metrics, "verdict": decided | run_verdict(facts).content()}
+
+
 def alike_line(comparison: Mapping[str, Any], cases: int) -> str:
     """Return the note on a comparison of a part of the cases: `compared on 9 of 10 cases alike in both; 1 changed`."""
     changed = len(comparison["changed_cases"])
@@ -222,6 +233,8 @@ def _amber(facts: VerdictFacts) -> Iterator[str]:
         yield "Not comparable"
     if facts.cases == facts.outcome("skipped"):
         yield "Nothing examined"
+    if is_unjudged(facts.metrics):
+        yield "Not judged"
     if facts.flips("flipped_to_fail") or facts.regressed:
         yield "Worse"
     if facts.outcome("failed"):
@@ -272,6 +285,8 @@ def _asides(facts: VerdictFacts) -> Iterator[str]:
         yield f"{skipped:,} skipped"
     if facts.is_partial:
         yield "only a part of the cases ran"
+    yield from unjudged_counts(facts.metrics)
+    yield from rerun_counts(facts.metrics)
     yield from doubt_counts(facts.metrics)
     if facts.comparison is not None and facts.changed:
         yield alike_line(facts.comparison, facts.cases)
@@ -333,10 +348,14 @@ OF_A_BASELINE = (NOT_COMPARABLE, "update-baseline")
 """Problems of a run that depend on the baseline it was compared with when it ended."""
 
 
-def pair_verdict(after: Side, comparison: Comparison, current: Settings) -> RunVerdict:
-    """Return the verdict of a run against another one than its baseline."""
+def pair_verdict(after: Side, comparison: Comparison, current: Settings, damages: Mapping[str, str]) -> RunVerdict:
+    """Return the verdict of a run against another one than its baseline.
+
+    `damages`: by name of a side, how its records differ from those that the run wrote.
+    """
     decided, metrics = after.metrics.get("verdict") or {}, after.metrics
     problems = {name: said for name, said in (decided.get("problems") or {}).items() if name not in OF_A_BASELINE}
+    problems |= {f"records of {name}": damage for name, damage in damages.items()}
     if not (comparison.content["compared"] or metrics["partial"]):
         problems[NOT_COMPARABLE] = not_comparable(comparison.problems)
     absolute = [gate for gate in metrics["gates"] if gate["op"] not in ("drop", "rise")]

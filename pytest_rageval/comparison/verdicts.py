@@ -37,7 +37,7 @@ from pytest_rageval.runs.comparable import (
 )
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
-from pytest_rageval.runs.run_ref import in_time
+from pytest_rageval.runs.run_ref import in_time, is_of_sweep
 from pytest_rageval.stats.paired_test import LEVEL
 from pytest_rageval.stats.paired_test import Side as Direction
 from pytest_rageval.text import counted
@@ -331,7 +331,7 @@ SEARCHED_RUNS = 20
 
 def compare_with_previous(run: StoredRun, cases: Cases, plan: Plan) -> Mapping[str, Any] | None:
     """Compare a run with the last complete one before it, as if that were the baseline; None without such a run."""
-    folders: list[Path] = in_time(run.path.parent)
+    folders: list[Path] = [path for path in in_time(run.path.parent) if path == run.path or not is_of_sweep(path)]
     before = folders[: folders.index(run.path)] if run.path in folders else []
     now = Side(run.run_id, run.finished_metrics, CaseColumns.of(cases), run.config)
     for earlier in map(StoredRun, before[: -SEARCHED_RUNS - 1 : -1]):

@@ -92,9 +92,14 @@ class Settings(Frozen):
     timeout: Operational[Positive] = 120.0
     retries: Operational[int] = Field(2, ge=0, le=20)
     concurrency: Operational[int] = Field(16, ge=1, le=1000)
+    requests_per_minute: Operational[Positive | None] = None
     adaptive_concurrency: Operational[bool] = True
-    """Are fewer calls in flight while the system refuses some?"""
+    """Are fewer calls made while the system or the judge refuses some?"""
+    rate_limit_patience: Operational[Positive] = 300.0
+    """Seconds without any success at a server after which the calls that it refuses fail."""
     look_ahead: Operational[int | None] = Field(None, ge=1)
+    metric_timeout: Operational[Positive] = 60.0
+    """Seconds that one call of a metric of the project's own may take."""
     max_line_bytes: Operational[int] = Field(4 * 2**20, ge=1024)
     max_response_bytes: Operational[int] = Field(16 * 2**20, ge=1024)
     known_failures: Operational[Literal["fail", "ratchet", "report"]] = "fail"

@@ -87,6 +87,10 @@ class TargetMapping(Frozen):
     response: Mapping[str, Any]
 
 
+_FROM_LIST = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
+_OMITTED = 'a list of temperature, seed and schema, as in ["seed"]'
+
+
 class JudgeOptions(Frozen):
     """What the provider of a judge is told: `[tool.rageval.judge_options]`; see docs/model-judges.md."""
 
@@ -94,7 +98,7 @@ class JudgeOptions(Frozen):
     reasoning_effort: str | None = None
     headers: Mapping[str, str] = Field(default_factory=dict)
     extra_body: Mapping[str, Any] = Field(default_factory=dict)
-    omit: tuple[Literal["temperature", "seed", "schema"], ...] = ()
+    omit: Annotated[tuple[Literal["temperature", "seed", "schema"], ...], _FROM_LIST, Expects(_OMITTED)] = ()
     """What a server does not take, so that it is left out of each request."""
     api: Literal["openai", "azure"] = "openai"
     """What a server of OpenAI's kind is: OpenAI's own API, or Azure's deployments of it."""

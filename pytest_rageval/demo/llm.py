@@ -23,9 +23,9 @@ from pytest_rageval.llm.json_exchange import (
     new_marker,
     number_of,
     quotes_marker,
-    stated_object,
     value_of,
 )
+from pytest_rageval.llm.reply_object import stated_object
 from pytest_rageval.model import Json
 from pytest_rageval.text import printable
 

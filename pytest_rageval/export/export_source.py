@@ -12,8 +12,8 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.json_text import harmless, json_text
 from pytest_rageval.io.sealed_lines import Key, Place, index, lines_at, record_at, unsealed_text
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.runs.results_file import journals
 from pytest_rageval.runs.row import check_observation, check_result
+from pytest_rageval.runs.run_files import journals
 
 FIELDS = (
     "case_key",
@@ -122,6 +122,8 @@ def look_through(run: StoredRun, *, full_text: bool = False) -> ExportSource:
     metrics = run.metrics
     if metrics is None:
         notes.append(f"run {run.run_id} did not finish: no aggregates, and {len(places)} of its results")
+    if run.damage is not None:
+        notes.append(run.damage)
     configured = [name for name in run.config.get("metrics") or () if name in scored]
     measured = (*configured, *sorted(scored.difference(configured)))
     full = _observations(run, notes) if full_text else None

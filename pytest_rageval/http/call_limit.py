@@ -1,227 +1,310 @@
-"""Limits on concurrent calls, which fall while a server refuses calls.
+"""The limit on calls to one server: how many at once, how many a minute, and what it refuses.
 
-`CallLimit` hands out permits in order, to refused calls first. A refusal (429, 503, 529) halves the limit; successful
-calls raise it again.
+There is one limit a server and event loop, for targets and judges alike. A call takes a turn for each of its requests
+and holds nothing between two of them. A refused call goes to the back of the queue and is asked again until no call has
+succeeded for `patience` seconds.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+import math
+import random
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from pytest_rageval.text import counted
+from pytest_rageval.http.call_tally import current_clock
+from pytest_rageval.http.learned_pace import LearnedPace, TokenBucket
+from pytest_rageval.http.served_rate import ServedRate
+from pytest_rageval.http.shared_pause import SharedPause, shared_pause
 
-GOOD_CALLS = 4
-"""The limit grows by a quarter after GOOD_CALLS × limit successful calls."""
+PATIENCE_S = 300.0
+"""Default of the setting `rate_limit_patience`."""
+JITTER_S = 0.02
+"""Seconds by which a Retry-After is exceeded at most: workers that wait for the same moment should not meet."""
+CLOCK_STEP_S = 0.002
+"""Seconds by which a Retry-After is exceeded at least: clocks differ in their steps."""
 
 
-@dataclass(slots=True)
-class BackOff:
-    """The limit on concurrent calls and its history, for one process or several together.
+SYSTEM, JUDGE = "system", "judge"
+"""The roles of those who share the limit of a server."""
 
-    most      the configured limit
-    limit     the current limit
-    lowest    the lowest value of `limit` so far
-    refusals  number of refused calls
+
+class Limits(NamedTuple):
+    """Limits on calls to one server.
+
+    concurrency  requests at the same time
+    requests_per_minute, tokens_per_minute  None: no limit
+    is_adaptive  the pace falls while the server refuses calls
+    patience     seconds without any success after which refused calls fail
     """
 
-    most: int = 0
-    limit: int = 0
-    lowest: int = 0
-    refusals: int = 0
-
-    def __add__(self, other: BackOff) -> BackOff:
-        """Add up two processes that query the same system, each within its own limit."""
-        return BackOff(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
-
-    @property
-    def note(self) -> str | None:
-        """Return a line about the reduced limit for the user, or None if it was never reduced."""
-        if self.lowest == self.most:
-            return None
-        return (
-            f"the system refused {counted(self.refusals, 'call')} (429 or 503): down to {self.lowest} of {self.most} "
-            f"questions were in flight; --rageval-concurrency {self.limit} asks no more than it bears"
-        )
+    concurrency: int = 16
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    is_adaptive: bool = True
+    patience: float = PATIENCE_S
 
 
-class Permit:
-    """Permission for one call. The sender reports a refusal, and renews the permit before it sends again."""
-
-    timeout: asyncio.Timeout | None = None
-    """A timeout that is extended by the time spent waiting for a renewal."""
-
-    def __init__(self, limit: CallLimit) -> None:
-        self._limit, self._era, self._is_held = limit, limit.era, True
-
-    def note_refusal(self) -> None:
-        """Report that the server refused this call as one too many."""
-        if self._is_held:
-            self._is_held = False
-            self._limit.note_refusal(self._era)
-            self._limit.release()
-
-    async def renew(self) -> float:
-        """Wait for permission to resend the call; return the seconds waited."""
-        if self._is_held:
-            return 0.0
-        loop = asyncio.get_running_loop()
-        began, deadline = loop.time(), self.timeout and self.timeout.when()
-        if self.timeout is not None:
-            self.timeout.reschedule(None)
-        await self._limit.acquire(is_repeat=True)
-        self._era, self._is_held = self._limit.era, True
-        waited = loop.time() - began
-        if self.timeout is not None and deadline is not None:
-            self.timeout.reschedule(deadline + waited)
-        return waited
-
-    def end(self) -> None:
-        """Report the end of the call, as a success unless its last attempt was refused."""
-        if self._is_held:
-            self._is_held = False
-            self._limit.note_success()
-            self._limit.release()
-
-
-_permit: ContextVar[Permit | None] = ContextVar("rageval_permit", default=None)
-
-
-def current_permit() -> Permit | None:
-    """Return the permit of the current task, or None if its call needs none."""
-    return _permit.get()
+USUAL_LIMITS = Limits()
+IMPATIENT = Limits(patience=0.0)
+"""For a single question: a refused call fails at once."""
 
 
 @dataclass(slots=True)
-class CallTally:
-    """The number of requests sent for one call, and the milliseconds from the first to the last."""
+class LimitedCall:
+    """One call at a limit, with its refusals so far and the time of its latest request."""
 
-    requests: int = 0
-    retry_wait_ms: float = 0.0
-
-
-_tally: ContextVar[CallTally | None] = ContextVar("rageval_tally", default=None)
+    tokens: int = 0
+    refusals: int = 0
+    sent_at: float = 0.0
 
 
-def add_to_tally(requests: int, retry_wait_ms: float) -> None:
-    """Add one call's requests and retry time to the active tally, if there is one."""
-    if (tally := _tally.get()) is not None:
-        tally.requests += requests
-        tally.retry_wait_ms += retry_wait_ms
+class OutOfPatience(Exception):
+    """A call that will not be asked again, or not at all; the message, if any, is the end of a sentence."""
+
+
+class CallPlaces:
+    """The calls of a run that may be in flight at once, those of asking and of judging together."""
+
+    def __init__(self, most: int) -> None:
+        self._free = asyncio.Semaphore(most)
+        self.in_flight = 0
+
+    async def take(self) -> bool:
+        """Take a place; return True if that took a while."""
+        had_to_wait = self._free.locked()
+        await self._free.acquire()
+        self.in_flight += 1
+        return had_to_wait
+
+    def give_back(self) -> None:
+        """Free a place."""
+        self.in_flight -= 1
+        self._free.release()
+
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[None]:
+        """Hold a place for code that sends requests of its own; those need no further one."""
+        await self.take()
+        try:
+            with in_places(None):
+                yield
+        finally:
+            self.give_back()
+
+
+_places: ContextVar[CallPlaces | None] = ContextVar("rageval_places", default=None)
 
 
 @contextmanager
-def tallied() -> Iterator[CallTally]:
-    """Count the requests sent inside the block; an outer block counts them too."""
-    tally = CallTally()
-    token = _tally.set(tally)
+def in_places(places: CallPlaces | None) -> Iterator[None]:
+    """Let each request that is sent inside the block take one of these places; None: it takes none."""
+    token = _places.set(places)
     try:
-        yield tally
+        yield
     finally:
-        _tally.reset(token)
-        add_to_tally(tally.requests, tally.retry_wait_ms)
+        _places.reset(token)
 
 
 class CallLimit:
-    """A limit of `most` concurrent calls, lowered while the server refuses calls if `is_adaptive`.
+    """The limit on calls to one server; belongs to one event loop.
 
-    Belongs to one event loop. Permits go out first come, first served, but refused calls go ahead: they are repeated
-    while the limit is at its lowest, before it grows and the server refuses them once too often.
+    Turns are given in the order in which they were asked for. Only the call at the front watches places, pace and
+    Retry-After. So nothing is reserved while a call waits, and calls that waited together leave one by one.
     """
 
-    def __init__(self, most: int, *, is_adaptive: bool = True) -> None:
-        self.back_off = BackOff(most, most, most)
+    def __init__(self, limits: Limits, shared: SharedPause | None = None) -> None:
+        """Make the limit; `shared` tells of a Retry-After that another process was given."""
+        self.limits = limits
+        self._shared = shared
         self.running = 0
-        self.era = 0
-        """Number of times the limit was halved; a refusal halves it only if its call began in the current era."""
-        self._good = 0
-        self._is_adaptive = is_adaptive
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self.refusals = 0
+        self.lowest = limits.concurrency
+        """The smallest number in flight at which a call had to wait for the pace."""
+        self.served = ServedRate()
+        self._pace = LearnedPace()
+        self._tokens: TokenBucket | None = None
+        self._front = asyncio.Lock()
+        self._changed: asyncio.Future[None] | None = None
+        self._sent_at = -math.inf
+        self._paused_until = -math.inf
+        self._refused_since: float | None = None
+        """The first refusal since the last success."""
 
     @asynccontextmanager
-    async def permit(self) -> AsyncIterator[Permit]:
-        """Wait for permission to make one call."""
-        await self.acquire()
-        permit = Permit(self)
-        token = _permit.set(permit if self._is_adaptive else None)
+    async def turn(self, call: LimitedCall) -> AsyncIterator[None]:
+        """Wait for permission to send one request of the call; raise OutOfPatience if it is not to be sent."""
+        places = await self._wait_for_turn(call)
         try:
-            yield permit
+            yield
         finally:
-            _permit.reset(token)
-            permit.end()
+            self.running -= 1
+            if places is not None:
+                places.give_back()
+            self._wake()
 
-    async def acquire(self, *, is_repeat: bool = False) -> None:
-        """Wait for a free place, ahead of all others if the call is repeated after a refusal."""
-        place = asyncio.get_running_loop().create_future()
-        if is_repeat:
-            self._waiting.appendleft(place)
-        else:
-            self._waiting.append(place)
-        self._hand_out()
-        try:
-            await place
-        except asyncio.CancelledError:
-            if not place.cancelled():  # the place was handed out in the meantime
-                self.release()
-            raise
-
-    def release(self) -> None:
-        """Free the place for the next caller."""
-        self.running -= 1
-        self._hand_out()
-
-    def _hand_out(self) -> None:
-        while self._waiting and self.running < self.back_off.limit:
-            if not (place := self._waiting.popleft()).done():
-                self.running += 1
-                place.set_result(None)
-
-    def note_refusal(self, era: int) -> None:
-        """Halve the limit after a refusal, once per era (the call's era is the one in which it began)."""
-        state = self.back_off
-        state.refusals += 1
-        self._good = 0
-        if era == self.era:
-            self.era += 1
-            state.limit = max(1, state.limit // 2)
-            state.lowest = min(state.lowest, state.limit)
+    def note_refusal(self, call: LimitedCall, retry_after: float | None) -> None:
+        """Note, within its turn, that the server refused the call as one too many."""
+        now = asyncio.get_running_loop().time()
+        call.refusals += 1
+        self.refusals += 1
+        if self._refused_since is None:
+            self._refused_since = now
+        self.served.note_refusal(now)
+        pause = retry_after or 0.0
+        if self.limits.is_adaptive:
+            self._pace.note_refusal(call.sent_at, now, pause)
+        if pause > 0:
+            jitter = random.uniform(CLOCK_STEP_S, JITTER_S)  # noqa: S311 - jitter is no secret
+            self._paused_until = max(self._paused_until, now + pause + jitter)
+            if self._shared is not None:
+                self._shared.extend(pause + jitter)
+        if (clock := current_clock()) is not None:
+            clock.give_back(now - call.sent_at)
 
     def note_success(self) -> None:
-        """Count a successful call, and raise the limit by a quarter after enough of them."""
-        state = self.back_off
-        self._good += 1
-        if self._good >= GOOD_CALLS * state.limit and state.limit < state.most:
-            state.limit = min(state.most, state.limit + max(1, state.limit // 4))
-            self._good = 0
-            self._hand_out()
+        """Note that a call succeeded."""
+        self._refused_since = None
+        self._pace.note_success()
+        self.served.note_success(asyncio.get_running_loop().time())
+
+    def correct(self, tokens: int) -> None:
+        """Return tokens that were reserved and not used, or charge more if `tokens` is negative."""
+        if self._tokens is not None:
+            self._tokens.give_back(tokens)
+            self._wake()
+
+    def check_patience(self, call: LimitedCall) -> None:
+        """Raise OutOfPatience if the call was refused for too long, or would have to wait too long."""
+        now = asyncio.get_running_loop().time()
+        patience = f"rate_limit_patience ({self.limits.patience:.6g} s)"
+        refused_since = now if self._refused_since is None else self._refused_since
+        left = max(0.0, refused_since + self.limits.patience - now)
+        pause = self._pause_end(now) - now
+        if self.limits.patience == 0 and call.refusals:
+            raise OutOfPatience
+        if pause > left + JITTER_S:
+            raise OutOfPatience(f"its Retry-After asks to wait {pause:.6g} s, more than what is left of {patience}")
+        if call.refusals and left <= 0:
+            raise OutOfPatience(f"no call there succeeded within {patience}")
+
+    # ── the queue ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _wait_for_turn(self, call: LimitedCall) -> CallPlaces | None:
+        """Take a place here, and one of the run's if these are limited; return the latter."""
+        clock = current_clock()
+        if clock is None:
+            return await self._admitted(call)
+        with clock.stopped():
+            return await self._admitted(call)
+
+    async def _admitted(self, call: LimitedCall) -> CallPlaces | None:
+        async with self._front:
+            places = _places.get()
+            if self._tokens is None and self.limits.tokens_per_minute is not None:
+                self._tokens = TokenBucket(self.limits.tokens_per_minute, asyncio.get_running_loop().time())
+            if self._tokens is not None:
+                self._tokens.settle(asyncio.get_running_loop().time())
+            await self._until_open(call)
+            # A place of the run comes last: held while the server's limit says wait, it would be missing elsewhere.
+            while places is not None and await places.take() and self._opens_at(call) is not None:
+                places.give_back()
+                await self._until_open(call)
+            self._let_go(call)
+            return places
+
+    async def _until_open(self, call: LimitedCall) -> None:
+        """Wait at the front of the queue until a request may be sent; raise OutOfPatience."""
+        loop = asyncio.get_running_loop()
+        while True:
+            self.check_patience(call)
+            opens_at = self._opens_at(call)
+            if opens_at is None:
+                return
+            self._changed = loop.create_future()
+            if call.refusals and self._refused_since is not None:
+                opens_at = min(opens_at, self._refused_since + self.limits.patience)
+            timer = None if opens_at == math.inf else loop.call_at(opens_at, self._wake)
+            try:
+                await self._changed
+            finally:
+                self._changed = None
+                if timer is not None:
+                    timer.cancel()
+
+    def _opens_at(self, call: LimitedCall) -> float | None:
+        """Return when the call may be sent, infinity if others must end first; None: now."""
+        now = asyncio.get_running_loop().time()
+        if self.running >= self.limits.concurrency:
+            return math.inf
+        opens_at = max(self._pause_end(now), self._sent_at + self._interval(now))
+        if self._tokens is not None:
+            opens_at = max(opens_at, self._tokens.ready_at(call.tokens))
+        return None if opens_at <= now else opens_at
+
+    def _pause_end(self, now: float) -> float:
+        """Return when the last Retry-After is over, in the loop's time."""
+        if self._shared is None:
+            return self._paused_until
+        return max(self._paused_until, now + self._shared.seconds_left())
+
+    def _interval(self, now: float) -> float:
+        """Return the seconds between two requests."""
+        per_minute = self.limits.requests_per_minute
+        # Evenly spaced: a bucket for a whole minute would let twice as many through in its first minute.
+        configured = 0.0 if per_minute is None else 60 / per_minute
+        is_hopeless = self._refused_since is not None and now >= self._refused_since + self.limits.patience
+        # Once patience is exhausted each call is tried once, and fails if it is refused.
+        learned = 0.0 if is_hopeless else 1 / self._pace.at(now)
+        return max(configured, learned)
+
+    def _let_go(self, call: LimitedCall) -> None:
+        now = asyncio.get_running_loop().time()
+        call.sent_at = self._sent_at = now
+        self._pace.note_sent(now)
+        if self._tokens is not None:
+            self._tokens.take(call.tokens, now)
+        self.running += 1
+        if self._pace.is_limited:
+            self.lowest = min(self.lowest, self.running)
+
+    def _wake(self) -> None:
+        """Let the call at the front look again."""
+        if self._changed is not None and not self._changed.done():
+            self._changed.set_result(None)
 
 
-class CallSlots:
-    """Limits of a run: `most` calls in all, with an adaptive limit on those to the system."""
+# ── one limit for all who ask the same server ─────────────────────────────────────────────────────────────────
 
-    def __init__(self, most: int, *, is_adaptive: bool = True) -> None:
-        self._questions = CallLimit(most, is_adaptive=is_adaptive)
-        self._calls = CallLimit(most, is_adaptive=False)
+_Key = tuple[str, Hashable, Limits, bool]
+_limits: dict[asyncio.AbstractEventLoop, dict[_Key, CallLimit]] = {}
 
-    @asynccontextmanager
-    async def asking(self) -> AsyncIterator[Permit]:
-        """Wait for permission to query the system."""
-        async with self._calls.permit(), self._questions.permit() as permit:
-            yield permit
 
-    def judging(self) -> AbstractAsyncContextManager[Permit]:
-        """Wait for permission to judge; it counts towards the limit of all calls."""
-        return self._calls.permit()
+def shared_limit(role: str, limits: Limits) -> Callable[[Hashable], CallLimit]:
+    """Return a function for the limit of a server in the running event loop.
 
-    @property
-    def in_flight(self) -> int:
-        return self._calls.running
+    It is shared by all calls of one role, the system or the judge, with the same limits. Calls that hold a place of
+    the run already do not share it with those that still wait for one: each could wait for the other.
+    """
 
-    @property
-    def back_off(self) -> BackOff:
-        """Return how far the limit on questions was reduced."""
-        return self._questions.back_off
+    def limit_of(server: Hashable) -> CallLimit:
+        loop = asyncio.get_running_loop()
+        if loop not in _limits:
+            for closed in [other for other in _limits if other.is_closed()]:
+                del _limits[closed]
+        of_loop = _limits.setdefault(loop, {})
+        key = (role, server, limits, _places.get() is None)
+        if (limit := of_loop.get(key)) is None:
+            limit = of_loop[key] = CallLimit(limits, shared_pause(f"{role} {server}"))
+        return limit
+
+    return limit_of
+
+
+def limits_in(loop: asyncio.AbstractEventLoop, role: str) -> list[CallLimit]:
+    """Return the limits of one role in an event loop, from any thread."""
+    return [limit for key, limit in list(_limits.get(loop, {}).items()) if key[0] == role]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json as json_
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,16 +17,16 @@ from typing import Any, NamedTuple
 import httpx
 
 from pytest_rageval.http.address import checked_headers, proxy_of, without_user
-from pytest_rageval.http.call_limit import add_to_tally, current_permit
+from pytest_rageval.http.attempts import AttemptCount, RetryRule, make_attempts
+from pytest_rageval.http.call_limit import CallLimit, Limits
 from pytest_rageval.http.connection import HttpConnection, ProxyAddress, Reply, StaleConnection, send_to_app
 from pytest_rageval.http.failures import (
-    OVERLOADED_STATUS,
     REPEATABLE_STATUS,
     RETRIED_STATUS,
     HttpFailure,
+    is_refusal,
     kind_of_status,
     longest_wait,
-    with_retries,
 )
 from pytest_rageval.io.masking import Mask, public_url, secrets_of_headers, secrets_of_url
 from pytest_rageval.text import excerpt
@@ -59,17 +59,20 @@ class HttpReply:
 class SlottedClient:
     """An HTTP client with at most `slots` requests at a time; belongs to one event loop.
 
-    timeout    seconds for one attempt as a whole; a request with its retries and waits takes at most
-               `timeout` × (`retries` + 1)
-    retries    further attempts after a connection failure, 429, 502, 503 or 504; nothing else is sent twice
+    A request that the server refuses as one too many is sent again in a later turn of its limit.
+
+    timeout    seconds for one attempt as a whole; a request with its retries and the waits between them takes at most
+               `timeout` × (`retries` + 1), without its waits for a turn
+    retries    further attempts after a connection failure, 502, 503 or 504; nothing else that failed is sent twice
     max_bytes  the largest body accepted, counted after decompression
     headers    sent with every request; likely credentials among them are masked in replies and messages
     app        an ASGI application in this process to call in place of the network
     backoff    seconds before the first retry, doubled for each further one, with as much again of jitter
-    is_repeatable  requests may safely be processed twice: 408, 409, 425, 500, 529, time-outs and broken connections
-               are retried too
+    is_repeatable  requests may safely be processed twice: 408, 409, 425, 500, time-outs and broken connections are
+               retried too
     status_in  returns the status that a reply means, from its own and its body: some servers hide an error in a 200
-    limit      name of `timeout` in messages: the setting behind it
+    named      name of `timeout` in messages: the setting behind it
+    limit_of   returns the limit of a server, which others share; in place of one of its own with `slots`
     """
 
     def __init__(
@@ -84,18 +87,21 @@ class SlottedClient:
         backoff: float = 0.5,
         is_repeatable: bool = False,
         status_in: Callable[[int, bytes], int] | None = None,
-        limit: str = "timeout",
+        named: str = "timeout",
+        limit_of: Callable[[Hashable], CallLimit] | None = None,
     ) -> None:
-        self.timeout, self._limit = timeout, limit
-        self.retries = retries
         self.max_bytes = max_bytes
+        self.timeout = timeout
+        self.retries = retries
         self.backoff = backoff
+        self._named = named
         self._retried_status = REPEATABLE_STATUS if is_repeatable else RETRIED_STATUS
         self._retried_kinds = frozenset({"connect", "timeout", "reset"} if is_repeatable else {"connect"})
         self._status_in = status_in or (lambda status, _: status)
         self._headers = checked_headers(headers or {})
         self._app = app
-        self._free = asyncio.Semaphore(slots)
+        own_limit = CallLimit(Limits(slots))
+        self._limit_of = limit_of or (lambda _: own_limit)
         self._idle: dict[tuple[str, str | None], list[HttpConnection]] = {}
         self._address = lru_cache(MOST_ADDRESSES)(self._address_of)
         self._proxy_of = lru_cache(MOST_ADDRESSES)(proxy_of)
@@ -107,9 +113,14 @@ class SlottedClient:
         *,
         json: Any = None,
         files: Mapping[str, tuple[str | None, bytes]] | None = None,
-        before_retry: Callable[[], Awaitable[None]] | None = None,
+        tokens: int = 0,
+        before_send: Callable[[], None] | None = None,
     ) -> HttpReply:
-        """Send one request, with `json` or a form with `files` as its body; raise HttpFailure for a status but 2xx."""
+        """Send one request, with `json` or a form with `files` as its body; raise HttpFailure for a status but 2xx.
+
+        tokens       what it counts for in a limit on tokens
+        before_send  called each time before it is sent; what it raises ends the call
+        """
         to = self._address(method, url)
         content: list[tuple[bytes, bytes]] = []
         body = b""
@@ -120,19 +131,17 @@ class SlottedClient:
             content, body = [(b"content-type", form.headers["content-type"].encode())], form.read()
         if body or method not in ("GET", "HEAD"):
             content.append((b"content-length", b"%d" % len(body)))
-        async with self._free:
-            deadline = asyncio.get_running_loop().time() + self.timeout * (self.retries + 1)
-            call = _Call(to, (*to.fields, *content), body, deadline)
-            try:
-                return await with_retries(
-                    lambda: self._attempt(call),
-                    retries=self.retries,
-                    backoff=self.backoff,
-                    seconds_left=call.seconds_left,
-                    before_retry=before_retry,
-                )
-            finally:
-                add_to_tally(call.attempts, 1000 * (call.latest - call.first))
+        rule = RetryRule(self.retries, self.backoff, self.timeout)
+        call = _Call(to, (*to.fields, *content), body, rule, AttemptCount())
+        return await make_attempts(
+            lambda seconds_left: self._attempt(call, seconds_left),
+            self._limit_of(to.server),
+            rule,
+            to.name,
+            tokens=tokens,
+            before_send=before_send,
+            count=call.count,
+        )
 
     async def aclose(self) -> None:
         """Close the idle connections; call it when no request is under way."""
@@ -157,28 +166,25 @@ class SlottedClient:
                 target, fields = str(address.copy_with(fragment=None)).encode(), [*fields, *names_user]
         mask = Mask([*secrets_of_headers(headers), *secrets_of_url(url), *secrets_of_url(proxy or "")])
         name = f"{method} {public_url(url)}" + (f" through the proxy {public_url(proxy)}" if proxy else "")
-        return _Address(method, address, target, fields, through, (origin, proxy), mask, name)
+        server = origin if self._app is None else (origin, id(self._app))
+        return _Address(method, address, target, fields, through, (origin, proxy), server, mask, name)
 
-    async def _attempt(self, call: _Call) -> HttpReply:
-        if (permit := current_permit()) is not None:
-            call.deadline += await permit.renew()
-        call.latest = asyncio.get_running_loop().time()
-        call.first = call.first or call.latest
-        call.attempts += 1
-        seconds, name = min(self.timeout, call.seconds_left()), call.to.name
+    async def _attempt(self, call: _Call, seconds_left: float) -> HttpReply:
+        timeout = call.rule.timeout
+        seconds = min(timeout, seconds_left)
+        name = call.to.name
         try:
             # For the attempt as a whole: with a limit for each read, a trickling body would never end.
             async with asyncio.timeout(seconds):
                 incoming = await self._send(call)
                 try:
-                    return await self._reply(call, incoming)
+                    return await self._reply(call, incoming, seconds_left)
                 finally:
                     incoming.close()
         except TimeoutError:
-            limit = f"{self.timeout:.6g} s ({self._limit})"
-            # Preparing the request takes a moment of the first attempt, which still counts as whole.
-            if seconds <= 0.99 * self.timeout:
-                total = f"timeout × (retries + 1) = {self.timeout * (self.retries + 1):.6g} s"
+            limit = f"{timeout:.6g} s ({self._named})"
+            if seconds <= 0.99 * timeout:
+                total = f"timeout × (retries + 1) = {call.rule.seconds:.6g} s"
                 limit = f"{max(seconds, 0):.3g} s (what was left of {total})"
             is_retryable = "timeout" in self._retried_kinds
             message = f"{name}: no complete reply within {limit}"
@@ -201,7 +207,7 @@ class SlottedClient:
             try:
                 return await self._send_through(connection, call)
             except StaleConnection:
-                call.attempts += 1
+                call.count.add()
         return await self._send_through(await HttpConnection.open(to.url, to.proxy), call)
 
     def _idle_connection(self, place: tuple[str, str | None]) -> HttpConnection | None:
@@ -223,7 +229,7 @@ class SlottedClient:
         reply.close = close
         return reply
 
-    async def _reply(self, call: _Call, incoming: Reply) -> HttpReply:
+    async def _reply(self, call: _Call, incoming: Reply, seconds_left: float) -> HttpReply:
         """Read a reply; raise HttpFailure, whose message lacks the request's name and is not masked."""
         status = incoming.status
         if (excess := incoming.excess) is not None:
@@ -237,7 +243,7 @@ class SlottedClient:
             beginning = b""
             with suppress(ValueError, HttpFailure):
                 beginning, _ = await incoming.body(EXCERPT_BYTES)
-            raise self._refusal(call, incoming, beginning, self._status_in(status, beginning))
+            raise self._error_of(call, incoming, beginning, self._status_in(status, beginning), seconds_left)
         try:
             body, is_whole = await incoming.body(self.max_bytes)
         except ValueError as error:
@@ -246,28 +252,34 @@ class SlottedClient:
             raise HttpFailure("too_large", f"the reply is larger than {self.max_bytes:,} bytes", status=status)
         meant = self._status_in(status, body)
         if meant != status:
-            raise self._refusal(call, incoming, body, meant)
-        return HttpReply(status, headers, call.to.mask.bytes(body), call.attempts)
+            raise self._error_of(call, incoming, body, meant, seconds_left)
+        return HttpReply(status, headers, call.to.mask.bytes(body), call.count.sent)
 
-    def _refusal(self, call: _Call, incoming: Reply, beginning: bytes, status: int) -> HttpFailure:
+    def _error_of(
+        self, call: _Call, incoming: Reply, beginning: bytes, status: int, seconds_left: float
+    ) -> HttpFailure:
         """Build the failure for a reply that means status 400 or above, with when to retry."""
-        if status in OVERLOADED_STATUS and (permit := current_permit()) is not None:
-            permit.note_refusal()
         body = call.to.mask.text(beginning[:EXCERPT_BYTES].decode("utf-8", "replace"))
         meant = f" with an error of status {status}" if incoming.status < 300 else ""
         message = f"status {incoming.status}{meant}" + (f": {shown}" if (shown := excerpt(body)) else "")
         kind = kind_of_status(status)
+        retry_after = longest_wait(incoming.headers.get("retry-after", ""))
+        if is_refusal(status, retry_after, body):
+            return HttpFailure(kind, message, status=status, is_refusal=True, retry_after=retry_after, body=body)
         is_retryable = status in self._retried_status
-        retry_after = longest_wait(incoming.headers.get("retry-after", "")) if is_retryable else None
-        left = max(0.0, call.seconds_left())
-        if retry_after is not None and retry_after > left:
+        if is_retryable and retry_after is not None and retry_after > seconds_left:
+            left = max(0.0, seconds_left)
             message += f"; asks to wait {retry_after:.6g} s, more than the {left:.3g} s left for this request"
             kind, is_retryable = "rate_limited", False
         return HttpFailure(kind, message, status=status, is_retryable=is_retryable, retry_after=retry_after, body=body)
 
 
 class _Address(NamedTuple):
-    """The constant parts of requests with one method and URL; `place` is where connections lead to."""
+    """The constant parts of requests with one method and URL.
+
+    place   where connections lead to
+    server  whose limit holds
+    """
 
     method: str
     url: httpx.URL
@@ -275,21 +287,17 @@ class _Address(NamedTuple):
     fields: Sequence[tuple[bytes, bytes]]
     proxy: ProxyAddress | None
     place: tuple[str, str | None]
+    server: Hashable
     mask: Mask
     name: str
 
 
 @dataclass(slots=True)
 class _Call:
-    """One request in flight, with its deadline and the start of its first and latest attempt."""
+    """One request, with the number of times that it was sent."""
 
     to: _Address
     fields: Sequence[tuple[bytes, bytes]]
     body: bytes
-    deadline: float
-    attempts: int = 0
-    first: float = 0.0
-    latest: float = 0.0
-
-    def seconds_left(self) -> float:
-        return self.deadline - asyncio.get_running_loop().time()
+    rule: RetryRule
+    count: AttemptCount

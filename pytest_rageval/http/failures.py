@@ -1,17 +1,12 @@
-"""Failed requests: their kinds, their one-line messages, and retries."""
+"""Failed requests: their kinds, their one-line messages, and what a server says of the time to wait."""
 
 from __future__ import annotations
 
-import asyncio
 import os
-import random
 import re
 import ssl
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from itertools import count
-from typing import TypeVar
 
 from pytest_rageval.text import excerpt
 
@@ -21,6 +16,8 @@ class HttpFailure(Exception):
 
     kind         connect, timeout, reset, http_4xx, http_5xx, rate_limited, too_large or invalid_response
     status       status of the reply, or None without one
+    is_retryable  another attempt may help
+    is_refusal   the server takes no more requests for now
     retry_after  seconds that the server wants the client to wait
     body         beginning of the reply's body
     """
@@ -32,6 +29,7 @@ class HttpFailure(Exception):
         *,
         status: int | None = None,
         is_retryable: bool = False,
+        is_refusal: bool = False,
         retry_after: float | None = None,
         body: str = "",
     ) -> None:
@@ -39,6 +37,7 @@ class HttpFailure(Exception):
         self.kind = kind
         self.status = status
         self.is_retryable = is_retryable
+        self.is_refusal = is_refusal
         self.retry_after = retry_after
         self.body = body
 
@@ -71,44 +70,24 @@ def os_words(error: OSError) -> str:
     return excerpt(error.strerror or str(error)) or type(error).__name__
 
 
-T = TypeVar("T")
-
 RETRIED_STATUS = frozenset({429, 502, 503, 504})
 REPEATABLE_STATUS = RETRIED_STATUS | {408, 409, 425, 500, 529}
 """Retried if processing a request twice is harmless; 529 is Anthropic's status for overloaded."""
-OVERLOADED_STATUS = frozenset({429, 503, 529})
-"""Too many requests at once."""
-_LONGEST_BACKOFF = 5.0
+_OVERLOAD = re.compile(
+    r"overload|server (is )?busy|pending requests|too many requests|rate.?limit|slow.?down|throttl|at capacity",
+    re.IGNORECASE,
+)
 
 
-async def with_retries(
-    attempt: Callable[[], Awaitable[T]],
-    *,
-    retries: int,
-    backoff: float,
-    seconds_left: Callable[[], float],
-    before_retry: Callable[[], Awaitable[None]] | None = None,
-) -> T:
-    """Call `attempt`, and retry a failure at most `retries` times; raise the last failure with the number of tries.
+def is_refusal(status: int | None, retry_after: float | None, body: str) -> bool:
+    """Return True if a status means that the server takes no more requests for now, not that one of them failed.
 
-    `backoff` is the wait in seconds before the first retry. It doubles each time, with as much again of jitter; a
-    Retry-After replaces it. No retry begins once `seconds_left` is used up.
+    So do 429, Anthropic's 529, and a 503 that names a time to wait or speaks of overload. Any other 503 may come from a
+    proxy whose server is gone.
     """
-    for tried in count(1):
-        try:
-            return await attempt()
-        except HttpFailure as failure:
-            if not failure.is_retryable or tried > retries or seconds_left() <= 0:
-                if tried > 1:
-                    failure.args = (f"{failure} (tried {tried} times)",)
-                raise
-            wait, jitter = failure.retry_after, random.uniform(0, backoff)  # noqa: S311 - jitter is no secret
-        await asyncio.sleep(
-            min(backoff * 2 ** (tried - 1) + jitter, _LONGEST_BACKOFF) if wait is None else wait + jitter
-        )
-        if before_retry is not None:
-            await before_retry()
-    raise AssertionError("unreachable: the last attempt returns or raises")
+    if status == 503:
+        return retry_after is not None or _OVERLOAD.search(body) is not None
+    return status in (429, 529)
 
 
 def longest_wait(retry_after: str) -> float | None:

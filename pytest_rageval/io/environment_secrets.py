@@ -6,22 +6,25 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_rageval.io.masking import SHORTEST_SECRET, is_secret_name, secrets_of_params, secrets_of_url
+from pytest_rageval.io.masking import secrets_of_params, secrets_of_url
+from pytest_rageval.io.secret_forms import (
+    SHORTEST_SECRET,
+    SHORTEST_UNSENT,
+    is_path_or_number,
+    is_word,
+    secrets_by_form,
+)
+from pytest_rageval.io.secret_names import is_secret_name
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.providers import KEYS
 
 SENT_FROM_ENVIRONMENT = ("RAGEVAL_TARGET_TOKEN", "RAGEVAL_JUDGE_TOKEN", *KEYS)
 WEB_TOKEN = "RAGEVAL_WEB_TOKEN"  # noqa: S105 because it is the name of a variable
 """The variable with the token that a browser sends to `rageval web`; it is sent nowhere else."""
-SHORTEST_UNSENT = 16
-"""Minimum length of a secret that only the environment contains; shorter ones may be words, such as `postgres`."""
 
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]+")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,40}://[^\s'\"]+")
 _USER_AT_HOST = re.compile(r"[^\s/@:]+:[^\s/@]+@[^\s/@]+")
 """Proxies without a scheme."""
-_FIELD = re.compile(r"(?:^|[\s;])([\w-]{2,40})\s*=\s*([^\s;]+)")
-"""Fields of connection strings: `Server=x;Pwd=…;`, `AccountName=x;AccountKey=…`."""
-_AWS_KEY_ID = re.compile(r"(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}")
 _PEM = re.compile(r"-----BEGIN (?P<kind>[A-Z0-9 ]*)-----(?P<body>.*?)(?:-----END|\Z)", re.DOTALL)
 _PEM_BREAK = re.compile(r"(?:\\r|\\n|\s)+")
 
@@ -35,7 +38,7 @@ def secrets_of_environment(environment: Mapping[str, str]) -> Iterator[str]:
         is_named = is_secret_name(name)
         if name in SENT_FROM_ENVIRONMENT:
             yield value
-        elif is_named and len(value) >= SHORTEST_UNSENT and not _is_path_or_number(value):
+        elif is_named and len(value) >= SHORTEST_UNSENT and not is_path_or_number(value):
             yield from _secrets_of_named(value)
         yield from _secrets_by_form(value, is_named=is_named)
 
@@ -47,30 +50,13 @@ def _secrets_of_named(value: str) -> Iterator[str]:
     yield from (word for word in re.split(r"[\s,;]+", value) if SHORTEST_UNSENT <= len(word) < len(value))
 
 
-def _is_path_or_number(value: str) -> bool:
-    if re.fullmatch(r"[+-]?[\d.,_]+(e[+-]?\d+)?", value, re.IGNORECASE):
-        return True
-    is_absolute = re.match(r"~?[/\\]|\.{1,2}[/\\]|[A-Za-z]:[/\\]|file:", value) is not None
-    is_file = re.fullmatch(r"[\w.-]+([/\\][\w.-]+)+\.\w{1,5}", value) is not None
-    # A key in base64 may begin with a slash; its parts are no words.
-    return (is_absolute or is_file) and not any(map(_looks_random, re.split(r"[/\\]", value)))
-
-
-def _looks_random(text: str) -> bool:
-    return len(text) >= SHORTEST_UNSENT and all(re.search(kind, text) for kind in ("[a-z]", "[A-Z]", "[0-9]"))
-
-
 def _secrets_by_form(value: str, *, is_named: bool) -> Iterator[str]:
     """Yield the credentials within a value, and those that no variable name reveals."""
-    if _AWS_KEY_ID.fullmatch(value):
-        yield value
+    yield from secrets_by_form(value)
     for url in _URL.findall(value):
         yield from _secrets_of_userinfo(url)
     if _USER_AT_HOST.fullmatch(value):
         yield from _secrets_of_userinfo(f"//{value}")
-    if is_named or ";" in value:
-        secrets = (word for name, word in _FIELD.findall(value) if name.lower() == "pwd" or is_secret_name(name))
-        yield from (word for word in secrets if not _is_word(word))
     yield from _secrets_of_pem(value, is_named=is_named)
     if is_named and value.lstrip().startswith("{"):
         try:
@@ -86,15 +72,8 @@ def _secrets_of_userinfo(url: str) -> Iterator[str]:
     """Yield the password of a URL and its encoded forms; a user alone (`git@`) only if it is long."""
     userinfo = re.sub(r"^[^/]*//", "", url).partition("/")[0].rpartition("@")[0]
     _, colon, password = userinfo.partition(":")
-    if (colon and not _is_word(password)) or (not colon and len(userinfo) >= SHORTEST_UNSENT):
+    if (colon and not is_word(password)) or (not colon and len(userinfo) >= SHORTEST_UNSENT):
         yield from secrets_of_url(url)
-
-
-def _is_word(password: str) -> bool:
-    """Return True if a password may be a word of ordinary text, such as `postgres`, or a number."""
-    return len(password) < SHORTEST_SECRET or (
-        len(password) < SHORTEST_UNSENT and re.fullmatch(r"[a-z]+|[A-Z]?[a-z]+|[0-9]+", password) is not None
-    )
 
 
 def _secrets_of_pem(value: str, *, is_named: bool) -> Iterator[str]:

@@ -11,9 +11,10 @@ from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.errors import SettingsError
+from pytest_rageval.case_output import foreign_code
+from pytest_rageval.errors import SettingsError, message_of
 from pytest_rageval.io.suggestions import did_you_mean
-from pytest_rageval.text import excerpt
+from pytest_rageval.text import excerpt, printable
 
 _LONGEST_MESSAGE = 300
 _NOT_THEIRS = tuple(
@@ -31,7 +32,8 @@ def import_object(what: str, module: str, attributes: str, root: Path | None = N
         # Left there: the module may import more of the project later.
         sys.path.insert(0, str(root))
     try:
-        value: Any = importlib.import_module(module)
+        with foreign_code():
+            value: Any = importlib.import_module(module)
     except KeyboardInterrupt:
         raise
     # Importing runs user code, which may raise anything, SystemExit included.
@@ -61,8 +63,9 @@ def _installed(group: str, _path: tuple[str, ...]) -> EntryPoints:
 
 def described_exception(error: BaseException) -> str:
     """Describe an exception in one line: its type, its message, and its place in the user's code."""
-    message = excerpt(str(error), _LONGEST_MESSAGE)
-    name, place = type(error).__name__, _place(error)
+    message = excerpt(message_of(error), _LONGEST_MESSAGE)
+    name = printable(type(error).__name__)
+    place = _place(error)
     return name + (f": {message}" if message else "") + (f" (at {place})" if place else "")
 
 

@@ -51,6 +51,12 @@ def _lines(file: BinaryIO, report: Report, max_bytes: int) -> Iterator[FileLine]
                 return
             raw = raw.removeprefix(codecs.BOM_UTF8)
             start = offset - len(raw)
+        if raw[:1] in _STRANGE and (strange := _strangeness(raw, number)):
+            report.add_unread(number, 1, strange)
+            if number == 1 or not raw.startswith(codecs.BOM_UTF8):
+                return
+            yield FileLine(number, "", False, start)
+            continue
         if len(raw) > max_bytes and len(raw.rstrip(b"\r\n")) > max_bytes:
             report.add_unread(number, 1, f"the line is longer than {max_bytes:,} bytes; shorten it")
             offset += skip_rest(file, raw, max_bytes)
@@ -65,6 +71,21 @@ def _lines(file: BinaryIO, report: Report, max_bytes: int) -> Iterator[FileLine]
             )
             report.add_unread(number, column, what)
             yield FileLine(number, raw.decode(errors="replace"), False, start)
+
+
+_STRANGE = frozenset([b"v", b"<", b"\xef"])
+"""First bytes of lines that get a closer look."""
+
+
+def _strangeness(raw: bytes, number: int) -> str:
+    """Return what a line shows the file to be instead of what it should be; empty for a usual line."""
+    if number == 1 and raw.startswith(b"version https://git-lfs.github.com/spec/"):
+        return "is a Git LFS pointer in place of the file; fetch the file with `git lfs pull`"
+    if raw.startswith(b"<<<<<<< "):
+        return "begins a merge conflict; resolve it, and remove the marks <<<<<<<, ======= and >>>>>>>"
+    if raw.startswith(codecs.BOM_UTF8):
+        return "begins with a byte order mark inside of the file, as two joined files have it; remove the mark"
+    return ""
 
 
 def skip_rest(file: BinaryIO, raw: bytes, step: int) -> int:

@@ -12,60 +12,23 @@ from json import dumps
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
+from pytest_rageval.io.secret_forms import SHORTEST_SECRET, without_forms
+from pytest_rageval.io.secret_names import is_secret_field, is_secret_name
+
 T = TypeVar("T")
 
 MASK = "***"
-# Shorter ones look like words: masking "test" everywhere would change a system's answers.
-SHORTEST_SECRET = 8
 SHORTEST_PIECE = 4
 """Shortest piece of a cut secret that is masked before or after a mark such as `…`."""
 _CUT_BEHIND = re.compile(r"['\"]?(?:…|\.\.\.)")
 _MARKS_BEFORE = tuple(mark + quotation for mark in ("…", "...") for quotation in ("", "'", '"'))
-_URL = re.compile("[A-Za-z][A-Za-z0-9+-]*://")
+_URL = re.compile("[A-Za-z][A-Za-z0-9+-]{0,40}://")
 _MISSPELT_USERINFO = re.compile(
     r"(?:h?t+ps?(?:/+|:/*)|/+)(?P<user>[^\s/:@]*):(?P<password>\S+)@(?!\S*://)", re.IGNORECASE
 )
 """Misspelt URLs with credentials, such as `htp:/user:password@host`, but not `deepeval:faithfulness@judge`."""
 _FILLED_IN = re.compile(r"\{[A-Za-z_][\w.-]*\}")
 """Placeholders of a mapping, such as `{question}`."""
-
-
-# ── names ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-_SECRET_WORD = re.compile(
-    r"(password|passwd|passphrase|passcode|pass|passw|pwd|secret|token|credential|cred|jwt|dsn|auth|authorization|sk|pat"
-    r"|bearer|webhook|cookie|signature|sig|key|apikey|sessionid|session)s?"
-)
-"""The last word of a name: `DB_PASSWORD_2`, `x-api-key`, `accountKey`."""
-_GLUED = re.compile(
-    r"(password|passwd|passphrase|secret|token|credential|cookie|sessid|sessionid|authorization"
-    r"|(?<!public)(?<!foreign)(?<!primary)(?<!sort)(api|access|secret|private|account|auth|license)key)s?$"
-)
-"""The end of a name without word borders: `PGPASSWORD`, `secretkey`."""
-_BEHIND = re.compile(r"access key id$|(secret|key) base$|webhooks? (url|uri)$|session id$")
-_PUBLIC = re.compile(
-    r"\b(public|primary|foreign|sort|partition|cache|case|idempotency|websocket) key$"
-    r"|\b(max|min|num|n|prompt|completion|input|output|total|reasoning|stop|eos|bos|pad|unk|special) tokens?$"
-    r"|\b(desktop|xdg|gdm) session( id)?$|^(old)?pwd$"
-)
-"""Endings that look secret and are not: names of columns, counts of tokens, folders, desktop sessions."""
-_BORDERS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+")
-
-
-@lru_cache(maxsize=4096)
-def is_secret_name(name: str) -> bool:
-    """Check whether an environment variable, header, option, parameter or field of this name usually holds a secret."""
-    words = [word.lower() for word in _BORDERS.split(name) if word]
-    while len(words) > 1 and words[-1].isdecimal():
-        words.pop()
-    if not words:
-        return False
-    last = words[-1] = words[-1].rstrip("0123456789") or words[-1]
-    phrase = " ".join(words)
-    if _PUBLIC.search(phrase) is not None:
-        return False
-    is_word = _SECRET_WORD.fullmatch(last) is not None or _GLUED.search(last) is not None
-    return is_word or _BEHIND.search(phrase) is not None
 
 
 # ── URLs, headers, parameters ─────────────────────────────────────────────────────────────────────────────────
@@ -79,8 +42,8 @@ def public_url(url: str) -> str:
     except ValueError:
         return re.sub(r"//[^/]*@", "//", url.partition("?")[0].partition("#")[0])
     query_text = parts.query
-    if any(is_secret_name(name) for name, _ in query):
-        query_text = "&".join(f"{name}={MASK if is_secret_name(name) else value}" for name, value in query)
+    if any(is_secret_field(name) for name, _ in query):
+        query_text = "&".join(f"{name}={MASK if is_secret_field(name) else value}" for name, value in query)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, query_text, ""))
 
 
@@ -102,7 +65,7 @@ def secrets_of_url(url: str) -> list[str]:
     """Return a URL's password (a user alone counts as a token), its encoded forms, and the query's credentials."""
     try:
         parts = urlsplit(url)
-        secrets = [value for name, value in parse_qsl(parts.query) if is_secret_name(name)]
+        secrets = [value for name, value in parse_qsl(parts.query) if is_secret_field(name)]
     except ValueError:
         return []
     user, colon, password = parts.netloc.rpartition("@")[0].partition(":")
@@ -125,7 +88,7 @@ def secrets_of_headers(headers: Mapping[str, str]) -> list[str]:
     """Return values of secret headers, and their parts: `Bearer` token, `Basic` password, value of each cookie."""
     secrets = []
     for name, value in headers.items():
-        if is_secret_name(name):
+        if is_secret_field(name):
             scheme, _, token = value.partition(" ")
             secrets += [value, token]
             if scheme.lower() == "basic":
@@ -170,7 +133,7 @@ def _public_value(name: str, value: Any) -> Any:
 
 
 def _holds_secret(name: str, value: str) -> bool:
-    return is_secret_name(name) and not _FILLED_IN.fullmatch(value)
+    return is_secret_field(name) and not _FILLED_IN.fullmatch(value)
 
 
 class Mask:
@@ -199,7 +162,7 @@ class Mask:
 
     def message(self, text: str) -> str:
         """Mask a text that may have been cut at its end without a mark, including the rest of a secret there."""
-        text = self.text(text)
+        text = without_forms(self.text(text), MASK)
         for secret in self._secrets:
             at = text.rfind(secret[:SHORTEST_SECRET])
             if at >= 0 and secret.startswith(text[at:]):
@@ -207,8 +170,9 @@ class Mask:
         return text
 
     def output(self, text: str) -> str:
-        """Mask a log, a traceback or captured output, and headers in it: a reply's secrets are unknown beforehand."""
-        return _without_headers(_HEADER_LINE, _without_headers(_PRINTED_HEADER, self.text(text)))
+        """Mask a log, a traceback or captured output: also headers and secret fields in it, unknown beforehand."""
+        masked = _without_headers(_PRINTED_HEADER, without_forms(self.text(text), MASK))
+        return _without_headers(_HEADER_LINE, masked)
 
     def _pieces(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield the span of each beginning of a secret before a cut mark, or end of one after it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import reprlib
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
@@ -157,10 +158,14 @@ def shown_value(value: object, most: int = 80, *, is_quoted: bool = True) -> str
         text = repr(value[:most]) if is_quoted else " ".join(value[:most].split()) or "''"
         return printable(text) + ("…" if len(value) > most else "")
     try:
-        text = printable(_SHORT.repr(value))
+        text = _ADDRESS.sub("", printable(_SHORT.repr(value)))
     except ValueError:  # Python refuses to write out numbers of more than 4,300 digits
         return "a number of thousands of digits"
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+"""The place in memory of an object: it helps nobody, and makes equal messages differ."""
 
 
 class _Short(reprlib.Repr):

@@ -101,6 +101,15 @@ def check_seal(line: bytes) -> None:
         raise DamagedLineError("does not match its checksum")
 
 
+def checksum_of(line: bytes) -> bytes:
+    """Return the checksum of a whole line; DamagedLineError if it is wrong, or the line has no end."""
+    if not line.endswith(b"\n"):
+        raise DamagedLineError("was cut off")
+    check_seal(line)
+    end = len(line) - len(b"\n") - len(_END)
+    return line[end - _DIGITS : end]
+
+
 def unsealed_text(line: bytes) -> str | None:
     """Return the JSON object of a line as text without its checksum; None if that is missing or wrong."""
     try:

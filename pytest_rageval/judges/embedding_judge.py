@@ -89,6 +89,7 @@ class EmbeddingJudge(PaidEndpoint, ShareJudge):
 
     supported = SUPPORTED
     is_local = False
+    takes_turns = True
     abstention_by_phrasing = True
     rubrics = frozenset({"groundedness", "correctness", "relevance", "abstention"})
 
@@ -184,10 +185,10 @@ class EmbeddingJudge(PaidEndpoint, ShareJudge):
             # Servers cannot read a lone surrogate in JSON.
             shown = [text[:LONGEST_INPUT].encode("utf-8", "replace").decode() for text in batch]
             try:
-                async with self.turn(estimated_tokens("".join(shown), 0)) as turn:
-                    data, latency_ms = await self.ask({"model": self._name, "input": shown}, turn.renew)
-                    tokens = token_count(data.get("usage") if isinstance(data, Mapping) else None, "prompt_tokens")
-                    bill.append(Cost(tokens, 0, self.pay(turn, tokens, 0), round(latency_ms, 3)))
+                estimate = estimated_tokens("".join(shown), 0)
+                data, latency_ms = await self.ask({"model": self._name, "input": shown}, estimate)
+                tokens = token_count(data.get("usage") if isinstance(data, Mapping) else None, "prompt_tokens")
+                bill.append(Cost(tokens, 0, self.pay(estimate, tokens, 0), round(latency_ms, 3)))
                 found = read_by(partial(self._read, expected=len(batch)), data, self.where)
             except ModelFailure as failure:
                 raise JudgeError(failure.kind, str(failure), status=failure.status) from None

@@ -72,6 +72,11 @@ def judges_at_once(judge: Judge) -> bool:
     return getattr(judge, "answers_at_once", False)
 
 
+def judges_in_turns(judge: Judge) -> bool:
+    """Return True if each request of the judge waits for its turn by itself."""
+    return getattr(judge, "takes_turns", False)
+
+
 def can_judge(judge: Judge, rubric: str) -> bool:
     """Return True if the judge can answer a rubric, shipped or added by the project."""
     takes_own = getattr(judge, "takes_own_rubrics", False)

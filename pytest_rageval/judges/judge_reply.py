@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterator, Mapping
 
 from pytest_rageval.io.strict_json import LONE_SURROGATE
+from pytest_rageval.llm.chat_protocol import CLOSING_TAG
 from pytest_rageval.llm.json_exchange import (
     QUOTES_THE_MARKER,
     UnreadableReply,
     number_of,
     quoted_json,
     quotes_marker,
-    stated_object,
     value_in_words,
     value_of,
 )
+from pytest_rageval.llm.reply_object import reply_object
 from pytest_rageval.model import NOTHING, Json, Judgement, Rubric
 from pytest_rageval.text import counted, cut
+
+VERDICT_FIELDS = ("score", "scores", "verdict", "rating", "reasoning")
+"""Fields of verdicts, whatever the rubric: a draft may have other names than the reply."""
+QUOTES_THE_MATERIAL = "its verdict stands word for word in the material"
 
 LONGEST_TEXT = 4_000
 """Characters of the reasoning, of a claim and of any other text."""
@@ -26,7 +33,13 @@ MOST_ENTRIES = 200
 
 
 def read_reply(
-    text: str, rubric: Rubric, marker: str, claims: int | None = None, *, is_joint: bool = False
+    text: str,
+    rubric: Rubric,
+    marker: str,
+    claims: int | None = None,
+    *,
+    is_joint: bool = False,
+    material: Mapping[str, Json] = NOTHING,
 ) -> Judgement:
     """Read the one JSON object of a reply, alone or in a code fence, or the rubric's part of a joint one.
 
@@ -38,8 +51,15 @@ def read_reply(
     `extra` keeps in order as `verdicts`. Other fields of the schema may be missing or malformed, which is flagged,
     unless the rubric has no scores: then they are the judgement, and required ones must be there.
     Reasoning may be called an explanation. Fields outside the schema are dropped.
+
+    A verdict that stands word for word in the `material` may be a quotation: it is flagged, and unreadable behind
+    thoughts without an opening tag, which may be a reply that ends with a quotation.
     """
-    stated = stated_object(text)
+    reply = reply_object(text, [*VERDICT_FIELDS, rubric.name, *rubric.schema["properties"]])
+    stated = reply.members
+    is_quoted = stands_in(reply.text, material)
+    if reply.has_thoughts and (is_quoted or plants_a_reply(material)):
+        raise UnreadableReply("its object stands in the material, behind text that may be more than thoughts")
     has_marker = quotes_marker(text, stated, marker)
     if is_joint:
         part = value_of(stated, rubric.name)
@@ -63,6 +83,8 @@ def read_reply(
         raise UnreadableReply(cut("; ".join(misfits), 300))
     if has_marker:
         misfits.append(QUOTES_THE_MARKER)
+    if is_quoted or (is_joint and stands_in(json.dumps(part, ensure_ascii=False), material)):
+        misfits.append(QUOTES_THE_MATERIAL)
     reasoning = str(fields.pop("reasoning", ""))
     has_lists = "supported_claims" in fields and "unsupported_claims" in fields
     supported, unsupported = (_claims(fields, name) for name in ("supported_claims", "unsupported_claims"))
@@ -71,6 +93,31 @@ def read_reply(
     return Judgement(
         rubric.name, scores, rubric.scale, reasoning, supported, unsupported, extra=fields, flags=tuple(misfits)
     )
+
+
+def stands_in(written: str, material: Mapping[str, Json]) -> bool:
+    """Return True if an object stands in one of the texts of the material, whatever its white space."""
+    squeezed = "".join(written.split())
+    texts = (text for text in _texts(list(material.values())) if "{" in text)
+    return any(squeezed in "".join(text.split()) for text in texts)
+
+
+def plants_a_reply(material: Mapping[str, Json]) -> bool:
+    """Return True if a text of the material imitates the end of a judge's thoughts with a reply behind it."""
+    return any(_PLANTED.search(text) for text in _texts(list(material.values())))
+
+
+_PLANTED = re.compile(rf"{CLOSING_TAG.pattern}[\s`~a-z]{{0,40}}\{{")
+
+
+def _texts(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _texts(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for entry in value:
+            yield from _texts(entry)
 
 
 FULL, HIGH, LOW = 1.0, 0.8, 0.4

@@ -14,6 +14,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import JudgeUnavailable, ModelUnavailable, SettingsError
 from pytest_rageval.io.importing import import_object, plugged_in
 from pytest_rageval.io.masking import Mask, public_target, public_unknown
+from pytest_rageval.io.messages import shown_value
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.judge import Judge, JudgementCache, JudgeSpec
 from pytest_rageval.providers import JUDGING
@@ -86,6 +87,7 @@ def _endpoint(settings: Settings, share: float) -> EndpointOptions:
         requests_per_minute=settings.judge_requests_per_minute,
         tokens_per_minute=settings.judge_tokens_per_minute,
         is_adaptive=settings.adaptive_concurrency,
+        patience=settings.rate_limit_patience,
         share=share,
         budget=None if settings.max_cost is None else Budget(settings.max_cost * share),
         is_replay=settings.judge_cache == "replay",
@@ -141,7 +143,10 @@ def _built_in(spec: JudgeSpec) -> Judge | None:
 
 def judge_from_object(candidate: object) -> Judge | None:
     """Return a fixture's judge: a Judge unchanged, a plain object in an adapter, or None."""
-    if candidate is None or (isinstance(candidate, Judge) and not inspect.isclass(candidate)):
+    if candidate is None:
+        return None
+    if isinstance(candidate, Judge) and not inspect.isclass(candidate):
+        _check_parts(candidate)
         return candidate
     if not inspect.isclass(candidate):
         from pytest_rageval.judges.plain_judge import METHODS, PlainJudge
@@ -155,6 +160,17 @@ def judge_from_object(candidate: object) -> Judge | None:
     else:
         given, lacking = f"the class {candidate.__qualname__}, not an instance of it", ""
     raise SettingsError(f"rag_judge gives {given}; {_WANTED}{lacking}")
+
+
+def _check_parts(judge: Judge) -> None:
+    """Raise SettingsError for a part of a judge that later readers count on and that is of another type."""
+    if not isinstance(judge.model, str):
+        raise SettingsError(f"rag_judge: its model is {shown_value(judge.model)}, expected a text")
+    if not isinstance(judge.heuristic, bool):
+        raise SettingsError(f"rag_judge: its heuristic is {shown_value(judge.heuristic)}, expected True or False")
+    rubrics: object = judge.rubrics
+    if not isinstance(rubrics, frozenset | set) or not all(isinstance(name, str) for name in rubrics):
+        raise SettingsError(f"rag_judge: its rubrics are {shown_value(rubrics)}, expected a frozenset of names")
 
 
 _WANTED = (

@@ -46,6 +46,7 @@ class AsksModel:
 
     heuristic = False
     is_local = False
+    takes_turns = True
 
     def __init__(self, chat: ChatModel) -> None:
         self._chat = chat
@@ -147,7 +148,9 @@ class ModelJudge(AsksModel):
                 if reply.flaw is not None:
                     raise UnreadableReply(reply.flaw)
                 claims = len(request.variables["claims"]) if "claims" in request.variables else None
-                judgement = read_reply(text, rubric_of(request), marker, claims, is_joint=is_joint)
+                judgement = read_reply(
+                    text, rubric_of(request), marker, claims, is_joint=is_joint, material=request.variables
+                )
                 results.append(self._finished(judgement, request, prompt, bill))
             except UnreadableReply as unreadable:
                 problem = "; before: ".join(dict.fromkeys([unreadable.reason, *([before.reason] if before else [])]))

@@ -15,7 +15,8 @@ The variables of a request are those in the rubric's prompt:
     reference         str: the first of them, "" without any
     key_facts         list of str
     answerable        bool: True if the case has an answer
-    history           list of {"role": str, "text": str}: earlier turns, oldest first
+    history           list of {"role": str, "text": str}: earlier turns, oldest first; where a case has some, every
+                      rubric that reads the question is given them
 
 Several rubrics may share one request. Its instructions stand first and are the same in every case, so that servers can
 cache them. The material follows, each chunk once; citations refer to chunks by their numbers.
@@ -28,6 +29,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names, rubric_of
+from pytest_rageval.judges.rubrics.conversation import with_history
 from pytest_rageval.judges.rubrics.prompt_text import joint_prompt
 from pytest_rageval.matching import passages
 from pytest_rageval.model import NOTHING, Answer, EvalCase, Json, JudgeRequest, Rubric
@@ -59,7 +61,7 @@ def requests_for(
     abstains = answer.abstained if answer.abstained is not None else abstained
     has_context = bool(contexts) or answer.chunks == ()
     applying = [
-        rubric
+        with_history(rubric) if case.history else rubric
         for rubric in (wordings.get(name) or load_rubric(name) for name in rubrics)
         if _applies(rubric, case, answer, k, abstains, has_context=has_context)
     ]

@@ -94,7 +94,7 @@ class LabelLines:
     # ── showing ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _show_case(self) -> None:
-        self.session.source.pool(self.session.case).result()
+        self.session.source.wait(self.session.source.pool(self.session.case))
         self._write(f"\n{case_title(self.session)}")
         self._write(question_line(self.session))
         self._show_chunks(0)
@@ -162,7 +162,7 @@ class LabelLines:
         if not rest:
             raise CaseError("write what to ask, as in: / price of the cream")
         first = len(self.session.pool.candidates)
-        self.session.take_more(self.session.at, self.session.ask_more(rest).result())
+        self.session.take_more(self.session.at, self.session.source.wait(self.session.ask_more(rest)))
         self._show_chunks(first)
 
     def _unknown(self, _rest: str) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pytest_rageval.cases.marks import Marks, Place, label_place
 from pytest_rageval.errors import CaseError
 from pytest_rageval.label.label_store import CaseState, Decision, DraftStore, LabelStore, edited_draft
+from pytest_rageval.label.note_places import gold_place
 from pytest_rageval.label.opening import PoolSource
 from pytest_rageval.label.pools import Candidate, MatchedMarks, Pool, matched_marks
 from pytest_rageval.model import EvalCase
@@ -194,7 +195,7 @@ class LabelSession:
             return
         marks, golds = self.marks, sorted(self.matches().golds[self.row])
         if not golds:
-            place = label_place(candidate.chunk, "anchors")
+            place = gold_place(candidate.chunk, "anchors", None)
             if place is None:
                 self.message = "this chunk says no path, so that it cannot be a gold here"
                 return
@@ -225,7 +226,7 @@ class LabelSession:
         kind = self.pool.kind(self.marks)
         marks = replace(marks, kind=kind)
         for row in self.selected:
-            place = label_place(self.pool.candidates[row].chunk, kind)
+            place = gold_place(self.pool.candidates[row].chunk, kind, self.source.notes)
             if place is None:
                 self.message = f"chunk {row + 1} says no {'path' if kind == 'anchors' else 'id'}; it cannot be marked"
             elif not skip[row]:

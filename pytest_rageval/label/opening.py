@@ -11,18 +11,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_rageval.asking import ask_system
 from pytest_rageval.cases.drafts import ENDING
+from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.cases.project_cases import load_files, sound_cases
 from pytest_rageval.config.project import Project
-from pytest_rageval.engine import raised
-from pytest_rageval.errors import CaseError, Problems, SettingsError, TargetError
+from pytest_rageval.errors import CaseError, Problems, SettingsError
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.label.label_store import CaseFileStore, DraftStore, LabelStore, OpinionStore, opinion_file
 from pytest_rageval.label.notes_search import NotesSearch
 from pytest_rageval.label.pools import Pool, Retrieval, merged, path_prefix
-from pytest_rageval.model import AskRequest, EvalCase, Json
-from pytest_rageval.prefetch import BackgroundLoop
+from pytest_rageval.model import AskRequest, EvalCase, Json, Problem
+from pytest_rageval.prefetch import BackgroundLoop, LoopBlockedError
 from pytest_rageval.prepare import target_in
 from pytest_rageval.targets import check_target
 from pytest_rageval.targets.target import Target
@@ -155,6 +156,7 @@ class PoolSource:
         `is_shuffled`: pools are in an order that says nothing about ranks.
         """
         self._systems, self._search, self._is_shuffled = systems, search, is_shuffled
+        self.notes = NoteFolder(search.folder) if search is not None else None
         self._loop = BackgroundLoop(max((system.longest_call for system in systems), default=math.inf))
         self._pools: dict[str, Future[Pool]] = {}
         self._is_closed = False
@@ -182,6 +184,13 @@ class PoolSource:
     def ask(self, case: EvalCase, question: str) -> Future[Pool]:
         """Ask the systems another question in the scope of a case."""
         return self._loop.submit(self._filled(replace(case, question=question)))
+
+    def wait(self, pool: Future[Pool]) -> Pool:
+        """Return a pool once it is there, or the problem that a system blocks all others."""
+        try:
+            return self._loop.wait(pool)
+        except LoopBlockedError as error:
+            return Pool(problems=(str(error),))
 
     def close(self) -> None:
         """Cancel pending calls and close the targets; safe to call twice."""
@@ -225,19 +234,13 @@ class PoolSource:
 
 
 async def _asked(case: EvalCase, system: AskedSystem) -> Retrieval:
-    name, target, longest_call, params, mask = system
     request = AskRequest(
-        case.question, POOL_K, case.history, case.vaults, case.folders, case.contexts, params, case.key
+        case.question, POOL_K, case.history, case.vaults, case.folders, case.contexts, system.params, case.key
     )
-    try:
-        async with asyncio.timeout(longest_call):
-            answer = mask.value(await target.ask(request))
-    except TimeoutError:
-        return Retrieval(name, problem=f"no answer within {longest_call:.3g} s")
-    except TargetError as error:
-        return Retrieval(name, problem=mask.message(f"{error.kind}: {error}"))
-    except Exception as error:  # noqa: BLE001 because a target of the user's own may raise anything
-        return Retrieval(name, problem=raised(error, mask))
+    limit = asyncio.timeout(system.longest_call)
+    answer = await ask_system(system.target, request, system.mask, limit, f"{system.longest_call:.3g} s")
+    if isinstance(answer, Problem):
+        return Retrieval(system.name, problem=f"{answer.kind}: {answer.message}")
     if answer.chunks is None:
-        return Retrieval(name, problem="reports no retrieved chunks; let it return them in its debug output")
-    return Retrieval(name, answer.chunks)
+        return Retrieval(system.name, problem="reports no retrieved chunks; let it return them in its debug output")
+    return Retrieval(system.name, answer.chunks)

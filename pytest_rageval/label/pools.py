@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pytest_rageval.cases.marks import Kind, Marks, Place, gold_of
 from pytest_rageval.matching.dialects import PlaceRules
 from pytest_rageval.matching.places import in_rank_order, match
-from pytest_rageval.matching.spellings import headings, path_form
+from pytest_rageval.matching.spellings import path_form, read_headings
 from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase
 from pytest_rageval.text import counted
 from pytest_rageval.words import fold
@@ -160,7 +160,8 @@ def _add_retrieval(candidates: dict[tuple[str, ...], Candidate], retrieval: Retr
 
 
 def _place(chunk: Chunk) -> tuple[str, ...]:
-    return (path_form(chunk.rel_path or ""), *headings(chunk.heading_path or ""))
+    """Return the path and the headings of a chunk, whatever its system separates headings by."""
+    return (path_form(chunk.rel_path or ""), *read_headings(chunk.heading_path or "").parts)
 
 
 def _identity(chunk: Chunk) -> tuple[str, ...]:

@@ -13,16 +13,19 @@ import inspect
 import json
 import os
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.http.attempts import RetryRule, make_attempts
+from pytest_rageval.http.call_limit import CallLimit
 from pytest_rageval.http.client import HttpReply
-from pytest_rageval.http.failures import REPEATABLE_STATUS, HttpFailure, kind_of_status, longest_wait, with_retries
+from pytest_rageval.http.failures import REPEATABLE_STATUS, HttpFailure, is_refusal, kind_of_status, longest_wait
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.llm.chat_model import LARGEST_REPLY, ChatModel
+from pytest_rageval.llm.chat_model import LARGEST_REPLY, ChatModel, judge_limit
 from pytest_rageval.llm.credentials import JUDGE_TOKEN
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.openai import OpenAiWire
@@ -72,8 +75,11 @@ def any_llm_model(_kind: str, rest: str, options: EndpointOptions) -> ChatModel:
         raise SettingsError("judge_options.headers: any-llm takes none; use judge_options.extra_body")
     url = parts["url"] or options.base_url
     provider = None if options.is_replay else _provider(parts["provider"], url)
-    client = AnyLlmClient(provider, options.timeout, options.retries)
-    return ChatModel(AnyLlmWire(parts["provider"], url), parts["model"], options, client=client)
+    wire = AnyLlmWire(parts["provider"], url)
+    host = urlsplit(wire.chat_url).netloc
+    limit_of = judge_limit(options)
+    client = AnyLlmClient(provider, RetryRule(options.retries, timeout=options.timeout), lambda: limit_of(host))
+    return ChatModel(wire, parts["model"], options, client=client)
 
 
 def _provider(name: str, url: str | None) -> Any:
@@ -97,21 +103,24 @@ def _provider(name: str, url: str | None) -> Any:
 class AnyLlmClient:
     """A client for one provider of any-llm, with the interface of `SlottedClient`."""
 
-    def __init__(self, provider: Any, timeout: float, retries: int, backoff: float = 0.5) -> None:
-        self._provider, self._timeout, self._retries, self._backoff = provider, timeout, retries, backoff
+    def __init__(self, provider: Any, rule: RetryRule, limit: Callable[[], CallLimit]) -> None:
+        """Keep the provider; `limit` returns the limit of the running event loop."""
+        self._provider = provider
+        self._rule = rule
+        self._limit = limit
 
     async def request(
-        self, method: str, url: str, *, json: Any, before_retry: Callable[[], Awaitable[None]] | None = None
+        self, method: str, url: str, *, json: Any, tokens: int = 0, before_send: Callable[[], None] | None = None
     ) -> HttpReply:
         """Return the completion as JSON in OpenAI's format; raise HttpFailure, as an HTTP request does."""
         name = f"{method} {url}"
-        deadline = asyncio.get_running_loop().time() + self._timeout * (self._retries + 1)
-        return await with_retries(
-            lambda: self._attempt(name, json),
-            retries=self._retries,
-            backoff=self._backoff,
-            seconds_left=lambda: deadline - asyncio.get_running_loop().time(),
-            before_retry=before_retry,
+        return await make_attempts(
+            lambda seconds_left: self._attempt(name, json, min(self._rule.timeout, seconds_left)),
+            self._limit(),
+            self._rule,
+            name,
+            tokens=tokens,
+            before_send=before_send,
         )
 
     async def aclose(self) -> None:
@@ -121,13 +130,13 @@ class AnyLlmClient:
         if inspect.isawaitable(closing):
             await closing
 
-    async def _attempt(self, name: str, body: Mapping[str, Any]) -> HttpReply:
+    async def _attempt(self, name: str, body: Mapping[str, Any], seconds: float) -> HttpReply:
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(seconds):
                 completion = await self._provider.acompletion(**body)
             content: bytes = completion.model_dump_json().encode()
         except TimeoutError:
-            message = f"{name}: no complete reply within {self._timeout:.3g} s (timeout)"
+            message = f"{name}: no complete reply within {seconds:.3g} s (timeout)"
             raise HttpFailure("timeout", message, is_retryable=True) from None
         except Exception as error:  # noqa: BLE001  any-llm leaves some errors of the providers' SDKs unconverted
             raise _failure(name, error) from None
@@ -148,12 +157,14 @@ def _failure(name: str, error: Exception) -> HttpFailure:
         kind = "timeout" if "Timeout" in names else "connect" if "Connect" in names else "invalid_response"
         return HttpFailure(kind, f"{name}: {excerpt(message)}", is_retryable=kind != "invalid_response", body=body)
     meant = status_in(status, body.encode())
+    retry_after = longest_wait(str(getattr(error, "retry_after", "")))
     return HttpFailure(
         kind_of_status(meant),
         f"{name}: status {meant}: {excerpt(message)}",
         status=meant,
         is_retryable=meant in REPEATABLE_STATUS,
-        retry_after=longest_wait(str(getattr(error, "retry_after", ""))),
+        is_refusal=is_refusal(meant, retry_after, body),
+        retry_after=retry_after,
         body=body,
     )
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from pytest_rageval.errors import ModelFailure, SettingsError
-from pytest_rageval.http.call_limit import tallied
+from pytest_rageval.http.call_limit import IMPATIENT, JUDGE, CallLimit, shared_limit
+from pytest_rageval.http.call_tally import tallied
 from pytest_rageval.http.client import HttpReply, SlottedClient
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
@@ -27,14 +27,7 @@ from pytest_rageval.llm.chat_protocol import (
     read_by,
 )
 from pytest_rageval.llm.credentials import KeySource
-from pytest_rageval.llm.endpoint_options import (
-    EndpointOptions,
-    Limits,
-    RequestSlot,
-    Tariff,
-    estimated_tokens,
-    pace_of,
-)
+from pytest_rageval.llm.endpoint_options import EndpointOptions, Tariff, estimated_tokens
 from pytest_rageval.llm.model_spec import model_and_url, model_identity
 from pytest_rageval.llm.server_error import refusal_in, status_in
 from pytest_rageval.llm.wire import Wire
@@ -53,7 +46,7 @@ class Client(Protocol):
     """What sends the requests: HTTP's client, that of a provider's package, or one that keeps them for a batch."""
 
     async def request(
-        self, method: str, url: str, *, json: Any, before_retry: Callable[[], Awaitable[None]] | None = None
+        self, method: str, url: str, *, json: Any, tokens: int = 0, before_send: Callable[[], None] | None = None
     ) -> HttpReply: ...
 
     async def aclose(self) -> None: ...
@@ -79,16 +72,19 @@ class Endpoint:
         self._client = client or SlottedClient(headers=headers, status_in=status_in, **connection)
 
     async def ask(
-        self, body: Mapping[str, Json], before_retry: Callable[[], Awaitable[None]] | None = None
+        self, body: Mapping[str, Json], tokens: int = 0, before_send: Callable[[], None] | None = None
     ) -> tuple[Json, float]:
-        """Return the JSON of the reply and the milliseconds of the answered request; raise ModelFailure."""
+        """Return the JSON of the reply and the milliseconds of the answered request; raise ModelFailure.
+
+        `tokens` and `before_send` are as for `SlottedClient.request`.
+        """
         started = time.perf_counter()
         try:
             with tallied() as tally:
-                reply = await self._client.request("POST", self._url, json=body, before_retry=before_retry)
+                reply = await self._client.request("POST", self._url, json=body, tokens=tokens, before_send=before_send)
         except HttpFailure as failure:
             raise ModelFailure(failure.kind, f"{failure}{self._remedy(failure)}", status=failure.status) from failure
-        taken_ms = (time.perf_counter() - started) * 1000 - tally.retry_wait_ms
+        taken_ms = (time.perf_counter() - started) * 1000 - tally.queued_ms - tally.retry_wait_ms
         return json_from_body(reply.body, self.where), taken_ms
 
     async def check(self) -> str | None:
@@ -118,8 +114,14 @@ class Endpoint:
 async def body_of(url: str, headers: Mapping[str, str]) -> bytes:
     """Return the body of a GET, with a short timeout and no retry; raise HttpFailure."""
     # Needs its own client: it runs before the questions, perhaps in another event loop.
+    impatient = CallLimit(IMPATIENT)
     client = SlottedClient(
-        slots=1, timeout=PROBE_SECONDS, retries=0, headers=headers, max_bytes=2**20, limit="of this check"
+        timeout=PROBE_SECONDS,
+        retries=0,
+        headers=headers,
+        max_bytes=2**20,
+        named="of this check",
+        limit_of=lambda _: impatient,
     )
     try:
         return (await client.request("GET", url)).body
@@ -148,14 +150,15 @@ class PaidEndpoint(Endpoint):
         self._tariff, self._budget = tariff, options.budget
         if self._budget is not None and not options.is_replay:
             self._budget.check_price(tariff)
+        self._price, self._timeout = 1.0, options.timeout
         self._host = urlsplit(url).netloc.rpartition("@")[2].lower()
-        self._limits, self._price, self._timeout = options.limits, 1.0, options.timeout
+        self._limit_of = judge_limit(options)
         super().__init__(
             url,
             headers,
             key_name,
             client,
-            slots=self._limits.concurrency,
+            limit_of=lambda _: self._limit_of(self._host),
             timeout=options.timeout,
             retries=options.retries,
             max_bytes=LARGEST_REPLY,
@@ -165,35 +168,45 @@ class PaidEndpoint(Endpoint):
 
     def defer_to(self, client: BatchClient) -> BatchExchange:
         """Send requests to this client, without limits: their pace and price are those of batches."""
-        self._client, self._price = client, PRICE
-        self._budget, self._limits = None, Limits(concurrency=64)
+        self._client = client
+        self._price = PRICE
+        self._budget = None
         return BatchExchange(self._headers, self._timeout)
 
-    @asynccontextmanager
-    async def turn(self, tokens: int) -> AsyncIterator[RequestSlot]:
-        """Wait for permission to send a request of about `tokens` tokens; raise ModelFailure if the budget is spent."""
-        budget = self._budget
-        if budget is not None:
-            budget.check()
-        async with pace_of(self._host, self._limits).turn(tokens) as turn:
-            if budget is not None:
-                budget.check()  # others may have spent the rest while this one waited
-            yield turn
+    def check_budget(self) -> None:
+        """Raise ModelFailure if the budget is spent."""
+        if self._budget is not None:
+            self._budget.check()
+
+    async def ask(
+        self, body: Mapping[str, Json], tokens: int = 0, before_send: Callable[[], None] | None = None
+    ) -> tuple[Json, float]:
+        """Ask as `Endpoint.ask` does, while the budget lasts."""
+        self.check_budget()
+        # Again in its turn: others may have spent the rest while it waited.
+        return await super().ask(body, tokens, before_send or self.check_budget)
 
     def pay(
-        self, turn: RequestSlot, tokens_in: int | None, tokens_out: int | None, tokens_cached: int | None = None
+        self, estimate: int, tokens_in: int | None, tokens_out: int | None, tokens_cached: int | None = None
     ) -> float | None:
-        """Charge a reply's tokens to the pace and its price to the budget; return the price if it is known.
+        """Charge a reply's tokens to the limit and its price to the budget; return the price if it is known.
 
-        If the server reports no tokens, the estimate counts.
+        `estimate` is what it was asked with; it counts if the server reports no tokens.
         """
+        tokens = estimate
         if tokens_in is not None and tokens_out is not None:
-            turn.correct(tokens_in + tokens_out)
+            tokens = tokens_in + tokens_out
+            self._limit_of(self._host).correct(estimate - tokens)
         cost = self._tariff.cost(tokens_in, tokens_out, tokens_cached)
         cost = None if cost is None else cost * self._price
         if self._budget is not None:
-            self._budget.spend(cost if cost is not None else self._tariff.cost(turn.tokens, 0) or 0.0)
+            self._budget.spend(cost if cost is not None else self._tariff.cost(tokens, 0) or 0.0)
         return cost
+
+
+def judge_limit(options: EndpointOptions) -> Callable[[Hashable], CallLimit]:
+    """Return a function for the limit of a judge's server, which all judges there share."""
+    return shared_limit(JUDGE, options.limits)
 
 
 # ── chat ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -294,18 +307,17 @@ class ChatModel(PaidEndpoint):
             self.model, messages, name, schema, self.temperature, SEED + trial, max_tokens, self._parameters
         )
         estimate = estimated_tokens("".join(message.text for message in messages), max_tokens)
-        async with self.turn(estimate) as turn:
-            data, latency_ms, manner = await self._ask(question, turn)
-            reply = read_by(self.wire.read, data, self.where)
-            cost = self.pay(turn, reply.tokens_in, reply.tokens_out, reply.tokens_cached)
+        data, latency_ms, manner = await self._ask(question, estimate)
+        reply = read_by(self.wire.read, data, self.where)
+        cost = self.pay(estimate, reply.tokens_in, reply.tokens_out, reply.tokens_cached)
         return replace(reply, cost_usd=cost, latency_ms=round(latency_ms, 3), left_out=manner.left_out)
 
-    async def _ask(self, question: Question, turn: RequestSlot) -> tuple[Json, float, Manner]:
+    async def _ask(self, question: Question, estimate: int) -> tuple[Json, float, Manner]:
         """Return the reply's JSON; drop the parameters that the server refuses, now and in later requests."""
         manner = self._manner
         while True:
             try:
-                data, latency_ms = await self.ask(self.wire.body(question, manner), turn.renew)
+                data, latency_ms = await self.ask(self.wire.body(question, manner), estimate)
                 break
             except ModelFailure as failure:
                 refusal = failure.__cause__
@@ -314,7 +326,6 @@ class ChatModel(PaidEndpoint):
                 if (without := after_refusal(manner, refusal_in(refusal.body))) is None:
                     raise
                 manner = without
-            await turn.renew()
         # Merged with what concurrent requests have learned, for later ones.
         noted, self._manner = self._manner.notes, Manner(manner.refused | self._manner.refused)
         self.notes += [

@@ -13,7 +13,7 @@ from pytest_rageval.errors import ModelFailure, SettingsError
 from pytest_rageval.http.address import endpoint
 from pytest_rageval.io.masking import public_url
 from pytest_rageval.io.strict_json import StrictJsonError, parse
-from pytest_rageval.llm.server_error import ServerError, server_error
+from pytest_rageval.llm.server_error import FORMS, ServerError, server_error
 from pytest_rageval.model import Json
 from pytest_rageval.text import excerpt, printable
 
@@ -45,15 +45,14 @@ class Question:
     parameters: Mapping[str, Json] = field(default_factory=dict)
 
 
-_FORMS = "response_format|json_schema|json_object|(?:json )?schema|grammar|tools?|tool_choice|structured outputs?"
 _PARAMETERS = {
     "cache": "cache_control|prompt_cache_key",
     "max_tokens": "max_tokens",
     "temperature": "temperature",
     "seed": "seed",
     "system": "system (?:role|message|prompt|instruction)s?|developer instructions?|conversation roles",
-    "schema": _FORMS,
-    "object": _FORMS,
+    "schema": FORMS,
+    "object": FORMS,
 }
 """Parameters that a server may refuse, with patterns of their names in its errors."""
 
@@ -195,9 +194,14 @@ class ChatReply:
         if self.ending is not None:
             said = f": {excerpt(self.text or '', 120)!r}" if self.ending == "refusal" else ""
             return _FLAWS[self.ending] + said
-        if not (self.text or "").strip() and any(part in self.unread.get("message", ()) for part in _THOUGHTS):
+        if not (self.text or "").strip() and self.holds_thoughts:
             return "it holds thoughts and no reply"
         return None
+
+    @property
+    def holds_thoughts(self) -> bool:
+        """Return True if the server sent the model's thoughts, in tags or in a field of their own."""
+        return any(part in self.unread.get("message", ()) for part in _THOUGHTS)
 
 
 _FLAWS: Mapping[StopReason, str] = {
@@ -267,27 +271,42 @@ def server_name(value: Json) -> str | None:
 
 
 def thoughts_and_text(content: str | None) -> tuple[str, str | None]:
-    """Split a reply into the model's thoughts at its very beginning and what it says.
+    """Split a reply into the thoughts between a pair of tags at its very beginning and what it says.
 
-    Thoughts stand between a pair of tags. Servers that put the opening tag into the prompt send only the closing one:
-    the text before it is thoughts, unless it holds a JSON object, which may be the reply itself, or another opening
-    tag. A reply cut off within its thoughts has no text.
+    A reply cut off within its thoughts has no text.
     """
     if content is None:
         return "", None
-    if opening := _OPENING_TAG.match(content):
-        thoughts, is_closed, text = content[opening.end() :].partition(f"</{opening[1]}>")
-        return thoughts.strip(), text if is_closed else ""
-    closing = _CLOSING_TAG.search(content)
-    if closing is None or _NO_THOUGHT.search(content, 0, closing.start()):
+    opening = _OPENING_TAG.match(content)
+    if opening is None:
         return "", content
-    return content[: closing.start()].strip(), content[closing.end() :]
+    thoughts, is_closed, text = content[opening.end() :].partition(f"</{opening[1]}>")
+    return thoughts.strip(), text if is_closed else ""
+
+
+def unopened_thoughts(text: str) -> tuple[str, str]:
+    """Split a text without a form into thoughts without an opening tag, and what it says.
+
+    Servers that put the opening tag into the prompt send only the closing one, behind a sentence or on a line of its
+    own. A tag in the middle of a sentence, in quotes or in code is mentioned: the text says something about it.
+    """
+    closing = _END_OF_THOUGHTS.search(text)
+    if closing is None:
+        return "", text
+    thoughts = text[: closing.start("tag")]
+    if thoughts.count("```") % 2 == 1 or _ANY_OPENING_TAG.search(thoughts):
+        return "", text
+    return thoughts.strip(), text[closing.end() :]
 
 
 _TAGS = "(think|thinking|thought|thoughts|reasoning)"
 _OPENING_TAG = re.compile(rf"[\s\ufeff]*<{_TAGS}>")
-_CLOSING_TAG = re.compile(rf"</{_TAGS}>")
-_NO_THOUGHT = re.compile(rf"\{{\s*[\"}}]|<{_TAGS}>")
+CLOSING_TAG = re.compile(rf"</{_TAGS}>")
+_ANY_OPENING_TAG = re.compile(rf"<{_TAGS}>")
+# Behind a sentence or at the beginning of a line, and the line ends there or the answer begins at once.
+_END_OF_THOUGHTS = re.compile(
+    rf"""(?:\A\s*|[.!?…。！？)\]}}]["'”’]?[^\S\n]*|\n[^\S\n]*)(?P<tag></{_TAGS}>)(?=[^\S\n]*(?:\n|\Z)|[\w#*\[(])"""
+)
 
 
 def unread_fields(part: Mapping[str, Json], read: Collection[str]) -> dict[str, Json]:

@@ -1,16 +1,14 @@
-"""Options, prices and budget of a model endpoint, and the request rate shared by all clients of a host."""
+"""Options, prices and budget of a model endpoint."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_rageval.errors import ModelFailure, SettingsError
-from pytest_rageval.http.call_limit import CallLimit
+from pytest_rageval.http.call_limit import PATIENCE_S, Limits
 from pytest_rageval.llm.credentials import KeySource, is_own, judge_key, unneeded_key
 from pytest_rageval.model import Json
 
@@ -21,10 +19,11 @@ class EndpointOptions:
 
     base_url    the server of a spec without one
     timeout     seconds for one attempt at a request
-    retries     further attempts after 429, 5xx, time-outs and broken connections
+    retries     further attempts after 5xx, time-outs and broken connections
     concurrency, requests_per_minute, tokens_per_minute
                 limits of this provider for the whole run; None: no limit
-    is_adaptive fewer concurrent requests while the server refuses some
+    is_adaptive fewer requests while the server refuses some
+    patience    seconds without any success after which refused requests fail
     share       this process's worker share of the limits: 1 / number of workers
     budget      the money that may be spent, shared by all users of this object; None: no limit
     is_replay   no request will be sent, so no key is needed
@@ -46,6 +45,7 @@ class EndpointOptions:
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     is_adaptive: bool = True
+    patience: float = PATIENCE_S
     share: float = 1.0
     budget: Budget | None = None
     is_replay: bool = False
@@ -64,7 +64,8 @@ class EndpointOptions:
         """Return the limits of this process: its share, and at least one request at a time."""
         per_minute = (self.requests_per_minute, self.tokens_per_minute)
         requests, tokens = (None if limit is None else limit * self.share for limit in per_minute)
-        return Limits(max(1, int(self.concurrency * self.share)), requests, tokens, self.is_adaptive)
+        concurrency = max(1, int(self.concurrency * self.share))
+        return Limits(concurrency, requests, tokens, self.is_adaptive, self.patience)
 
     @property
     def parameters(self) -> dict[str, Json]:
@@ -173,102 +174,9 @@ class Tariff(NamedTuple):
         return self.cost(sum(each) * times, tokens_out * len(each) * times) if each else 0.0
 
 
-# ── pace ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-BURST_SECONDS = 5.0
-"""Tokens for this many seconds may be used at once; requests are spaced evenly."""
-CREDIT_SECONDS = 15.0
-"""Overestimated tokens for at most this many seconds are credited; a long pause adds no more."""
-
-
-class Limits(NamedTuple):
-    """Limits on concurrent requests, and on requests and tokens per minute (None: no limit).
-
-    `is_adaptive`: fewer concurrent requests while the server refuses some.
-    """
-
-    concurrency: int = 8
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
-    is_adaptive: bool = True
-
-
 def estimated_tokens(text: str, most_out: int) -> int:
     """Estimate the tokens of a request before it is sent: UTF-8 bytes / 4, plus the longest reply allowed.
 
     Bytes, since a Korean or Chinese character is about one token, an English one a quarter.
     """
     return len(text.encode("utf-8", "surrogatepass")) // 4 + most_out
-
-
-class RequestSlot:
-    """Permission for one request. Once its real tokens are known, the difference to the estimate is returned."""
-
-    def __init__(self, pace: Pace, tokens: int) -> None:
-        self._pace = pace
-        self.tokens = tokens
-
-    def correct(self, tokens: int) -> None:
-        """Replace the estimated tokens by those of the reply's usage."""
-        self._pace.release(self.tokens - tokens)
-        self.tokens = tokens
-
-    async def renew(self) -> None:
-        """Wait for permission to resend the request; its tokens count again."""
-        await self._pace.acquire(self.tokens)
-
-
-class Pace:
-    """Enforced limits; belongs to one event loop. Requests go first come, first served."""
-
-    def __init__(self, limits: Limits) -> None:
-        from aiolimiter import AsyncLimiter  # here, because most runs use no model
-
-        requests, tokens = limits.requests_per_minute, limits.tokens_per_minute
-        self._free = CallLimit(limits.concurrency, is_adaptive=limits.is_adaptive)
-        # Evenly spaced: a bucket for a whole minute would let twice as many through in its first minute.
-        self._requests = AsyncLimiter(1, 60 / requests) if requests else None
-        self._tokens = AsyncLimiter(tokens * BURST_SECONDS / 60, BURST_SECONDS) if tokens else None
-        self._queue = asyncio.Lock()
-        self._over = 0.0
-        """Tokens that were reserved and not used; negative if more were used than reserved."""
-
-    @asynccontextmanager
-    async def turn(self, tokens: int) -> AsyncIterator[RequestSlot]:
-        """Wait for permission to send one request of about `tokens` tokens."""
-        async with self._free.permit():
-            await self.acquire(tokens)
-            yield RequestSlot(self, tokens)
-
-    async def acquire(self, tokens: int) -> None:
-        """Wait until the limits allow one request of `tokens` tokens."""
-        if self._requests is None and self._tokens is None:
-            return
-        async with self._queue:
-            if self._tokens is not None:
-                needed = tokens - self._over
-                self._over = max(0.0, -needed)
-                # A request larger than the bucket empties it several times.
-                while needed > 0:
-                    portion = min(needed, self._tokens.max_rate)
-                    await self._tokens.acquire(portion)
-                    needed -= portion
-            if self._requests is not None:
-                await self._requests.acquire()
-
-    def release(self, tokens: float) -> None:
-        """Return tokens that were reserved and not used, or charge more if `tokens` is negative."""
-        if self._tokens is not None:
-            self._over = min(self._over + tokens, self._tokens.max_rate * CREDIT_SECONDS / BURST_SECONDS)
-
-
-_paces: dict[asyncio.AbstractEventLoop, dict[tuple[str, Limits], Pace]] = {}
-
-
-def pace_of(host: str, limits: Limits) -> Pace:
-    """Return the pace of a host in the running event loop, shared by all callers with the same limits."""
-    loop = asyncio.get_running_loop()
-    if loop not in _paces:
-        for closed in [other for other in _paces if other.is_closed()]:
-            del _paces[closed]
-    return _paces.setdefault(loop, {}).setdefault((host, limits), Pace(limits))

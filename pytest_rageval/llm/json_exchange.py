@@ -1,4 +1,4 @@
-"""Prompts with untrusted material, fenced by markers that nobody can predict, and the JSON objects in the replies.
+"""Prompts with untrusted material, fenced by markers that nobody can predict, and the values in the replies.
 
 Replies are read strictly, without guessing.
 """
@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 
-from pytest_rageval.io.strict_json import LONE_SURROGATE, StrictJsonError, limits_broken, parse_beginning
 from pytest_rageval.model import PLACEHOLDER, Json
 from pytest_rageval.text import cut, excerpt
 
@@ -111,13 +110,7 @@ def _as_json(value: Json) -> str:
 _UNSAFE = re.compile("[<>&\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-# ── the object of a reply ─────────────────────────────────────────────────────────────────────────────────────
-
-LONGEST_REPLY = 100_000
-"""Characters; a longer reply is not read."""
-
-DEEPEST = 8
-"""Levels of brackets; a reply that nests deeper is not read."""
+# ── its reply ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 QUOTES_THE_MARKER = "quotes the marker"
 
@@ -128,40 +121,6 @@ class UnreadableReply(ValueError):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
-
-
-def stated_object(text: str) -> dict[str, Json]:
-    """Return the one JSON object in a reply, which may stand in a code fence with white space around it.
-
-    Any other text makes the reply unreadable: the object may be a quotation, and the text say something else.
-    """
-    if len(text) > LONGEST_REPLY:
-        raise UnreadableReply(f"it is {len(text):,} characters long, more than {LONGEST_REPLY:,}")
-    if LONE_SURROGATE.search(text):
-        raise UnreadableReply("it holds a lone surrogate, which is no character")
-    plain = text.strip(INVISIBLE)
-    if not plain:
-        raise UnreadableReply("it is empty")
-    if fence := _FENCE.match(plain):
-        plain = plain[fence.end() :].removesuffix(fence[1]).strip(INVISIBLE)
-    if not plain.startswith("{"):
-        what = "does not begin with its JSON object" if "{" in plain else "holds no JSON object"
-        what = "holds a list, expected one object" if plain.startswith("[") else what
-        raise UnreadableReply(f"it {what}: {quoted_json(plain)}")
-    try:
-        stated, end = parse_beginning(plain)
-    except StrictJsonError as error:
-        raise UnreadableReply(excerpt(f"its object is not valid JSON ({error.oddities[0].message})", 250)) from None
-    if problem := limits_broken(stated, DEEPEST):
-        raise UnreadableReply(f"its object {problem}")
-    if behind := plain[end:].strip(INVISIBLE):
-        raise UnreadableReply(f"it goes on behind its JSON object: {quoted_json(behind)}")
-    assert isinstance(stated, dict), "what begins with a brace and is JSON is an object"
-    return stated
-
-
-# The language may be missing, and so may the end: a stop sequence may cut it off.
-_FENCE = re.compile(r"(```|~~~)[A-Za-z0-9]*\s*")
 
 
 def quotes_marker(text: str, stated: Mapping[str, Json], marker: str) -> bool:

@@ -50,6 +50,12 @@ class ServerError(NamedTuple):
         return any(pattern.search(text) for text in (*map(str.lower, self.params), *sentences))
 
 
+_FORMS_OF_JSON = "response_format|json_schema|json_object|(?:json )?schemas?|grammars?|structured outputs?"
+FORMS = f"{_FORMS_OF_JSON}|tools?|tool_choice"
+"""A pattern of the names by which servers call the form of a reply that they are asked for."""
+_REFUSES_A_FORM = re.compile(
+    r"not |un(?:support|know|recogni|able)|invalid|fail|cannot|can't|could not|error|empty|pars|conver|compil|must|only"
+)
 _QUOTED = re.compile(r'"[^"]*(?:"|\Z)|`[^`]*(?:`|\Z)|(?<!\w)\'[^\']*(?:\'(?!\w)|\Z)')
 _NAME = re.compile(r"[\w.$\[\]-]+")
 
@@ -140,7 +146,12 @@ def _mappings(value: Json) -> list[Mapping[str, Json]]:
 
 
 def status_in(status: int, body: bytes) -> int:
-    """Return the status that a reply means: that of the error in its body if it is more specific than its own."""
+    """Return the status that a reply means: that of the error in its body if it is more specific than its own.
+
+    Servers that make a grammar of the schema answer 500 where they cannot: that is a refusal, and asking again is vain.
+    """
+    if status == 500 and _is_form_refused(body[:65_536].decode("utf-8", "replace")):
+        return 400
     # Normal replies are not parsed twice: an error is short, and has "error" near its beginning.
     if 300 <= status < 400 or b'"error"' not in body[:2000].lower() or len(body) > 65_536:
         return status
@@ -151,6 +162,12 @@ def status_in(status: int, body: bytes) -> int:
     if error is None or error.status is None:
         return status
     return error.status if status < 300 or error.status == _SPENT else status
+
+
+def _is_form_refused(body: str) -> bool:
+    """Return True if an error is about the form of a reply, such as a schema that makes no grammar."""
+    error = refusal_in(body)
+    return error.names(_FORMS_OF_JSON) and _REFUSES_A_FORM.search(error.message.lower()) is not None
 
 
 def _status_of(codes: list[Json]) -> int | None:

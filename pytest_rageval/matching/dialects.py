@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
+from pytest_rageval.matching.pages import page_of_gold, page_of_passage
 from pytest_rageval.matching.spellings import (
     FOLDER,
     SPELLING,
@@ -192,7 +193,7 @@ def _is_known(path: FilePath, golds: Sequence[Anchor], rules: PlaceRules) -> boo
 
 def _is_elsewhere(anchor: Anchor, passage: Passage, path: FilePath) -> bool:
     """Return True if the heading of a passage is another one, whatever the other passages of its answer are."""
-    if not (anchor.heading_path and passage.heading_path):
+    if not (anchor.heading_path and passage.heading_path) or page_of_gold(anchor.heading_path):
         return False
     reported = read_headings(passage.heading_path)
     is_sure = reported.separator is STRONG or (reported.separator is None and reported.parts)
@@ -258,6 +259,8 @@ class _Search:
         wanted, written = headings(anchor.heading_path), passage.heading_path or ""
         if not wanted:
             return HeadingFit("normalised")
+        if page := page_of_gold(anchor.heading_path):
+            return self._fit_of_page(page, anchor, passage, path)
         if not written and path.fragment and slug(path.fragment) == slug(wanted[-1]):
             return HeadingFit("last_heading")
         if not self._has_headings:
@@ -268,6 +271,16 @@ class _Search:
         if reported.separator not in (None, STRONG) and self._is_one_heading(written, anchor):
             reported = read_headings(written, is_whole=True)
         return heading_fit(anchor.heading_path, reported, path)
+
+    def _fit_of_page(self, page: str, anchor: Anchor, passage: Passage, path: FilePath) -> HeadingFit | None:
+        """Return the fit of a gold that names a page: by the reported page; by the document where none is reported."""
+        reported = page_of_passage(passage, path.fragment)
+        if reported is not None and reported.page == page:
+            return HeadingFit("normalised")
+        # A number that counts from 0 is one less than the page: no other number leaves a doubt.
+        if reported is not None and not (reported.may_count_from_0 and int(reported.page or 0) + 1 == int(page)):
+            return None
+        return HeadingFit("document") if self._lies_in(anchor, passage) else None
 
     def _is_one_heading(self, reported: str, wanted: Anchor) -> bool:
         """Return True if a gold or the notes know the reported text as one heading."""

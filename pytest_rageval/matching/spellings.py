@@ -13,6 +13,7 @@ from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import unquote
 
 from pytest_rageval.model import Json, MatchKind
+from pytest_rageval.plain_text import as_seen, without_cjk_spaces
 from pytest_rageval.quantities import with_plain_powers
 from pytest_rageval.words import as_label
 
@@ -29,6 +30,17 @@ def _remembered(read: Callable[Concatenate[str, _Rest], _Read]) -> Callable[Conc
         return (known if len(text) <= 500 else read)(text, *rest, **options)  # type: ignore[arg-type]  # hashable
 
     return reading
+
+
+LONGEST_PLACE = 2_000
+"""Characters of a path or of headings that are compared. Their patterns take n² steps: 20,000 spaces took 16 s."""
+_BLANKS = re.compile(r"[^\S\n\t]{2,}")
+"""Line breaks and tabs separate headings."""
+
+
+def bounded_place(written: str) -> str:
+    """Return a path or headings of a system or a case, short enough for the patterns below."""
+    return _BLANKS.sub(" ", written)[:LONGEST_PLACE] if len(written) > 100 else written
 
 
 # ── paths ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -74,7 +86,7 @@ _TEXTS = {"md", "markdown", "mdx", "rst", "adoc", "txt"}
 @_remembered
 def read_path(written: str) -> FilePath:
     """Return a path without what only its spelling adds: scheme, host, encoding, `./`, fragments."""
-    path = unicodedata.normalize("NFC", unquote(written.strip(" \t\n\"'`<>"))).replace("\\", "/")
+    path = unicodedata.normalize("NFC", unquote(bounded_place(written).strip(" \t\n\"'`<>"))).replace("\\", "/")
     scheme = _SCHEME.match(path)
     bare = path[scheme.end() :] if scheme else path
     fragment = path.rpartition("#")[2] if "#" in path else ""
@@ -104,12 +116,14 @@ def can_be_same_name(one: FilePath, other: FilePath) -> bool:
     return len(suffixes - {""}) < 2 or (bool(suffixes & _WEB_PAGES) and suffixes <= _WEB_PAGES | _TEXTS)
 
 
+MOST_JOINTS = 100
 _JOINT = re.compile(r"[:.]\s*(?=\S)")
 
 
 def joined_place(written: str, wanted: FilePath) -> tuple[str, str] | None:
     """Split `File: Heading` or `File.Heading` if its left part names the wanted file; None if it does not."""
-    for joint in reversed([*_JOINT.finditer(written)]):
+    written = bounded_place(written)
+    for joint in reversed([*_JOINT.finditer(written)][:MOST_JOINTS]):
         path = written[: joint.start()]
         if can_be_same_name(read_path(path), wanted):
             return path, written[joint.end() :]
@@ -160,6 +174,7 @@ _MARKS = re.compile(
 """Marks of headings and of emphasis, attributes as in `{#intro}`, a colon at the end, a point behind a number."""
 _TEXT_MARKS = re.compile(r"[*_`~]+|^[ \t]*(?:>|[-+]|\d+[.)])[ \t]+", re.MULTILINE)
 """Marks of emphasis, code, quotations and lists, which a chunk's text or a snippet may lack."""
+_HYPHEN_IN_A_WORD = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
 _DASHES = str.maketrans("‐‑‒–—―−", "-------")
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)|</?(?:h[1-6]|a|b|i|em|strong|code|span|p)\b[^<>]*>", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"'“”„«»‘’‚]+(.+?)[\"'“”„«»‘’]+")
@@ -206,7 +221,7 @@ class Headings(NamedTuple):
 @_remembered
 def read_headings(heading_path: str, *, is_whole: bool = False) -> Headings:
     """Read a heading path in the form in which dialects are compared; `is_whole`: weak separators are part of one."""
-    heading_path = _plain(heading_path.strip())
+    heading_path = _plain(bounded_place(heading_path.strip()))
     for separator in (STRONG,) if is_whole else (STRONG, WEAK, _TIGHT):
         written = separator.split(heading_path)
         if len(written) > 1:
@@ -229,16 +244,21 @@ def _plain(heading_path: str) -> str:
 
 def heading_form(heading: str) -> str:
     """Return the form in which two headings are compared: without marks, NFKC, case folded, one kind of dash."""
-    bare = _MARKS.sub("", heading)
+    bare = _MARKS.sub("", bounded_place(heading))
     if quoted := _QUOTED.fullmatch(bare):
         bare = quoted[1]
     return " ".join(as_label(bare.translate(_DASHES)).split())
 
 
 def snippet_form(text: str) -> str:
-    """Return the form in which a snippet is looked for in a text that lacks it as written: without Markdown marks."""
-    bare = with_plain_powers(_TEXT_MARKS.sub("", text))
-    return " ".join(as_label(bare.translate(_DASHES)).split())
+    """Return the form in which a snippet is looked for in a text that lacks it as written.
+
+    It has no Markdown marks, nothing that is invisible, one kind of quotes and dashes, and no hyphens within words: a
+    hyphen at the end of a line may belong to the word or not.
+    """
+    bare = with_plain_powers(_TEXT_MARKS.sub("", as_seen(text)))
+    form = " ".join(as_label(bare.translate(_DASHES)).split())
+    return without_cjk_spaces(_HYPHEN_IN_A_WORD.sub("", form))
 
 
 def is_under_heading(section: str, gold: str) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pytest_rageval.io.suggestions import did_you_mean, listed
 from pytest_rageval.model import Json
+from pytest_rageval.model.versions import is_version
 
 Coverage = Mapping[str, Json]
 
@@ -60,9 +61,9 @@ def with_rates(coverage: Coverage | None) -> dict[str, Json] | None:
 
 
 def reported_versions(coverage: Coverage | None) -> dict[str, Json]:
-    """Return the versions of chunker and index in the coverage."""
+    """Return the versions of chunker and index in the coverage, without what is no version."""
     reported = {name: (coverage or {}).get(key) for name, key in VERSIONS.items()}
-    return {name: version for name, version in reported.items() if version is not None}
+    return {name: version for name, version in reported.items() if version is not None and is_version(version)}
 
 
 def not_understood(coverage: Coverage | None) -> str | None:
@@ -73,6 +74,9 @@ def not_understood(coverage: Coverage | None) -> str | None:
 
 def _problems(coverage: Coverage) -> Iterator[str]:
     yield from _wrong("", coverage, COUNTS, (*RATES, *VERSIONS.values(), *_OBJECTS, *_UNCOUNTED))
+    for name in VERSIONS.values():
+        if (version := coverage.get(name)) is not None and not is_version(version):
+            yield f"{name} is no version"
     for name in _OBJECTS:
         if not isinstance(coverage.get(name, {}), Mapping | None):
             yield f"{name} is no object"

@@ -7,12 +7,15 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple, get_args, get_type_hints
 
-from pytest_rageval.errors import SettingsError
+from pytest_rageval.errors import OddScoreError, SettingsError
+from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import did_you_mean
+from pytest_rageval.metrics.needs import guard_of
 from pytest_rageval.model import NotApplicable, Observation, RunFacts, Score
 
 Layer = Literal["L1", "L2", "L3", "L4", "L5", "abstention", "operations"]
@@ -26,6 +29,8 @@ LAYERS: Mapping[str, str] = {
     "abstention": "abstention",
     "operations": "operations",
 }
+LONGEST_CALL = 60.0
+"""Seconds that a call of a project's own metric may take, unless `metric_timeout` says otherwise."""
 GENERATED = frozenset({"L5", "abstention"})
 """Layers of what each trial generates: an answer, or an abstention."""
 Scored = float | Score | NotApplicable
@@ -51,6 +56,7 @@ class Metric:
     gates         default gates, in the gate grammar, with the metric written as its bare name
     yields_to     where a default gate of that metric looks at a case (a model's score, if a judge gives it), those of
                   this one say nothing
+    settled_by    where that metric is 1, default gates of this one say nothing
     aggregate     the name of its mean over cases where that differs, e.g. scope_miss_rate
     binary        every value is 0 or 1, or, of a run, a share of its cases (decides the interval: Wilson)
     on_by_default evaluated unless the user lists other metrics
@@ -66,6 +72,7 @@ class Metric:
     needs: Sequence[str] = ()
     gates: Sequence[str] = ()
     yields_to: str | None = None
+    settled_by: str | None = None
     aliases: Sequence[str] = ()
     aggregate: str | None = None
     binary: bool = False
@@ -79,12 +86,14 @@ class Metric:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        low, high = self.scale
-        object.__setattr__(self, "scale", (float(low), float(high)))
+        # An odd scale stays: the registry reports it with the metric's name, which is not known here.
+        with suppress(TypeError, ValueError, OverflowError):
+            low, high = self.scale
+            object.__setattr__(self, "scale", (float(low), float(high)))
 
     def __call__(self, function: Callable[..., Scored]) -> Metric:
         """Return the metric of this function: `def name(obs: Observation) -> float | Score | NotApplicable`."""
-        return replace(self, function=function, name=self.name or function.__name__)
+        return replace(self, function=function, name=self.name or getattr(function, "__name__", ""))
 
     @cached_property
     def _signature(self) -> inspect.Signature:
@@ -107,6 +116,20 @@ class Metric:
     def rubrics(self) -> tuple[str, ...]:
         """Return the judge's rubrics that this metric reads."""
         return tuple(need.removeprefix("judge:") for need in self.needs if need.startswith("judge:"))
+
+    @cached_property
+    def guard(self) -> Callable[[Any], NotApplicable | None] | None:
+        """Return the function that says before the metric why an observation has no value; None if nothing does."""
+        # Built-in metrics have reasons of their own: an abstention, for example, is an answer without a text.
+        if self.missing is not None or not self.is_foreign or self.run_level or not self.needs:
+            return self.missing
+        return guard_of(self.needs)
+
+    @cached_property
+    def is_foreign(self) -> bool:
+        """Return True if the function is not of this package: then its calls are watched, and its values checked."""
+        module = getattr(self.function, "__module__", None)
+        return not isinstance(module, str) or module.partition(".")[0] != "pytest_rageval"
 
     @cached_property
     def looks_at_gold(self) -> bool:
@@ -135,20 +158,22 @@ class Measure:
 
     metric: Metric
     k: int | None = None
+    seconds: float = field(default=LONGEST_CALL, compare=False)
+    """The deadline of a call, for a metric that is not of this package."""
 
     @cached_property
     def name(self) -> str:
         return self.metric.name if self.k is None else f"{self.metric.name}@{self.k}"
 
     def __call__(self, obs: Observation | RunFacts) -> Score | NotApplicable:
-        """Score one observation (or run). A value that is not finite, or outside the scale, is a ValueError."""
+        """Score one observation (or run); raise OddScoreError for a value that is no score on the metric's scale."""
         scored = self.score(obs)
         return Score(scored) if isinstance(scored, float) else scored
 
     @cached_property
     def score(self) -> Callable[[Any], Scored]:
         """Return the scoring function: plain float for a score without detail. Bound once, before the first case."""
-        checked, missing, top = self._checked, self.metric.missing, self.k or 0
+        checked, missing, top = self._checked, self.metric.guard, self.k or 0
         options = dict(self.metric.options)
         if self.metric.run_level and top:
             options["k"], top = top, 0
@@ -167,7 +192,12 @@ class Measure:
                 return value
             return value if value.__class__ is NotApplicable else checked(value)
 
-        return score
+        if not self.metric.is_foreign:
+            return score
+        from pytest_rageval.metrics.own_calls import WatchedCalls  # here, because most projects have no metrics
+
+        calls = WatchedCalls(self.name, self.seconds)
+        return lambda obs: calls.score(partial(score, obs))
 
     def arithmetic(self, obs: Observation) -> str:
         """Return the metric's formula with this case's numbers, as `1 / rank 4`; '' for a project's own metric."""
@@ -176,7 +206,14 @@ class Measure:
             low, high = judgement.scale
             reasoning = f": {judgement.reasoning}" if judgement.reasoning else ""
             return f"{judgement.model} gave {judgement.scores[self.metric.name]:g} on {low:g} to {high:g}{reasoning}"
-        return self.metric.terms(obs, self.k or len(obs.hits)) if self.metric.terms else ""
+        if self.metric.terms is None:
+            return ""
+        formula = partial(self.metric.terms, obs, self.k or len(obs.hits))
+        if not self.metric.is_foreign:
+            return formula()
+        from pytest_rageval.metrics.own_calls import formula_of  # here, because most projects have no metrics
+
+        return formula_of(formula, self.seconds)
 
     def _checked(self, scored: Scored) -> Scored:
         """Check what a function returned if it is no float within the scale: return it if it is fine, else raise."""
@@ -184,11 +221,14 @@ class Measure:
             return scored
         value = scored.value if isinstance(scored, Score) else scored
         if not hasattr(value, "__float__"):
-            raise TypeError(f"{self.name} is {value!r}, expected a number, a Score or NotApplicable")
-        value = float(value)
+            raise OddScoreError(f"{self.name} is {shown_value(value)}, expected a number, a Score or NotApplicable")
+        try:
+            value = float(value)
+        except (TypeError, ValueError, OverflowError):  # an array, or a whole number beyond what a float can hold
+            raise OddScoreError(f"{self.name} is {shown_value(value)}, expected a number of its scale") from None
         low, high = self.metric.scale
         if not math.isfinite(value) or not low <= value <= high:
-            raise ValueError(f"{self.name} is {value}, outside its scale {low:g} to {high:g}")
+            raise OddScoreError(f"{self.name} is {value}, outside its scale {low:g} to {high:g}")
         return Score(value, scored.detail) if isinstance(scored, Score) else value
 
 
@@ -214,14 +254,11 @@ class Registry:
     def add(self, metric: Metric) -> None:
         """Register a metric; the same name for another definition is a SettingsError."""
         if not isinstance(metric, Metric):
-            raise SettingsError(f"{metric!r} is not a metric; declare it with @metric(layer=…, better=…)")
-        if metric.layer not in get_args(Layer) or metric.better not in get_args(Better):
-            raise SettingsError(
-                f"metric {metric.name!r}: layer is {metric.layer!r} and better {metric.better!r}; "
-                f"layer is one of {', '.join(get_args(Layer))}, better is higher or lower"
-            )
-        if not _BARE_NAME.fullmatch(metric.name):
-            raise SettingsError(f"metric {metric.name!r}: a name is lower-case letters, digits and underscores")
+            raise SettingsError(f"{shown_value(metric)} is not a metric; declare it with @metric(layer=…, better=…)")
+        if metric.is_foreign:
+            from pytest_rageval.metrics.declaration import check_declaration  # here, because most projects have none
+
+            check_declaration(metric, get_args(Layer))
         registered = self._metrics.get(metric.name)
         if registered is not None and registered.function is not metric.function:
             raise SettingsError(f"metric {metric.name!r} is declared twice; rename one of the two")
@@ -272,9 +309,6 @@ class Registry:
         if not cut.isascii() or not cut.isdigit() or int(cut) < 1:
             raise SettingsError(f"{written!r}: a cut-off is a whole number from 1, as in {metric.name}@5")
         return Measure(metric, int(cut))
-
-
-_BARE_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def by_layer(metrics: Iterable[Metric]) -> dict[str, list[Metric]]:

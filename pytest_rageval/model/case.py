@@ -62,14 +62,23 @@ class Edge(NamedTuple):
             parts: list[Json] = [written.get(name) for name in cls._fields]
         else:
             text = written if isinstance(written, str) else ""
-            arrow = _ARROW.fullmatch(text)
-            parts = list(arrow.groups()) if arrow else text.split("|")
+            parts = _arrow_parts(text) or text.split("|")
         if len(parts) != 3 or not all(isinstance(part, str) and part.strip() for part in parts):
             raise ValueError("not an edge: write 's -p-> o', 's|p|o' or {subject, predicate, object}")
         return cls(*(str(part).strip() for part in parts))
 
 
-_ARROW = re.compile(r"(.+?)\s+-\s*(\S[^>]*?)\s*->\s+(.+)", re.DOTALL)
+_ARROW_HEAD, _ARROW_TAIL = re.compile(r"->(?=\s)"), re.compile(r"(?<=\s)-")
+
+
+def _arrow_parts(text: str) -> list[Json]:
+    """Split `s -p-> o` at its first arrow; empty without one. One pattern for all of it takes n³ steps."""
+    for head in _ARROW_HEAD.finditer(text):
+        after_last = text.rfind(">", 0, head.start()) + 1
+        tail = _ARROW_TAIL.search(text, after_last, head.start())
+        if tail is not None and text[tail.end() : head.start()].strip():
+            return [text[: tail.start()], text[tail.end() : head.start()], text[head.end() :]]
+    return []
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.model import CaseResult, EvalCase
 from pytest_rageval.plugin.batches import AdaptedFixtures
-from pytest_rageval.plugin.case_hook import call_hook, marked_cases, with_case_hook
+from pytest_rageval.plugin.case_hook import marked_cases, metrics_of_hook, with_case_hook
 from pytest_rageval.plugin.display.captured_output import CapturedOutput, clean_report
 from pytest_rageval.plugin.display.progress_line import ProgressLine
 from pytest_rageval.plugin.evaluator import Evaluator
@@ -89,12 +89,13 @@ class ActiveSession:
     # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _prepare(self, settings: Settings) -> Prepared:
-        lists = call_hook(self.config.hook.pytest_rageval_metrics, config=self.config)
-        own_metrics = [metric for metrics in lists if metrics for metric in metrics]
+        own_metrics = metrics_of_hook(self.config)
         session = self.session
-        if session.is_worker:  # the limit on calls in flight is the run's, over all workers
-            share = math.ceil(settings.concurrency / session.workers)
-            settings = settings.model_copy(update={"concurrency": share})
+        if session.is_worker:  # the limits on calls are the run's, over all workers
+            share: dict[str, float] = {"concurrency": math.ceil(settings.concurrency / session.workers)}
+            if settings.requests_per_minute is not None:
+                share["requests_per_minute"] = settings.requests_per_minute / session.workers
+            settings = settings.model_copy(update=share)
         return prepare(
             Project(session.root, settings), own_metrics, workers=session.workers, is_worker=session.is_worker
         )

@@ -8,17 +8,23 @@ select=…)` names the cases that a test of the user's own runs over.
 from __future__ import annotations
 
 import ast
+import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_rageval.cases.canonical import case_from_mapping, case_to_mapping, written_small
 from pytest_rageval.cases.loading import CaseFile
-from pytest_rageval.errors import SettingsError, ends_the_run
+from pytest_rageval.errors import CaseError, SettingsError, ends_the_run, message_of
 from pytest_rageval.io.importing import described_exception
+from pytest_rageval.io.messages import Unsound, shown_value
+from pytest_rageval.io.strict_json import plain_json
+from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plugin.items import keywords
 from pytest_rageval.text import printable
@@ -38,6 +44,52 @@ def call_hook(hook: pluggy.HookCaller, **arguments: object) -> Any:
         if ends_the_run(error):
             raise
         raise SettingsError(f"{hook.name}: {described_exception(error)}") from None
+
+
+MOST_METRICS = 10_000
+"""Metrics that a hook may return: a generator may never end."""
+
+
+def metrics_of_hook(config: pytest.Config) -> list[Metric]:
+    """Return the metrics of the project's own; raise SettingsError if a hook returns something else."""
+    own: list[Metric] = []
+    for given in call_hook(config.hook.pytest_rageval_metrics, config=config):
+        where = "pytest_rageval_metrics"
+        if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+            raise SettingsError(f"{where}: returned {shown_value(given)}, expected a list of metrics")
+        try:
+            own += islice(given, MOST_METRICS)
+        except BaseException as error:
+            if ends_the_run(error):
+                raise
+            raise SettingsError(f"{where}: {described_exception(error)}") from None
+        if len(own) >= MOST_METRICS:
+            raise SettingsError(f"{where}: returned {MOST_METRICS:,} metrics or more, expected a list of some")
+    if others := [value for value in own if not isinstance(value, Metric)]:
+        raise SettingsError(
+            f"pytest_rageval_metrics: {shown_value(others[0])} is not a metric; declare it with "
+            "@metric(layer=…, better=…)"
+        )
+    return own
+
+
+def add_to_config(config: pytest.Config, run_config: dict[str, Any]) -> None:
+    """Let the project's hooks add to config.json; raise SettingsError for a changed key or what no file can hold."""
+    before = written_small(run_config)
+    names = list(run_config)
+    where = "pytest_rageval_run_config: run_config"
+    call_hook(config.hook.pytest_rageval_run_config, config=config, run_config=run_config)
+    try:
+        plain = plain_json(run_config)
+    except Unsound as unsound:
+        raise SettingsError(f"{where}: {unsound}") from None
+    ours = {name: plain[name] for name in names if name in plain}
+    if written_small(ours) == before:
+        return
+    then = json.loads(before)
+    changed = [name for name in names if name not in ours or ours[name] != then[name]]
+    named = ", ".join(map(repr, changed[:3]))
+    raise SettingsError(f"{where}: {named} is what the run says of itself; add keys of your own, and leave the others")
 
 
 class _ConftestFolder(pytest.Directory):
@@ -61,11 +113,9 @@ def with_case_hook(file: CaseFile, session: pytest.Session) -> CaseFile:
     for case in file.cases:
         where, problem = f"{case.source}: case {case.id!r}: ", None
         try:
-            changed = case if (given := call_hook(hook, case=case)) is None else given
-            if not isinstance(changed, EvalCase):
-                kind = type(changed).__name__
-                problem = f"pytest_rageval_case returned {kind}, expected an EvalCase or None"
-            elif changed.id in cases:
+            given = call_hook(hook, case=case)
+            changed = case if given is None or given is case else _checked_case(given)
+            if changed.id in cases:
                 first = cases[changed.id].source.line
                 problem = f"pytest_rageval_case: id {changed.id!r} is already used at line {first}"
         except SettingsError as error:  # the file is reported like any broken one
@@ -75,6 +125,26 @@ def with_case_hook(file: CaseFile, session: pytest.Session) -> CaseFile:
         else:
             cases[changed.id] = changed if changed.source == case.source else replace(changed, source=case.source)
     return replace(file, cases=tuple(cases.values()), problems=(*file.problems, *problems))
+
+
+def _checked_case(given: object) -> EvalCase:
+    """Return the case that a hook gave, read like one of a file; raise SettingsError for what is wrong with it."""
+    if not isinstance(given, EvalCase):
+        kind = type(given).__name__
+        raise SettingsError(f"pytest_rageval_case returned {kind}, expected an EvalCase or None")
+    try:
+        case = case_from_mapping(plain_json(case_to_mapping(given)))
+        blank = [name for name in ("id", "question") if not getattr(case, name).strip()]
+        if not blank:
+            return case
+        problem = f"{blank[0]} is blank"
+    except Unsound as unsound:
+        problem = str(unsound)
+    except CaseError as error:
+        problem = error.problems[0].removeprefix("recorded case: ")
+    except (AttributeError, TypeError, ValueError) as error:  # a part of the case is no such part at all
+        problem = f"holds a part of another type: {message_of(error)}"
+    raise SettingsError(f"pytest_rageval_case: the returned case: {problem}")
 
 
 def _load_conftests(path: Path, session: pytest.Session) -> None:

@@ -10,13 +10,14 @@ from typing import NoReturn
 
 import pytest
 
+from pytest_rageval.cases.project_cases import pattern_problems
 from pytest_rageval.config.options import kind_of
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.finish import Extent
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.batches import plan_batches
-from pytest_rageval.plugin.case_hook import call_hook
+from pytest_rageval.plugin.case_hook import add_to_config
 from pytest_rageval.plugin.display.progress_line import ProgressLine, tally_text
 from pytest_rageval.plugin.display.run_verdict import report_gates, report_verdict, summarised, write_summary
 from pytest_rageval.plugin.extent import extent_of
@@ -27,6 +28,7 @@ from pytest_rageval.plugin.preflight import (
     judges_of_files,
     judges_of_tests,
     overrides,
+    report_patterns,
     report_problems,
     used_target,
 )
@@ -106,9 +108,17 @@ class Controller(ActiveSession):
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> None:
-        """End a session with workers before they ask anything, if case files are broken."""
-        if self.session.collected:
-            report_problems(session, [self.load(path) for path in self.session.collected])
+        """End a session with workers before they ask anything, if case files are broken; report lost ones in any."""
+        ours = self.session
+        if not ours.has_lost_cases:
+            problems = []
+        else:
+            problems = pattern_problems(ours.root, ours.unmatched_globs, ours.found_files)
+        report_patterns(session, problems)
+        if ours.collected:
+            report_problems(session, [self.load(path) for path in ours.collected])
+        elif ours.has_lost_cases:  # pytest itself passes over what is no file
+            report_problems(session, [self.load(path) for path in ours.lost_files], ends_session=False)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
@@ -144,6 +154,7 @@ class Controller(ActiveSession):
                 return
             run = self._open_run(is_judge_asked=is_judge_asked, judges=judges_of_files(session))
         asked = sum(not run.is_done(case) for case in cases)
+        run.prefetcher.expected = asked * run.plan.settings.repeat
         line = estimate(prepared.judge, prepared.plan, asked) if is_judge_asked and asked else None
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
         if line is not None and terminal is not None:
@@ -154,7 +165,7 @@ class Controller(ActiveSession):
         target = used_target(self.session, self.settings.target)
         files = self.session.all_files
         config = run_configuration(self.prepared, self.all_cases(), files, judges=judges, target=target)
-        call_hook(self.config.hook.pytest_rageval_run_config, config=self.config, run_config=config)
+        add_to_config(self.config, config)
         self.run = RunSession.open(self.prepared, config, is_judge_asked=is_judge_asked, interrupts=self.interrupts)
         progress_line = ProgressLine(self.config, partial(tally_text, self.run.prefetcher.tally))
         if progress_line.is_wanted:
@@ -233,7 +244,7 @@ class Controller(ActiveSession):
         self.interrupts.begin_finishing()
         run.loop.cancel()
         of_workers = self._workers.back_off if self._workers is not None else None
-        back_off = of_workers or run.prefetcher.slots.back_off
+        back_off = of_workers or run.prefetcher.back_off
         self.session.notes += filter(None, [back_off.note])
         if not run.is_broken:
             try:

@@ -27,6 +27,7 @@ def extent_of(session: pytest.Session, exitstatus: int, active: ActiveSession) -
         has_unread_files=any(active.load(path).problems for path in active.session.all_files),
         exit_status=int(exitstatus),
         uncounted=() if is_interrupted else sorted(_uncounted(session, exitstatus, active)),
+        overcounted=() if is_interrupted else sorted(_overcounted(active)),
     )
 
 
@@ -53,6 +54,18 @@ def _uncounted(session: pytest.Session, exitstatus: int, active: ActiveSession) 
         is_of_before = key not in nodeids and unfinished is not None and unfinished.is_done(key)
         if not (names & counted or is_of_before or (is_stopped and not names & ended)):
             yield key
+
+
+def _overcounted(active: ActiveSession) -> Iterator[str]:
+    """Yield the keys of cases that passed when run again after their worker died, where pytest counts the death.
+
+    Some schedulers of xdist run such a case again; pytest's count of the first attempt stands.
+    """
+    crashes, failed = active.writer.crashes, active.session.failed
+    for nodeid, case in active.expected.items():
+        if crashes[case.key] and nodeid in failed:
+            rows = cases_of(row for row in active.writer.rows.values() if row.key == case.key)
+            yield from (row.key for row in rows if row.outcome not in ("failed", "error"))
 
 
 def _counted(config: pytest.Config, failed: set[str]) -> frozenset[str]:

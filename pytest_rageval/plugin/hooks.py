@@ -76,7 +76,10 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
     """Route the streams before pytest captures: between tests it restores the streams that it found."""
     if may_have_cases(early_config.rootpath, args):
         from pytest_rageval.case_output import Routing, routed_streams  # here: other suites have no use for it
+        from pytest_rageval.io.output_encoding import take_any_text
 
+        for stream in (sys.stdout, sys.stderr):
+            early_config.add_cleanup(take_any_text(stream))
         routing = early_config.stash[ROUTING] = Routing()
         routed = ExitStack()
         routed.enter_context(routed_streams(routing))
@@ -120,6 +123,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             cast("Controller", enter(session.config)).open_for_workers()
         elif ours.given_options:
             enter(session.config).check_settings()
+    if not ours.is_worker and ours.has_lost_cases:
+        enter(session.config)  # which reports them when it collects
 
 
 @pytest.hookimpl(optionalhook=True)

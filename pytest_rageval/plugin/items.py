@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -239,6 +240,14 @@ def keywords(case: EvalCase) -> Iterator[str]:
 _ODD = re.compile(r"\\(?=[xu][0-9a-f])|:(?=:)|(?<=:):|\[|[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
+def _escaped(odd: re.Match[str]) -> str:
+    code = ord(odd[0])
+    return f"\\u{code:04x}" if code > 255 else f"\\x{code:02x}"
+
+
 def node_name(case_id: str) -> str:
     r"""Return a case's id as the last part of a node id, with what pytest cannot carry escaped as `\x5b`."""
-    return _ODD.sub(lambda match: f"\\{'u%04x' if ord(match[0]) > 255 else 'x%02x'}" % ord(match[0]), case_id)
+    name = _ODD.sub(_escaped, case_id)
+    # pytest puts node ids into the environment, which is ASCII under LC_ALL=C without Python's UTF-8 mode.
+    encoding = sys.getfilesystemencoding()
+    return name if name.isascii() else name.encode(encoding, "backslashreplace").decode(encoding)

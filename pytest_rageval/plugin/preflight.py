@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,13 +14,20 @@ from pytest_rageval.plugin.items import fixture_definition, hands_on
 from pytest_rageval.plugin.session import FIXTURES, EvalSession
 
 
-def report_problems(session: pytest.Session, files: list[CaseFile]) -> None:
-    """Report broken case files as collection errors that end the session."""
+def report_patterns(session: pytest.Session, problems: Sequence[str]) -> None:
+    """Report patterns that match no file as a collection error of the configuration."""
+    if problems:
+        report = pytest.CollectReport("rageval-cases", "failed", "\n".join(problems), [])
+        session.config.hook.pytest_collectreport(report=report)
+
+
+def report_problems(session: pytest.Session, files: list[CaseFile], *, ends_session: bool = True) -> None:
+    """Report broken case files as collection errors; end the session at once, unless it goes on to collect."""
     broken = [(str(file.path.relative_to(session.config.rootpath)), file.problems) for file in files if file.problems]
     for nodeid, problems in broken:
         report = pytest.CollectReport(nodeid, "failed", "\n".join(problems), [])
         session.config.hook.pytest_collectreport(report=report)
-    if broken and not session.config.option.continue_on_collection_errors:
+    if broken and ends_session and not session.config.option.continue_on_collection_errors:
         raise session.Interrupted(f"{len(broken)} error{'s' if len(broken) > 1 else ''} during collection")
 
 
@@ -64,7 +71,8 @@ def _function(plugin: object, fixture: str) -> Callable[..., object] | None:
     """Return the function of this fixture in a plugin, unless it only hands on what it overrides."""
     for value in (getattr(plugin, fixture, None), *getattr(plugin, "__dict__", {}).values()):
         facts = getattr(value, "__dict__", {})  # `pytest.mark` among them warns of what it does not know
-        if facts.get("name") == fixture and "__wrapped__" in facts:
+        name = facts.get("name")
+        if isinstance(name, str) and name == fixture and "__wrapped__" in facts:
             function: Callable[..., object] = inspect.unwrap(value)
             return None if hands_on(function, fixture) else function
     return None

@@ -129,7 +129,7 @@ def _seen(
     if hook.get_hookimpls():  # a call without implementations costs as much as one metric
         try:
             for result in evaluation.trials:
-                call_hook(hook, item=item, result=result)
+                call_hook(hook, item=item, result=_for_readers(result))
         except SettingsError as error:  # code of the project fails its test, not the session
             message = printable(str(error))
             _fail(report, message)
@@ -145,6 +145,17 @@ def _seen(
         kept += properties
     item.stash[PROPERTIES] = properties
     return lines
+
+
+def _for_readers(result: CaseResult) -> CaseResult:
+    """Return a copy of a result whose scores a hook may change without a change of the run."""
+    return replace(
+        result,
+        scores=dict(result.scores),
+        details=dict(result.details),
+        skipped_metrics=dict(result.skipped_metrics),
+        metric_errors=dict(result.metric_errors),
+    )
 
 
 def _properties(result: CaseResult) -> list[tuple[str, object]]:

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_rageval.cases.discovery import NO_CASES, SUFFIXES, case_files_of, is_case_file, is_reference_file
+from pytest_rageval.cases.discovery import (
+    NO_CASES,
+    SUFFIXES,
+    case_files_of,
+    is_case_file,
+    is_reference_file,
+    literal_folder,
+    unmatched_globs,
+)
 from pytest_rageval.config.files import case_globs, has_table, reports_of
 from pytest_rageval.config.options import OPTIONS
 
@@ -116,6 +124,25 @@ class EvalSession:
             if any(path.is_relative_to(folder) and not self._is_ignored(path, folder) for folder in folders)
         ]
         return list(dict.fromkeys([*named, *below]))
+
+    @cached_property
+    def lost_files(self) -> list[Path]:
+        """Return what should hold cases below the named places and is no file: a link that leads nowhere, say."""
+        return [path for path in self.files_to_collect() if not path.is_file()]
+
+    @cached_property
+    def unmatched_globs(self) -> list[str]:
+        """Return the patterns of the table that match no file, of those that are about the named places."""
+        unmatched = unmatched_globs(self.root, self.globs, self.found_files)
+        return [glob for glob in unmatched if self._is_about(self.root / literal_folder(glob))]
+
+    def _is_about(self, folder: Path) -> bool:
+        return any(place.is_relative_to(folder) or folder.is_relative_to(place) for place in self.named_places)
+
+    @property
+    def has_lost_cases(self) -> bool:
+        """Return True if discovery has problems. Suites without a sign of cases are not searched."""
+        return self.routing is not None and bool(self.lost_files or self.unmatched_globs)
 
     def _is_ignored(self, path: Path, folder: Path) -> bool:
         """Return True if pytest ignores this file, or a folder between it and the named one."""

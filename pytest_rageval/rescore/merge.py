@@ -16,7 +16,8 @@ from pytest_rageval.plan import Plan
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.config import dataset_hash_of
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.runs.results_file import RunWriter, lines_in_order
+from pytest_rageval.runs.results_file import RunWriter
+from pytest_rageval.runs.run_files import lines_in_order
 from pytest_rageval.text import counted
 
 
@@ -41,6 +42,8 @@ def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> No
     for run in runs:
         if run.metrics is None:
             problems.append(f"{run.run_id} was interrupted; finish it first with --rageval-resume {run.run_id}")
+        elif run.damage is not None:
+            problems.append(run.damage)
         for record in run.records():
             key = record["case_key"]
             if where.setdefault(key, run.run_id) != run.run_id:

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from pytest_rageval.engine import AskFailure, Observed, judgements_of, problem_of
+from pytest_rageval.asking import problem_of
+from pytest_rageval.engine import AskFailure, Observed, judgements_of
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.io.bounded_map import at_once
 from pytest_rageval.io.sealed_lines import record_at, unsealed

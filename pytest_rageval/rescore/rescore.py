@@ -13,7 +13,7 @@ from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.outcomes import ending_from_records
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import AskFailure, Observed, evaluation
-from pytest_rageval.errors import SettingsError
+from pytest_rageval.errors import OddScoreError, SettingsError
 from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.masking import public_target
@@ -112,6 +112,7 @@ class Rescoring:
     ) -> Finished:
         """Write the files that change, under the run's lock."""
         earlier, folder = self.run.finished_metrics, RunFolder(self.run.path)
+        self.run.check_records()
         folder.lock()
         try:
             plan = replace(self.plan, run_measures=recorded_run_measures(self.plan, earlier))
@@ -262,9 +263,12 @@ def recorded_run_measures(plan: Plan, metrics: Mapping[str, Any]) -> tuple[Measu
 
 
 def _recorded_of_run(measure: Measure, metrics: Mapping[str, Any]) -> Measure:
-    value = metrics["metrics"].get(measure.name, {}).get("mean")
+    stored = metrics["metrics"].get(measure.name, {})
+    value = stored.get("mean")
 
     def recorded(facts: RunFacts, k: int | None = None) -> Score | NotApplicable:  # noqa: ARG001 as metrics are called
+        if stored.get("error"):
+            raise OddScoreError(stored["error"].removeprefix("metric "))
         return NotApplicable("only pytest can compute it") if value is None else Score(value)
 
     return replace(measure, metric=replace(measure.metric, function=recorded, options={}))

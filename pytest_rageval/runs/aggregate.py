@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,12 +12,14 @@ from operator import attrgetter
 from statistics import stdev
 from typing import Any
 
+from pytest_rageval.engine import failed_metric
 from pytest_rageval.matching.dialects import worst_doubt
 from pytest_rageval.metrics.index_coverage import coverage_by_doc_type, with_rates
 from pytest_rageval.metrics.operations import percentile
 from pytest_rageval.metrics.registry import LAYERS, Measure
 from pytest_rageval.model import NotApplicable, RunFacts
 from pytest_rageval.plan import Plan
+from pytest_rageval.runs.reservations import not_judged, reruns
 from pytest_rageval.runs.row import ASK_FAILED, PHASES, Row, cases_of, flagged, in_order, legacy_names
 from pytest_rageval.stats.intervals import Interval, mean_interval, share_interval
 
@@ -43,7 +46,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
     metrics = {measure.name: _metric(measure, rows, info.expected) for measure in plan.measures}
     layers = _layers(metrics)
     facts = _facts(rows, info, _overall(layers, plan))
-    metrics |= {measure.name: _run_metric(measure, facts, info.expected) for measure in plan.run_measures}
+    metrics |= {measure.name: _run_metric(measure, facts, info.expected, plan) for measure in plan.run_measures}
     outcomes, cost = _outcomes(rows), _cost([row.cost for row in trials])
     by_value = {f"by_{name}": _breakdown(rows, name, plan) for name in BREAKDOWNS}
     volatile = {
@@ -66,11 +69,14 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "outcomes": outcomes,
         "without_gate": sum(row.gates_examined == 0 and row.outcome != "error" for row in rows),
         "gold_without_gate": sum(row.has_ungated_gold and row.outcome == "passed" for row in rows),
+        "facts_without_gate": sum(row.has_ungated_facts for row in rows),
         **_doubts(rows),
         "undecided": sum(row.is_undecided for row in rows),
         "untrained_languages": _untrained_languages(rows),
         "judge": _judge(rows),
         "judge_errors": flagged(rows, "failed"),
+        **not_judged(rows),
+        **reruns(rows),
         "metrics": metrics,
         "overall_score": facts.overall,
         "by_layer": layers,
@@ -178,17 +184,30 @@ def _described(measure: Measure) -> dict[str, Any]:
     }
 
 
-def _run_metric(measure: Measure, facts: RunFacts, expected: int) -> dict[str, Any]:
-    scored = measure(facts)
-    value = None if isinstance(scored, NotApplicable) else scored.value
-    return _described(measure) | {
-        "mean": value,
-        "ci": share_interval(value, facts.asked) if value is not None and measure.metric.binary else None,
-        "n_scored": 0 if value is None else facts.asked,
-        "n_not_applicable": facts.asked if value is None else 0,
-        "n_error": 0,
-        "n_expected": expected,
-    }
+def _run_metric(measure: Measure, facts: RunFacts, expected: int, plan: Plan) -> dict[str, Any]:
+    """Score the run by one measure. What it raises is recorded as its error, since everything else is to be written."""
+    value, error = None, None
+    try:
+        scored = measure(facts)
+        value = None if isinstance(scored, NotApplicable) else scored.value
+    # Ctrl-C waits while a run is finished: also an exception that ends a program is one of the metric's own.
+    except BaseException as raised:  # noqa: BLE001
+        error = failed_metric(measure.name, raised, plan.mask)
+    asked = facts.asked
+    interval = None
+    if value is not None and measure.metric.binary:
+        interval = share_interval(value, asked)
+    described = _described(measure) | {"mean": value, "ci": interval}
+    described |= {"n_scored": 0, "n_not_applicable": 0, "n_error": 0, "n_expected": expected}
+    if error is not None:
+        return described | {"n_error": asked, "error": error}
+    described["n_not_applicable" if value is None else "n_scored"] = asked
+    return described
+
+
+def metric_errors(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return the errors of the metrics of a run, by metric, as metrics.json has them."""
+    return {name: metric["error"] for name, metric in metrics.items() if metric.get("error")}
 
 
 def _facts(rows: Sequence[Row], info: RunInfo, overall: float | None) -> RunFacts:
@@ -199,7 +218,7 @@ def _facts(rows: Sequence[Row], info: RunInfo, overall: float | None) -> RunFact
         failed=sum(number for kind, number in kinds.items() if kind in ASK_FAILED),
         timed_out=kinds["timeout"],
         blank=sum(row.is_blank for row in asked),
-        coverage=info.coverage,
+        coverage=copy.deepcopy(info.coverage),  # a metric may change what it is given
         overall=overall,
         judged=sum(bool(row.judge) for row in rows),
         judge_failed=len(flagged(rows, "failed")),
@@ -276,7 +295,8 @@ def _failed_by_tag(rows: Sequence[Row]) -> dict[str, list[str]]:
 
 def _run_gate(gate: Any, metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Evaluate a gate on an aggregate; it fails if the aggregate has no value."""
-    value = metrics[gate.name]["mean"]
+    metric = metrics[gate.name]
+    value = metric["mean"]
     return {
         "metric": gate.name,
         "op": gate.op,
@@ -285,6 +305,7 @@ def _run_gate(gate: Any, metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, 
         "when": None,
         "tag": gate.tag,
         "passed": value is not None and gate.holds(value),
+        **{name: metric[name] for name in ("n_scored", "n_expected")},
     }
 
 
@@ -343,10 +364,10 @@ def _latency(trials: Iterable[Row]) -> dict[str, Any]:
         "p50_ms": percentile(totals, 0.5),
         "p95_ms": percentile(totals, 0.95),
         "p99_ms": percentile(totals, 0.99),
-        "total_ms": math.fsum(totals) if totals else None,
+        "total_ms": _total(totals),
         "phases": phases,
         "requests": int(sum(measured["requests"])) if "requests" in measured else None,
-        "retry_wait_ms": math.fsum(measured["retry_wait_ms"]) if "retry_wait_ms" in measured else None,
+        "retry_wait_ms": _total(measured.get("retry_wait_ms", ())),
     }
 
 
@@ -359,9 +380,9 @@ def _cost(costs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     asked = {name: math.fsum(cost.get(name, 0) for cost in costs) for name in ("judge_requests", "judge_tokens_cached")}
     return {
         **{name: round(count) for name, count in asked.items() if count},
-        "judge_saved_usd": math.fsum(saved) if saved else None,
+        "judge_saved_usd": _total(saved),
         "judge_total_tokens": sum(tokens) if tokens else None,
-        "judge_total_usd": math.fsum(dollars) if dollars else None,
+        "judge_total_usd": _total(dollars),
         "judgements": sum(cost["judgements"] for cost in costs),
         "judgements_cached": sum(cost["judgements_cached"] for cost in costs),
         "target_usage": _sums([cost["target_usage"] for cost in costs if cost["target_usage"]]),
@@ -375,4 +396,13 @@ def _sums(usages: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:
         for name, value in usage.items():
             if type(value) in (int, float):
                 values_by_name.setdefault(name, []).append(value)
-    return {name: math.fsum(values) for name, values in sorted(values_by_name.items())} or None
+    totals = {name: _total(values) for name, values in sorted(values_by_name.items())}
+    return {name: total for name, total in totals.items() if total is not None} or None
+
+
+def _total(values: Sequence[float]) -> float | None:
+    """Return the sum; None without values, or if systems report amounts that no number can hold together."""
+    try:
+        return math.fsum(values) if values else None
+    except OverflowError:
+        return None

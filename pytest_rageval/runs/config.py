@@ -41,6 +41,7 @@ def run_config(
     settings = plan.settings
     asked_for = _asked_for(plan, target, judge)
     assert asked_for.keys() == set(ASKED_FOR)
+    cases = list(cases)
     dataset = dataset_hash_of((case.key, content_hash(case)) for case in cases)
     content = {
         "schema": 1,
@@ -58,6 +59,7 @@ def run_config(
         ),
         "answerer_version": None,
         "dataset_hash": dataset,
+        "expected": planned(cases, settings.repeat),
         "shard": settings.shard,
         "observed": {},
         "project": project_version(root),
@@ -181,6 +183,12 @@ def observed(
     }
 
 
+def planned(cases: Iterable[EvalCase], trials: int) -> dict[str, Any]:
+    """Return number and identity of the cases that there are to ask, and how often each is asked."""
+    keys = sorted(case.key for case in cases)
+    return {"cases": len(keys), "trials": trials, "keys": _hash(keys)}
+
+
 def dataset_hash_of(contents: Iterable[tuple[str, str]]) -> str:
     """Return the SHA-256 of the canonical JSON of all (key, content hash) pairs, in any order."""
     return _hash(sorted(contents))
@@ -216,7 +224,8 @@ def _git(root: Path, *arguments: str) -> str | None:
         done = subprocess.run(  # noqa: S603 because the arguments are ours and no shell reads them
             ["git", "--no-optional-locks", "-C", str(root), *arguments],  # noqa: S607 because git is where the user's PATH has it
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             timeout=10,
             check=False,
             stdin=subprocess.DEVNULL,

@@ -21,6 +21,7 @@ from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import Observation
 from pytest_rageval.runs.columns import CaseColumns, read_scores, scores_of_records
 from pytest_rageval.runs.observations import observation_of
+from pytest_rageval.runs.record_seal import Damage, records_damage
 from pytest_rageval.runs.row import check_observation, check_result
 from pytest_rageval.runs.run_ref import find_run
 
@@ -119,6 +120,30 @@ class StoredRun:
     @property
     def has_records(self) -> bool:
         return (self.path / RESULTS).is_file()
+
+    @cached_property
+    def _damage(self) -> Damage | None:
+        if self.metrics is None or not self.has_records:
+            return None
+        return records_damage(self.path / RESULTS, self.config, self.metrics)
+
+    @property
+    def damage(self) -> str | None:
+        """Return in one line how the records differ from those that the run wrote; None if they are whole.
+
+        None also before the end of the run, and where the file was not brought along.
+        """
+        return self._damage.said if self._damage is not None else None
+
+    @property
+    def can_be_resumed(self) -> bool:
+        """Return True if all records that are there are those of the run."""
+        return self._damage is None or self._damage.can_be_resumed
+
+    def check_records(self) -> None:
+        """Raise SettingsError if the records are not those that the run wrote: what is made of them would be false."""
+        if self.damage is not None:
+            raise SettingsError(self.damage)
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the records of results.jsonl, except a last line that was cut off."""

@@ -30,6 +30,7 @@ from pytest_rageval.model import (
     Problem,
     Trace,
 )
+from pytest_rageval.model.versions import is_version
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.decision_hash import decision_hash
 from pytest_rageval.runs.row import PHASES, SCHEMA, legacy_names
@@ -145,12 +146,14 @@ def verdict_record(result: CaseResult, overall: CaseResult) -> dict[str, Any]:
     """Return the verdict of the gates on a case, and whether this trial alone passes them."""
     # False for a case whose gold no gate examined; None without gold or without an observation.
     has_gold = overall.observation is not None and (not overall.case.answerable or not overall.case.gold.is_empty)
+    facts = {"facts_examined": False} if overall.has_ungated_facts else {}
     return {
         "passed": not overall.failed_gates and overall.error is None,
         "gates_held": overall.passed_gates,
         "failed_gates": [gate._asdict() for gate in overall.failed_gates],
         "gold_examined": overall.is_gold_examined or (False if has_gold else None),
         "unexamined": overall.unexamined,
+        **facts,
         "unobserved": result.unobserved,
         "trial_passed": not result.failed_gates and result.error is None,
     }
@@ -192,7 +195,7 @@ def _selection(answer: Answer, text: RecordTexts) -> dict[str, Any] | None:
 def _versions(answer: Answer) -> dict[str, Any] | None:
     """Return the versions that the system reports; the `model_name` of an uploaded answer counts as its `llm`."""
     versions, name = dict(answer.versions), answer.extra.get("model_name")
-    if isinstance(name, str) and name:
+    if isinstance(name, str) and name and is_version(name):
         versions.setdefault("llm", name)
     return versions or None
 

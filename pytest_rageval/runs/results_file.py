@@ -6,7 +6,7 @@ import json
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,16 +18,9 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import AskFailure, Observed
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.verdict import over_trials
-from pytest_rageval.io.atomic import write_json, write_lines
+from pytest_rageval.io.atomic import write_json
 from pytest_rageval.io.sealed_lines import (
-    Check,
-    Key,
-    Members,
-    Place,
     ends_well,
-    index,
-    lines_at,
-    lines_of,
     record_at,
     record_of,
     whole_records,
@@ -39,8 +32,10 @@ from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.observations import observation_line, observation_of
 from pytest_rageval.runs.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.record_seal import seal_of
 from pytest_rageval.runs.records import RecordLine, result_record
-from pytest_rageval.runs.row import NOTED, SCHEMA, Row, SharedParts, check_observation, check_result
+from pytest_rageval.runs.row import NOTED, Row, SharedParts, check_result
+from pytest_rageval.runs.run_files import CRASH, fold_journals, journals, repair
 
 MOST_UNWRITTEN, MOMENT_S = 256, 0.2
 """How many records may wait to be written, and for how many seconds."""
@@ -55,6 +50,8 @@ class RunWriter:
         self.folder = folder
         self.rows: dict[tuple[str, int], Row] = {}
         """By case key and trial; the last row of a retried case."""
+        self.crashes = Counter[str]()
+        """How often the process of a case died, by case key."""
         self._has_replaced = False
         """Whether a row was replaced by a later one."""
         self.versions: Mapping[str, Any] | None = None
@@ -89,6 +86,8 @@ class RunWriter:
         if (difference := other_configuration(run.config, config)) is not None:
             problem = f"run {run.run_id} was begun with another configuration: {difference}"
             raise SettingsError(f"--rageval-resume: {problem}")
+        if not run.can_be_resumed:
+            raise SettingsError(f"--rageval-resume: {run.damage}")
         writer = cls(RunFolder(run.path), plan, run.config)
         writer.folder.lock()
         try:
@@ -103,8 +102,17 @@ class RunWriter:
         return writer
 
     def take(self, lines: bytes) -> None:
-        """Add the lines of results.jsonl that another process made, as they are."""
-        self.add([RecordLine(line, record_of(line, check_result, NOTED)) for line in lines.split(b"\n")])
+        """Add the lines of results.jsonl that another process made."""
+        taken = (RecordLine(line, record_of(line, check_result, NOTED)) for line in lines.split(b"\n"))
+        self.add(map(self._with_crashes, taken))
+
+    def _with_crashes(self, line: RecordLine) -> RecordLine:
+        """Count the attempts in which the process of a case died: the one that made this record knows only its own."""
+        crashes = self.crashes[line.record["case_key"]]
+        if not crashes:
+            return line
+        record = record_of(line.data, check_result)
+        return RecordLine.of({**record, "attempts": record["attempts"] + crashes})
 
     def add(self, lines: Iterable[RecordLine], *, is_paid: bool = True) -> None:
         """Add lines of results.jsonl; lines of free answers are written in blocks."""
@@ -128,8 +136,11 @@ class RunWriter:
     def crashed(self, case: EvalCase, message: str) -> None:
         """Record a crash for a case whose process died, unless the case had finished."""
         self.collect_results(case.key)
-        if any((case.key, number) not in self.rows for number in range(self.plan.settings.repeat)):
-            crash = CaseResult(case, "error", error=Problem("crash", message))
+        rows = [self.rows.get((case.key, number)) for number in range(self.plan.settings.repeat)]
+        if any(row is None or row.error_kind == CRASH for row in rows):
+            self.crashes[case.key] += 1
+            problem = Problem(CRASH, message)
+            crash = CaseResult(case, "error", error=problem, attempts=self.crashes[case.key])
             self.add([RecordLine.of(result_record(crash, self.plan, self.config["config_hash"]))])
 
     def collect_results(self, case_key: str | None = None) -> None:
@@ -161,11 +172,16 @@ class RunWriter:
 
     def fold_worker_files(self) -> None:
         """Remove the files of the workers, after their end and `collect_results`, and leave one line for each trial."""
-        for path in () if self._has_replaced else journals(self.folder.path, RESULTS):
-            path.unlink()
+        for path in journals(self.folder.path, RESULTS):
+            path.unlink()  # the file of the run has all their records, with the attempts that ended in a crash counted
         for name in (RESULTS, OBSERVATIONS):
             if self._has_replaced or journals(self.folder.path, name):
                 fold_journals(self.folder.path, name, self.warnings)
+
+    def seal(self) -> dict[str, Any]:
+        """Return the seal over the records on disk."""
+        self._write()
+        return seal_of(self.folder.path / RESULTS, self.rows.keys(), has_replaced=self._has_replaced)
 
     def discard(self) -> None:
         """Delete the folder of a run in which nothing happened."""
@@ -246,10 +262,6 @@ def _of(worker: str | None, name: str) -> str:
     return name if worker is None else f"{stem}-{worker}.{ending}"
 
 
-UNFINISHED = frozenset({"crash", "record"})
-"""Kinds of error of cases that did not finish and are run again on resume."""
-
-
 class InterruptedRun:
     """An interrupted run: results and observations by case key and trial, read from its files on demand."""
 
@@ -298,6 +310,7 @@ def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observatio
         unobserved=tuple(verdict.get("unobserved", ())),
         unexamined=tuple(verdict.get("unexamined", ())),
         is_gold_examined=bool(verdict.get("gold_examined")),
+        has_ungated_facts=verdict.get("facts_examined") is False,
         error=Problem(error["kind"], error["message"] or "") if error else None,
         metric_errors=record.get("metric_errors", {}),
         reason=record["reason"],
@@ -311,73 +324,3 @@ def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observatio
         trial=record["trial"],
         attempts=record["attempts"],
     )
-
-
-def repair(folder: Path) -> list[str]:
-    """Repair the files of an interrupted run: fold in those of its workers, one whole line for each case and trial.
-
-    Drop cases without all their trials, and those whose process died or could not write its observation (a full disk):
-    they are run again. Return notes for people, a line each.
-    """
-    config = StoredRun(folder).config
-    notes: list[str] = []
-    for name in (RESULTS, OBSERVATIONS):
-        fold_journals(folder, name, notes, trials=int(config["settings"].get("repeat", 1)) if name == RESULTS else None)
-    return notes
-
-
-def fold_journals(folder: Path, name: str, notes: list[str], trials: int | None = None) -> None:
-    """Merge a file of the run with its workers' files of the same kind, keeping the last line of each case and trial.
-
-    With `trials`, keep only cases with so many trials that ended with a result of their own.
-    """
-    own, others = folder / name, journals(folder, name)
-    check = check_result if name == RESULTS else check_observation
-    places = index([own, *others], notes, check)
-    kept = list(places) if trials is None else _complete(places, trials)
-    if others or len(kept) < sum(1 for _ in lines_of(own)) or not ends_well(own):
-        write_lines(own, (places[key].text() for key in kept))
-    for path in others:
-        path.unlink(missing_ok=True)
-
-
-def journals(folder: Path, name: str) -> list[Path]:
-    """Return the files that workers have written next to the run's file of this name."""
-    stem, _, ending = name.partition(".")
-    return sorted(folder.glob(f"{stem}-*.{ending}"))
-
-
-def _complete(places: Mapping[Key, Place], trials: int) -> list[Key]:
-    done: Counter[str] = Counter()
-    for (key, _), place in places.items():
-        error = record_at(place)["error"]
-        done[key] += error is None or error["kind"] not in UNFINISHED
-    return [key for key in places if done[key[0]] >= trials]
-
-
-def lines_in_order(
-    paths: Iterable[Path], notes: list[str] | None = None, check: Check | None = None, source: str | None = None
-) -> Iterator[str]:
-    """Yield the last line of each case and trial, sorted by file, line, key and trial; only their places are in memory.
-
-    `notes` and `check` as for `whole_records`. `source`: the member with the case's place; lines with it need no check.
-    """
-    members = Members(SCHEMA, source) if source is not None else None
-    places = {_position(record): place for place, record in whole_records(paths, notes, check, members=members)}
-    for _, line in lines_at(place for _, place in sorted(places.items())):
-        yield line.decode("utf-8").rstrip("\n")
-
-
-def put_in_order(folder: Path) -> list[str]:
-    """Rewrite both files of a run in the order of the case files, without damaged lines; return notes, a line each."""
-    notes: list[str] = []
-    for name, check, source in ((RESULTS, check_result, "source"), (OBSERVATIONS, check_observation, "case")):
-        path = folder / name
-        if path.exists():
-            write_lines(path, lines_in_order([path], notes, check, source))
-    return notes
-
-
-def _position(record: Mapping[str, Any]) -> tuple[str, int, str, int]:
-    file, line = record["case"]["source"] if "case" in record else record["source"].values()
-    return file, line, record["case_key"], record["trial"]

@@ -39,6 +39,12 @@ def in_time(runs: Path) -> list[Path]:
     return sorted(folders, key=lambda path: (_begun(path), path.name))
 
 
+def is_of_sweep(run: Path) -> bool:
+    """Return True if a sweep made the run: it is one of its points, and nobody's last run."""
+    sweep_id, _, _ = run.name.rpartition("-")
+    return bool(sweep_id) and (run.parent.parent / "sweeps" / sweep_id).is_dir()
+
+
 def _begun(folder: Path) -> float:
     """Return when a run began, in seconds; without a recorded time, when its configuration was written."""
     path = folder / "config.json"

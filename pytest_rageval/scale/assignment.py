@@ -52,6 +52,8 @@ class Assignment(BaseModel):
         settings = Settings.model_validate_json(self.settings, strict=False)
         cost = None if self.share.max_cost is None else self.share.max_cost * self.share.of
         own = {"concurrency": self.share.concurrency, "max_cost": cost, "resume": None}
+        if settings.requests_per_minute is not None:
+            own["requests_per_minute"] = settings.requests_per_minute / self.share.of
         return Project(Path(self.root), settings.model_copy(update=own))
 
 

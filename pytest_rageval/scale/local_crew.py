@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import IO, Any
 
+from pytest_rageval.http.shared_pause import WORKERS_OF
 from pytest_rageval.io.importing import described_exception
 from pytest_rageval.model import EvalCase
 from pytest_rageval.prepare import Prepared
@@ -47,6 +48,7 @@ class LocalCrew:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
+            env={**os.environ, WORKERS_OF: self._config_hash + str(os.getpid())},
         )
         self._processes[share.number] = process
         receiver = threading.Thread(target=self._receive, args=(process, share.number), daemon=True)

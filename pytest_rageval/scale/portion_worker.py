@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from pytest_rageval.case_output import routed_streams
+from pytest_rageval.case_output import Output, Routing, routed_streams
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.model import EvalCase
 from pytest_rageval.prefetch import FIRST_CALLS, Tally, calls_of
@@ -129,7 +129,7 @@ class ProcessWorker(PortionWorker):
         if folder is not None:
             os.chdir(folder)
         # Hide what the project's code prints for a case: the command shows results in the order of arrival.
-        self._opened.enter_context(routed_streams())
+        self._opened.enter_context(routed_streams(Routing(Output())))
         super()._begin(assigned)
 
 

@@ -40,6 +40,8 @@ class AsgiTarget:
     `exception`; if startup fails, every case has the same error.
     """
 
+    takes_turns = True
+
     def __init__(self, app: App, name: str | None = None, connection: Connection = USUAL) -> None:
         from pytest_rageval.targets.http_target import HttpTarget
 

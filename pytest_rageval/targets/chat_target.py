@@ -15,11 +15,13 @@ from pytest_rageval.io.masking import public_target, public_url
 from pytest_rageval.io.messages import Unsound
 from pytest_rageval.io.strict_json import plain_json
 from pytest_rageval.llm.chat_model import Endpoint, wire_of
-from pytest_rageval.llm.chat_protocol import ChatReply, Message, Question, misfit, read_by
+from pytest_rageval.llm.chat_protocol import ChatReply, Message, Question, misfit, read_by, unopened_thoughts
 from pytest_rageval.llm.credentials import KeySource, target_key, unneeded_key
 from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.model import Answer, AskRequest, Json
+from pytest_rageval.model.versions import is_version
 from pytest_rageval.providers import ASKED
+from pytest_rageval.targets.blank_answers import is_regular_end
 from pytest_rageval.targets.target import USUAL, Connection, Surroundings
 
 PROMPT_VERSION = "contexts-1"
@@ -43,6 +45,8 @@ class ChatTarget:
     kind       the provider, which decides path, body and the place of the answer
     url        the server; None for the provider's own. A path is kept; `/v1` is added unless the path names a version
     """
+
+    takes_turns = True
 
     def __init__(self, kind: str, model: str, url: str | None = None, connection: Connection = USUAL) -> None:
         provider = ASKED[kind]
@@ -68,14 +72,23 @@ class ChatTarget:
             reply = read_by(self._wire.read, data, self._endpoint.where)
         except ModelFailure as failure:
             raise TargetError(failure.kind, str(failure), status=failure.status) from None
-        if reply.text is None and not _is_withheld(reply) and reply.ending != "tool_calls":
-            reason = f" (it ended with {reply.finish_reason!r})" if reply.finish_reason else ""
-            missing = misfit(self._wire.text_path, None, f"a string{reason}")
-            raise TargetError("no_answer", f"{self._endpoint.where}: {missing}")
+        if not unopened_thoughts(reply.text or "")[1].strip() and not _is_withheld(reply) and not _calls_tool(reply):
+            self._raise_without_answer(reply)
         try:
             return _answer(reply, self._wire.text_path)
         except (ValueError, Unsound) as error:
             raise TargetError("invalid_response", f"{self._endpoint.where}: {error}") from None
+
+    def _raise_without_answer(self, reply: ChatReply) -> None:
+        """Raise TargetError for a reply without text; one that is blank by the model's own will is an abstention."""
+        reason = reply.finish_reason or ""
+        has_thoughts = reply.holds_thoughts or bool(unopened_thoughts(reply.text or "")[0])
+        if reply.text is not None and not has_thoughts and not reply.is_truncated and is_regular_end(reason):
+            return
+        ended = f" (it ended with {reason!r})" if reason else ""
+        beside = ": the reply holds thoughts alone" if has_thoughts else ""
+        missing = misfit(self._wire.text_path, reply.text, f"a string{ended}{beside}")
+        raise TargetError("no_answer", f"{self._endpoint.where}: {missing}")
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -121,19 +134,23 @@ def _answer(reply: ChatReply, text_path: str) -> Answer:
 
     Other parts of the reply are kept under their own names: a field of the server must not look like one of ours.
     """
-    if reply.ending == "tool_calls":
+    if _calls_tool(reply):
         raise misfit(text_path, reply.text, "text: the model called a tool instead")
     is_withheld = _is_withheld(reply)
     if not isinstance(reply.usage, Mapping | None):
         raise misfit("usage", reply.usage, "an object")
+    thoughts, text = unopened_thoughts(reply.text or "")
+    unread = {part: dict(fields) for part, fields in reply.unread.items()}
+    if thoughts:
+        unread["message"] = {**unread.get("message", {}), "thoughts": thoughts}
     return Answer(
-        text=reply.text or "",
-        abstained=True if is_withheld else _unless_cut(reply),
+        text=text,
+        abstained=True if is_withheld else None,
         abstain_reason=reply.ending if is_withheld else None,
         usage=plain_json(dict(reply.usage or {})),
         latency=reply.latency,
-        versions=({"llm": reply.model} if reply.model else {}) | {"prompt": PROMPT_VERSION},
-        extra=_ending(reply) | {part: plain_json(dict(fields)) for part, fields in reply.unread.items() if fields},
+        versions=({"llm": reply.model} if reply.model and is_version(reply.model) else {}) | {"prompt": PROMPT_VERSION},
+        extra=_ending(reply) | {part: plain_json(fields) for part, fields in unread.items() if fields},
     )
 
 
@@ -141,9 +158,9 @@ def _is_withheld(reply: ChatReply) -> bool:
     return reply.ending == "refusal" or (reply.ending == "content_filter" and not reply.text)
 
 
-def _unless_cut(reply: ChatReply) -> bool | None:
-    """Return False for a model cut off before its first word; None lets a blank answer count as an abstention."""
-    return False if reply.is_truncated and not (reply.text or "").strip() else None
+def _calls_tool(reply: ChatReply) -> bool:
+    """Check whether the model's turn goes on with a tool: the text before it is no answer."""
+    return reply.ending == "tool_calls" or reply.finish_reason in ("tool_calls", "function_call", "tool_use")
 
 
 def _ending(reply: ChatReply) -> dict[str, Json]:

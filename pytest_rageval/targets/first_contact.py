@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_rageval.cases.names import QUESTION, field_of
 from pytest_rageval.http.address import endpoint
+from pytest_rageval.http.call_limit import IMPATIENT
 from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
@@ -27,6 +29,8 @@ MESSAGES = "messages"
 _PLACES = (NATIVE, "/ask", "/query", "/chat", "/api/ask", "/api/query", "/api/chat", "")
 _KEYS = ("question", "query", "message", "input", "prompt", "text", "q", MESSAGES)
 _LIKE_PATH = re.compile(r"\S*\.[A-Za-z]\w{0,5}(#.*)?|\w+://\S+|/\S+")
+_LONGEST_PATH = 1_000
+"""The pattern takes n² steps, and a reply may hold texts of any length."""
 _LEVEL = re.compile(r"(\b(?:h|header[ _-]?|heading[ _-]?))[1-6](\"?)$", re.IGNORECASE)
 """The name of one level of headings, such as `metadata."Header 1"`."""
 _COMPLETIONS = "/chat/completions"
@@ -44,6 +48,7 @@ class FirstContact(NamedTuple):
     said     what was found, a line each
     mapping  `target.mapping` of the configuration; None for the native contract, or without a usable reply
     is_answered  whether it replied at all
+    is_refused  whether it wants a key (status 401 or 403)
     url      where it was asked, without the path of the mapping; empty if nothing was
     """
 
@@ -51,6 +56,7 @@ class FirstContact(NamedTuple):
     mapping: Mapping[str, Any] | None = None
     is_answered: bool = False
     url: str = ""
+    is_refused: bool = False
 
 
 async def first_contact(url: str, question: str, connection: Connection, key: str = "") -> FirstContact:
@@ -58,7 +64,8 @@ async def first_contact(url: str, question: str, connection: Connection, key: st
 
     `url`: of the server, of its path, or of its OpenAPI description in JSON. `key`: of the question, if it is known.
     """
-    client = SlottedClient(headers=connection.headers, **connection.of_client | {"retries": 0})
+    impatient = replace(connection, retries=0, limits=IMPATIENT)
+    client = SlottedClient(headers=connection.headers, **impatient.of_client)
     try:
         return await _contact(client, url, question, key)
     finally:
@@ -69,7 +76,7 @@ async def _contact(client: SlottedClient, url: str, question: str, known: str) -
     described = await _described(client, url)
     if _is_description(url):
         url = _origin(url)
-    problem, tries = "", 0
+    problem, tries, is_refused = "", 0, False
     for path in dict.fromkeys([*(path for path, _ in described), *_paths(url)]):
         named = [key for place, key in described if place == path]
         keys = [known] if known else [*named, *(key for key in _KEYS if key not in named)]
@@ -84,6 +91,7 @@ async def _contact(client: SlottedClient, url: str, question: str, known: str) -
             try:
                 reply = await client.request("POST", address, json=body)
             except HttpFailure as failure:
+                is_refused = is_refused or failure.status in (401, 403)
                 problem = problem if failure.status in (404, 405) and problem else str(failure)
                 if failure.status not in (400, 422):
                     break
@@ -95,7 +103,7 @@ async def _contact(client: SlottedClient, url: str, question: str, known: str) -
             if found.mapping is None or not model:
                 return found
             return found._replace(mapping={**found.mapping, "request": found.mapping["request"] | model})
-    return FirstContact((problem or f"{public_url(url)}: no reply",), url=url)
+    return FirstContact((problem or f"{public_url(url)}: no reply",), url=url, is_refused=is_refused)
 
 
 async def _model(client: SlottedClient, address: str) -> dict[str, Json]:
@@ -214,10 +222,14 @@ def _lists(data: Json) -> Iterator[tuple[tuple[int, int], str, list[Json]]]:
             yield (is_named + 2 * ("text" in fields) + ("rel_path" in fields), -path.count(".")), path, value
 
 
+def _is_like_path(text: str) -> bool:
+    return len(text) <= _LONGEST_PATH and _LIKE_PATH.fullmatch(text) is not None
+
+
 def _chunk_fields(items: Sequence[Json]) -> dict[str, str]:
     """Return the expressions of a chunk's fields in an item of a list."""
     if isinstance(items[0], str):
-        return {"rel_path" if _LIKE_PATH.fullmatch(items[0]) else "text": "@"}
+        return {"rel_path" if _is_like_path(items[0]) else "text": "@"}
     if not isinstance(items[0], dict):
         return {}
     leaves: dict[str, Json] = {}
@@ -238,7 +250,7 @@ def _chunk_fields(items: Sequence[Json]) -> dict[str, str]:
     take(
         "rel_path",
         PATHS,
-        lambda path, value: isinstance(value, str) and (bool(_LIKE_PATH.fullmatch(value)) or is_named(path, PATHS)),
+        lambda path, value: isinstance(value, str) and (_is_like_path(value) or is_named(path, PATHS)),
     )
     if level := next(filter(_LEVEL.search, leaves), ""):
         # The first reply may lack the deeper ones.

@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pytest_rageval.matching.pages import NAMES as PAGES
 from pytest_rageval.matching.spellings import heading_text
 from pytest_rageval.model import AskRequest, Json
 
@@ -163,6 +164,7 @@ def chunk_of(document: Any) -> dict[str, Json] | None:
         "chunk_id": _first(sources, IDS, str),
         "doc_id": _first((metadata, node), _DOC_IDS, str),
         "score_final": _first((document, node, metadata), SCORES, int | float),
+        "page": _first((metadata, node), PAGES, str | int),
     }
     found = {name: value for name, value in chunk.items() if value is not None}
     return found if {"text", "rel_path", "chunk_id"} & found.keys() else None

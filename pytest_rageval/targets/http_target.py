@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from pytest_rageval.errors import SettingsError, TargetError
 from pytest_rageval.http.address import endpoint
@@ -14,7 +14,7 @@ from pytest_rageval.io.masking import public_url
 from pytest_rageval.io.messages import describe, shown_value
 from pytest_rageval.llm.credentials import with_target_token
 from pytest_rageval.model import Answer, AskRequest, Chunk, Json
-from pytest_rageval.targets.foreign_code import call_foreign, too_large
+from pytest_rageval.targets.foreign_code import call_foreign, retry_after_in, too_large
 from pytest_rageval.targets.native_contract import answer_from_body, answer_from_response, data_from_body, get_ready
 from pytest_rageval.targets.target import USUAL, Connection, Surroundings, Target
 
@@ -71,6 +71,8 @@ def from_spec(spec: str, given: Surroundings) -> Target:
 
 class HttpTarget:
     """Queries a server. `name` is its URL without credentials."""
+
+    takes_turns = True
 
     def __init__(self, url: str, connection: Connection = USUAL, *, name: str | None = None) -> None:
         self.name = name or public_url(url)
@@ -155,15 +157,13 @@ class ClientTarget:
         """Send one question once."""
         question = {"params": {"debug": "true"}, "json": ask_body(request)}
 
-        def post() -> tuple[int, bytes]:
-            response = self._client.post(ASK_PATH, **question)
-            return int(response.status_code), bytes(response.content)
+        def post() -> _ClientReply:
+            return _reply_of(self._client.post(ASK_PATH, **question))
 
-        async def post_async() -> tuple[int, bytes]:
-            response = await self._client.post(ASK_PATH, **question)
-            return int(response.status_code), bytes(response.content)
+        async def post_async() -> _ClientReply:
+            return _reply_of(await self._client.post(ASK_PATH, **question))
 
-        status, body = await call_foreign(
+        status, body, retry_after = await call_foreign(
             post_async if self._is_async else post,
             self.name,
             self._timeout,
@@ -176,10 +176,24 @@ class ClientTarget:
             return answer_from_body(body, self.name)
         kind = "rate_limited" if status == 429 else "http_4xx" if 400 <= status < 500 else "http_5xx"
         message = f"{self.name}: status {status}: {shown_value(body.decode('utf-8', 'replace'))}"
-        raise TargetError(kind if status >= 400 else "invalid_response", message, status=status)
+        kind = kind if status >= 400 else "invalid_response"
+        raise TargetError(kind, message, status=status, retry_after=retry_after)
 
     async def aclose(self) -> None:
         """Do nothing: the client's owner closes it."""
+
+
+class _ClientReply(NamedTuple):
+    """What is read of a response of another client."""
+
+    status: int
+    body: bytes
+    retry_after: float | None
+
+
+def _reply_of(response: Any) -> _ClientReply:
+    wait = retry_after_in(getattr(response, "headers", None))
+    return _ClientReply(int(response.status_code), bytes(response.content), wait)
 
 
 _KINDS = {

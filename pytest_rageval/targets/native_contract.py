@@ -23,6 +23,8 @@ from pytest_rageval.io.strict_json import StrictJsonError, limits_broken, parse,
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.matching.spellings import heading_text
 from pytest_rageval.model import NOTHING, Answer, Chunk, Edge, Entity, FolderSelection, Json, Reference, Trace
+from pytest_rageval.model.versions import A_VERSION, VERSION_NAMES, is_version
+from pytest_rageval.targets.blank_answers import sign_of_no_answer
 
 
 def _edge(value: Json) -> Edge:
@@ -258,6 +260,10 @@ def _read(data: Json, reader: ResponseReader[Any], text: str | None = None) -> A
     if answer.text is None and answer.chunks is None and not answer.abstained and "answer" not in data:
         found = f"holds neither 'answer' nor 'retrieved_chunks': {shown_value(data)}"
         raise LacksAnswer(Findings(Finding((), found)))
+    if answer.text is not None and not answer.text.strip() and answer.abstained is None:
+        sign = sign_of_no_answer(answer.extra)
+        if sign is not None:
+            raise LacksAnswer(Findings(Finding((), f"holds a blank answer, and {sign}")))
     return answer
 
 
@@ -273,6 +279,8 @@ def answer_in(response: NativeResponse, extra: Mapping[str, Json]) -> Answer:
                 raise Unsound(Findings(Finding((name,), message)))
         parts = tuple([other if part is None else part for _, part, other in pairs])
     chunks, selection, latency, trace, coverage, usage, versions = parts
+    if versions:
+        _check_versions(versions, ("versions",) if _has(response, "versions") else ("debug", "versions"))
     if latency and None in latency.values():
         latency = {phase: duration for phase, duration in latency.items() if duration is not None}
     return Answer(
@@ -292,6 +300,19 @@ def answer_in(response: NativeResponse, extra: Mapping[str, Json]) -> Answer:
 
 
 _NO_DEBUG = Debug()
+
+
+def _has(response: NativeResponse, name: str) -> bool:
+    """Return True if a response has this member of `debug` at its top level."""
+    return getattr(response, name, None) is not None
+
+
+def _check_versions(versions: Mapping[str, Json], place: Path) -> None:
+    """Raise Unsound for a version that is none: all later readers count on a text or a number."""
+    for name in VERSION_NAMES:
+        version = versions.get(name)
+        if version is not None and not is_version(version):
+            raise Unsound(Findings(Finding((*place, name), f"is {describe(version)}, expected {A_VERSION}")))
 
 
 # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.http.call_limit import SYSTEM, USUAL_LIMITS, Limits, shared_limit
 from pytest_rageval.io.importing import described_exception, import_object
 from pytest_rageval.model import Answer, AskRequest
 
 if TYPE_CHECKING:
+    from pytest_rageval.config.settings import Settings
     from pytest_rageval.config.tables import TargetMapping
 
 
@@ -22,8 +24,9 @@ class Target(Protocol):
     `name` appears in config.json and in messages, so it contains no credentials. `ask` raises `TargetError` with a kind
     for every failure. `aclose` releases connections and files; the owner of the target calls it once.
 
-    Three members are optional: `is_called`, False if the answers exist already; `answers_at_once`, True if `ask` never
-    waits, not even for a loop to run; and `params_problem(names)`, which says why parameters cannot reach the system.
+    Four members are optional: `is_called`, False if the answers exist already; `answers_at_once`, True if `ask` never
+    waits, not even for a loop to run; `takes_turns`, True if each of its requests waits for its turn at the system's
+    limit; and `params_problem(names)`, which says why parameters cannot reach the system.
     """
 
     name: str
@@ -49,13 +52,28 @@ def asks_at_once(target: Target) -> bool:
     return getattr(target, "answers_at_once", False)
 
 
+def asks_in_turns(target: Target) -> bool:
+    """Return True if each request of the target waits for its turn by itself."""
+    return getattr(target, "takes_turns", False)
+
+
+def limits_of_system(settings: Settings) -> Limits:
+    """Return the limits on questions to the system, in this process."""
+    return Limits(
+        settings.concurrency,
+        settings.requests_per_minute,
+        is_adaptive=settings.adaptive_concurrency,
+        patience=settings.rate_limit_patience,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Connection:
     """Settings shared by every target over HTTP.
 
     timeout      seconds for one attempt; a question with its retries takes at most `timeout` × (`retries` + 1)
     retries      further attempts if retrying is safe
-    concurrency  requests in flight at the same time
+    limits       how many requests may be sent, at the same time and a minute
     max_bytes    the largest accepted reply
     headers      sent with every question, already resolved; an `authorization` among them replaces the key
     app          an ASGI application of this process to call in place of the network
@@ -65,7 +83,7 @@ class Connection:
 
     timeout: float = 120.0
     retries: int = 2
-    concurrency: int = 16
+    limits: Limits = USUAL_LIMITS
     max_bytes: int = 16 * 2**20
     headers: Mapping[str, str] = field(default_factory=dict)
     app: Any = None
@@ -76,7 +94,7 @@ class Connection:
     def of_client(self) -> dict[str, Any]:
         """Return the arguments of `SlottedClient` except headers, which differ by kind of target."""
         return {
-            "slots": self.concurrency,
+            "limit_of": shared_limit(SYSTEM, self.limits),
             "timeout": self.timeout,
             "retries": self.retries,
             "max_bytes": self.max_bytes,

@@ -57,6 +57,8 @@ def target_from_object(
     if isinstance(obj, type):
         raise SettingsError(f"{name or 'rag_client'}: is the class {obj.__name__}; give an instance, or a function")
     if isinstance(obj, Target):
+        if not isinstance(obj.name, str):
+            raise SettingsError(f"{name or 'rag_client'}: its name is {shown_value(obj.name)}, expected a text")
         return obj
     if hasattr(obj, "post") and hasattr(obj, "base_url"):
         from pytest_rageval.targets.http_target import ClientTarget

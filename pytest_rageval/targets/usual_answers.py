@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from pytest_rageval.io.expected import EXTRA
 from pytest_rageval.io.records import Name
 from pytest_rageval.io.strict_json import holds_keys_once
 from pytest_rageval.model import Chunk, Reference
+from pytest_rageval.model.versions import LONGEST_VERSION
 from pytest_rageval.words import fold
 
 ASKING = "\0"
@@ -63,7 +64,7 @@ def _usual_lines() -> TypeAdapter[dict[str, Any]]:
         "retrieved_chunks": list[form("chunk", members(Chunk, EXTRA))],  # type: ignore[misc]
         "latency": dict[str, float],
         "usage": plain,
-        "versions": plain,
+        "versions": dict[str, Annotated[str, Field(max_length=LONGEST_VERSION)] | int | float | bool | None],
     }
     references: Any = list[form("reference", members(Reference, EXTRA))]  # type: ignore[misc]
     told = {"answer": str, "references": references, "abstained": bool, "abstain_reason": str}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_rageval.cases.canonical import content_hash
-from pytest_rageval.cases.gold_places import ALL_NEEDED, cannot_be_won, missing_places
+from pytest_rageval.cases.gold_places import ALL_NEEDED, cannot_be_won, missing_places, wide_golds
 from pytest_rageval.cases.note_folder import NoteFolder, changed_notes
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.messages import shown_value
@@ -149,6 +149,9 @@ def findings_in_notes(cases: Sequence[EvalCase], folder: Path) -> Iterator[Audit
         for place in lost:
             message = f"gold_supports[{place.gold}].{place.message}"
             yield AuditFinding(f"lost_{place.kind}", case, message, place.remedy, is_unwinnable)
+        for wide in wide_golds(case, notes):
+            message = f"{gold_name(case, wide.gold, 'anchors')} covers {wide.sections} sections, the whole note"
+            yield AuditFinding("whole_note", case, message, "name the section that holds the answer, or add a snippet")
         gone = {(case.gold.supports or ())[place.gold].rel_path for place in lost if place.kind == "file"}
         for rel_path in changed_notes(case, folder):
             if rel_path not in gone:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
+
+from pytest_rageval.io.masking import Mask
 
 Mark = Literal["ok", "warning", "problem"]
 MARKS: dict[Mark, str] = {"ok": "✔", "warning": "!", "problem": "✘"}
@@ -19,6 +21,10 @@ class Diagnosis:
     fix: str = ""
     command: str = ""
     """A command that helps, without placeholders; empty without one."""
+
+    def masked(self, mask: Mask) -> Diagnosis:
+        """Return the finding without credentials."""
+        return replace(self, what=mask.output(self.what), fix=mask.output(self.fix))
 
 
 success, warning, failure = (partial(Diagnosis, mark) for mark in MARKS)

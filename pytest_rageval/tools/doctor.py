@@ -17,14 +17,14 @@ from pytest_rageval.cases.discovery import find_case_files
 from pytest_rageval.cases.gold_places import unwinnable
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.note_folder import NoteFolder
-from pytest_rageval.cases.project_cases import readable_cases
+from pytest_rageval.cases.project_cases import pattern_problems, readable_cases
 from pytest_rageval.comparison.baseline import project_baseline
 from pytest_rageval.config.files import has_table
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.gates.gate import doubtful_limits, unknown_values
 from pytest_rageval.http.failures import HttpFailure
-from pytest_rageval.io.masking import public_target
+from pytest_rageval.io.masking import Mask, public_target
 from pytest_rageval.judges.cache.sqlite_cache import connect, open_exclusively
 from pytest_rageval.judges.judge import Judge, described_judge
 from pytest_rageval.judges.judge_spec import judge_of_run
@@ -55,14 +55,15 @@ def diagnoses(
 
     A check that is not done in time is a warning of its own, and is left behind.
     """
-    deadline = time.monotonic() + seconds
+    deadline, mask = time.monotonic() + seconds, Mask(project.settings.secrets())
     started = [(subject, _start(subject, check, project)) for subject, check in checks.items()]
     for subject, done in started:
         try:
             result = done.get(timeout=max(deadline - time.monotonic(), 0.01))
         except queue.Empty:
             result = [warning(f"not done within {seconds:g} s", "look into it by itself")]
-        yield from ((subject, finding) for finding in result)
+        # A check quotes what the system, its server or the project's code says.
+        yield from ((subject, finding.masked(mask)) for finding in result)
 
 
 def _start(subject: str, check: Check, project: Project) -> queue.SimpleQueue[list[Diagnosis]]:
@@ -176,6 +177,8 @@ def look_at_cases(project: Project) -> Iterator[Diagnosis]:
         yield failure(problem, command=VALIDATE)
     if len(problems) > MOST_PROBLEMS:
         yield failure(f"{len(problems) - MOST_PROBLEMS} more problems", VALIDATE, VALIDATE)
+    for problem in pattern_problems(project.root, globs, files):
+        yield failure(problem)
     number = sum(len(file.cases) for file in loaded)
     yield success(f"{counted(number, 'case')} in {counted(len(files), 'file')}")
 

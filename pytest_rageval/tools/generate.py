@@ -18,7 +18,8 @@ from pytest_rageval.io.lines import json_rows, read_lines
 from pytest_rageval.io.messages import Report
 from pytest_rageval.llm.chat_model import ChatModel
 from pytest_rageval.llm.chat_protocol import Message
-from pytest_rageval.llm.json_exchange import UnreadableReply, fenced_prompt, new_marker, stated_object
+from pytest_rageval.llm.json_exchange import UnreadableReply, fenced_prompt, new_marker
+from pytest_rageval.llm.reply_object import stated_object
 from pytest_rageval.model import Anchor, EvalCase, Gold, Json
 from pytest_rageval.tools.audit import near_duplicates
 from pytest_rageval.words import fold, sentences

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pytest_rageval.case_output import Output
 from pytest_rageval.cases.drafts import ENDING, add_drafts, draft_id
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
@@ -47,8 +48,14 @@ class Session:
     """
 
     def __init__(
-        self, project: Project, options: Mapping[str, Any], cases: Sequence[EvalCase], files: Sequence[Path]
+        self,
+        project: Project,
+        options: Mapping[str, Any],
+        cases: Sequence[EvalCase],
+        files: Sequence[Path],
+        new_output: Callable[[], Output] = Output,
     ) -> None:
+        """Make the target; `new_output` as for `AskingLoop`."""
         self.project, self.cases = project, cases
         self.parameters: dict[str, Json] = {}
         self._files, self._options = files, options
@@ -56,7 +63,7 @@ class Session:
         self._last: EvalCase | None = None
         self._judge: Judge | None = None
         self._cache: SqliteCache | None = None
-        self._asking = AskingLoop.of(self._prepared())
+        self._asking = AskingLoop.of(self._prepared(), new_output)
 
     def close(self) -> None:
         """Release target, judge and cache."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 
+from pytest_rageval.asking import ask_system
 from pytest_rageval.case_output import Output
 from pytest_rageval.cases.project_cases import readable_cases
 from pytest_rageval.config.options import HTTP, PYTHON, kind_of
@@ -17,7 +18,7 @@ from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.matching.places import match
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.model import Chunk, EvalCase
+from pytest_rageval.model import Chunk, EvalCase, Problem
 from pytest_rageval.plan import make_plan
 from pytest_rageval.prepare import make_target
 from pytest_rageval.targets import check_target
@@ -70,20 +71,19 @@ async def _one_question(target: Target, spec: str, project: Project, cases: Sequ
     plan = make_plan(project.settings, load_registry(), project.root)
     case = next((case for case in cases if case.gold.supports), cases[0] if cases else EvalCase("", CONTACT_QUESTION))
     name = public_target(spec)
-    try:
-        async with asyncio.timeout(ANSWER_S):
-            answer = await target.ask(ask_request(case, plan))
-    except TimeoutError:
-        return [warning(f"{name}: no answer to one question within {ANSWER_S:g} s", "a run waits longer (timeout)")]
-    except TargetError as error:
+    limit = asyncio.timeout(ANSWER_S)
+    answer = await ask_system(target, ask_request(case, plan), plan.mask, limit, f"{ANSWER_S:g} s")
+    if isinstance(answer, Problem):
+        if limit.expired():
+            return [warning(f"{name}: no answer to one question within {ANSWER_S:g} s", "a run waits longer (timeout)")]
         await target.aclose()
         if kind_of(spec) is PYTHON:
-            return [failure(f"{error}, asked {shown_value(case.question)}")]
+            return [failure(f"{answer.message}, asked {shown_value(case.question)}")]
         contact = await first_contact(
             spec, case.question, Connection(timeout=ANSWER_S, headers=project.settings.resolved_headers())
         )
         fix = f"put into the table: {toml_value({'mapping': contact.mapping})}" if contact.mapping else ""
-        return [failure(str(error)), *map(warning, contact.said), *([warning("its own JSON", fix)] if fix else [])]
+        return [failure(answer.message), *map(warning, contact.said), *([warning("its own JSON", fix)] if fix else [])]
     chunks = answer.chunks
     text = "no text" if answer.text is None else counted(len(answer.text), "character")
     came = f"answers one question: {text}"

@@ -8,13 +8,27 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
+from pytest_rageval.cases.answerability import answerable_by, sign_of
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
+from pytest_rageval.cases.exchange.foreign_rows import columns_of, foreign_row, is_case
 from pytest_rageval.cases.exchange.formats import format_of
-from pytest_rageval.cases.exchange.reading import RowReading, is_case
-from pytest_rageval.cases.exchange.row_files import RowReport, rows_in, value_of_cell
+from pytest_rageval.cases.exchange.reading import RowReading
+from pytest_rageval.cases.exchange.row_files import rows_in
+from pytest_rageval.cases.exchange.tables import RowReport, value_of_cell
 from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.cases.loading import MAX_LINE_BYTES, Partner, cases_of_rows
-from pytest_rageval.cases.names import ANSWER, CONTEXTS, HEADINGS, LABELS, OF_SYSTEM, PLACES, QUESTION, field_of
+from pytest_rageval.cases.names import (
+    ANSWER,
+    CONTEXTS,
+    FACTS,
+    HEADINGS,
+    LABELS,
+    OF_SYSTEM,
+    PAGES,
+    PLACES,
+    QUESTION,
+    field_of,
+)
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.expected import flag_of
 from pytest_rageval.io.lines import FileLine, JsonRow, json_rows
@@ -23,6 +37,7 @@ from pytest_rageval.io.messages import Path as Place
 from pytest_rageval.io.suggestions import KEY_CUTOFF, suggestion
 from pytest_rageval.model import EvalCase, Json
 from pytest_rageval.text import cut
+from pytest_rageval.views.spot_check import spot_check
 from pytest_rageval.web.site import WebLimits
 from pytest_rageval.web.tables import Part, check_yaml
 
@@ -72,6 +87,11 @@ class DatasetReading(NamedTuple):
     cases: Sequence[EvalCase]
     problems: tuple[str, ...]
     spellings: Mapping[tuple[str, ...], int]
+
+    @property
+    def spot_check(self) -> str:
+        """Return the first case in a line, in which one sees what the columns were taken for."""
+        return spot_check(self.cases)
 
     @property
     def labels_in_words(self) -> str:
@@ -170,13 +190,24 @@ def _until_broken(lines: Iterable[FileLine], report: Report) -> Iterator[FileLin
 def _mapped_rows(part: Part, report: Report, columns: Sequence[MappedColumn]) -> Iterator[Row]:
     """Yield the rows as records of cases: by the format of another tool, or with the fields of their columns."""
     fields, names = look(part).fields, [column.field for column in columns]
+    if fields is not None:
+        yield from _rows_of_format(part, report, fields)
+        return
     for row in _rows(part, report):
-        if fields is not None:
-            yield row._replace(record=RowReading(row.record, fields, part.path.parent).case)
-        elif isinstance(row, CsvRow):
+        if isinstance(row, CsvRow):
             yield row._replace(record=mapped_record(row.record, columns, is_table=True), columns=names)
         else:
             yield row._replace(record=mapped_record(row.record, columns, is_table=False))
+
+
+def _rows_of_format(part: Part, report: Report, fields: Mapping[str, str]) -> Iterator[Row]:
+    """Yield the rows of another tool's file; what its members mean is decided once for all of them."""
+    folder = part.path.parent
+    rows = list(_rows(part, report))
+    taken = [foreign_row(row.record, folder, may_be_own=not fields) for row in rows]
+    decided = columns_of(taken, fields)
+    for row, each in zip(rows, taken, strict=True):
+        yield row._replace(record=RowReading(each, fields, folder, decided).case)
 
 
 def _fitting_rows(rows: Iterable[Row], report: Report, limits: WebLimits) -> Iterator[Row]:
@@ -223,17 +254,31 @@ def long_texts(record: Json, most: int, path: Place = ()) -> Iterator[tuple[Plac
 LEFT_OUT = ""
 METADATA = "metadata.*"
 """Stored in `metadata` under the column's own name, uninterpreted."""
-PLACE = {"document": PLACES, "section": HEADINGS}
-"""Where the answer stands: a file, and the heading in it."""
-FIELDS: tuple[str, ...] = ("question", "reference", *PLACE, "id", "tag", "contexts", "category", "difficulty", "domain")
+PLACE = {"document": PLACES, "section": HEADINGS, "page": PAGES}
+"""Where the answer stands: a file, and the heading or the page in it."""
+FIELDS: tuple[str, ...] = (
+    "question",
+    "reference",
+    "expected_key_facts",
+    "answerable",
+    *PLACE,
+    "id",
+    "tag",
+    "contexts",
+    "category",
+    "difficulty",
+    "domain",
+)
 """The most frequent fields, first in the list of choices."""
 CHOICES: tuple[str, ...] = (*FIELDS, *(name for name in CELLS if name not in FIELDS))
 _MEANT: Mapping[str | None, str] = {
     QUESTION: "question",
     ANSWER: "reference",
     CONTEXTS: "contexts",
+    FACTS: "expected_key_facts",
     PLACES: "document",
     HEADINGS: "section",
+    PAGES: "page",
     **{name: name for name in LABELS if name != "history"},
     **dict.fromkeys(OF_SYSTEM, LEFT_OUT),
 }
@@ -271,6 +316,8 @@ def _guess(name: str) -> tuple[str, int]:
     word = name.strip().lower().replace(" ", "_").replace("-", "_")
     if word in CELLS:
         return word, 0
+    if sign_of(name) in ("answerable", "unanswerable"):
+        return "answerable", 1
     if (field := field_of(name)) in _MEANT:
         return _MEANT[field], 1
     return suggestion(word, CELLS, cutoff=KEY_CUTOFF) or METADATA, 2
@@ -295,21 +342,32 @@ def mapping_problems(columns: Sequence[MappedColumn], *, are_references: bool = 
 
 def mapped_record(row: Mapping[str, Json], columns: Sequence[MappedColumn], *, is_table: bool) -> dict[str, Json]:
     """Return the record of a case with the chosen fields of a row; cells of a table are texts yet (`is_table`)."""
-    read = _cell if is_table else lambda _, value: value
     there = [column for column in columns if row.get(column.name) is not None]
-    chosen = {_key(column): read(column.field, row[column.name]) for column in there if column.field in CHOICES}
+    fields_of_case = [column for column in there if column.field in CHOICES]
+    chosen = {_key(each): _value(each, row[each.name], is_table=is_table) for each in fields_of_case}
     if kept := {column.name.strip(): row[column.name] for column in there if column.field == METADATA}:
         own = chosen.get("metadata")
         chosen["metadata"] = {**kept, **own} if isinstance(own, dict) else kept
     fields = {QUESTION: "question"} if is_table else {}  # cells are no case yet: its checks would only cost time
     fields |= {PLACE[each.field]: json.dumps(_key(each), ensure_ascii=False) for each in there if each.field in PLACE}
-    return RowReading(chosen, fields).case
+    flag = chosen.get("answerable")
+    record = RowReading(chosen, fields).case
+    return record if flag is None or isinstance(flag, bool) else {**record, "answerable": flag}  # reported as it is
 
 
 def _key(column: MappedColumn) -> str:
     """Return the name by which the reader of rows knows a field; a place that fits none is kept under its own name."""
     is_known = field_of(column.name) == PLACE.get(column.field, LEFT_OUT)
     return column.name.strip() if is_known else column.field
+
+
+def _value(column: MappedColumn, written: Json, *, is_table: bool) -> Json:
+    """Return what a column says in a row; a flag of the opposite, such as `unanswerable`, is turned round."""
+    if column.field == "answerable":
+        is_opposite = sign_of(column.name) == "unanswerable"
+        flag = answerable_by("unanswerable" if is_opposite else "answerable", written)
+        return written if flag is None else flag
+    return _cell(column.field, written) if is_table else written
 
 
 def _cell(field: str, cell: Json) -> Json:

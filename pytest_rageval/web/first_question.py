@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_rageval.asking import ask_system
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import RagevalError
+from pytest_rageval.http.call_limit import IMPATIENT
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.model import Answer, AskRequest, Chunk
+from pytest_rageval.model import Answer, AskRequest, Chunk, Problem
+from pytest_rageval.prefetch import BackgroundLoop, LoopBlockedError
 from pytest_rageval.prepare import target_in
 from pytest_rageval.targets.first_contact import FirstContact, first_contact, places_line
 from pytest_rageval.targets.http_target import OTHER_API
@@ -28,6 +32,7 @@ WITHIN_S = 60.0
 LOOK_S, MOST_BYTES = 20.0, 2_000_000
 """Limits of each attempt to find out how a server takes a question."""
 SHOWN = 4_000
+NO_ANSWER_IN_TIME = f"no answer within {WITHIN_S:g} s"
 OTHER_FIELD = "Does it take the question in a field of its own? Name it above, and ask again."
 NO_PASSAGES = "No passages came with the answer: faithfulness and retrieval cannot be measured without them."
 
@@ -64,9 +69,12 @@ def ask_one_question(
             pass
         mask = Mask(settings.secrets(environment))
         check_listed(settings, root)
-        told = asyncio.run(_told(told, agent, Project(root, settings), environment, key))
+        with closing(BackgroundLoop(min(WITHIN_S, settings.longest_call))) as loop:
+            told = loop.run(_told(told, agent, Project(root, settings), environment, key))
     except TimeoutError:
-        told = told._replace(problems=[f"no answer within {WITHIN_S:g} s"])
+        told = told._replace(problems=[NO_ANSWER_IN_TIME])
+    except LoopBlockedError as error:
+        told = told._replace(problems=[str(error)])
     except RagevalError as error:
         told = told._replace(problems=error.problems)
     except Exception as error:  # noqa: BLE001 because the project's own code may raise anything
@@ -82,14 +90,13 @@ async def _told(
 ) -> FirstAnswer:
     """Ask through the target. If a server without a mapping cannot be read, find out how it replies."""
     is_unmapped = agent.target_kind == "http" and agent.mapping is None
-    try:
-        answer = await _answer(project, environment, told.question)
-    except RagevalError as error:
+    answer = await _answer(project, environment, told.question)
+    if isinstance(answer, Problem):
         if not is_unmapped:
-            raise
+            return told._replace(problems=[answer.message])
         contact = await _contact(project, environment, told.question, key)
         problems = [line for line in contact.said if contact.mapping is None or line.startswith("missing")]
-        if contact.mapping is None and OTHER_API in str(error):
+        if contact.mapping is None and OTHER_API in answer.message:
             problems.append(OTHER_FIELD)
         return told._replace(problems=problems, mapping=contact.mapping)
     chunks = answer.chunks or ()
@@ -98,12 +105,13 @@ async def _told(
     return told._replace(text=answer.text, chunks=chunks, problems=problems, places=places)
 
 
-async def _answer(project: Project, environment: Mapping[str, str], question: str) -> Answer:
+async def _answer(project: Project, environment: Mapping[str, str], question: str) -> Answer | Problem:
     settings = project.settings
     target = target_in(project, settings.target or "", environment)
+    request = AskRequest(question, settings.k, params=settings.ask_params)
     try:
-        async with asyncio.timeout(WITHIN_S):
-            return await target.ask(AskRequest(question, settings.k, params=settings.ask_params))
+        limit = asyncio.timeout(WITHIN_S)
+        return await ask_system(target, request, Mask(settings.secrets(environment)), limit, f"{WITHIN_S:g} s")
     finally:
         await target.aclose()
 
@@ -111,6 +119,8 @@ async def _answer(project: Project, environment: Mapping[str, str], question: st
 async def _contact(project: Project, environment: Mapping[str, str], question: str, key: str) -> FirstContact:
     settings = project.settings
     headers = settings.resolved_headers(environment)
-    connection = Connection(timeout=LOOK_S, max_bytes=MOST_BYTES, headers=headers, environment=environment)
+    connection = Connection(
+        timeout=LOOK_S, limits=IMPATIENT, max_bytes=MOST_BYTES, headers=headers, environment=environment
+    )
     async with asyncio.timeout(WITHIN_S):
         return await first_contact(settings.target or "", question, connection, key)

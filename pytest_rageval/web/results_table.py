@@ -13,7 +13,7 @@ from pytest_rageval.export.export_source import ExportSource, flat, look_through
 from pytest_rageval.export.formats import as_text
 from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun
-from pytest_rageval.runs.results_file import journals
+from pytest_rageval.runs.run_files import journals
 from pytest_rageval.text import cut, printable, score_text
 
 TEXTS = ("question", "answer", "reference")

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_rageval.cases.exchange.row_files import workbook_as_csv
+from pytest_rageval.cases.exchange.tables import workbook_as_csv
 from pytest_rageval.cases.loading import MAX_LINE_BYTES
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.encodings import ENCODINGS, SAMPLE, decoded

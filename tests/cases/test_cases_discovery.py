@@ -100,8 +100,8 @@ def test_links_are_followed_once_and_loops_end(tmp_path: Path):
     (tmp_path / "evalcases" / "self").symlink_to("self")
     (tmp_path / "evalcases" / "gone.jsonl").symlink_to("nowhere")
     (tmp_path / "aaa").symlink_to("evalcases")
-    assert found(tmp_path) == ["evalcases/a.jsonl"]
-    assert found(tmp_path, "*.jsonl") == ["evalcases/a.jsonl", "outside/b.jsonl"]
+    assert found(tmp_path) == ["evalcases/a.jsonl", "evalcases/gone.jsonl", "evalcases/self"]  # two that lead nowhere
+    assert found(tmp_path, "*.jsonl") == ["evalcases/a.jsonl", "evalcases/gone.jsonl", "outside/b.jsonl"]
 
 
 def test_what_is_linked_from_outside_the_tree_is_found_under_the_links_name(tmp_path: Path):
@@ -112,11 +112,11 @@ def test_what_is_linked_from_outside_the_tree_is_found_under_the_links_name(tmp_
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no FIFOs here")
-def test_what_is_no_regular_file_is_passed_over(tmp_path: Path):
+def test_what_is_no_regular_file_is_found_to_be_reported(tmp_path: Path):
     a_tree(tmp_path, "evalcases/a.jsonl")
     os.mkfifo(tmp_path / "evalcases" / "b.jsonl")
     (tmp_path / "evalcases" / "c.jsonl").mkdir()
-    assert found(tmp_path) == ["evalcases/a.jsonl"]
+    assert found(tmp_path) == ["evalcases/a.jsonl", "evalcases/b.jsonl"]
 
 
 def test_a_root_that_is_not_there_holds_nothing(tmp_path: Path):

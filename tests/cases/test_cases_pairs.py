@@ -60,6 +60,18 @@ def test_a_row_of_a_file_of_references_needs_one_unless_it_says_otherwise(tmp_pa
     assert problem.startswith("x.csv:3:8: case 'b': reference is missing")
 
 
+@pytest.mark.parametrize("blank", ["", "  ", "\\t"])
+def test_a_blank_reference_means_the_same_in_a_table_and_in_jsonl(tmp_path: Path, blank: str):
+    text = f'{{"id": "b", "question": "How?", "reference": "{blank}"}}\n'
+    tables = [loaded(tmp_path, text, "x.jsonl"), loaded(tmp_path, "id,question,reference\nb,How?, \n", "x.csv")]
+    for file in tables:
+        (problem,) = file.problems
+        assert "case 'b': reference is missing; write it, or say that the case has no answer" in problem
+    unanswerable = '{"id": "c", "question": "Who?", "reference": "", "answerable": false}\n'
+    (case,) = loaded(tmp_path, unanswerable, "y.jsonl").cases
+    assert (case.answerable, case.gold.answers) == (False, None)
+
+
 @pytest.mark.parametrize("name", ["answers.csv", "references.csv", "answers.jsonl"])
 def test_files_called_questions_and_answers_are_a_pair(tmp_path: Path, name: str):
     rows = {"q1": "Because.", "q2": "So."}

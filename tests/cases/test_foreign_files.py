@@ -261,7 +261,10 @@ def test_the_result_line_counts_and_names_what_went_to_metadata(project: Project
     for name in ("people2.csv", "people.csv"):
         shutil.copy(FOREIGN / name, project.path / name)
     result = project.rageval("cases", "convert", "people2.csv", "-o", "new.jsonl")
-    assert result.outlines == ["new.jsonl: 2 cases; gold answer 1, places 1, none 1; to metadata: Comment"]
+    assert result.outlines == [
+        "new.jsonl: 2 cases; gold answer 1, places 1, none 1; to metadata: Comment",
+        "first case: question 'What is A?', gold 'A is one.'; places 'docs/a.md', answerable yes",
+    ]
     assert lines_with(result, "people2.csv: read by the names of its columns: question = Question, gold.answer = Exp")
     result = project.rageval(
         "cases", "convert", "people.csv", "--map", "question=Frage", "--map", "gold.answer=Antwort"

@@ -9,8 +9,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from fault_server import Connection, FaultServer
 from processes import Terminal
-from project import Project, a_case
+from project import Project, a_case, a_missed_case
 
 from pytest_rageval.cli.demo import A_CASE
 from pytest_rageval.cli.main import VERBS
@@ -249,3 +250,85 @@ def test_a_shell_gets_verbs_and_options(empty: Project, words: str, completions:
     asking = {"_RAGEVAL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
     result = empty.process(str(Path(sys.executable).parent / "rageval"), **asking)
     assert {line.partition(",")[2] for line in result.outlines} == completions
+
+
+REPLY = '{"answer": "Water boils at 100 degrees.", "sources": [{"path": "water.md", "text": "at sea level"}]}'
+
+
+def test_a_sample_reply_needs_the_path_of_its_server(empty: Project):
+    empty.write("reply.json", REPLY)
+    shown = empty.rageval("init", "--yes", "--target", "http://127.0.0.1:9", "--reply", "reply.json").stdout.str()
+    assert "missing: the path of the server; --path names it, as in /ask" in shown
+    again = ["init", "--yes", "--target", "http://127.0.0.1:9", "--reply", "reply.json", "--path", "ask/v2"]
+    (empty.path / "rageval.toml").unlink()
+    assert "missing: the path" not in empty.rageval(*again).stdout.str()
+    table = tomllib.loads((empty.path / "rageval.toml").read_text(encoding="utf-8"))
+    assert table["target"]["mapping"]["path"] == "/ask/v2"
+
+
+@pytest.mark.child_process
+def test_a_sample_reply_has_its_path_asked_for_at_a_terminal(empty: Project):
+    empty.write("reply.json", REPLY)
+    command = ["init", "--target", "http://127.0.0.1:9", "--notes", ".", "--ci", "none", "--reply", "reply.json"]
+    with Terminal(empty.path, "-m", "pytest_rageval", *command) as terminal:
+        terminal.until("Path where the server takes a question")
+        terminal.type("/chat\n")
+        assert terminal.ended() == 0
+    table = tomllib.loads((empty.path / "rageval.toml").read_text(encoding="utf-8"))
+    assert table["target"]["mapping"]["path"] == "/chat"
+
+
+async def wants_a_key(connection: Connection) -> None:
+    if connection.request.headers.get("authorization") == "Bearer q7Xw9-Kp3Lm5zR":
+        await connection.reply(200, REPLY.encode())
+    else:
+        await connection.reply(401, b'{"error": "no key"}')
+
+
+def test_a_server_that_wants_a_key_gets_that_of_the_environment(empty: Project, monkeypatch: pytest.MonkeyPatch):
+    with FaultServer(wants_a_key) as server:
+        refused = empty.rageval("init", "--yes", "--target", server.url).stdout.str()
+        assert "it wants a key: set RAGEVAL_TARGET_TOKEN" in refused
+        monkeypatch.setenv("RAGEVAL_TARGET_TOKEN", "q7Xw9-Kp3Lm5zR")
+        shown = empty.rageval("init", "--yes", "--target", server.url).stdout.str()
+    assert "mapping: answer = answer" in shown
+    assert "it wants a key" not in shown
+
+
+@pytest.mark.child_process
+def test_a_server_that_wants_a_key_has_one_asked_for_at_a_terminal(empty: Project):
+    with FaultServer(wants_a_key) as server:
+        command = ["init", "--target", server.url, "--notes", ".", "--ci", "none"]
+        with Terminal(empty.path, "-m", "pytest_rageval", *command) as terminal:
+            terminal.until("It wants a key")
+            terminal.type("q7Xw9-Kp3Lm5zR\n")
+            assert terminal.ended() == 0
+            assert "mapping: answer = answer" in terminal.written
+            assert "q7Xw9" not in terminal.written
+    assert "q7Xw9" not in "".join(tree(empty.path).values())
+
+
+def test_a_point_of_a_sweep_is_never_the_run_before(empty: Project):
+    empty.rageval("init", "--yes")
+    assert empty.rageval("run", "--run-id", "own").ret == 0
+    assert empty.rageval("sweep", "--grid", "k=1,2").ret == 0
+    assert empty.rageval("run", "--run-id", "later").ret == 0
+    summary = (empty.path / "reports" / "runs" / "later" / "summary.md").read_text(encoding="utf-8")
+    assert "The previous complete run is own" in summary
+
+
+def test_a_failing_run_is_never_advised_to_be_accepted(project: Project):
+    project.cases([a_case("good"), a_missed_case("bad")])
+    project.configure('target = "bot:answer"')
+    failing = project.rageval("run", "--json")
+    assert failing.ret == 1
+    assert "update-baseline" not in _advice(project, failing.stdout.str())
+    project.cases([a_case("good")])
+    passing = project.rageval("run", "--json")
+    assert passing.ret == 0
+    assert "update-baseline" in _advice(project, passing.stdout.str())
+
+
+def _advice(project: Project, shown: str) -> str:
+    run = project.runs[-1]
+    return shown + (run / "summary.md").read_text(encoding="utf-8") + (run / "report.html").read_text(encoding="utf-8")

@@ -179,7 +179,7 @@ def test_a_judgement_that_takes_longer_than_it_may_is_an_error(a_cached):
 @pytest.mark.parametrize(
     ("said", "problem"),
     [
-        ({"groundedness": 4}, "returned {'groundedness': 4}, expected a Judgement"),
+        ({"groundedness": 4}, 'returned {"groundedness": 4}, expected a Judgement'),
         (a_judgement(float("nan")), "groundedness is nan, expected a finite number"),
         (a_judgement(6.0), "groundedness is 6, outside its scale 0 to 5"),
         (a_judgement(scores={"groundedness": "4"}), "groundedness is '4', expected a finite number"),
@@ -189,7 +189,7 @@ def test_a_judgement_that_takes_longer_than_it_may_is_an_error(a_cached):
         (a_judgement(reasoning=None), "its reasoning or claims are not all strings"),
         (a_judgement(cost_usd=float("nan")), "cost_usd is nan, expected a number of at least 0, or None"),
         (a_judgement(tokens_in=-1), "tokens_in is -1, expected a number of at least 0, or None"),
-        (a_judgement(scale=None), "its scale is None, expected two finite numbers"),
+        (a_judgement(scale=None), "its scale is null, expected two finite numbers"),
         (a_judgement(scores=[4.0]), "its scores are [4.0], expected a mapping"),
     ],
 )

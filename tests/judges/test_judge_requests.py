@@ -43,8 +43,8 @@ def test_a_request_carries_exactly_what_its_prompt_reads():
         "history": [{"role": "user", "text": "Hello"}],
     }
     grounded = {"question", "answer", "contexts", "citations"}
-    assert set(the_request("groundedness", case, an_answer()).variables) == grounded
-    assert set(the_request("abstention", case, an_answer()).variables) == {"question", "answer"}
+    assert set(the_request("groundedness", a_case(), an_answer()).variables) == grounded
+    assert set(the_request("abstention", a_case(), an_answer()).variables) == {"question", "answer"}
 
 
 def test_the_top_k_chunks_by_rank_are_the_context():

@@ -41,7 +41,6 @@ def test_what_may_pass_is_tried_again(kind: str, fault: Any):
 @pytest.mark.parametrize(
     ("fault", "kind_of_error", "times"),
     [
-        (status(429), "rate_limited", 2),
         (hangs, "timeout", 2),
         (resets, "reset", 2),
         (status(401), "http_4xx", 1),
@@ -150,11 +149,14 @@ def test_what_a_provider_refuses_is_left_out_and_the_request_repeated(name: str)
 def test_what_cannot_be_left_out_is_told_in_the_providers_words(name: str):
     error = ERRORS[name]
     with Provider(error) as server:
-        failure = failure_of(a_judge(server, error["api"], retries=1))
+        failure = failure_of(a_judge(server, error["api"], retries=1, patience=0.3))
     assert failure.kind == error["kind"]
     if "means" in error and error["status"] == 200:
         assert f"status 200 with an error of status {error['means']}" in str(failure)
-    assert len(server.chats) == (2 if error.get("retried") else 1)
+    if error["kind"] == "rate_limited":
+        assert len(server.chats) > 2, "a refusal is no attempt"
+    else:
+        assert len(server.chats) == (2 if error.get("retried") else 1)
 
 
 def test_every_provider_has_its_file():

@@ -10,7 +10,8 @@ import pytest
 
 from pytest_rageval.judges.judge_reply import LONGEST_TEXT, MOST_ENTRIES, read_reply
 from pytest_rageval.judges.rubrics import load_rubric
-from pytest_rageval.llm.json_exchange import LONGEST_REPLY, QUOTES_THE_MARKER, UnreadableReply
+from pytest_rageval.llm.json_exchange import QUOTES_THE_MARKER, UnreadableReply
+from pytest_rageval.llm.reply_object import LONGEST_REPLY
 from pytest_rageval.model import Judgement
 from pytest_rageval.text import printable
 

@@ -61,14 +61,20 @@ def damaged(text: str, other: str, dice: random.Random) -> str:
 
 
 def stated_in(text: str) -> Iterator[float]:
-    """By other means than the reader's: the scores of all valid JSON objects that begin anywhere in a text."""
+    """By other means than the reader's: the scores of all JSON objects that begin anywhere in a text.
+
+    Line breaks in strings, and escapes that JSON does not have, are read as they are meant.
+    """
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(found)) < len(found):
             raise ValueError("a key twice")
         return dict(found)
 
-    decoder = json.JSONDecoder(object_pairs_hook=pairs)
+    decoder = json.JSONDecoder(object_pairs_hook=pairs, strict=False)
+    text = re.sub(
+        r"\\(.)", lambda escape: escape[0] if escape[1] in '"\\/bfnrtu' else "\\" + escape[0], text, flags=re.S
+    )
     for opening in re.finditer(r"\{", text):
         try:
             value = decoder.raw_decode(text, opening.start())[0].get("score")

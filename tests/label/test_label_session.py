@@ -12,7 +12,8 @@ from labelling import Bot, Desk, a_bare, point, settle
 
 from pytest_rageval.cases.discovery import find_case_files
 from pytest_rageval.cases.loading import load_file
-from pytest_rageval.cases.marks import Marks
+from pytest_rageval.cases.marks import Marks, Place
+from pytest_rageval.label.notes_search import NotesSearch
 from pytest_rageval.model import Anchor, Answer, AskRequest, Chunk
 
 
@@ -197,3 +198,53 @@ def test_an_edited_draft_that_is_no_case_is_not_taken(folder: Desk):
         assert "not taken" in session.message
     assert session.case.id == "a"
     assert find_case_files(folder.path, ("*.jsonl",)) == []
+
+
+NOTE = """# Water
+
+Water is wet, and so is this introduction.
+
+## Boiling
+
+Water boils at 100 degrees.
+
+## Ice
+
+Ice is cold.
+"""
+
+
+def in_notes(folder: Desk, *chunks: Chunk) -> list[Place]:
+    """Label all chunks as golds, with the note known."""
+    (folder.path / "notes").mkdir()
+    (folder.path / "notes/water.md").write_text(NOTE, encoding="utf-8")
+    folder.write({"id": "a", "question": "quokka?"})
+    session = folder.session(Bot(chunks), search=NotesSearch(folder.path / "notes"))
+    for row in range(len(chunks)):
+        session.row = row
+        session.toggle_gold()
+    return list(session.marks.golds)
+
+
+def test_a_gold_is_written_with_the_notes_own_heading(folder: Desk):
+    (gold,) = in_notes(folder, Chunk(rel_path="water.md", heading_path="Water / BOILING", text="Water boils."))
+    assert gold == Anchor("water.md", "# Water > ## Boiling")
+
+
+def test_an_introduction_is_labelled_with_a_snippet_since_its_heading_covers_the_whole_note(folder: Desk):
+    intro = Chunk(rel_path="water.md", heading_path="Water", text="Water is wet, and so is this introduction.")
+    (gold,) = in_notes(folder, intro)
+    assert gold == Anchor("water.md", "# Water", ("Water is wet, and so is this introduction.",))
+
+
+def test_a_chunk_of_the_whole_note_gets_no_snippet_of_its_introduction(folder: Desk):
+    (gold,) = in_notes(folder, Chunk(rel_path="water.md", heading_path="# Water", text=NOTE))
+    assert gold == Anchor("water.md", "# Water")
+
+
+def test_a_passage_is_one_row_however_its_headings_are_separated(folder: Desk):
+    folder.write({"id": "a", "question": "quokka?"})
+    text = "Water boils at 100 degrees."
+    one = Bot((Chunk(rel_path="water.md", heading_path="# Water > ## Boiling", text=text),), name="one")
+    two = Bot((Chunk(rel_path="water.md", heading_path="Water / Boiling", text=text),), name="two")
+    assert len(folder.session(one, two).pool.candidates) == 1

@@ -65,6 +65,16 @@ def test_the_limit_gets_its_other_name_where_that_is_asked_for():
         (200, {"choices": [{"message": {"content": '"error"'}}]}, 200),
         (429, openai_error(type="insufficient_quota", code="insufficient_quota"), 402),
         (400, openai_error(code=429), 400),
+        (500, openai_error("failed to parse grammar", code=500, type="server_error"), 400),
+        (500, openai_error("JSON schema conversion failed:\nUnrecognized schema: {}", code=500), 400),
+        (500, openai_error("Failed to initialize samplers: failed to parse grammar", type="server_error"), 400),
+        (500, {"error": "invalid JSON schema in format"}, 400),
+        (500, {"detail": "response_format of type json_schema is not supported"}, 400),
+        (500, {"object": "error", "message": "Compiling the grammar failed", "code": 500}, 400),
+        (500, openai_error("CUDA out of memory", code=500), 500),
+        (500, openai_error('The model failed. It says: "the schema is invalid"', code=500), 500),
+        (500, openai_error("The tool server cannot be reached", code=500), 500),
+        (503, openai_error("no grammar can be parsed now", code=503), 503),
     ],
 )
 def test_a_reply_means_the_status_of_its_error(status: int, data: Any, meant: int):

@@ -274,3 +274,25 @@ def test_references_and_irrelevant_places_are_compared_likewise_but_never_guesse
     assert found.irrelevant == (True, False)
     plain = match(case, Answer(chunks=(Chunk(rel_path="b.md"),), references=(Reference(rel_path="a.md"),)))
     assert plain.irrelevant == (False,)
+
+
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [
+        ({"extra": {"page_label": "12"}}, ("normalised", None)),
+        ({"extra": {"metadata": {"page_number": 12}}}, ("normalised", None)),
+        ({"rel_path": "docs/manual.pdf#page=12"}, ("normalised", "folder")),
+        ({"heading_path": "Seite 12"}, ("normalised", None)),
+        ({"extra": {"page": 11}}, ("document", "document")),
+        ({"heading_path": "Safety"}, ("document", "document")),
+        ({}, ("document", "document")),
+        ({"extra": {"page_label": "13"}}, None),
+        ({"extra": {"page": 14}}, None),
+        ({"heading_path": "p. 2"}, None),
+    ],
+)
+def test_a_gold_on_a_page_matches_the_reported_page_or_its_document_in_doubt(place, kind):
+    chunk = Chunk(**{"rel_path": "manual.pdf", "text": "The pressure is 9 bar."} | place)
+    case = EvalCase("a", "Which pressure?", gold=Gold(supports=(Anchor("manual.pdf", "page 12"),)))
+    found = match(case, Answer(text="9 bar", chunks=(chunk,)))
+    assert kinds(found) == ([kind] if kind else [])

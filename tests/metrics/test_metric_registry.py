@@ -133,7 +133,7 @@ def test_an_open_scale_holds_numbers_only():
 
 @pytest.mark.parametrize("value", [None, "0.5", [1], Score("0.5")])  # type: ignore[arg-type]
 def test_what_is_no_number_at_all_is_an_error_that_says_what_was_expected(value):
-    with pytest.raises(TypeError, match="expected a number, a Score or NotApplicable"):
+    with pytest.raises(ValueError, match="expected a number, a Score or NotApplicable"):
         giving(value)(answered("Yes."))
 
 

@@ -170,7 +170,7 @@ def test_a_known_failure_is_known_under_another_cut_off_and_new_by_another_gate(
     project.write("odd.py", "import bot\ndef answer(question):\n    return bot.answer(question) | {'answer': 'No.'}\n")
     result = project.run("--rageval-target", "odd:answer")
     assert project.outcomes() == {"known": "failed"}
-    assert lines_with(result, "token_f1 is 0, gate >= 0.5")
+    assert lines_with(result, "gold_in_answer is 0, gate >= 0.5")
 
 
 @pytest.mark.parametrize("force", [[], ["--rageval-force"]])
@@ -309,7 +309,7 @@ def test_what_is_no_baseline_is_a_usage_error_before_anything_is_asked(noting: P
         result = noting.rageval(*arguments)
         assert result.ret == code
         assert len([line for line in lines_with(result, "baseline.json") if message in line]) == 1
-    with contextlib.chdir(noting.path), pytest.raises(SettingsError, match=message):
+    with contextlib.chdir(noting.path), pytest.raises(SettingsError, match=message.removesuffix("--")):
         pytest_rageval.evaluate("evalcases/a.jsonl", lambda question: Path("asked").write_text(question))
     assert not (noting.path / "asked").exists()
 

@@ -85,7 +85,6 @@ def test_asking_and_judging_together_have_no_more_calls_in_flight_than_the_run_m
 
 def test_a_system_that_refuses_calls_is_asked_less_at_once_and_the_run_says_so(project: Project):
     project.cases([a_case(f"q{number}") for number in range(60)])
-    project.configure("retries = 9")  # where the limit grows again, the same call may be refused more than twice
     crowd = Crowd(12, fit=3)
     with FaultServer(crowd) as server:
         result = project.run(f"--rageval-target={server.url}", "--rageval-concurrency=12")
@@ -190,7 +189,7 @@ def test_fewer_cases_than_that_are_all_asked(project: Project):
     ids=["500", "429", "400", "one answer before", "refusals of several kinds"],
 )
 def test_what_may_heal_or_is_not_always_the_same_ends_nothing(project: Project, replies: list[Behaviour]):
-    project.configure("retries = 0")
+    project.configure("retries = 0\nrate_limit_patience = 0.5")
     with FaultServer(*replies) as server:
         assert not has_stopped(project, ask(project, server.url, "--rageval-concurrency", "1"))
     assert len(project.outcomes()) == CASES

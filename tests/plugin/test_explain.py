@@ -169,3 +169,12 @@ def test_an_explained_judge_error_still_shows_what_was_asked_and_came(project: P
     assert "What is the boiling point of water?" in shown
     assert "Water boils at 100 degrees at sea level." in shown
     assert "notes/water.md > # Water > ## Boiling" in shown
+
+
+def test_a_gold_that_covers_a_whole_note_is_named(project: Project):
+    project.write("vault/notes/water.md", "# Water\n\nWet.\n\n## Boiling\n\nAt 100.\n\n## Freezing\n\nAt 0.\n")
+    project.cases([a_case("wide", gold_supports=[{"rel_path": "notes/water.md", "heading_path": "# Water"}])])
+    project.configure('target = "bot:answer"\nnotes = "vault"')
+    project.run()
+    result = project.rageval("explain", "latest", "wide")
+    result.stdout.fnmatch_lines(["gold 1 covers 3 sections, the whole note: any of them is a hit"])

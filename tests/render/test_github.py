@@ -226,3 +226,20 @@ def test_five_thousand_failing_cases_fit_with_the_verdict_first_and_each_case_wh
     assert text.count("</details>") == shown > 15
     assert f"and {MANY - shown:,} more cases: [the whole report](https://ci.example/run/1)" in text
     assert ("and 380 more gates" in text) is (gates == 400)
+
+
+@pytest.mark.parametrize("settings", ["rageval.toml", "pyproject.toml", None])
+def test_annotations_name_files_that_exist_in_the_workspace(
+    project: Project, on_github: Path, monkeypatch: pytest.MonkeyPatch, settings: str | None
+):
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(project.path.parent))
+    for name in ("rageval.toml", "pyproject.toml"):
+        (project.path / name).unlink(missing_ok=True)
+    if settings is not None:
+        table = "" if settings == "rageval.toml" else "[tool.rageval]\n"
+        project.write(settings, f'{table}target = "bot:answer"\n')
+    project.cases([a_missed_case("never")])
+    result = project.run("--rageval-target", "bot:answer", "--rageval-gate", "run recall_any@5 >= 0.9")
+    found = [match["file"] for line in result.outlines if (match := COMMAND.match(line))]
+    assert len(found) == 2, "the gate and the case"
+    assert [file for file in found if not (project.path.parent / file).is_file()] == []

@@ -35,6 +35,7 @@ class JudgeServer(FaultServer):
 
     models         names that GET /v1/models lists
     refuses        name of a parameter → what a 400 says of it: `seed`, `temperature`, `json_schema`, `response_format`…
+    refusal        the status of a refusal
     usage          tokens in and out of every reply, None for a server that does not tell
     key            the only key that it takes; others get 401
     delay          seconds before each reply
@@ -49,6 +50,7 @@ class JudgeServer(FaultServer):
         score: float = 4,
         models: Sequence[str] = ("judge-1",),
         refuses: Mapping[str, str] | None = None,
+        refusal: int = 400,
         usage: tuple[int, int] | None = (100, 20),
         key: str | None = None,
         delay: float = 0.0,
@@ -61,6 +63,7 @@ class JudgeServer(FaultServer):
         self.refuses, self.usage, self.key, self.delay, self.finish = refuses or {}, usage, key, delay, finish
         self.vector = vector or by_words
         self.served = served
+        self.refusal = refusal
         self.chats: list[Received] = []
         """Requests for a reply, those that were refused among them."""
         self.embeddings: list[Received] = []
@@ -98,7 +101,7 @@ class JudgeServer(FaultServer):
         asked = connection.request.json
         refusal = next((message for name, message in self.refuses.items() if _sends(asked, name)), None)
         if refusal is not None:
-            await _send(connection, 400, {"error": {"message": refusal, "type": "invalid_request_error"}})
+            await _send(connection, self.refusal, {"error": {"message": refusal, "type": "invalid_request_error"}})
         else:
             await self._next(connection, shape)
 

@@ -83,17 +83,18 @@ def _ended(
     folder: Path, run: Callable[[], None], name: str, arguments: Iterable[str], environment: dict[str, str]
 ) -> subprocess.CompletedProcess[str]:
     out, err = io.BytesIO(), io.BytesIO()
+    encoding = environment.get("PYTHONIOENCODING", "utf-8")
     words = [name, *arguments]
     with (
         _as_if_alone(folder),
         mock.patch.dict(os.environ, environment),
         mock.patch.object(sys, "argv", words),
-        contextlib.redirect_stdout(io.TextIOWrapper(out, "utf-8", "strict", "\n", write_through=True)),
-        contextlib.redirect_stderr(io.TextIOWrapper(err, "utf-8", "backslashreplace", "\n", write_through=True)),
+        contextlib.redirect_stdout(io.TextIOWrapper(out, encoding, "strict", "\n", write_through=True)),
+        contextlib.redirect_stderr(io.TextIOWrapper(err, encoding, "backslashreplace", "\n", write_through=True)),
     ):
         code = _exit_code(run)
         # Still here: a stream that is let go of closes what it wrote to.
-        shown = [stream.getvalue().decode("utf-8") for stream in (out, err)]
+        shown = [stream.getvalue().decode(encoding) for stream in (out, err)]
     print(*words, *shown, sep="\n")  # for whoever reads why a test failed
     return subprocess.CompletedProcess(words, code, *shown)
 

@@ -11,7 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from project import Project, a_case, a_missed_case, lines_with
 
+from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.note_folder import note_hash
+from pytest_rageval.matching.dialects import PlaceRules
+from pytest_rageval.matching.places import match
+from pytest_rageval.model import Answer, Chunk
 from pytest_rageval.tools.audit import likeness, near_duplicates, shingles
 
 WATER = """---
@@ -63,7 +67,7 @@ def findings(project: Project, *arguments: str) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     "place",
     [
-        gold(), gold(heading_path=""), gold(heading_path="# Water"), gold("vault/notes/water.md"),
+        gold(), gold(heading_path=""), gold("vault/notes/water.md"),
         gold("water.md"), gold("./notes/water.md"), gold("notes\\water.md"), gold("notes/scan.pdf", "Page 3"),
         gold("notes/water.md", "# Water > ## Boiling", "WATER boils at 100 degrees"),
         gold("notes/water.md", "# Water > ## Boiling", "at **100 degrees** at"),
@@ -75,6 +79,24 @@ def test_a_gold_that_the_notes_hold_is_no_finding(audited: Project, place: dict[
     audited.cases([a_case("boil", gold_supports=[place])])
     result = audit(audited)
     assert (result.ret, result.outlines) == (0, ["0 of 1 case cannot be won, 0 findings"])
+
+
+def test_a_gold_that_covers_a_whole_note_is_named_and_can_be_won(audited: Project):
+    audited.cases([a_case("boil", gold_supports=[gold(heading_path="# Water")])])
+    result = audit(audited)
+    assert result.ret == 0
+    assert "gold_supports[0] 'notes/water.md > # Water' covers 3 sections, the whole note" in result.outlines[0]
+    audited.cases([a_case("boil", gold_supports=[gold("notes/water.md", "# Water", "Water freezes at 0")])])
+    assert audit(audited).outlines == ["0 of 1 case cannot be won, 0 findings"]
+
+
+@pytest.mark.parametrize("heading", ["Boiling", "2. Boiling", "Water > 1.1 Boiling"])
+def test_a_gold_that_a_run_matches_is_not_called_unwinnable(audited: Project, heading: str):
+    audited.cases([a_case("boil", gold_supports=[gold(heading_path=heading)])])
+    section = Chunk(rel_path="notes/water.md", heading_path="# Water > ## Boiling", text="Water boils at 100 degrees")
+    case = load_file(audited.path / "evalcases/a.jsonl", audited.path).cases[0]
+    assert any(match(case, Answer(chunks=(section,)), rules=PlaceRules()).hits or ())
+    assert audit(audited).ret == 0
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from web_app import (
     upload,
 )
 
-from pytest_rageval.cases.exchange.row_files import workbook_as_csv
+from pytest_rageval.cases.exchange.tables import workbook_as_csv
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.errors import CaseError
 from pytest_rageval.model import Anchor
@@ -329,7 +329,7 @@ def test_a_workbook_that_holds_too_much_is_refused_unread(tmp_path: Path):
     file = tmp_path / "bomb.xlsx"
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("xl/sharedStrings.xml", b"x" * 3_000_000)
-    with pytest.raises(CaseError, match="holds 3,000,000 bytes, more than is taken"):
+    with pytest.raises(CaseError, match="holds 3,000,000 bytes unpacked, expected at most 2,000,000"):
         workbook_as_csv(file, "bomb.xlsx", 100_000, 10)
     book = tmp_path / "long.xlsx"
     book.write_bytes(a_workbook(*[("question",)] * 20))
@@ -373,3 +373,21 @@ def test_yaml_that_grows_or_is_broken_is_a_problem_with_its_line(app: WebApp, co
 def test_a_table_with_tabs_is_read_by_its_suffix(app: WebApp):
     address = upload(app, ("table.tsv", b"question\treference\nWhere?\tHere.\n"))
     assert sent_by(app.page(address), address)["field"] == ["question", "reference"]
+
+
+def test_columns_of_golden_files_are_guessed_and_shown_with_the_first_case(app: WebApp):
+    rows = (
+        b"question,expected_answer,must_contain,source,page,unanswerable\n"
+        b"How deep?,Two metres.,two|metres,pond.pdf,4,no\nWho dug it?,nan,,,,yes\n"
+    )
+    address = upload(app, ("golden.csv", rows))
+    page = app.page(address)
+    assert sent_by(page, address)["field"] == [
+        "question", "reference", "expected_key_facts", "document", "page", "answerable"
+    ]  # fmt: skip
+    assert "first case: question &#39;How deep?&#39;, gold &#39;Two metres.&#39;" in page
+    assert "answerable yes; first without an answer: &#39;Who dug it?&#39;" in page
+    assert confirm(app, address, name="Golden").status_code == 303
+    deep, dug = store_of(app).cases("golden", 1)
+    assert (deep.gold.key_facts, deep.gold.supports) == (("two", "metres"), (Anchor("pond.pdf", "page 4"),))
+    assert (dug.answerable, dug.gold.answers) == (False, None)

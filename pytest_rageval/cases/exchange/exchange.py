@@ -27,6 +27,7 @@ class OtherTestSet:
     kept      names that went into the metadata
     form      the recognised format; None if the names of the members decided
     notes     notes for the user, one line each
+    no_gold   names whose values show that they are no gold: flags, numbers, behaviour
     """
 
     cases: list[dict[str, Json]] = field(default_factory=list)
@@ -39,6 +40,7 @@ class OtherTestSet:
     form: str | None = None
     is_guessed: bool = False
     notes: tuple[str, ...] = ()
+    no_gold: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

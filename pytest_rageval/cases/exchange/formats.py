@@ -6,19 +6,23 @@ A format is a row of FORMATS. What its expressions do not name is read by the na
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jmespath
 from jmespath.exceptions import JMESPathError
 
+from pytest_rageval.cases.answerability import sign_of
 from pytest_rageval.cases.conversion import case_from_record
+from pytest_rageval.cases.exchange.columns import Columns
 from pytest_rageval.cases.exchange.exchange import Answers, OtherTestSet, ToolFiles
+from pytest_rageval.cases.exchange.foreign_rows import ForeignRow, columns_of, foreign_row
 from pytest_rageval.cases.exchange.ragtruth import RESPONSES, SOURCES, is_ragtruth, read_ragtruth
 from pytest_rageval.cases.exchange.reading import RowReading
 from pytest_rageval.cases.exchange.retrieval_sets import is_topics, read_beir, read_trec, write_beir, write_trec
-from pytest_rageval.cases.exchange.row_files import SEPARATORS, RowReport, rows_in
+from pytest_rageval.cases.exchange.row_files import rows_in
+from pytest_rageval.cases.exchange.tables import SEPARATORS, PlacedRow, RowReport
 from pytest_rageval.cases.exchange.tool_cases import (
     write_csv,
     write_deepeval,
@@ -101,12 +105,16 @@ READERS = tuple(sorted({"beir", "ragtruth", "trec", *(form.name for form in FORM
 
 
 class ReadOptions(NamedTuple):
-    """The other files or the split of a test set, and expressions by field for a format that no table has."""
+    """The other files or the split of a test set, and expressions by field for a format that no table has.
+
+    is_sure  takes the first meaning of a column that could have two, where nothing would be read otherwise
+    """
 
     qrels: Path | None = None
     run: Path | None = None
     split: str | None = None
     fields: Mapping[str, str] = NOTHING
+    is_sure: bool = False
 
 
 def read_other(path: Path, name: str, form: str | None = None, options: ReadOptions | None = None) -> OtherTestSet:
@@ -130,13 +138,7 @@ def read_other(path: Path, name: str, form: str | None = None, options: ReadOpti
     if form == "trec":
         return read_trec(path, name, options.qrels, options.run)
     report = RowReport(name, has_lines=path.suffix.lower() in SEPARATORS)
-    reader = _TestSetReader(report, form, options.fields, path.parent)
-    for place, row in rows_in(path, report):
-        reader.read(place, row)
-        if len(report) >= MOST_PROBLEMS:  # checking a million broken rows takes minutes
-            report.add_whole(f"what stands behind row {place} was not read")
-            break
-    return reader.test_set()
+    return _TestSetReader(report, form, options, path.parent).read(list(rows_in(path, report)))
 
 
 def _form(path: Path, options: ReadOptions) -> str | None:
@@ -146,10 +148,16 @@ def _form(path: Path, options: ReadOptions) -> str | None:
 
 
 def parsed_fields(written: Iterable[str]) -> dict[str, str]:
-    """Return the expressions of `--map field=EXPRESSION` by field; raise CaseError for unknown or broken ones."""
+    """Return the expressions of `--map field=EXPRESSION` by field; raise CaseError for unknown or broken ones.
+
+    An empty expression says that nothing in the file is the field.
+    """
     fields: dict[str, str] = {}
     for each in written:
         field, equals, expression = each.partition("=")
+        if field in FIELDS and equals and not expression:
+            fields[field] = ""
+            continue
         if field not in FIELDS or not equals:
             remedy = did_you_mean(field, FIELDS, f"; fields: {', '.join(FIELDS)}")
             raise CaseError(f"--map {each!r}: expected FIELD=EXPRESSION{remedy}")
@@ -175,28 +183,45 @@ MOST_PROBLEMS = 1_000
 
 
 class _TestSetReader:
-    """Reads the rows of a test set one by one, and keeps what they give."""
+    """Reads the rows of a test set: first what its columns mean, then row by row; keeps what they give."""
 
-    def __init__(self, report: RowReport, name: str | None, mapped: Mapping[str, str], folder: Path) -> None:
-        self._report, self._name, self._mapped, self._folder = report, name, mapped, folder
+    def __init__(self, report: RowReport, name: str | None, options: ReadOptions, folder: Path) -> None:
+        self._report, self._name, self._mapped, self._folder = report, name, options.fields, folder
+        self._is_sure = options.is_sure
         self._form: Format | None = None
+        self._columns = Columns()
         self._cases: dict[str, dict[str, Json]] = {}
         self._answers: list[dict[str, Json]] = []
-        self._columns: dict[str, None] = {}
+        self._names: dict[str, None] = {}
         self._used: dict[str, str] = {}
         self._kept: dict[str, None] = {}
         self._unused: Counter[str] = Counter()
         self._notes: Counter[str] = Counter()
+        self._questions: Counter[str] = Counter()
         self._repeated = 0
         self._has_own = False
         """Whether a row is a case in our own format."""
 
-    def read(self, place: int | str, row: Mapping[str, Json]) -> None:
+    def read(self, rows: Sequence[PlacedRow]) -> OtherTestSet:
+        """Return the test set; raise CaseError with what is wrong with it, or has to be asked."""
+        if rows and not self._mapped:
+            self._form = format_of(rows[0][1], self._name)
+        fields = self._mapped or (self._form.fields if self._form else NOTHING)
+        taken = [foreign_row(row, self._folder, may_be_own=not fields) for _, row in rows]
+        self._columns = columns_of(taken, fields, is_mapped=bool(self._mapped))
+        self._questions.update(self._columns.questions)
+        for (place, row), each in zip(rows, taken, strict=True):
+            self._names |= dict.fromkeys(row if isinstance(place, int) else ())
+            self._read_row(place, each, fields)
+            if len(self._report) >= MOST_PROBLEMS:  # checking a million broken rows takes minutes
+                self._report.add_whole(f"what stands behind row {place} was not read")
+                break
+        return self._test_set()
+
+    def _read_row(self, place: int | str, row: ForeignRow, fields: Mapping[str, str]) -> None:
         """Read one row; report what is wrong with it."""
-        if not self._columns:
-            self._form = None if self._mapped else format_of(row, self._name)
-        self._columns |= dict.fromkeys(row if isinstance(place, int) else ())
-        reading = RowReading(row, self._mapped or (self._form.fields if self._form else NOTHING), self._folder)
+        reading = RowReading(row, fields, self._folder, self._columns)
+        self._questions.update(reading.questions)
         try:
             case_id = case_from_record(reading.case, NOWHERE)[0].id
         except Unsound as unsound:
@@ -205,7 +230,7 @@ class _TestSetReader:
         self._used |= {field: name for field, name in reading.used.items() if field not in self._used}
         self._kept |= dict.fromkeys(reading.metadata)
         self._notes.update(reading.notes)
-        self._has_own |= not reading.used
+        self._has_own |= row.own is not None
         record = {"id": case_id} | reading.case
         if case_id not in self._cases:
             self._cases[case_id] = record
@@ -214,17 +239,22 @@ class _TestSetReader:
             return
         self._repeated += 1
         if self._cases[case_id] != record:
-            twice = Finding((), "id already used by an earlier row for another case; ids are unique in a file")
-            self._report.add_row(place, [twice], case_id)
+            twice = (
+                "id already used by an earlier row for another case; ids are unique in a file (--map id= reads none)"
+            )
+            self._report.add_row(place, [Finding((), twice)], case_id)
 
-    def test_set(self) -> OtherTestSet:
+    def _test_set(self) -> OtherTestSet:
         """Return the test set; raise CaseError with every problem of its rows."""
         report, form = self._report, self._form
+        questions = [f"{report.file}: {question}" for question in self._questions]
         if not self._cases and not len(report):
             report.add_whole("holds no case")
         if len(report):
-            unknown = _unknown_columns(report, self._columns, self._mapped, self._used)
-            raise CaseError(*report.problems, *unknown)
+            unknown = _unknown_columns(report, self._names, self._mapped, self._used, self._columns)
+            raise CaseError(*report.problems, *unknown, *questions)
+        if questions and not self._is_sure:
+            raise CaseError(*questions, f"{report.file}: nothing is converted; --yes takes the first meaning of each")
         return OtherTestSet(
             list(self._cases.values()),
             self._answers,
@@ -234,6 +264,7 @@ class _TestSetReader:
             kept=tuple(self._kept),
             form=form.name if form else None,
             is_guessed=not (form or self._mapped or self._has_own),
+            no_gold=self._columns.no_gold,
             notes=(*report.notes, *(f"{note} ({counted(many, 'row')})" for note, many in self._notes.items())),
         )
 
@@ -244,8 +275,11 @@ def read_other_answers(path: Path, name: str, mapped: Mapping[str, str]) -> Othe
     answers: list[dict[str, Json]] = []
     used: dict[str, str] = {}
     kept: dict[str, None] = {}
-    for place, row in rows_in(path, report):
-        reading = RowReading(row, mapped, path.parent, is_of_system=True)
+    rows = list(rows_in(path, report))
+    taken = [foreign_row(row, path.parent, may_be_own=False) for _, row in rows]
+    columns = columns_of(taken, mapped, is_of_system=True, is_mapped=bool(mapped))
+    for (place, row), each in zip(rows, taken, strict=True):
+        reading = RowReading(each, mapped, path.parent, columns)
         names = {key: reading.case[key] for key in ("id", "question") if key in reading.case}
         if not names or not reading.answer:
             lacking = "no id and no question" if reading.answer else "no answer and no retrieved passages"
@@ -264,13 +298,17 @@ def read_other_answers(path: Path, name: str, mapped: Mapping[str, str]) -> Othe
 
 
 def _unknown_columns(
-    report: RowReport, columns: Iterable[str], mapped: Mapping[str, str], used: Mapping[str, str]
+    report: RowReport,
+    columns: Iterable[str],
+    mapped: Mapping[str, str],
+    used: Mapping[str, str],
+    decided: Columns,
 ) -> Iterator[str]:
     """Yield, for a file of no known format, its columns and the line to write."""
     names = list(columns)
     if QUESTION in {*used, *(() if mapped else map(field_of, names))} or not names:
         return
-    guesses = {field: name for name in names if (field := field_of(name)) is not None}
+    guesses = {meaning: path for path, meaning in decided.meanings.items()}
     maps = [f"--map {field}={_quoted(name)}" for field, name in ({QUESTION: "COLUMN"} | guesses).items()]
     why = "no column is known to hold the question"
     if QUESTION in mapped:
@@ -283,7 +321,11 @@ def _quoted(name: str) -> str:
     return name if name.isidentifier() else f"'\"{name}\"'"
 
 
-def looks_like_gold(kept: Iterable[str]) -> dict[str, str]:
-    """Return names in the metadata that mean an answer, a context or a source, with the field."""
-    meant: dict[str, Any] = {name: field_of(name) for name in kept}
+def looks_like_gold(kept: Iterable[str], no_gold: Collection[str] = ()) -> dict[str, str]:
+    """Return names in the metadata that mean an answer, a context or a source, with the field.
+
+    `no_gold`: names whose values show that they are none, such as flags, pages and numbers.
+    """
+    others = [name for name in kept if name not in no_gold and sign_of(name) is None]
+    meant: dict[str, Any] = {name: field_of(name) for name in others}
     return {name: field for name, field in meant.items() if field in (ANSWER, CONTEXTS, PLACES, IDS, FACTS)}

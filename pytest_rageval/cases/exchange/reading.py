@@ -1,67 +1,60 @@
-"""One foreign row read into a case: by the expressions of its format, the other members by their names.
+"""Foreign rows read into cases: by the expressions of their format, the other members by what their columns mean.
 
 What a system gave becomes a record of an answers file; what has no meaning here goes into `metadata`.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jmespath
 from jmespath.exceptions import JMESPathError
 
-from pytest_rageval.cases.conversion import case_from_record
+from pytest_rageval.cases.answerability import answerable_by, is_negative, says_not_present, sign_of, truth_of
 from pytest_rageval.cases.exchange.checks import (
     gold_of_checks,
-    single_checks,
-    with_files,
-    written_checks,
 )
-from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS, with_extra_parts
+from pytest_rageval.cases.exchange.column_values import KEPT, is_gold_name, last_name
+from pytest_rageval.cases.exchange.columns import Columns
+from pytest_rageval.cases.exchange.exchange import with_extra_parts
+from pytest_rageval.cases.exchange.field_readers import READERS
+from pytest_rageval.cases.exchange.foreign_rows import LISTED, SIMPLE, ForeignRow, columns_of, foreign_row, roots_of
+from pytest_rageval.cases.exchange.gold_objects import gold_places, graded_ids, with_pages
+from pytest_rageval.cases.exchange.printed import is_nothing, printed_value
 from pytest_rageval.cases.exchange.values import (
     TEXTS_OF_OBJECTS,
-    as_object,
     conversation_of,
     listed_values,
-    places_of,
     reference_of,
     retrieved_chunk,
     texts_of,
-    turns_of,
     with_headings,
 )
-from pytest_rageval.cases.keys import KEYS
 from pytest_rageval.cases.names import (
+    ALTERNATIVES,
     ANSWER,
+    ANSWERABLE,
     CONTEXTS,
     FACTS,
     GIVEN,
+    GRADES,
     HEADINGS,
     IDS,
     OF_SYSTEM,
+    PAGES,
     PLACES,
     QUESTION,
     RETRIEVED,
     RETRIEVED_IDS,
     RETRIEVED_PATHS,
     field_of,
-    is_plain_answer,
 )
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.messages import Finding, Unsound
-from pytest_rageval.model import NOTHING, NOWHERE, Json
-
-_SAID_BY_SYSTEM: Mapping[str | None, str] = {CONTEXTS: RETRIEVED, PLACES: RETRIEVED_PATHS, IDS: RETRIEVED_IDS}
-"""What names that do not say whose they are mean in an answers file."""
-_KEPT = ("metadata", "additional_metadata")
-_OURS = ("description", "name", "source_file")
-"""Fields that our own exports fill in; ignored on import."""
-_STEPS = r"(?:[\w-]+|\"[^\"]+\")(?:\.(?:[\w-]+|\"[^\"]+\"))*"
-_SIMPLE = re.compile(_STEPS)
+from pytest_rageval.io.messages import Finding
+from pytest_rageval.model import NOTHING, Json
 
 
 class RowReading:
@@ -73,13 +66,15 @@ class RowReading:
     metadata      what has no meaning here
     unused        promptfoo's checks without a counterpart here, by type
     notes         files that promptfoo names and that were not read, a line each
+    questions     what this row says in two ways
     """
 
     def __init__(
         self,
-        row: Mapping[str, Json],
+        row: Mapping[str, Json] | ForeignRow,
         fields: Mapping[str, str] = NOTHING,
         folder: Path = Path(),
+        columns: Columns | None = None,
         *,
         is_of_system: bool = False,
     ) -> None:
@@ -89,48 +84,58 @@ class RowReading:
         self.unused: Counter[str] = Counter()
         self.notes: list[str] = []
         self.metadata: dict[str, Json] = {}
+        self.questions: list[str] = []
         self._names: dict[str, str] = {}
         """The row's names of the case's keys."""
-        self._folder, self._is_of_system = folder, is_of_system
-        if not (fields or is_of_system) and is_case(row):
-            self.case = dict(row)
+        self._written: dict[str, Json] = {}
+        """The values by the row's names, as they were written."""
+        self._answerable: Json = None
+        self._folder = folder
+        if isinstance(row, ForeignRow):
+            taken = row
         else:
-            self._read(dict(row), fields)
+            taken = foreign_row(row, folder, may_be_own=not (fields or is_of_system))
+        if taken.own is not None:
+            self.case = dict(taken.own)
+            return
+        self._columns = columns or columns_of([taken], fields, is_of_system=is_of_system)
+        self._read(taken, fields)
 
-    def _read(self, row: dict[str, Json], fields: Mapping[str, str]) -> None:
-        extra = _extra_of(row)
-        if isinstance(variables := row.get("vars"), dict):
-            row["vars"], unread, self.notes = with_files(variables, self._folder)
-            self.metadata |= {"unread": unread} if unread else {}
-        checks = [*single_checks(row.pop("assert", None), row.get("vars")), *written_checks(row)]
-        leaves = dict(_leaves(row))
-        for field, expression in fields.items():
-            self._take_expression(row, field, expression, leaves)
-        guesses = {path: _meaning(path) for path in leaves}
-        named = {*self.used, *(KEYS.keys() & leaves)}
-        named |= {field for path, field in guesses.items() if field and not _is_weak(path, field)}
-        has_answer = self._is_of_system or ANSWER in named or "reference" in named or bool(checks)
+    def _read(self, taken: ForeignRow, fields: Mapping[str, str]) -> None:
+        self.notes += taken.notes
+        if taken.unread:
+            self.metadata["unread"] = dict(taken.unread)
+        leaves = dict(taken.leaves)
+        for field_name, expression in fields.items():
+            if expression:
+                self._take_expression(taken.row, field_name, expression, leaves)
         for path, value in leaves.items():
-            name = path.rpartition(".")[2]
-            if value is None or value in ("", []):
-                continue
-            meant = guesses[path]
-            if _is_weak(path, meant):
-                meant = GIVEN if has_answer else ANSWER
-            if self._is_of_system:
-                meant = _SAID_BY_SYSTEM.get(meant, meant)
-            if path == "contexts" and has_answer and "answer" in leaves:  # Ragas's former name for retrieved texts
-                meant = RETRIEVED
-            if path in _KEPT and isinstance(value, dict):
-                self.metadata |= value
-            elif meant is None or meant in self.used or not self._take(meant, path, value):
-                self._keep(path, name, value)
-        self._take_checks(checks)
+            if not is_nothing(value):
+                self._take_leaf(path, value)
+        self._take_checks(taken.checks)
+        self._join_alternatives()
         self._name_places()
+        self._name_pages()
+        self._grade_ids()
+        if self._says_unanswerable(taken.leaves):
+            self._drop_gold()
         if self.metadata:
             self.case["metadata"] = self.metadata
         self._name_chunks()
-        self.case = with_extra_parts(self.case, extra)
+        self.case = with_extra_parts(self.case, taken.extra)
+
+    def _take_leaf(self, path: str, value: Json) -> None:
+        """Take a member as what its column means; one without a meaning goes into the metadata."""
+        if path in KEPT and isinstance(value, dict):
+            self.metadata |= value
+            return
+        if self._columns.signs.get(path) in ("answerable", "unanswerable"):
+            self.used.setdefault(ANSWERABLE, path)
+            return
+        meant = self._columns.meanings.get(path)
+        is_free = meant is not None and (meant not in self.used or meant in (FACTS, ALTERNATIVES))
+        if meant is None or not is_free or not self._take(meant, path, value):
+            self._keep(path, last_name(path), value)
 
     def _take_expression(self, row: Json, field: str, expression: str, leaves: dict[str, Json]) -> None:
         """Take what an expression finds, and drop the leaves that it names."""
@@ -140,11 +145,20 @@ class RowReading:
             raise CaseError(f"{field} = {expression} does not fit a row: {str(error).splitlines()[0]}") from None
         if value is None or value in ("", []):
             return
-        path = expression if _SIMPLE.fullmatch(expression) else ""
+        path = expression if SIMPLE.fullmatch(expression) else ""
         path = path.replace('"', "")
         while isinstance(value, dict) and field not in (PLACES, IDS) and (inner := _member(value, field)):
             value, path = value[inner], f"{path}.{inner}"
-        roots = [path] if path in leaves or any(leaf.startswith(f"{path}.") for leaf in leaves) else _roots(expression)
+        if (
+            field == ANSWER
+            and isinstance(value, dict)
+            and "answer_start" not in value
+            and _member(value, ANSWER) is None
+        ):
+            return  # what is expected stands in several members, none of them an answer
+        roots = (
+            [path] if path in leaves or any(leaf.startswith(f"{path}.") for leaf in leaves) else roots_of(expression)
+        )
         if self._take(field, path or expression, value):
             for leaf in list(leaves):
                 if any(leaf == root or leaf.startswith(f"{root}.") for root in roots):
@@ -153,60 +167,67 @@ class RowReading:
     def _keep(self, path: str, name: str, value: Json) -> None:
         self.metadata[path if name in self.metadata else name] = value
 
-    def _take(self, field: str, path: str, value: Json) -> bool:
+    def _take(self, meant: str, path: str, value: Json) -> bool:
         """Convert a value of a field; return False if it is none."""
-        if field in OF_SYSTEM:
-            return self._take_given(field, path, value)
-        keys = self._keys(field, value)
+        if meant in OF_SYSTEM:
+            return self._take_given(meant, path, value)
+        keys = self._keys(meant, path, value)
         if keys is None:
             return False
-        self.case |= keys
+        for name, part in keys.items():
+            held = self.case.get(name)
+            if name == "gold" and isinstance(held, dict):
+                self.case[name] = _joined_gold(held, part)
+            elif name == "expected_key_facts" and held:
+                self.case[name] = list(dict.fromkeys([*held, *part]))
+            else:
+                self.case[name] = part
         self._names |= dict.fromkeys(keys, path)
-        self.used[field] = path
+        self._written[path] = value
+        self.used.setdefault(meant, path)
         return True
 
-    def _keys(self, field: str, value: Json) -> dict[str, Json] | None:
+    def _keys(self, meant: str, path: str, value: Json) -> dict[str, Json] | None:
         """Return the keys of a case that hold the value of a field; None if it is none."""
-        if field == QUESTION:
-            if isinstance(value, list):
-                keys, answer = conversation_of(value)
-                self.answer |= answer
-                return keys
-            return {"question": value}
-        if field == ANSWER:
-            return reference_of(value)
-        if field == CONTEXTS:
-            texts = texts_of(value if isinstance(value, list) else [value])
-            return None if texts is None else {"contexts": texts}
-        if field == FACTS:
-            texts = texts_of(listed_values(value))
-            return None if texts is None else {"expected_key_facts": texts}
-        if field in (PLACES, IDS):
-            return places_of(value, field)
-        if field == HEADINGS:
-            return {HEADINGS: value}
-        if field == "history":
-            return {"history": turns} if (turns := turns_of(value)) else None
-        if field == "tags":
-            return {"tags": [str(tag) for tag in listed_values(value)]}
-        if field == "is_impossible":
-            return {"answerable": False} if value else {}
-        if field == "id":
-            return {"id": str(value)} if isinstance(value, (str, int)) else None
-        return {field: value}
+        if meant in LISTED and isinstance(value, str) and (items := printed_value(value)) is not None:
+            value = items
+        if meant in READERS:
+            return READERS[meant](value)
+        if meant == QUESTION and isinstance(value, list):
+            keys, answer = conversation_of(value)
+            self.answer |= answer
+            return keys
+        if meant == CONTEXTS:
+            return self._context_keys(path, value)
+        if meant == ANSWERABLE:
+            flag = truth_of(value)
+            is_opposite = sign_of(last_name(path)) == "unanswerable"
+            self._answerable = value if flag is None else flag != is_opposite
+            return {}
+        return {"question" if meant == QUESTION else meant: value}
 
-    def _take_given(self, field: str, path: str, value: Json) -> bool:
-        if field == GIVEN:
-            self.answer["answer"] = reference_of(value).get("reference", value)
-        elif field == RETRIEVED:
+    def _context_keys(self, path: str, value: Json) -> dict[str, Json] | None:
+        """Return contexts, or the places and ids that objects of gold evidence name; both if they hold both."""
+        values = value if isinstance(value, list) else [value]
+        texts = texts_of(values)
+        keys: dict[str, Json] = {} if texts is None else {"contexts": texts}
+        has_objects = all(isinstance(each, dict) for each in values)
+        if has_objects and is_gold_name(path) and not {"gold", "gold_supports"} & self.case.keys():
+            keys |= gold_places(values, as_ids=False) or {}
+        return keys or None
+
+    def _take_given(self, meant: str, path: str, value: Json) -> bool:
+        if meant == GIVEN:
+            self.answer["answer"] = (reference_of(value) or NOTHING).get("reference", value)
+        elif meant == RETRIEVED:
             texts = value if isinstance(value, list) else [value]
             self.answer["retrieved_chunks"] = [retrieved_chunk(text, rank) for rank, text in enumerate(texts, start=1)]
-        elif field == RETRIEVED_IDS:
-            self.answer[field] = [{"chunk_id": str(chunk_id)} for chunk_id in listed_values(value)]
+        elif meant == RETRIEVED_IDS:
+            self.answer[meant] = [{"chunk_id": str(chunk_id)} for chunk_id in listed_values(value)]
         else:
-            known: Any = places_of(value, PLACES) or {}
-            self.answer[field] = known.get("gold_supports") or [{"rel_path": each} for each in listed_values(value)]
-        self.used[field] = path
+            known: Any = gold_places(value, as_ids=False) or {}
+            self.answer[meant] = known.get("gold_supports") or [{"rel_path": each} for each in listed_values(value)]
+        self.used[meant] = path
         return True
 
     def _take_checks(self, checks: Sequence[Mapping[str, Json]]) -> None:
@@ -229,7 +250,88 @@ class RowReading:
             self.case["gold_supports"] = places
         else:
             path = self.used.pop(HEADINGS)
-            self._keep(path, path.rpartition(".")[2], headings)
+            self._keep(path, last_name(path), headings)
+
+    def _name_pages(self) -> None:
+        """Give the gold places their pages, a place each; what fits no places is kept as metadata."""
+        pages = self.case.pop(PAGES, None)
+        if pages is None:
+            return
+        if places := with_pages(self.case.get("gold_supports"), pages):
+            self.case["gold_supports"] = places
+        else:
+            path = self.used.pop(PAGES)
+            self._keep(path, last_name(path), self._written[path])
+
+    def _grade_ids(self) -> None:
+        """Give the gold ids their grades, in the same order; grades that fit no ids are kept as metadata."""
+        grades = self.case.pop(GRADES, None)
+        if grades is None:
+            return
+        gold = self.case.get("gold") or {}
+        if graded := graded_ids(gold.get("chunk_ids", ()), grades):
+            self.case |= graded
+        else:
+            path = self.used.pop(GRADES)
+            self._keep(path, last_name(path), grades)
+
+    def _join_alternatives(self) -> None:
+        """Join more right answers to the first one."""
+        more = self.case.pop(ALTERNATIVES, None)
+        if more is None:
+            return
+        first = self.case.pop("reference", None)
+        known = [first] if first is not None else self.case.pop("expected_answers", [])
+        self.case["expected_answers"] = list(dict.fromkeys([*known, *more]))
+
+    # ── without an answer ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _says_unanswerable(self, leaves: Mapping[str, Json]) -> bool:
+        """Return True if the row says that there is no answer; keep what it says in the case."""
+        said = self._answerable
+        if said is None:
+            said = self._by_signs(leaves)
+        if said is None and says_not_present(self.case.get("reference")):
+            said = False
+        if said is True and "category" not in self.case:
+            return False  # the usual case needs no word of it
+        if said is not None:
+            self.case["answerable"] = said
+        return said is False
+
+    def _by_signs(self, leaves: Mapping[str, Json]) -> bool | None:
+        """Return what the columns of signs say in this row: flags before categories; note if two contradict."""
+        said: dict[str, bool] = {}
+        kinds: dict[str, Json] = {}
+        for path, sign in self._columns.signs.items():
+            value = _at(leaves, path)
+            if is_nothing(value):
+                continue
+            if sign == "kind":
+                kinds[path] = value
+            elif (flag := answerable_by(sign, value)) is not None:
+                said[path] = flag
+        if len({*said.values()}) > 1:
+            yes = next(path for path, flag in said.items() if flag)
+            no = next(path for path, flag in said.items() if not flag)
+            self.questions.append(
+                f"{yes} says that there is an answer, {no} that there is none: --map {ANSWERABLE}={yes} or "
+                f"--map {ANSWERABLE}={no}"
+            )
+        if said:
+            return next(iter(said.values()))
+        is_placed = bool({"gold_supports", "gold"} & self.case.keys())
+        for value in kinds.values():
+            if answerable_by("kind", value) is False or (is_negative(value) and not is_placed):
+                return False
+        return None
+
+    def _drop_gold(self) -> None:
+        """Move what stands as gold of a question without an answer into the metadata."""
+        for key in _GOLD_KEYS & self.case.keys():
+            del self.case[key]
+            if (path := self._names.get(key)) in self._written:
+                self._keep(path, last_name(path), self._written[path])
 
     def _name_chunks(self) -> None:
         """Assign ids and places to the retrieved texts; alone they become chunks without text."""
@@ -248,53 +350,36 @@ class RowReading:
         return finding._replace(path=(self._names[str(first)], *finding.path[1:]))
 
 
-def _extra_of(row: dict[str, Json]) -> Json:
-    """Take the parts of a case out of a row that our own export wrote, and the fields that it filled in."""
-    extra = row.pop(EXTRA_PARTS, None)
-    for name in _KEPT:
-        if isinstance(kept := row.get(name), dict) and EXTRA_PARTS in kept:
-            extra = kept[EXTRA_PARTS]
-            row[name] = {key: value for key, value in kept.items() if key != EXTRA_PARTS}
-    extra = as_object(extra)
-    for name in _OURS if extra is not None else ():
-        row.pop(name, None)
-    return extra
+def _at(leaves: Mapping[str, Json], path: str) -> Json:
+    """Return the member of a path, also within the metadata."""
+    if path in leaves:
+        return leaves[path]
+    above, _, name = path.partition(".")
+    inner = leaves.get(above)
+    return inner.get(name) if isinstance(inner, dict) else None
 
 
-def is_case(row: Mapping[str, Json]) -> bool:
-    """Return True if the row is a line of our own case format without extra parts."""
-    try:
-        # Unknown keys are looked for first: the reader names the nearest known ones, which takes a millisecond.
-        return row.keys() <= KEYS.keys() and EXTRA_PARTS not in case_from_record(dict(row), NOWHERE)[0].metadata
-    except Unsound:
-        return False
+def _joined_gold(first: Mapping[str, Json], second: Json) -> dict[str, Json]:
+    """Return both objects of gold; ids that are graded, too, need not be listed."""
+    joined = {**first, **second}
+    graded = joined.get("relevance")
+    if isinstance(graded, dict) and graded.keys() >= {*joined.get("chunk_ids", ())}:
+        joined.pop("chunk_ids", None)
+    return joined
 
 
-def _leaves(row: Mapping[str, Json], above: str = "") -> Iterator[tuple[str, Json]]:
-    """Yield the members of a row by path; objects are entered, except metadata, spans and the like."""
-    for name, value in row.items():
-        path = f"{above}{name}"
-        is_entered = isinstance(value, dict) and value and not ("answer_start" in value or name in (*_KEPT, "gold"))
-        if is_entered and above.count(".") < 2:
-            yield from _leaves(value, f"{path}.")
-        else:
-            yield path, value
-
-
-def _meaning(path: str) -> str | None:
-    """Return the field that a member means: by our own name, else by its own, else by the name of its object."""
-    above, _, name = path.rpartition(".")
-    if path in KEYS and path not in ("contexts", "tag", "query") and path not in _KEPT:
-        return {"reference": ANSWER, "question": QUESTION}.get(path, path)
-    if path == "is_impossible":
-        return path
-    field = field_of(name)
-    return field if field is not None or not above else None
-
-
-def _is_weak(path: str, field: str | None) -> bool:
-    """Return True if a name means an answer without saying whose."""
-    return path == "answer" or (field == ANSWER and path not in KEYS and is_plain_answer(path))
+_GOLD_KEYS = frozenset(
+    [
+        "reference",
+        "expected_answers",
+        "expected_key_facts",
+        "gold_supports",
+        "required_support_groups",
+        "recency_conflict_rule",
+        "relevant_ids",
+        "gold",
+    ]
+)
 
 
 def _member(value: Mapping[str, Json], field: str) -> str | None:
@@ -306,8 +391,3 @@ def _member(value: Mapping[str, Json], field: str) -> str | None:
     if named or len(value) == 1:
         return named[0] if named else next(iter(value))
     return next((name for name in TEXTS_OF_OBJECTS if name in value), None)
-
-
-def _roots(expression: str) -> list[str]:
-    """Return the paths that an expression begins with, such as `a.b` and `c` of `a.b[].d || c`."""
-    return [root.replace('"', "") for root in re.findall(rf"(?:^|\|\|\s*|\[\s*|\(\s*)({_STEPS})", expression)]

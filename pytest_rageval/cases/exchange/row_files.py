@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import ast
-import csv
-import io
 import json
-import re
-import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.cases.csv_rows import cells_up_to
 from pytest_rageval.cases.exchange.checks import path_below
-from pytest_rageval.cases.keys import CELLS
+from pytest_rageval.cases.exchange.printed import json_value
+from pytest_rageval.cases.exchange.tables import SEPARATORS, PlacedRow, RowReport, table_rows
 from pytest_rageval.cases.names import QUESTION, field_of
-from pytest_rageval.errors import CaseError
-from pytest_rageval.io.encodings import ENCODINGS, decoded
 from pytest_rageval.io.lines import FileLine, json_rows, read_lines
 from pytest_rageval.io.messages import Finding, Report, describe
 from pytest_rageval.io.strict_json import StrictJsonError, parse
@@ -27,31 +19,6 @@ from pytest_rageval.model import Json
 
 LONGEST = 2**26
 """Largest file, in bytes, that is read at once."""
-SEPARATORS = {".csv": ",;\t", ".tsv": "\t", ".xlsx": ","}
-"""Possible CSV separators by suffix, the default first: spreadsheets write `;` in locales with decimal commas."""
-
-
-PlacedRow = tuple[int | str, dict[str, Json]]
-"""A row with its line, its number or its path in a document."""
-
-
-class RowReport(Report):
-    """Problems by row: by line (`has_lines`), by number, or by path in a JSON document; and notes for the user."""
-
-    def __init__(self, file: str, *, has_lines: bool) -> None:
-        super().__init__(file)
-        self.has_lines = has_lines
-        self.notes: list[str] = []
-
-    def add_row(self, place: int | str, findings: Iterable[Finding], case_id: Json = None) -> None:
-        named = case_id if isinstance(case_id, str) else None
-        for finding in findings:
-            if self.has_lines and isinstance(place, int):
-                self.add(place, 1, str(finding), named)
-            else:
-                self.add_whole(f"{place if isinstance(place, str) else f'row {place}'}: {finding}")
-
-
 _LISTS = (
     "goldens",
     "samples",
@@ -81,7 +48,7 @@ def rows_in(path: Path, report: RowReport, *, is_included: bool = False) -> Iter
         yield from _parquet_rows(path, report)
         return
     if suffix in SEPARATORS:
-        yield from _csv_rows(_table_text(path, report), SEPARATORS[suffix], report)
+        yield from table_rows(path, report, LONGEST)
         return
     read = list(read_lines(path, report, LONGEST))
     text = "".join(line.text for line in read)
@@ -93,18 +60,6 @@ def rows_in(path: Path, report: RowReport, *, is_included: bool = False) -> Iter
         yield from ((row.line, row.record) for row in json_rows(iter(read), report))
     else:
         yield from _document_rows(_json(text, report), report, folder)
-
-
-def _table_text(path: Path, report: RowReport) -> str:
-    """Return the text of a table, noting its encoding unless that is UTF-8; wrong bytes are reported by their lines."""
-    if path.suffix.lower() == ".xlsx":
-        return workbook_as_csv(path, report.file, LONGEST, most_rows=2**20)  # more has no sheet
-    if path.is_file() and path.stat().st_size <= LONGEST:
-        encoding, text = decoded(path.read_bytes())
-        if encoding != "utf-8" and text is not None:
-            report.notes.append(f"{report.file} was read as {dict(ENCODINGS)[encoding]}, since it is not UTF-8")
-            return text
-    return "".join(line.text for line in read_lines(path, report, LONGEST))
 
 
 def _yaml(text: str, report: Report) -> Json:
@@ -141,71 +96,6 @@ def _is_line_by_line(lines: Sequence[FileLine]) -> bool:
         return False
 
 
-def _separator(header: str, separators: str) -> str:
-    """Return the separator that gives a column of questions, else the one that gives most columns."""
-    columns = {separator: [cell.strip(' "\r') for cell in header.split(separator)] for separator in separators}
-    return max(separators, key=lambda one: (QUESTION in map(field_of, columns[one]), len(columns[one])))
-
-
-_PREFIXED = re.compile(r"(inputs?|outputs?|reference|expected)[._](.+)")
-
-
-def _nested(row: Mapping[str, Json], header: Sequence[str]) -> dict[str, Json]:
-    """Join columns such as `input_question` and `output_answer` to objects, as LangSmith and Phoenix export them."""
-    heads = {match[1] for name in header if (match := _PREFIXED.fullmatch(name))}
-    if not ({"input", "inputs"} & heads and {"output", "outputs", "reference", "expected"} & heads):
-        return dict(row)
-    nested: dict[str, Json] = {}
-    for name, value in row.items():
-        if match := _PREFIXED.fullmatch(name):
-            nested.setdefault(match[1].rstrip("s") + "s", {})[match[2]] = value
-        else:
-            nested[name] = value
-    return nested
-
-
-def _csv_rows(text: str, separators: str, report: RowReport) -> Iterator[PlacedRow]:
-    delimiter = _separator(text.partition("\n")[0], separators)
-    try:
-        with cells_up_to(LONGEST):
-            reader = csv.DictReader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
-            is_deepeval = {*_OF_DEEPEVAL} <= {*(reader.fieldnames or ())}
-            for cells in reader:
-                if None in cells:
-                    problem = "the row has more cells than the header; quote commas"
-                    report.add_row(reader.line_num, [Finding((), problem)])
-                    continue
-                named = {name.strip(): cell for name, cell in cells.items() if isinstance(name, str) and name.strip()}
-                row = {name: value_of_cell(name, cell) for name, cell in named.items() if cell and cell.strip()}
-                if is_deepeval:
-                    row |= {name: cell.split("|") for name in _JOINED if isinstance(cell := row.get(name), str)}
-                yield reader.line_num, _nested(row, reader.fieldnames or ())
-    except csv.Error as error:
-        report.add_whole(f"not valid CSV: {error}")
-
-
-_OF_DEEPEVAL = ("input", "actual_output", "expected_output", "retrieval_context", "context", "source_file")
-_JOINED = ("context", "retrieval_context")
-"""Columns in which DeepEval's `EvaluationDataset.save_as("csv")` joins texts by a bar; they identify its files."""
-
-
-def value_of_cell(name: str, cell: str) -> Json:
-    """Convert a CSV cell: a list or object, in JSON or as Python prints it; else text."""
-    if CELLS.get(name) == "flag" and cell.strip().lower() in ("true", "false"):
-        return cell.strip().lower() == "true"
-    if not cell.lstrip().startswith(("[", "{")):
-        return cell
-    try:
-        return parse(cell)
-    except StrictJsonError:
-        pass
-    try:
-        value = ast.literal_eval(cell)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return cell
-    return _as_json(value) if isinstance(value, (list, dict)) else cell
-
-
 def _document_rows(document: Json, report: RowReport, folder: Path | None) -> Iterator[PlacedRow]:
     if is_squad_document(document):
         yield from squad_rows(document, report)
@@ -213,7 +103,8 @@ def _document_rows(document: Json, report: RowReport, folder: Path | None) -> It
     if isinstance(document, dict) and isinstance(document.get("queries"), dict):
         document = _embedding_pairs(document)
     if isinstance(document, dict):
-        rows = next((document[key] for key in _LISTS if isinstance(document.get(key), list)), None)
+        known = (document[key] for key in _LISTS if isinstance(document.get(key), list))
+        rows = next(known, None) or _listed(document)
         if "tests" in document and folder is not None:
             rows = [*_with_included(document["tests"], folder, report)]
         document = _transposed(document) if rows is None else _with_defaults(rows, document.get("defaultTest"))
@@ -222,6 +113,23 @@ def _document_rows(document: Json, report: RowReport, folder: Path | None) -> It
             yield number, row
         else:
             report.add_row(number, [Finding((), f"is {describe(row)}, expected an object")])
+
+
+def _listed(document: Mapping[str, Json]) -> list[Json] | None:
+    """Return the rows of a document's lists of questions, whatever their keys; a list's key is their category."""
+    lists = {key: value for key, value in document.items() if isinstance(value, list) and _are_questions(value)}
+    for value in document.values():
+        if not lists and isinstance(value, dict):
+            lists = {key: rows for key, rows in value.items() if isinstance(rows, list) and _are_questions(rows)}
+    if len(lists) == 1:
+        return next(iter(lists.values()))
+    return [{"category": key, **row} for key, rows in lists.items() for row in rows] or None
+
+
+def _are_questions(rows: Sequence[Json]) -> bool:
+    """Return True for a list of objects of which the first names a question."""
+    is_of_objects = bool(rows) and all(isinstance(row, dict) for row in rows)
+    return is_of_objects and any(field_of(name) == QUESTION for name in rows[0])
 
 
 def _embedding_pairs(document: Mapping[str, Any]) -> list[Json]:
@@ -287,14 +195,9 @@ def _parquet_rows(path: Path, report: Report) -> Iterator[PlacedRow]:
         for batch in parquet.ParquetFile(path).iter_batches(_BATCH):
             for row in batch.to_pylist():
                 number += 1
-                yield number, {name: value for name, value in _as_json(row).items() if value is not None}
+                yield number, {name: value for name, value in json_value(row).items() if value is not None}
     except (OSError, ValueError) as error:  # pyarrow raises ValueError for a broken file
         report.add_whole(f"not valid Parquet: {error}")
-
-
-def _as_json(row: Json) -> dict[str, Json]:
-    written: dict[str, Json] = json.loads(json.dumps(row, default=str), parse_constant=lambda _: None)
-    return written
 
 
 # ── SQuAD ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -330,47 +233,3 @@ def _members(above: Mapping[str, Json], key: str, at: str, report: RowReport) ->
             yield f"{place}[{number}]", member
         else:
             report.add_whole(f"{place}[{number}] is {describe(member)}, expected an object")
-
-
-LARGEST_RATIO = 20
-"""How much larger than its upload limit the content of a workbook may be: it is compressed."""
-
-
-def workbook_as_csv(path: Path, name: str, most_bytes: int, most_rows: int) -> str:
-    """Return the first sheet of a workbook as CSV, or raise CaseError if it cannot be read."""
-    try:
-        from openpyxl import load_workbook  # here, because the extra may be missing
-    except ImportError:
-        raise CaseError(f"{name}: openpyxl is not installed; save the sheet as CSV") from None
-    try:
-        with zipfile.ZipFile(path) as file:
-            size = sum(member.file_size for member in file.infolist())
-        if size > LARGEST_RATIO * most_bytes:
-            raise CaseError(f"{name}: holds {size:,} bytes, more than is taken; save the sheet as CSV")
-        with path.open("rb") as opened:  # by its name openpyxl would refuse it: ours says nothing of its kind
-            book = load_workbook(opened, read_only=True, data_only=True)
-            written = io.StringIO(newline="")
-            csv.writer(written, lineterminator="\n").writerows(_cells(book.worksheets[0], name, most_rows))
-            return written.getvalue()
-    except CaseError:
-        raise
-    except Exception as error:  # noqa: BLE001 because openpyxl raises whatever a torn file makes it stumble over
-        raise CaseError(f"{name}: no workbook that can be read ({type(error).__name__}); save it as CSV") from None
-
-
-def _cells(sheet: Any, name: str, most_rows: int) -> Iterator[list[object]]:
-    for number, row in enumerate(sheet.iter_rows()):
-        if number > most_rows:
-            raise CaseError(f"{name}: more than {most_rows:,} rows; split it")
-        cells = [_shown(cell.value, cell.number_format) for cell in row]
-        if any(cell != "" for cell in cells):
-            yield cells
-
-
-def _shown(value: object, number_format: str) -> object:
-    """Return a value as the sheet shows it: a share as a percentage, a date without its midnight."""
-    if value is None or isinstance(value, bool):
-        return "" if value is None else str(value).lower()
-    if isinstance(value, (int, float)):
-        return f"{100 * value:.10g}%" if "%" in number_format else int(value) if value == int(value) else value
-    return value.isoformat().removesuffix("T00:00:00") if isinstance(value, date) else value

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_rageval.cases.names import IDS
+from pytest_rageval.cases.exchange.printed import is_nothing
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Json
 
@@ -22,8 +22,13 @@ TEXTS_OF_OBJECTS = (
     "answer",
     "output",
     "response",
+    "fact",
+    "point",
+    "claim",
+    "statement",
+    "keyword",
+    "term",
 )
-_PATHS = ("rel_path", "path", "source", "file", "file_path", "doc_uri", "url", "document", "name")
 
 
 def listed_values(value: Json) -> list[Json]:
@@ -41,25 +46,48 @@ def _text(value: Json) -> str | None:
 
 def texts_of(values: list[Json]) -> list[str] | None:
     """Return the texts of values; None unless each is a text, a number or an object that holds a text."""
-    texts = [json.dumps(each) if isinstance(each, (int, float)) else _text(each) for each in values]
+    is_number = [isinstance(each, (int, float)) and not isinstance(each, bool) for each in values]
+    texts = [json.dumps(each) if is_one else _text(each) for each, is_one in zip(values, is_number, strict=True)]
     return None if None in texts else [text for text in texts if text is not None]
 
 
-def reference_of(value: Json) -> dict[str, Json]:
-    """Return right answers: a text, several, spans of SQuAD, messages; empty spans mean that there is none."""
+_BETWEEN_FACTS = re.compile(r"\s*[|;\n]\s*")
+_COMMA = re.compile(r",\s+|(?<!\d),|,(?!\d)")
+"""A comma between facts, not one within a number such as 50,000."""
+
+
+def listed_facts(value: Json) -> list[str] | None:
+    """Return what must stand in an answer: of a list, or of a text with bars, semicolons, lines or commas between."""
+    if isinstance(value, str):
+        parts = _BETWEEN_FACTS.split(value)
+        listed = parts if len(parts) > 1 else _COMMA.split(value)
+        value = [part.strip() for part in listed]
+    values = value if isinstance(value, list) else [value]
+    texts = texts_of([each for each in values if not is_nothing(each)])
+    return None if texts is None else list(dict.fromkeys(text.strip() for text in texts if text.strip()))
+
+
+def reference_of(value: Json) -> dict[str, Json] | None:
+    """Return right answers: a text, several, spans of SQuAD, messages; empty spans mean that there is none.
+
+    None for objects that hold no text: their JSON is nobody's answer.
+    """
     if isinstance(value, dict) and "answer_start" in value:
         value = value.get("text")
         if not value:
             return {"answerable": False}
-    if isinstance(value, list):
-        texts = list(dict.fromkeys(text for text in map(_text, value) if text is not None))
-        texts = texts or [json.dumps(each, ensure_ascii=False) for each in value]
-        if value and isinstance(value[-1], dict) and "role" in value[-1]:
-            texts = texts[-1:]
-        return {"reference": texts[0]} if len(texts) == 1 else {"expected_answers": texts}
-    if isinstance(value, str):
-        return {"reference": value}
-    return {"reference": _text(value) or json.dumps(value, ensure_ascii=False)}
+    if isinstance(value, bool):
+        return {"reference": value}  # no text, which is reported
+    if not isinstance(value, list):
+        texts = texts_of([value])
+        return None if texts is None else {"reference": texts[0]}
+    texts = texts_of([each for each in value if not is_nothing(each)])
+    if not texts:
+        return None
+    if isinstance(value[-1], dict) and "role" in value[-1]:
+        texts = texts[-1:]
+    texts = list(dict.fromkeys(texts))
+    return {"reference": texts[0]} if len(texts) == 1 else {"expected_answers": texts}
 
 
 def retrieved_chunk(value: Json, rank: int) -> dict[str, Json]:
@@ -67,37 +95,6 @@ def retrieved_chunk(value: Json, rank: int) -> dict[str, Json]:
     ids = (value.get(name) for name in ("chunk_id", "id", "doc_id")) if isinstance(value, dict) else ()
     named = next((str(each) for each in ids if each is not None), None)
     return chunk if named is None else chunk | {"chunk_id": named}
-
-
-_ID = re.compile(r"(?=.*\d)[\w:#-]+|[0-9a-f]{8,}")
-
-
-def places_of(value: Json, field: str) -> dict[str, Json] | None:
-    """Return gold places, or gold ids if the values look like ids, as in `d1,d2`."""
-    values = [value] if isinstance(value, str) else listed_values(value)
-    if isinstance(value, str):
-        parts = [part.strip() for part in re.split(r"\s*[,;|\n]\s*", value) if part.strip()]
-        values = parts if all(" " not in part for part in parts) or "\n" in value or ";" in value else values
-    if field == IDS or all(isinstance(each, int) or (isinstance(each, str) and _ID.fullmatch(each)) for each in values):
-        return {"gold": {"chunk_ids": [str(each) for each in values]}}
-    places = [place for place in map(_place, values) if place]
-    return {"gold_supports": places} if places else None
-
-
-def _place(value: Json) -> dict[str, Json] | None:
-    """Return a gold place: `docs/a.md#Intro`, `a.md > A > B`, or an object with a path."""
-    heading: Json = None
-    if isinstance(value, dict):
-        heading = next((value[name] for name in ("heading_path", "heading", "section") if value.get(name)), None)
-        value = next((value[name] for name in _PATHS if isinstance(value.get(name), str)), None)
-    if not isinstance(value, str) or not value.strip():
-        return None
-    path, separator, below = value.strip().partition(" > ")
-    if not separator:
-        path, _, below = path.partition("#")
-        below = "" if "://" in path else below
-    heading = heading or below.strip()
-    return {"rel_path": path.strip()} | ({"heading_path": heading} if heading else {})
 
 
 def with_headings(places: Any, headings: Json) -> list[Json]:

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.io.masking import Mask
+from pytest_rageval.io.messages import shown_value
 from pytest_rageval.judges.cache.cache_key import KeyParts, difference_line, key_parts, one_line
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.judges.judge import (
@@ -196,23 +197,36 @@ class CachedJudge:
 def judgement_problem(judgement: object) -> str | None:
     """Return why this is no valid judgement, or None: wrong type, number not finite or off its scale, bad text."""
     if not isinstance(judgement, Judgement):
-        return f"returned {excerpt(repr(judgement), 80)}, expected a Judgement"
+        return f"returned {shown_value(judgement)}, expected a Judgement"
     is_pair = isinstance(judgement.scale, tuple | list) and len(judgement.scale) == 2
-    if not is_pair or not all(map(_is_number, judgement.scale)):
-        return f"its scale is {excerpt(repr(judgement.scale), 80)}, expected two finite numbers"
+    if not is_pair or not all(map(_is_number, judgement.scale)) or judgement.scale[0] >= judgement.scale[1]:
+        return f"its scale is {shown_value(judgement.scale)}, expected two finite numbers, the lower one first"
     if not isinstance(judgement.scores, Mapping):
-        return f"its scores are {excerpt(repr(judgement.scores), 80)}, expected a mapping"
+        return f"its scores are {shown_value(judgement.scores)}, expected a mapping"
     low, high = judgement.scale
     for name, score in judgement.scores.items():
         if not _is_number(score):
-            return f"{name} is {excerpt(repr(score), 80)}, expected a finite number"
+            return f"{name} is {shown_value(score)}, expected a finite number"
         if not low <= score <= high:
             return f"{name} is {score:g}, outside its scale {low:g} to {high:g}"
     for name in ("tokens_in", "tokens_out", "cost_usd", "latency_ms"):
         spent = getattr(judgement, name)
         if spent is not None and not (_is_number(spent) and spent >= 0):
-            return f"{name} is {excerpt(repr(spent), 80)}, expected a number of at least 0, or None"
+            return f"{name} is {shown_value(spent)}, expected a number of at least 0, or None"
+    for name, kind in _KINDS.items():
+        if not isinstance(value := getattr(judgement, name), kind):
+            return f"its {name} is {shown_value(value)}, expected {_KINDS_IN_WORDS[kind]}"
     return _text_problem(judgement)
+
+
+_KINDS: Mapping[str, type] = {
+    "rubric": str,
+    "prompt_version": str,
+    "heuristic": bool,
+    "cached": bool,
+    "unscored": tuple,
+}
+_KINDS_IN_WORDS: Mapping[type, str] = {str: "a text", bool: "True or False", tuple: "a tuple"}
 
 
 def _text_problem(judgement: Judgement) -> str | None:
@@ -227,7 +241,7 @@ def _text_problem(judgement: Judgement) -> str | None:
             _JSON_TEXT.encode([judgement.flags, dict(judgement.extra)]).encode()
     except UnicodeEncodeError:
         return "its text holds a lone surrogate"
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         return f"cannot be written as JSON: {excerpt(str(error), 120)}"
     return None
 

@@ -59,7 +59,7 @@ _HEADING = re.compile("^#", re.MULTILINE)
 def single_prompt(task: str, reply: str, material: Iterable[str]) -> str:
     """Return the prompt of one rubric."""
     answer = f"\n# Reply\nReply with one JSON object and nothing else: {reply}.\n"
-    return f"{task.strip()}\n{answer}{_READING}{_fenced(material)}"
+    return f"{task.strip()}\n{answer}{_READING}{fenced(material)}"
 
 
 def joint_prompt(rubrics: Sequence[Rubric], left_out: frozenset[str] = frozenset()) -> str:
@@ -71,9 +71,10 @@ def joint_prompt(rubrics: Sequence[Rubric], left_out: frozenset[str] = frozenset
         prompt += _RUBRIC.format(name=rubric.name, labels=labels, task=task, reply=rubric.reply)
     prompt += _REPLIES.format(names=", ".join(f'"{rubric.name}"' for rubric in rubrics))
     material = {name for rubric in rubrics for name in rubric.material} - left_out
-    return prompt + _READING + _fenced(name for name in LABELS if name in material)
+    return prompt + _READING + fenced(name for name in LABELS if name in material)
 
 
-def _fenced(material: Iterable[str]) -> str:
+def fenced(material: Iterable[str]) -> str:
+    """Return the placeholders of the material, each between lines with the marker."""
     tags = ((LABELS[name], name) for name in material)
     return "".join(f"\n<{{{MARKER}}} {label}>\n{{{name}}}\n</{{{MARKER}}} {label}>\n" for label, name in tags)

@@ -48,6 +48,7 @@ class CapturedOutput:
     def begin(self) -> None:
         """Start capturing, before the first case is asked."""
         if self._routing is not None:
+            self.replay(self._routing.imported)
             self._routing.threads = self.output()
         root = logging.getLogger()
         self._level_before = root.level

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from pytest_rageval.comparison.case_list import ListedCase
+from pytest_rageval.config.files import OWN_FILE, SHARED_FILE
 from pytest_rageval.finish import Finished
 from pytest_rageval.render.markdown.run_markdown import LONGEST_SUMMARY, annotation_lines, failing_cases, run_markdown
 from pytest_rageval.runs.reader import StoredRun
@@ -24,7 +26,7 @@ def report_to_github(terminal: pytest.TerminalReporter, finished: Finished, conf
     cases = failing_cases(StoredRun(finished.folder))
     if not config.pluginmanager.hasplugin(ANNOTATING):
         in_workspace = [_placed(case, config.rootpath) for case in cases]
-        settings = _in_workspace(config.inipath or config.rootpath / "pyproject.toml", "pyproject.toml")
+        settings = _file_of_gates(config, cases)
         terminal.ensure_newline()
         for line in annotation_lines(finished.metrics, in_workspace, settings):
             terminal.write_line(line)
@@ -36,8 +38,17 @@ def report_to_github(terminal: pytest.TerminalReporter, finished: Finished, conf
 
 
 def _placed(case: ListedCase, root: Path) -> ListedCase:
-    file, _, line = case.place.rpartition(":")
-    return case._replace(place=f"{_in_workspace(root / file, file)}:{line}") if file else case
+    file, _, line = (case.place or f"{case.file}:1").rpartition(":")
+    return case._replace(place=f"{_in_workspace(root / file, file)}:{line}")
+
+
+def _file_of_gates(config: pytest.Config, cases: Sequence[ListedCase]) -> str:
+    """Return a file for annotations of the run's gates: GitHub shows none at a file that does not exist."""
+    root = config.rootpath
+    for path in (root / OWN_FILE, config.inipath, root / SHARED_FILE):
+        if path is not None and path.is_file():
+            return _in_workspace(path, path.name)
+    return next((_placed(case, root).place.rpartition(":")[0] for case in cases), SHARED_FILE)
 
 
 def _in_workspace(path: Path, otherwise: str) -> str:

@@ -56,4 +56,5 @@ class ProgressLine:
 def tally_text(tally: Tally) -> str:
     """Format what one process has asked and judged, and what it waits for."""
     cost = f", ${tally.cost_usd:.2f}" if tally.cost_usd else ""
-    return f"asked {tally.asked}, judged {tally.judged}, in flight {tally.in_flight}{cost}"
+    counts = f"asked {tally.asked}, judged {tally.judged}, in flight {tally.in_flight}{cost}"
+    return ", ".join([counts, *tally.allowances()])

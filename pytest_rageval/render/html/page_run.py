@@ -22,7 +22,7 @@ from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.runs.columns import CaseColumns, Column
 from pytest_rageval.runs.history import PastRun, past_run, with_changes
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.runs.run_ref import in_time
+from pytest_rageval.runs.run_ref import in_time, is_of_sweep
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import counted
 from pytest_rageval.tools.calibration_record import CalibrationRecord, stored_calibrations
@@ -80,8 +80,11 @@ class PageRun:
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """Return what failed the run apart from its gates, by name."""
-        return self.decided.get("problems") or {}
+        """Return what failed the run apart from its gates, by name, and what is wrong with its records now."""
+        problems = dict(self.decided.get("problems") or {})
+        if self.side.damage is not None:
+            problems["records"] = self.side.damage
+        return problems
 
     @cached_property
     def registry(self) -> Registry:
@@ -159,7 +162,7 @@ class PageRun:
         verdict = run_verdict(
             VerdictFacts(metrics, comparison, self.gates, self.problems, self.exit_status, is_waived=is_waived)
         )
-        if self.decided.get("word") not in SYMBOLS or "tone" not in self.decided:
+        if self.side.damage is not None or self.decided.get("word") not in SYMBOLS or "tone" not in self.decided:
             return verdict
         return replace(verdict, tone=self.decided["tone"], word=self.decided["word"])
 
@@ -181,7 +184,8 @@ class PageRun:
             missing.append(
                 f"{source} holds {len(self.cases):,} of {counted(total, 'case')} (cut off?): others are not listed"
             )
-        return [*missing, *dict.fromkeys(self.damages)]
+        damage = [self.side.damage] if self.side.damage is not None else []
+        return [*damage, *missing, *dict.fromkeys(self.damages)]
 
 
 def read_page(side: Side, before: Side | None, settings: Settings, **facts: Any) -> PageRun:
@@ -233,7 +237,7 @@ def compared_side(run: StoredRun, reports: Path, baseline: Path) -> Side | None:
 
 def recent_runs(run: StoredRun) -> list[PastRun]:
     """Return the earlier runs of the same cases and this run, oldest first; unreadable folders are skipped."""
-    folders = in_time(run.path.parent)
+    folders = [path for path in in_time(run.path.parent) if path == run.path or not is_of_sweep(path)]
     before = folders[: folders.index(run.path)] if run.path in folders else folders
     dataset, runs = run.config["dataset_hash"], [past_run(run)]
     for folder in reversed(before):

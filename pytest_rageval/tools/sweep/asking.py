@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pytest_rageval.case_output import Output
 from pytest_rageval.config.tables import Gates
 from pytest_rageval.engine import AskFailure, Observed
 from pytest_rageval.judges.judge import Judge
@@ -35,20 +36,26 @@ class Answers(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AskingLoop:
-    """A target and a judge with the loop that they belong to; they may outlive the run."""
+    """A target and a judge with the loop that they belong to; they may outlive the run.
+
+    new_output  makes what takes the output of each case's code; by default it is kept from the terminal
+    """
 
     target: Target
     loop: BackgroundLoop
     judge: Judge | None = None
+    new_output: Callable[[], Output] = Output
 
     @classmethod
-    def of(cls, prepared: Prepared) -> AskingLoop:
+    def of(cls, prepared: Prepared, new_output: Callable[[], Output] = Output) -> AskingLoop:
         """Make the configured target, on a loop of its own."""
-        return cls(make_target(prepared.project), BackgroundLoop(prepared.settings.longest_call))
+        loop = BackgroundLoop(prepared.settings.longest_call)
+        return cls(make_target(prepared.project), loop, new_output=new_output)
 
     def ask(self, prepared: Prepared, cases: Sequence[EvalCase]) -> dict[str, Observed]:
         """Ask the cases and return their observations by key; write nothing."""
         prefetcher = Prefetcher(prepared.plan, lambda _: None, lambda _, observed: list(observed), self.loop)
+        prefetcher.new_output = self.new_output
         observed = prefetcher.now([Trial(case) for case in cases], self.target, self.judge)
         return {case.key: outcome for case, outcome in zip(cases, observed, strict=True)}
 

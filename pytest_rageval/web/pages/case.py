@@ -18,8 +18,8 @@ from pytest_rageval.render.html.case_view import case_views, read_case_lines, re
 from pytest_rageval.render.html.report_page import KEYS
 from pytest_rageval.render.html.sections import definitions_of
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.runs.results_file import journals
 from pytest_rageval.runs.row import check_observation, check_result
+from pytest_rageval.runs.run_files import journals
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import printable
 from pytest_rageval.views.case import CaseView

@@ -1,60 +1,33 @@
-"""The pace of a provider: how many at once, how many a minute; in a loop whose clock jumps instead of waiting."""
+"""How many requests at once, and how many requests and tokens a minute; in a loop whose clock jumps."""
 
 from __future__ import annotations
 
 import asyncio
-import selectors
-from collections.abc import Coroutine
-from typing import Any, TypeVar
 
 import pytest
+from jumping_loop import run_jumping
 
-from pytest_rageval.llm.endpoint_options import EndpointOptions, Limits, Pace, estimated_tokens, pace_of
-
-T = TypeVar("T")
-
-
-class _Jumping(selectors.DefaultSelector):
-    """Nothing comes from outside, so a wait is over at once; the clock has moved by it."""
-
-    now = 0.0
-
-    def select(self, timeout: float | None = None) -> list[Any]:
-        self.now += (timeout or 0.0) + 1e-6  # and it never stands still
-        return super().select(0)
-
-
-class JumpingLoop(asyncio.SelectorEventLoop):
-    def __init__(self) -> None:
-        self._clock = _Jumping()
-        super().__init__(self._clock)
-
-    def time(self) -> float:
-        return self._clock.now
-
-
-def run(work: Coroutine[Any, Any, T]) -> T:
-    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
-        return runner.run(work)
+from pytest_rageval.http.call_limit import CallLimit, LimitedCall, Limits, shared_limit
+from pytest_rageval.llm.endpoint_options import EndpointOptions, estimated_tokens
 
 
 def times(limits: Limits, *requests: tuple[int, int | None], takes: float = 0.0) -> list[float]:
     """When each request (tokens estimated, tokens really used) may go, in seconds, all wanting to go at once."""
 
     async def all_at_once() -> list[float]:
-        pace, begun = Pace(limits), []
+        limit, begun = CallLimit(limits), []
 
         async def one(estimate: int, used: int | None) -> None:
-            async with pace.turn(estimate) as turn:
+            async with limit.turn(LimitedCall(estimate)):
                 begun.append(asyncio.get_running_loop().time())
                 await asyncio.sleep(takes)
                 if used is not None:
-                    turn.correct(used)
+                    limit.correct(estimate - used)
 
         await asyncio.gather(*(one(*request) for request in requests))
         return begun
 
-    return run(all_at_once())
+    return run_jumping(all_at_once())
 
 
 def most_in_a_minute(begun: list[float], weights: list[int]) -> int:
@@ -82,16 +55,16 @@ def test_tokens_a_minute_are_kept_to_whatever_their_size():
 
 def test_who_comes_first_is_served_first_however_large():
     async def order() -> list[int]:
-        pace, served = Pace(Limits(100, None, 600)), []
+        limit, served = CallLimit(Limits(100, None, 600)), []
 
         async def one(tokens: int) -> None:
-            async with pace.turn(tokens):
+            async with limit.turn(LimitedCall(tokens)):
                 served.append(tokens)
 
         await asyncio.gather(*(one(tokens) for tokens in (500, 400, 1, 300, 2)))
         return served
 
-    assert run(order()) == [500, 400, 1, 300, 2]
+    assert run_jumping(order()) == [500, 400, 1, 300, 2]
 
 
 def test_what_was_estimated_too_high_is_given_back():
@@ -100,27 +73,22 @@ def test_what_was_estimated_too_high_is_given_back():
     assert settled[-1] < unsettled[-1] / 3
 
 
-def test_a_retry_waits_for_its_turn_too():
-    async def retried() -> float:
-        async with Pace(Limits(1, 60)).turn(0) as turn:
-            await turn.renew()
-            await turn.renew()
-            return asyncio.get_running_loop().time()
-
-    assert run(retried()) == pytest.approx(2, abs=0.01)
-
-
 def test_one_who_gives_up_waiting_holds_nobody_up():
     async def cancelled() -> float:
-        pace = Pace(Limits(1, 1))
-        await pace.acquire(0)
-        waiting = asyncio.create_task(pace.acquire(0))
+        limit = CallLimit(Limits(1, 1))
+
+        async def one() -> None:
+            async with limit.turn(LimitedCall()):
+                pass
+
+        await one()
+        waiting = asyncio.create_task(one())
         await asyncio.sleep(1)
         waiting.cancel()
-        await pace.acquire(0)
+        await one()
         return asyncio.get_running_loop().time()
 
-    assert run(cancelled()) == pytest.approx(60)
+    assert run_jumping(cancelled()) == pytest.approx(60)
 
 
 def test_processes_share_the_limits_and_each_may_ask():
@@ -129,14 +97,17 @@ def test_processes_share_the_limits_and_each_may_ask():
     assert EndpointOptions(concurrency=2, share=0.125).limits == Limits(1)
 
 
-def test_judges_of_one_host_share_a_pace_and_those_of_others_do_not():
-    async def paces() -> list[Pace]:
-        return [pace_of(host, Limits(2)) for host in ("one", "one", "other")]
+def test_all_who_ask_one_host_in_one_role_share_a_limit():
+    limits = Limits(2)
 
-    first, second, other = asyncio.run(paces())
+    async def made() -> list[CallLimit]:
+        places = [("judge", "one"), ("judge", "one"), ("judge", "other"), ("system", "one")]
+        return [shared_limit(role, limits)(host) for role, host in places]
+
+    first, second, other, system = asyncio.run(made())
     assert first is second
-    assert first is not other
-    assert asyncio.run(paces())[0] is not first, "another event loop has locks of its own"
+    assert len({first, other, system}) == 3
+    assert asyncio.run(made())[0] is not first, "another event loop has locks of its own"
 
 
 def test_tokens_are_estimated_by_bytes_since_other_scripts_cost_more():

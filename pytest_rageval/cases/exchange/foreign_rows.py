@@ -1,0 +1,135 @@
+"""Foreign rows taken apart, before it is known what their members mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_rageval.cases.conversion import case_from_record
+from pytest_rageval.cases.exchange.checks import single_checks, with_files, written_checks
+from pytest_rageval.cases.exchange.column_values import KEPT, may_grade, meaning_by_name
+from pytest_rageval.cases.exchange.columns import Columns, decide_columns
+from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS
+from pytest_rageval.cases.exchange.gold_objects import is_grades
+from pytest_rageval.cases.exchange.printed import is_nothing, printed_value
+from pytest_rageval.cases.exchange.values import as_object
+from pytest_rageval.cases.keys import KEYS
+from pytest_rageval.cases.names import ALTERNATIVES, CONTEXTS, FACTS, IDS, PAGES, PLACES
+from pytest_rageval.io.messages import Unsound
+from pytest_rageval.model import NOTHING, NOWHERE, Json
+
+_OURS = ("description", "name", "source_file")
+"""Fields that our own exports fill in; ignored on import."""
+LISTED = frozenset([CONTEXTS, FACTS, PLACES, IDS, PAGES, ALTERNATIVES])
+"""Fields of lists, also where a program printed the list into a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignRow:
+    """A row taken apart, before it is known what its members mean.
+
+    own     the row itself, if it is a case in our own format
+    extra   the parts of a case that our own export kept
+    unread  variables of promptfoo whose files cannot be read, and `notes`, why
+    """
+
+    row: Mapping[str, Json]
+    own: Mapping[str, Json] | None = None
+    extra: Json = None
+    checks: Sequence[Mapping[str, Json]] = ()
+    leaves: Mapping[str, Json] = field(default_factory=dict)
+    unread: Mapping[str, Json] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+def foreign_row(written: Mapping[str, Json], folder: Path = Path(), *, may_be_own: bool = True) -> ForeignRow:
+    """Take a row apart; files that it names are read below the folder."""
+    if may_be_own and is_case(written):
+        own = {name: value for name, value in written.items() if value is not None}
+        for name in ("reference", "reference_answer"):
+            if is_nothing(own.get(name)):
+                own.pop(name, None)
+        return ForeignRow(written, own)
+    row = dict(written)
+    extra = _extra_of(row)
+    unread: dict[str, Json] = {}
+    notes: Sequence[str] = ()
+    if isinstance(variables := row.get("vars"), dict):
+        row["vars"], unread, notes = with_files(variables, folder)
+    checks = [*single_checks(row.pop("assert", None), row.get("vars")), *written_checks(row)]
+    return ForeignRow(row, None, extra, checks, dict(_leaves(row)), unread, notes)
+
+
+def columns_of(
+    rows: Sequence[ForeignRow],
+    fields: Mapping[str, str] = NOTHING,
+    *,
+    is_of_system: bool = False,
+    is_mapped: bool = False,
+) -> Columns:
+    """Decide what the members of a file's rows mean; for the arguments see `read_row`."""
+    foreign = [row for row in rows if row.own is None]
+    covered = {root for expression in fields.values() for root in roots_of(expression)} if is_mapped else set()
+    return decide_columns(
+        [row.leaves for row in foreign],
+        fields,
+        covered,
+        is_mapped=is_mapped,
+        has_answer=any(row.checks for row in foreign),
+        is_of_system=is_of_system,
+    )
+
+
+def _extra_of(row: dict[str, Json]) -> Json:
+    """Take the parts of a case out of a row that our own export wrote, and the fields that it filled in."""
+    extra = row.pop(EXTRA_PARTS, None)
+    for name in KEPT:
+        if isinstance(kept := row.get(name), dict) and EXTRA_PARTS in kept:
+            extra = kept[EXTRA_PARTS]
+            row[name] = {key: value for key, value in kept.items() if key != EXTRA_PARTS}
+    extra = as_object(extra)
+    for name in _OURS if extra is not None else ():
+        row.pop(name, None)
+    return extra
+
+
+def is_case(row: Mapping[str, Json]) -> bool:
+    """Return True if the row is a line of our own case format without extra parts."""
+    try:
+        # Unknown keys are looked for first: the reader names the nearest known ones, which takes a millisecond.
+        return row.keys() <= KEYS.keys() and EXTRA_PARTS not in case_from_record(dict(row), NOWHERE)[0].metadata
+    except Unsound:
+        return False
+
+
+def _leaves(row: Mapping[str, Json], above: str = "") -> Iterator[tuple[str, Json]]:
+    """Yield the members of a row by path; objects are entered, except metadata, spans, grades and the like."""
+    for name, value in row.items():
+        path = f"{above}{name}"
+        is_whole = isinstance(value, dict) and ("answer_start" in value or _holds_grades(name, value))
+        if isinstance(value, dict) and value and above.count(".") < 2 and not is_whole and name not in _WHOLE:
+            yield from _leaves(value, f"{path}.")
+        elif isinstance(value, str) and value.startswith(("[", "array(")) and meaning_by_name(path) in LISTED:
+            items = printed_value(value)
+            yield path, value if items is None else items
+        else:
+            yield path, value
+
+
+_WHOLE = (*KEPT, "gold")
+
+
+def _holds_grades(name: str, value: Json) -> bool:
+    return is_grades(value) and may_grade(name)
+
+
+_STEPS = r"(?:[\w-]+|\"[^\"]+\")(?:\.(?:[\w-]+|\"[^\"]+\"))*"
+SIMPLE = re.compile(_STEPS)
+"""An expression that is only the path of a member."""
+
+
+def roots_of(expression: str) -> list[str]:
+    """Return the paths that an expression begins with, such as `a.b` and `c` of `a.b[].d || c`."""
+    return [root.replace('"', "") for root in re.findall(rf"(?:^|\|\|\s*|\[\s*|\(\s*)({_STEPS})", expression)]

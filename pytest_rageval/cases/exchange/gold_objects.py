@@ -1,0 +1,221 @@
+"""Golds as other files write them: paths, ids, grades by id, pages, and objects that hold several of these."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from pytest_rageval.cases.exchange.printed import is_nothing
+from pytest_rageval.cases.exchange.retrieval_sets import relevance_parts
+from pytest_rageval.model import Json
+
+_PATHS = (
+    "rel_path", "path", "source", "file", "file_path", "filepath", "filename", "file_name", "doc_uri", "uri", "url",
+    "document", "doc", "document_name", "doc_name", "source_file", "source_document", "name",
+)  # fmt: skip
+_IDS = ("chunk_id", "id", "doc_id", "document_id", "docid", "_id", "passage_id", "node_id", "uuid", "source_id")
+_PAGES = ("page", "pages", "page_number", "page_no", "page_num", "page_label", "seite")
+_HEADINGS = ("heading_path", "heading", "section", "section_title", "chapter")
+_QUOTES = ("quote", "snippet", "text_snippet", "excerpt", "span", "evidence_text")
+_GRADES = (
+    "relevance", "grade", "query_relevance_label", "relevance_label", "relevance_score", "expected_score", "rel",
+    "gain", "score", "label", "rating",
+)  # fmt: skip
+
+
+def gold_places(value: Json, *, as_ids: bool) -> dict[str, Json] | None:
+    """Return gold places, or ids with `as_ids`, of texts and objects, alone or in a list; None if there is none."""
+    if is_grades(value):
+        return _of_grades(value)
+    values = [each for each in listed_places(value) if not is_nothing(each)]
+    objects = [each for each in values if isinstance(each, dict)]
+    if objects and len(objects) == len(values):
+        return _of_objects(objects, as_ids=as_ids)
+    if as_ids:
+        ids = [str(each) for each in values if is_id(each)]
+        return {"gold": {"chunk_ids": ids}} if ids and len(ids) == len(values) else None
+    places = list(chain.from_iterable(map(_places, values)))
+    return {"gold_supports": places} if places else None
+
+
+def listed_places(value: Json) -> list[Json]:
+    """Return the places or ids of a value: a list as it is, a text divided at semicolons, bars, commas and lines."""
+    if not isinstance(value, str):
+        return value if isinstance(value, list) else [value]
+    parts = [part.strip() for part in re.split(r"[,;|\n]", value) if part.strip()]
+    is_divided = all(" " not in part for part in parts) or "\n" in value or ";" in value
+    return list(parts) if is_divided else [value]
+
+
+_ID = re.compile(r"(?=.*\d)[\w:#-]{1,200}|[0-9a-f]{8,200}")
+
+
+def looks_like_id(value: Json) -> bool:
+    """Return True for a number, or a text such as `d1`, `c-17#2` or a hash: no file has such a name."""
+    if isinstance(value, str):
+        return bool(_ID.fullmatch(value))
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_id(value: Json) -> bool:
+    """Return True for what can be an id: a text or a whole number."""
+    return isinstance(value, (str, int)) and not isinstance(value, bool)
+
+
+# ── grades ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def is_grades(value: Json) -> bool:
+    """Return True for an object whose values are all numbers, such as grades by id."""
+    return isinstance(value, dict) and bool(value) and all(map(_is_grade, value.values()))
+
+
+def are_grades(value: Json) -> bool:
+    """Return True for a list of numbers, such as grades in the order of ids."""
+    return isinstance(value, list) and bool(value) and all(map(_is_grade, value))
+
+
+def graded_ids(ids: Sequence[str], grades: Sequence[float]) -> dict[str, Json] | None:
+    """Return ids with the grades that stand in the same order; None if there are not as many."""
+    return _of_grades(dict(zip(ids, grades, strict=True))) if len(ids) == len(grades) else None
+
+
+def _is_grade(value: Json) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= 1e6
+
+
+def _of_grades(grades: Mapping[str, Any]) -> dict[str, Json]:
+    """Return ids with their grades; only ids if all grades are 1."""
+    return relevance_parts({name: float(grade) for name, grade in grades.items()})
+
+
+# ── objects ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _of_objects(objects: Sequence[Mapping[str, Json]], *, as_ids: bool) -> dict[str, Json] | None:
+    """Return the golds of objects: by path if each has one, else by id, with grades if each has one.
+
+    An object with a title and a grade, as TruLens writes them, has its title for an id.
+    """
+    grades = [next(_members(each, _GRADES, _is_grade), None) for each in objects]
+    is_graded = None not in grades
+    ids = [next(_members(each, _IDS, is_id), None) for each in objects]
+    if is_graded and None in ids:
+        titles = [next(_members(each, ("title",), _is_text), None) for each in objects]
+        has_paths = any(next(_members(each, _PATHS, _is_text), None) for each in objects)
+        ids = ids if has_paths else titles
+    places = list(chain.from_iterable(map(_places_of_object, objects, grades)))
+    keys: dict[str, Json] = {}
+    if places and not (as_ids and None not in ids):
+        keys["gold_supports"] = places
+    elif ids and None not in ids:
+        written = [str(each) for each in ids]
+        keys |= _of_grades(dict(zip(written, grades, strict=True))) if is_graded else {"gold": {"chunk_ids": written}}
+    return keys or None
+
+
+def _is_text(value: Json) -> bool:
+    return isinstance(value, str) and not is_nothing(value)
+
+
+def _members(value: Mapping[str, Json], names: Iterable[str], is_right: Any) -> Iterator[Json]:
+    """Yield the members with one of these names that have the right type, in the order of the names."""
+    yield from (value[name] for name in names if name in value and is_right(value[name]))
+
+
+def _places_of_object(value: Mapping[str, Json], grade: Json) -> list[dict[str, Json]]:
+    """Return the place of an object, one a page; none if it is graded 0."""
+    path = next(_members(value, _PATHS, _is_text), None)
+    if path is None or (grade is not None and grade <= 0):
+        return []
+    places = _places(path)
+    heading = next(_members(value, _HEADINGS, _is_text), None)
+    pages = pages_of(next(_members(value, _PAGES, lambda page: pages_of(page) is not None), None))
+    if heading is not None:
+        places = [{**place, "heading_path": heading} for place in places]
+    elif pages:
+        places = with_pages(places, [pages])
+    if quotes := list(_members(value, _QUOTES, _is_text)):
+        places = [{**place, "snippets": quotes[:1]} for place in places]
+    return places
+
+
+def _places(value: Json) -> list[dict[str, Json]]:
+    """Return the gold place of a text: `docs/a.md#Intro`, `a.md > A > B`, `a.pdf, p. 3`; none for what is no text."""
+    if isinstance(value, dict):
+        return _places_of_object(value, None)
+    if not isinstance(value, str) or not value.strip():
+        return []
+    path, separator, below = value.strip().partition(" > ")
+    if not separator:
+        path, _, below = path.partition("#")
+        below = "" if "://" in path else below
+    if not path.strip():
+        path, below = value.strip(), ""  # no file before the mark: a name such as `#14`
+    below = below.strip()
+    if page := _PAGE_FRAGMENT.fullmatch(below):
+        below = page_heading(int(page[1]))
+    elif not below and (page := _PAGE_BEHIND.fullmatch(path)):
+        path, below = page[1], page_heading(int(page[2]))
+    return [{"rel_path": path.strip()} | ({"heading_path": below} if below else {})]
+
+
+# ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_PAGE_FRAGMENT = re.compile(r"page=(\d{1,5})")
+_PAGE_BEHIND = re.compile(r"(.{1,500}\.\w{1,5})(?: ?[,:;] ?| \(?)(?:p|pp|pg|page|S|Seite)\.? ?(\d{1,5})\)?")
+_PAGE = re.compile(
+    r"(?:pages?|pp?\.?|pg\.?|seiten?|s\.|paginas?|pag\.?|bladzijde|第|페이지|쪽)?\s*(\d{1,5})\s*"
+    r"(?:(?:-|–|to|bis)\s*(\d{1,5}))?\s*(?:頁|页|ページ|쪽|페이지)?",
+    re.IGNORECASE,
+)
+MOST_PAGES = 50
+"""Pages of one range."""
+
+
+def pages_of(value: Json) -> list[int] | None:
+    """Return page numbers: of a number, a text such as `p. 4`, `12-14` or `3, 5`, or a list; None if it is no page."""
+    if isinstance(value, list):
+        parts = [pages_of(each) for each in value]
+        known = [part for part in parts if part is not None]
+        return list(chain.from_iterable(known)) if known and len(known) == len(parts) else None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # a spreadsheet's or pandas' column with gaps
+    if isinstance(value, int) and not isinstance(value, bool):
+        return [value] if 0 <= value < 100_000 else None
+    if not isinstance(value, str) or len(value) > 200:
+        return None
+    pages: list[int] = []
+    for part in re.split(r"[,;|&]", value):
+        page = _PAGE.fullmatch(part.strip())
+        if page is None:
+            return None
+        first, last = int(page[1]), int(page[2] or page[1])
+        if not first <= last < first + MOST_PAGES:
+            return None
+        pages += range(first, last + 1)
+    return pages
+
+
+def page_heading(page: int) -> str:
+    """Return how a page stands in a gold place: a PDF has pages where a note has headings."""
+    return f"page {page}"
+
+
+def with_pages(places: Any, pages: Sequence[Sequence[int]]) -> list[dict[str, Json]]:
+    """Return gold places with their pages, one place a page; empty if the pages fit no places.
+
+    One document has all pages; of several, each has those at its position.
+    """
+    if not places or any("heading_path" in place for place in places):
+        return []
+    if len(places) == 1:
+        pages = [list(chain.from_iterable(pages))]
+    elif len(pages) != len(places):
+        return []
+    with_headings = []
+    for place, listed in zip(places, pages, strict=True):
+        with_headings += [{**place, "heading_path": page_heading(page)} for page in dict.fromkeys(listed)]
+    return with_headings

@@ -1,0 +1,249 @@
+"""Rows of tables: CSV with various separators and encodings, and workbooks."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_rageval.cases.csv_rows import cells_up_to
+from pytest_rageval.cases.exchange.printed import printed_value
+from pytest_rageval.cases.exchange.workbook_bounds import bounded_rows, check_workbook, is_wide
+from pytest_rageval.cases.keys import CELLS
+from pytest_rageval.cases.names import QUESTION, field_of
+from pytest_rageval.errors import CaseError
+from pytest_rageval.io.encodings import ENCODINGS, decoded
+from pytest_rageval.io.lines import read_lines
+from pytest_rageval.io.messages import Finding, Report
+from pytest_rageval.io.suggestions import listed
+from pytest_rageval.model import Json
+from pytest_rageval.text import counted
+
+SEPARATORS = {".csv": ",;\t", ".tsv": "\t", ".xlsx": ","}
+"""Possible CSV separators by suffix, the default first: spreadsheets write `;` in locales with decimal commas."""
+
+
+PlacedRow = tuple[int | str, dict[str, Json]]
+"""A row with its line, its number or its path in a document."""
+
+
+class RowReport(Report):
+    """Problems by row: by line (`has_lines`), by number, or by path in a JSON document; and notes for the user."""
+
+    def __init__(self, file: str, *, has_lines: bool) -> None:
+        super().__init__(file)
+        self.has_lines = has_lines
+        self.notes: list[str] = []
+
+    def add_row(self, place: int | str, findings: Iterable[Finding], case_id: Json = None) -> None:
+        named = case_id if isinstance(case_id, str) else None
+        for finding in findings:
+            if self.has_lines and isinstance(place, int):
+                self.add(place, 1, str(finding), named)
+            else:
+                self.add_whole(f"{place if isinstance(place, str) else f'row {place}'}: {finding}")
+
+
+def table_rows(path: Path, report: RowReport, longest: int) -> Iterator[PlacedRow]:
+    """Yield the rows of a table with their lines."""
+    suffix = path.suffix.lower()
+    text = _table_text(path, report, longest)
+    separators = SEPARATORS[suffix]
+    if said := _SEP.match(text):
+        text, separators = text[said.end() :], said[1]
+        report.notes.append(f"{report.file}: the first line, sep={said[1]}, was read as the separator of the cells")
+    above = _rows_above_header(text, separators, longest)
+    yield from _csv_rows(text, separators, report, above, 1 if said else 0, longest)
+
+
+_SEP = re.compile(r"\ufeff?\"?sep=([,;|\t])\"?[,;\t]*\r?\n", re.IGNORECASE)
+"""Excel's line that names the separator."""
+_TITLE_ROWS = 20
+"""Rows among which the header is looked for."""
+
+
+def _rows_above_header(text: str, separators: str, longest: int) -> int:
+    """Return how many rows stand above the header: titles, dates, blank rows.
+
+    The header is the first row unless it names no question, and one of the next names one and has several cells.
+    """
+    delimiter = _separator(text.partition("\n")[0], separators)
+    with cells_up_to(longest):
+        for separator in dict.fromkeys((delimiter, *separators)):
+            try:
+                if above := _titles(csv.reader(io.StringIO(text, newline=""), delimiter=separator)):
+                    return above
+            except csv.Error:
+                continue  # reported where the rows are read
+    return 0
+
+
+def _titles(reader: Iterable[Sequence[str]]) -> int:
+    for number, cells in enumerate(reader):
+        names = [cell for cell in cells if cell.strip()]
+        has_question = any(field_of(name.strip(), is_exact=True) == QUESTION for name in names)
+        if has_question and (number == 0 or len(names) > 1):
+            return number
+        if number >= _TITLE_ROWS or (number == 0 and len(names) > 1 and any(map(field_of, names))):
+            return 0
+    return 0
+
+
+def _table_text(path: Path, report: RowReport, longest: int) -> str:
+    """Return the text of a table, noting its encoding unless that is UTF-8; wrong bytes are reported by their lines."""
+    if path.suffix.lower() == ".xlsx":
+        sheet = first_sheet(path, report.file, longest, most_rows=2**20)  # more has no sheet
+        if sheet.others:
+            others = listed([repr(title) for title in sheet.others], 3)
+            report.notes.append(f"{report.file}: only the sheet {sheet.title!r} was read, not {others}")
+        return sheet.text
+    if path.is_file() and path.stat().st_size <= longest:
+        encoding, text = decoded(path.read_bytes())
+        if encoding != "utf-8" and text is not None:
+            report.notes.append(f"{report.file} was read as {dict(ENCODINGS)[encoding]}, since it is not UTF-8")
+            return text
+    return "".join(line.text for line in read_lines(path, report, longest))
+
+
+def _line_of(text: str, number: int) -> str:
+    """Return a line of a text, by its number from 0."""
+    for _ in range(number):
+        text = text.partition("\n")[2]
+    return text.partition("\n")[0]
+
+
+def _separator(header: str, separators: str) -> str:
+    """Return the separator that gives a column of questions, else the one that gives most columns."""
+    columns = {separator: [cell.strip(' "\r') for cell in header.split(separator)] for separator in separators}
+    return max(separators, key=lambda one: (QUESTION in map(field_of, columns[one]), len(columns[one])))
+
+
+_PREFIXED = re.compile(r"(inputs?|outputs?|reference|expected)[._](.+)")
+
+
+def _nested(row: Mapping[str, Json], header: Sequence[str]) -> dict[str, Json]:
+    """Join columns such as `input_question` and `output_answer` to objects, as LangSmith and Phoenix export them."""
+    heads = {match[1] for name in header if (match := _PREFIXED.fullmatch(name))}
+    if not ({"input", "inputs"} & heads and {"output", "outputs", "reference", "expected"} & heads):
+        return dict(row)
+    nested: dict[str, Json] = {}
+    for name, value in row.items():
+        if match := _PREFIXED.fullmatch(name):
+            nested.setdefault(match[1].rstrip("s") + "s", {})[match[2]] = value
+        else:
+            nested[name] = value
+    return nested
+
+
+def _csv_rows(
+    text: str, separators: str, report: RowReport, above: int, lines_before: int, longest: int
+) -> Iterator[PlacedRow]:
+    """Yield the rows of a CSV text below its header, which stands below `above` rows."""
+    delimiter = _separator(_line_of(text, above), separators)
+    try:
+        with cells_up_to(longest):
+            file = io.StringIO(text, newline="")
+            skipped = csv.reader(file, strict=True, delimiter=delimiter)
+            for _ in range(above):
+                next(skipped)
+            before = lines_before + skipped.line_num
+            if above:
+                report.notes.append(f"{report.file}: {counted(above, 'row')} above the header were not read")
+            reader = csv.DictReader(file, strict=True, delimiter=delimiter)
+            is_deepeval = {*_OF_DEEPEVAL} <= {*(reader.fieldnames or ())}
+            for cells in reader:
+                if None in cells:
+                    problem = "the row has more cells than the header; quote commas"
+                    report.add_row(before + reader.line_num, [Finding((), problem)])
+                    continue
+                named = {name.strip(): cell for name, cell in cells.items() if isinstance(name, str) and name.strip()}
+                row = {name: value_of_cell(name, cell) for name, cell in named.items()}
+                if is_deepeval:
+                    row |= {name: cell.split("|") for name in _JOINED if isinstance(cell := row.get(name), str)}
+                yield before + reader.line_num, _nested(row, reader.fieldnames or ())
+    except csv.Error as error:
+        report.add_whole(f"not valid CSV: {error}")
+
+
+_OF_DEEPEVAL = ("input", "actual_output", "expected_output", "retrieval_context", "context", "source_file")
+_JOINED = ("context", "retrieval_context")
+"""Columns in which DeepEval's `EvaluationDataset.save_as("csv")` joins texts by a bar; they identify its files."""
+
+
+def value_of_cell(name: str, cell: str | None) -> Json:
+    """Convert a CSV cell: a list or object, in JSON or as Python or numpy print it; None if it is blank; else text."""
+    if cell is None or not cell.strip():
+        return None
+    if CELLS.get(name) == "flag" and cell.strip().lower() in ("true", "false"):
+        return cell.strip().lower() == "true"
+    value = printed_value(cell)
+    return cell if value is None else value
+
+
+class Sheet(NamedTuple):
+    """The first sheet of a workbook as CSV, its title, and the titles of the others that hold something."""
+
+    text: str
+    title: str
+    others: tuple[str, ...]
+
+
+def workbook_as_csv(path: Path, name: str, most_bytes: int, most_rows: int) -> str:
+    """Return the first sheet of a workbook as CSV, or raise CaseError if it cannot be read."""
+    return first_sheet(path, name, most_bytes, most_rows).text
+
+
+def first_sheet(path: Path, name: str, most_bytes: int, most_rows: int) -> Sheet:
+    """Return the first sheet of a workbook, or raise CaseError if it cannot be read."""
+    try:
+        from openpyxl import load_workbook  # here, because the extra may be missing
+    except ImportError:
+        raise CaseError(f"{name}: openpyxl is not installed; save the sheet as CSV") from None
+    try:
+        check_workbook(path, name, most_bytes)
+        with path.open("rb") as opened:  # by its name openpyxl would refuse it: ours says nothing of its kind
+            book = load_workbook(opened, read_only=True, data_only=True)
+            written = io.StringIO(newline="")
+            sheet, *others = book.worksheets
+            csv.writer(written, lineterminator="\n").writerows(_cells(sheet, name, most_rows))
+            filled = [other.title for other in others if _holds_something(other)]
+            return Sheet(written.getvalue(), sheet.title, tuple(filled))
+    except CaseError:
+        raise
+    except Exception as error:  # noqa: BLE001 because openpyxl raises whatever a torn file makes it stumble over
+        raise CaseError(f"{name}: no workbook that can be read ({type(error).__name__}); save it as CSV") from None
+
+
+def _holds_something(sheet: Any) -> bool:
+    """Return True if one of the first rows of a sheet has a value."""
+    cells = chain.from_iterable(islice(_rows_of(sheet), _TITLE_ROWS))
+    return any(cell.value is not None for cell in cells)
+
+
+def _rows_of(sheet: Any) -> Iterator[Any]:
+    """Return the rows of a sheet, as wide as they are where it declares to be wider than any sheet can be."""
+    if is_wide(sheet.max_column):
+        sheet.reset_dimensions()
+    rows: Iterator[Any] = sheet.iter_rows()
+    return rows
+
+
+def _cells(sheet: Any, name: str, most_rows: int) -> Iterator[list[object]]:
+    for row in bounded_rows(_rows_of(sheet), name, most_rows):
+        cells = [_shown(cell.value, cell.number_format) for cell in row]
+        if any(cell != "" for cell in cells):
+            yield cells
+
+
+def _shown(value: object, number_format: str) -> object:
+    """Return a value as the sheet shows it: a share as a percentage, a date without its midnight."""
+    if value is None or isinstance(value, bool):
+        return "" if value is None else str(value).lower()
+    if isinstance(value, (int, float)):
+        return f"{100 * value:.10g}%" if "%" in number_format else int(value) if value == int(value) else value
+    return value.isoformat().removesuffix("T00:00:00") if isinstance(value, date) else value

@@ -1,0 +1,40 @@
+"""Rubrics for cases with earlier turns: whatever reads the question reads the conversation that it belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pytest_rageval.judges.rubrics.prompt_text import fenced, single_prompt
+from pytest_rageval.model import Rubric
+
+HISTORY = "history"
+READING = """\
+# The conversation so far
+The question is the last turn of a conversation, which is part of the material. Read the question as its earlier turns \
+make it plain: they tell what "it" or "there" stands for. They are no source: what they say supports no claim."""
+
+
+def with_history(rubric: Rubric) -> Rubric:
+    """Return the rubric with the earlier turns in its material, if it reads the question without them.
+
+    For cases with earlier turns alone: for all others prompt and cache key stay as they are. The version stays too,
+    since the turns are part of the key.
+    """
+    if "question" not in rubric.variables or HISTORY in rubric.variables:
+        return rubric
+    known = _MADE.get((rubric.name, rubric.prompt_version))
+    if known is None:
+        known = _MADE[rubric.name, rubric.prompt_version] = _made(rubric)
+    return known
+
+
+_MADE: dict[tuple[str, str], Rubric] = {}
+"""By name and version, which stand for the content of a rubric."""
+
+
+def _made(rubric: Rubric) -> Rubric:
+    if not rubric.material:  # it brings its own fences
+        return replace(rubric, prompt=f"{rubric.prompt}\n{READING}\n{fenced([HISTORY])}")
+    task = f"{rubric.task}\n\n{READING}"
+    material = (HISTORY, *rubric.material)
+    return replace(rubric, prompt=single_prompt(task, rubric.reply, material), task=task, material=material)

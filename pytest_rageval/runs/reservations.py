@@ -1,0 +1,78 @@
+"""What a verdict is said with reserve for: answers that were not judged, and cases that passed only when run again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_rageval.runs.row import Row
+from pytest_rageval.text import counted
+
+UNJUDGED = "not_judged"
+"""The key in metrics.json; a run whose answers were all judged, or that has no judge, is without it."""
+RERUN = "passed_when_rerun"
+"""The key in metrics.json of the cases that did not pass at their first attempt; a run without any is without it."""
+JUDGE_ERROR = "judge"
+"""The beginning of the kinds of error of a judge."""
+LEFT_OUT = "judge_unavailable"
+"""Why no answer of a run was judged whose judge could not be asked at its start."""
+
+
+def not_judged(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return how many cases were to be judged, how many have no or not all judgements, and why; empty if none."""
+    reasons = [sorted(set(_reasons(row))) for row in rows]
+    failed = [each for each in reasons if each]
+    if not failed:
+        return {}
+    judged = sum(bool(row.judge or why) for row, why in zip(rows, reasons, strict=True))
+    kinds = Counter(kind for each in failed for kind in each)
+    return {UNJUDGED: {"cases": len(failed), "of": judged, "kinds": dict(sorted(kinds.items()))}}
+
+
+def judge_left_out(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return the same for a run whose judge could not be asked: no answer was judged."""
+    answered = sum(row.outcome != "error" for row in rows)
+    return {UNJUDGED: {"cases": answered, "of": answered, "kinds": {LEFT_OUT: answered}}} if answered else {}
+
+
+def still_left_out(earlier: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the same for a stored run that is decided again, and whose judge could not be asked at its time."""
+    unjudged = earlier.get(UNJUDGED)
+    return {UNJUDGED: unjudged} if unjudged is not None and LEFT_OUT in unjudged["kinds"] else {}
+
+
+def _reasons(row: Row) -> Iterator[str]:
+    """Yield the kinds of the errors that kept an answer from being judged."""
+    failed = (row.judge or {}).get("failed") or {}
+    yield from (problem["kind"] for problem in failed.values())
+    if row.error_kind is not None and row.error_kind.startswith(JUDGE_ERROR):
+        yield row.error_kind
+
+
+def is_unjudged(metrics: Mapping[str, Any]) -> bool:
+    """Return True if no answer of the run could be judged."""
+    unjudged = metrics.get(UNJUDGED)
+    return unjudged is not None and unjudged["cases"] == unjudged["of"]
+
+
+def unjudged_counts(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Yield `3 of 8 answers were not judged (judge_timeout)`."""
+    unjudged = metrics.get(UNJUDGED)
+    if unjudged is None:
+        return
+    was = "was" if unjudged["cases"] == 1 else "were"
+    kinds = ", ".join(unjudged["kinds"])
+    yield f"{unjudged['cases']:,} of {counted(unjudged['of'], 'answer')} {was} not judged ({kinds})"
+
+
+def rerun_counts(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Yield `1 case passed only when run again`."""
+    if again := metrics.get(RERUN):
+        yield f"{counted(len(again), 'case')} passed only when run again"
+
+
+def reruns(rows: Iterable[Row]) -> dict[str, Any]:
+    """Return the keys of the cases that passed after an attempt that did not; empty if there are none."""
+    keys = sorted(row.key for row in rows if row.attempts > 1 and row.outcome == "passed")
+    return {RERUN: keys} if keys else {}

@@ -1,0 +1,99 @@
+"""Files of a run as a whole: the journals of its workers folded in, broken lines dropped, lines put in order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.io.atomic import write_lines
+from pytest_rageval.io.sealed_lines import (
+    Check,
+    Key,
+    Members,
+    Place,
+    ends_well,
+    index,
+    lines_at,
+    lines_of,
+    record_at,
+    whole_records,
+)
+from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.row import SCHEMA, check_observation, check_result
+
+CRASH = "crash"
+"""The kind of error of a case whose process died."""
+UNFINISHED = frozenset({CRASH, "record"})
+"""Kinds of error of cases that did not finish and are run again on resume."""
+
+
+def repair(folder: Path) -> list[str]:
+    """Repair the files of an interrupted run: fold in those of its workers, one whole line for each case and trial.
+
+    Drop cases without all their trials, and those whose process died or could not write its observation (a full disk):
+    they are run again. Return notes for people, a line each.
+    """
+    config = StoredRun(folder).config
+    notes: list[str] = []
+    for name in (RESULTS, OBSERVATIONS):
+        fold_journals(folder, name, notes, trials=int(config["settings"].get("repeat", 1)) if name == RESULTS else None)
+    return notes
+
+
+def fold_journals(folder: Path, name: str, notes: list[str], trials: int | None = None) -> None:
+    """Merge a file of the run with its workers' files of the same kind, keeping the last line of each case and trial.
+
+    With `trials`, keep only cases with so many trials that ended with a result of their own.
+    """
+    own, others = folder / name, journals(folder, name)
+    check = check_result if name == RESULTS else check_observation
+    places = index([own, *others], notes, check)
+    kept = list(places) if trials is None else _complete(places, trials)
+    if others or len(kept) < sum(1 for _ in lines_of(own)) or not ends_well(own):
+        write_lines(own, (places[key].text() for key in kept))
+    for path in others:
+        path.unlink(missing_ok=True)
+
+
+def journals(folder: Path, name: str) -> list[Path]:
+    """Return the files that workers have written next to the run's file of this name."""
+    stem, _, ending = name.partition(".")
+    return sorted(folder.glob(f"{stem}-*.{ending}"))
+
+
+def _complete(places: Mapping[Key, Place], trials: int) -> list[Key]:
+    done: Counter[str] = Counter()
+    for (key, _), place in places.items():
+        error = record_at(place)["error"]
+        done[key] += error is None or error["kind"] not in UNFINISHED
+    return [key for key in places if done[key[0]] >= trials]
+
+
+def lines_in_order(
+    paths: Iterable[Path], notes: list[str] | None = None, check: Check | None = None, source: str | None = None
+) -> Iterator[str]:
+    """Yield the last line of each case and trial, sorted by file, line, key and trial; only their places are in memory.
+
+    `notes` and `check` as for `whole_records`. `source`: the member with the case's place; lines with it need no check.
+    """
+    members = Members(SCHEMA, source) if source is not None else None
+    places = {_position(record): place for place, record in whole_records(paths, notes, check, members=members)}
+    for _, line in lines_at(place for _, place in sorted(places.items())):
+        yield line.decode("utf-8").rstrip("\n")
+
+
+def put_in_order(folder: Path) -> list[str]:
+    """Rewrite both files of a run in the order of the case files, without damaged lines; return notes, a line each."""
+    notes: list[str] = []
+    for name, check, source in ((RESULTS, check_result, "source"), (OBSERVATIONS, check_observation, "case")):
+        path = folder / name
+        if path.exists():
+            write_lines(path, lines_in_order([path], notes, check, source))
+    return notes
+
+
+def _position(record: Mapping[str, Any]) -> tuple[str, int, str, int]:
+    file, line = record["case"]["source"] if "case" in record else record["source"].values()
+    return file, line, record["case_key"], record["trial"]

@@ -1,0 +1,110 @@
+"""Cases with earlier turns: whatever rubric reads the question is given the conversation that it belongs to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+from judge_server import JudgeServer
+from project import Project, a_case
+
+from pytest_rageval.judges import requests_for
+from pytest_rageval.judges.cache.cache_key import key_parts
+from pytest_rageval.judges.lexical_judge import LexicalJudge
+from pytest_rageval.judges.model_judge import render
+from pytest_rageval.judges.requests import joint_request
+from pytest_rageval.judges.rubrics import load_rubric, rubric_names, rubric_of
+from pytest_rageval.model import Answer, Chunk, EvalCase, Gold, JudgeRequest, Turn
+
+HISTORY = (Turn("user", "Tell me of the Lumen camera."), Turn("assistant", "It is a camera for film sets."))
+CASE = EvalCase("q1", "How fast is it?", gold=Gold(answers=("30 Hz",), recency_conflict_rule="acknowledge_both"))
+TALK = replace(CASE, history=HISTORY)
+CHUNKS = (Chunk("c1", rel_path="a.md", text="The camera runs at 30 Hz."), Chunk("c2", rel_path="b.md", text="Two."))
+ANSWER = Answer(text="It runs at 30 Hz.", chunks=CHUNKS)
+READ_QUESTION = [name for name in rubric_names() if "question" in load_rubric(name).variables]
+
+
+def request_of(case: EvalCase, rubric: str) -> JudgeRequest:
+    (request,) = requests_for(case, ANSWER, [rubric], 5)
+    return request
+
+
+def prompt_of(request: JudgeRequest) -> str:
+    return render(rubric_of(request), request, "fence-0123456789abcdef").text
+
+
+@pytest.mark.parametrize("rubric", READ_QUESTION)
+def test_every_rubric_that_reads_the_question_is_given_its_earlier_turns(rubric: str):
+    request = request_of(TALK, rubric)
+    assert [turn["text"] for turn in request.variables["history"]] == [turn.text for turn in HISTORY]
+    before, fence, after = prompt_of(request).rpartition("<fence-0123456789abcdef conversation so far>")
+    assert fence
+    assert "Tell me of the Lumen camera." in after
+    assert "Lumen" not in before
+
+
+@pytest.mark.parametrize("rubric", READ_QUESTION)
+def test_a_case_without_earlier_turns_has_the_prompt_and_the_key_of_before(rubric: str):
+    request = request_of(CASE, rubric)
+    shipped = load_rubric(rubric)
+    assert (request.wording, request.prompt_version) == (shipped, shipped.prompt_version)
+    assert request.variables.keys() == shipped.variables
+    assert request.variables.get("history", []) == []
+
+
+@pytest.mark.parametrize("rubric", READ_QUESTION)
+def test_other_turns_are_another_judgement(rubric: str):
+    others = (CASE, TALK, replace(CASE, history=HISTORY[:1]), replace(CASE, history=HISTORY[::-1]))
+    keys = {key_parts(request_of(case, rubric), "m").key for case in others}
+    assert len(keys) == len(others)
+
+
+def test_what_does_not_read_the_question_is_not_given_turns():
+    assert "history" not in request_of(TALK, "claim_support").variables
+
+
+def test_a_prompt_with_its_own_fences_is_given_them_at_its_end():
+    own = replace(
+        load_rubric("groundedness"), material=(), task="", reply="",
+        prompt="Judge.\n<{marker}>\n{question}\n{answer}\n</{marker}>\n", prompt_version="own",
+    )  # fmt: skip
+    (request,) = requests_for(TALK, ANSWER, ["groundedness"], 5, wordings={"groundedness": own})
+    assert prompt_of(request).startswith("Judge.\n")
+    assert prompt_of(request).rstrip().endswith("</fence-0123456789abcdef conversation so far>")
+    (plain,) = requests_for(CASE, ANSWER, ["groundedness"], 5, wordings={"groundedness": own})
+    assert plain.wording is own
+
+
+def test_several_rubrics_in_one_request_share_the_turns():
+    names = ["groundedness", "correctness", "relevance"]
+    joint = joint_request(requests_for(TALK, ANSWER, names, 5))
+    assert prompt_of(joint).count("Tell me of the Lumen camera.") == 1
+    plain = joint_request(requests_for(CASE, ANSWER, names, 5))
+    assert "<fence-0123456789abcdef conversation so far>" not in prompt_of(plain)
+
+
+async def scores(case: EvalCase, rubric: str) -> dict[str, float]:
+    return dict((await LexicalJudge().judge(request_of(case, rubric))).scores)
+
+
+@pytest.mark.parametrize("rubric", ["groundedness", "correctness", "relevance", "faithfulness"])
+def test_the_lexical_judge_counts_no_earlier_turn_as_evidence(rubric: str):
+    said = "It runs at 30 Hz."
+    talk = replace(CASE, history=(Turn("user", "What runs at 30 Hz, the projector?"), Turn("assistant", said)))
+    assert asyncio.run(scores(talk, rubric)) == asyncio.run(scores(CASE, rubric))
+
+
+def test_a_judge_is_sent_the_turns_of_a_case(project: Project, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    turns = [{"role": turn.role, "text": turn.text} for turn in HISTORY]
+    project.cases([a_case("talk", history=turns), a_case("alone")])
+    project.write("said.py", "def answer(question, history=None):\n    import bot\n    return bot.answer(question)\n")
+    project.configure('target = "said:answer"\n[tool.rageval.metrics]\nenabled = ["groundedness"]')
+    with JudgeServer(score=5) as server:
+        project.rageval("run", "--judge", f"openai:judge-1@{server.url}")
+        sent = [json.dumps(chat.json) for chat in server.chats]
+        assert ["Lumen" in text for text in sorted(sent, key=len)] == [False, True]
+        project.rageval("run", "--judge", f"openai:judge-1@{server.url}")
+        assert len(server.chats) == 2, "both judgements are in the cache"
