@@ -19,6 +19,8 @@ _OF_ANSWER = (
     "rouge-n",
     "bleu",
     "context-recall",
+    "contains-any",
+    "icontains-any",
 )
 _OF_FACTS = ("contains", "icontains", "contains-all", "icontains-all")
 
@@ -121,7 +123,7 @@ def gold_of_checks(checks: Iterable[Mapping[str, Any]], folder: Path) -> ReadChe
 
 def _values(check: Mapping[str, Any], folder: Path) -> list[str]:
     value = check.get("value")
-    if isinstance(value, str) and str(check["type"]).endswith("-all"):
+    if isinstance(value, str) and str(check["type"]).endswith(("-all", "-any")):
         value = value.split(",")
     items = (str(item).strip() for item in (value if isinstance(value, list) else [value]))
     return [_text_of(item, folder).strip() if item.startswith("file://") else item for item in items]

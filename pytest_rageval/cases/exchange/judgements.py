@@ -1,0 +1,133 @@
+"""Judgements in long form, a row for each query and document, joined to one row a query with its grades."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from pytest_rageval.cases.exchange.case_rows import PlacedRow
+from pytest_rageval.cases.exchange.column_values import last_name
+from pytest_rageval.cases.exchange.gold_objects import is_id, looks_like_path
+from pytest_rageval.cases.exchange.printed import is_nothing
+from pytest_rageval.cases.names import CONTEXTS, IDS, PLACES, QUESTION, field_of, is_case_id, name_words
+from pytest_rageval.model import Json
+from pytest_rageval.text import counted
+
+_GRADES = frozenset(
+    ["relevance", "relevance grade", "relevance label", "relevance score", "relevancy", "rel", "grade", "gain",
+     "judgement", "judgment", "qrel", "relevanz", "note relevance", "pertinence", "relevancia", "rilevanza",
+     "relevantie", "관련도", "関連度", "相关性", "相關性"]
+)  # fmt: skip
+"""Names of grades, which are grades also where each query has one document only."""
+_MAYBE_GRADES = frozenset(["label", "score", "rating", "judged", "is relevant", "relevant", "bewertung"])
+"""Names of grades where the rows of one query differ by them and their documents alone."""
+_MOST_GRADE = 10
+_IN_WORDS: Mapping[str, int] = {
+    "true": 1, "yes": 1, "relevant": 1, "false": 0, "no": 0, "irrelevant": 0, "not relevant": 0, "ja": 1, "nein": 0,
+    "non relevant": 0, "partially relevant": 1, "highly relevant": 2, "very relevant": 2, "perfectly relevant": 3,
+}  # fmt: skip
+
+
+def joined_judgements(rows: Sequence[PlacedRow], note: Callable[[str], None]) -> list[PlacedRow]:
+    """Return the rows, those of one query as one if they differ only in a document and its grade."""
+    names = list(dict.fromkeys(name for _, row in rows[:100] for name in row))
+    document, grade = _one(names, _is_document), _one(names, _is_grade_name)
+    question = next((name for name in names if field_of(name) == QUESTION), None)
+    if document is None or grade is None or question is None:
+        return list(rows)
+    grades = [_grade_of(row.get(grade)) for _, row in rows]
+    if None in grades or not all(_is_named(row.get(document)) for _, row in rows):
+        return list(rows)
+    ids = [name for name in names if name != document and is_case_id(name) and _is_id_name(name)]
+    has_several = len({str(row.get(question)) for _, row in rows}) < len(rows)
+    of_rows = _ids_of_judgements(rows, ids, {question, document, grade}) if has_several else []
+    key = next((name for name in ids if name not in of_rows), question)
+    queries = _by_query(rows, key)
+    is_long = len(queries) < len(rows)
+    if not is_long and name_words(last_name(grade)) not in _GRADES:
+        return list(rows)
+    if not all(_agree(group, (document, grade, *of_rows)) for group in queries.values()):
+        return list(rows)
+    if is_long:
+        note(f"{counted(len(rows), 'judgement')} of {counted(len(queries), 'query', 'queries')} joined: "
+             f"{document} with the grades of {grade}")  # fmt: skip
+    return [_joined(group, document, grade, of_rows) for group in queries.values()]
+
+
+def _one(names: Iterable[str], is_right: Callable[[str], bool]) -> str | None:
+    """Return the only name that is right, None if there are several."""
+    found = [name for name in names if is_right(name)]
+    return found[0] if len(found) == 1 else None
+
+
+def _is_document(name: str) -> bool:
+    return field_of(name) in (IDS, PLACES, CONTEXTS) and not _is_grade_name(name)
+
+
+def _is_grade_name(name: str) -> bool:
+    return name_words(name) in _GRADES | _MAYBE_GRADES
+
+
+def _is_id_name(name: str) -> bool:
+    return field_of(name) == "id"
+
+
+def _is_named(value: Json) -> bool:
+    """Return True for the id or the file of a document, not for its text."""
+    return is_id(value) and not is_nothing(value) and len(str(value)) <= 300 and len(str(value).split()) <= 3
+
+
+def _grade_of(value: Json) -> int | None:
+    """Return a grade, also one in words; None for what is none, such as a share."""
+    if isinstance(value, str):
+        plain = value.strip()
+        value = int(plain) if plain.isascii() and plain.isdigit() and len(plain) < 3 else _in_words(plain)
+    if isinstance(value, (bool, float)) and value == int(value):
+        value = int(value)
+    return value if isinstance(value, int) and 0 <= value <= _MOST_GRADE else None
+
+
+def _in_words(text: str) -> Json:
+    if text in ("0.0", "1.0", "2.0", "3.0", "4.0"):
+        return int(text[0])
+    return _IN_WORDS.get(name_words(text)) if len(text) < 30 else None
+
+
+def _ids_of_judgements(rows: Sequence[PlacedRow], ids: Collection[str], but: Collection[str]) -> list[str]:
+    """Return the columns that number the rows and not their queries: ids, and whole numbers."""
+    others = [name for name in rows[0][1] if name not in but]
+    unique = [name for name in others if len({str(row.get(name)) for _, row in rows}) == len(rows)]
+    return [name for name in unique if name in ids or all(_is_whole_number(row.get(name)) for _, row in rows)]
+
+
+def _is_whole_number(value: Json) -> bool:
+    return str(value).isdigit() and not isinstance(value, bool)
+
+
+def _by_query(rows: Iterable[PlacedRow], key: str) -> dict[str, list[PlacedRow]]:
+    queries: dict[str, list[PlacedRow]] = {}
+    for place, row in rows:
+        queries.setdefault(str(row.get(key)), []).append((place, row))
+    return queries
+
+
+def _agree(group: Sequence[PlacedRow], but: Sequence[str]) -> bool:
+    """Return True if the rows of a query differ in these columns only, and judge no document twice."""
+    first = _others(group[0][1], but)
+    documents = {str(row.get(but[0])) for _, row in group}
+    return len(documents) == len(group) and all(_others(row, but) == first for _, row in group)
+
+
+def _others(row: Mapping[str, Json], but: Sequence[str]) -> dict[str, Json]:
+    return {name: value for name, value in row.items() if name not in but and not is_nothing(value)}
+
+
+def _joined(group: Sequence[PlacedRow], document: str, grade: str, of_rows: Sequence[str]) -> PlacedRow:
+    """Return the row of a query with its documents and their grades: places of files, else grades by id."""
+    place, first = group[0]
+    judged = {str(row[document]): _grade_of(row[grade]) for _, row in group}
+    row = {name: value for name, value in first.items() if name != grade and name not in of_rows}
+    if all(map(looks_like_path, judged)):
+        row[document] = [{"path": path, "relevance": value} for path, value in judged.items()]
+    else:
+        row[document] = dict(judged)
+    return place, row
