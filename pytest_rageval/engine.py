@@ -267,6 +267,7 @@ def _decided(case: MeasuredTrial, trials: Sequence[tuple[Observation, MeasuredTr
         "failed_gates": gated.failed,
         "unexamined": gated.unexamined,
         "is_gold_examined": gated.is_gold_examined,
+        "has_ungated_facts": gated.has_ungated_facts,
     }
 
 

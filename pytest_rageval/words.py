@@ -11,16 +11,16 @@ import string
 import unicodedata
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
-from typing import Literal
 
+from pytest_rageval.korean import LONE_PARTICLES, is_hangul, without_particles
+from pytest_rageval.plain_text import as_seen
 from pytest_rageval.quantities import (
-    COMPARISONS,
     QUANTITY,
-    SIGNS,
     with_mega_units,
     with_plain_powers,
     with_plain_quantities,
 )
+from pytest_rageval.quantity_names import COMPARISONS, SIGNS
 
 # ── comparing ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -39,12 +39,13 @@ def normalise(text: str) -> str:
     return " ".join(_ARTICLE.sub(" ", bare).split()) or " ".join(bare.split()) or " ".join(as_label(text).split())
 
 
-def _with_plain_quantities(text: str) -> str:
+def _with_plain_quantities(text: str, *, compares: bool = True) -> str:
     """Fold the text, write quantities in one form and turn the punctuation of other scripts into ASCII."""
+    text = as_seen(text)
     if text.isascii():
-        return with_plain_quantities(with_mega_units(text).lower())
+        return with_plain_quantities(with_mega_units(text).lower(), compares=compares)
     folded = _folded(with_plain_powers(with_mega_units(text)))
-    return with_plain_quantities(folded.translate(_AS_ASCII))
+    return with_plain_quantities(folded.translate(_AS_ASCII), compares=compares)
 
 
 def _folded(text: str) -> str:
@@ -192,15 +193,15 @@ def index_terms(text: str) -> list[str]:
     return terms
 
 
-def content_tokens(text: str) -> list[str]:
+def content_tokens(text: str, *, compares: bool = False) -> list[str]:
     """Return the words that carry meaning, to compare the subjects of two texts; never empty unless `tokens` is.
 
     English stop words are left out (negations are not stop words), Korean particles are cut off, quantities are in one
     form, and the parts of dates and ranges stand beside the whole. Han, Katakana and the scripts of South East Asia
-    give pairs of characters; Hiragana, mostly grammar, is left out.
+    give pairs of characters; Hiragana, mostly grammar, is left out. With `compares`, "up to 5" is one word.
     """
     words: list[str] = []
-    for at, part in enumerate(_ATOM.split(_with_plain_quantities(text))):
+    for at, part in enumerate(_ATOM.split(_with_plain_quantities(text, compares=compares))):
         if at % 2:
             words.append(part)
             if "-" in part[1:]:
@@ -224,8 +225,8 @@ def _foreign_content(folded: str) -> Iterator[str]:
             for content in _content_run().findall(run):
                 yield from _pairs(content)
         elif script == "hangul":
-            if run not in _LONE_PARTICLES:
-                yield _stem(run)
+            if run not in LONE_PARTICLES:
+                yield without_particles(run)
         elif run not in STOP_WORDS:
             yield run
 
@@ -243,37 +244,9 @@ def _without_particles(words: list[str]) -> Iterator[str]:
     """Strip particles from words; a counter may be one syllable long: 2024 년에 → 2024 년."""
     after_number = False
     for word in words:
-        if word not in _LONE_PARTICLES:
-            yield _stem(word, least=1 if after_number else 2)
+        if word not in LONE_PARTICLES:
+            yield without_particles(word, least=1 if after_number else 2)
         after_number = word[-1].isdigit()
-
-
-def _stem(word: str, least: int = 2) -> str:
-    """Cut the particles off a Korean word, the last one first: 서울에서는 → 서울에서 → 서울, but 가을 stays.
-
-    A particle is cut if it fits the syllable before it (은 follows a closed syllable, 는 an open one) and leaves at
-    least `least` syllables, or one if it cannot be mistaken for the end of a word.
-    """
-    for _ in range(_MOST_PARTICLES):
-        length = _particle_length(word, least)
-        word = word[:-length] if length else word
-    return word
-
-
-def _particle_length(word: str, least: int) -> int:
-    for length in range(min(_LONGEST_PARTICLE, len(word) - 1), 0, -1):
-        particle, before = word[-length:], word[-length - 1]
-        follows = _PARTICLES.get(particle)
-        if follows is None:
-            continue
-        if not _is_hangul(before):
-            return length if particle in _LONE_PARTICLES else 0
-        # Syllables are laid out as 28 finals for each initial and vowel; the first of the 28 is the open syllable.
-        is_closed = (ord(before) - 0xAC00) % 28 != 0
-        fits = follows == "any" or (follows == "closed") is is_closed
-        if fits and len(word) - length >= (1 if particle in _SURE_PARTICLES else least):
-            return length
-    return 0
 
 
 def _words(written: str) -> frozenset[str]:
@@ -304,22 +277,6 @@ STOP_WORDS = _words(
     """
 )
 """English words of grammar; negations are none."""
-
-_PARTICLES: dict[str, Literal["closed", "open", "any"]] = {
-    **dict.fromkeys(_words("은 을 이 과 으로 이나 이라고 이라는 이며 이다 이에요 이었다 이었습니다"), "closed"),
-    **dict.fromkeys(_words("는 를 가 와 예요 였다 였습니다"), "open"),
-    **dict.fromkeys(_words("의 에 에서 에게 께서 로 도 만 들 부터 까지 보다 처럼 마다 조차 마저 밖에"), "any"),
-    **dict.fromkeys(_words("입니다 입니까"), "any"),
-}
-"""What may hang on a Korean noun, by the kind of syllable that it follows; 라는 and 나 end too many nouns."""
-_LONGEST_PARTICLE = max(map(len, _PARTICLES))
-_MOST_PARTICLES = 4
-_SURE_PARTICLES = _words(
-    "은 는 을 를 에서 에게 께서 부터 까지 으로 입니다 입니까 이에요 예요 이었다 이었습니다 였습니다"
-)
-"""Particles that are stripped from a single syllable too: few nouns of two syllables end so."""
-_LONE_PARTICLES = frozenset(_PARTICLES) - _words("도 만 들")
-"""Dropped where they stand alone, on a number or on a foreign word; 5도 are five degrees, 5만 is 50,000."""
 
 # ── sentences ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -352,7 +309,7 @@ def _is_border(line: str, start: int, end: re.Match[str]) -> bool:
     following = line[end.end() : end.end() + 1]
     if following and not following.isspace():
         # Korean is often typed without a space after the point: 했다.그리고
-        return stop == "." and _is_hangul(following) and _is_hangul(line[end.start() - 1 : end.start()])
+        return stop == "." and is_hangul(following) and is_hangul(line[end.start() - 1 : end.start()])
     next_word = line[end.end() : end.end() + 8].lstrip()[:1]
     if next_word.islower() and (end["closing"] or not stop.strip(".…")):
         return False
@@ -368,15 +325,6 @@ def _is_border(line: str, start: int, end: re.Match[str]) -> bool:
     if _INITIALS.fullmatch(word):
         return False
     return not (word.casefold() in _NUMBERED and next_word.isdigit())
-
-
-def has_hangul(word: str) -> bool:
-    """Return True if the word contains a syllable of Hangul."""
-    return any(map(_is_hangul, word))
-
-
-def _is_hangul(character: str) -> bool:
-    return "가" <= character <= "힣"
 
 
 _SENTENCE_END = re.compile(

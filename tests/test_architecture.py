@@ -13,8 +13,14 @@ from typing import NamedTuple
 
 PACKAGE = Path(__file__).parent.parent / "pytest_rageval"
 FLOORS = (
+    ("number_names", "quantity_names", "polarity_words", "korean", "plain_text"),
+    ("named_figures",),
     ("quantities",),
-    ("errors", "text", "words", "model", "case_output", "providers"),
+    ("words",),
+    ("stated_quantities",),
+    ("statements",),
+    ("gold_search",),
+    ("errors", "text", "model", "case_output", "providers"),
     ("io",),
     ("config",),
     ("http",),

@@ -101,7 +101,7 @@ MUTANTS = {
         "passage_headings[:1] == place.headings[:1]",
         MATCHING,
     ),
-    "a grade of zero makes a gold": Mutant("_relevant_ids", "grade > 0", "grade >= 0", MATCHING),
+    "a grade of zero makes a gold": Mutant("relevant_ids", "grade > 0", "grade >= 0", MATCHING),
     "a text that was cut holds no doubt": Mutant(
         "_AnchorGolds._quotes", "isinstance(source, Chunk) and source.text_truncated", "False", MATCHING
     ),

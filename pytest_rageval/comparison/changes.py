@@ -184,13 +184,17 @@ def compared_metrics(
             changes[name] = paired_change(pairs[name], described[name]["scale"])
         elif is_of_run:
             changes[name] = run_change(before.get(name, {}).get("mean"), now.get(name, {}).get("mean"))
-    if changes.get(OVERALL, Change()).delta is not None and (why := _other_scores(changes, now, before)):
+    if changes.get(OVERALL, Change()).delta is not None and (why := _other_scores(changes, now, before, reasons)):
         changes[OVERALL], reasons[OVERALL] = Change(), why
     return ComparedMetrics(with_adjusted_p(changes), reasons, described)
 
 
-def _other_scores(changes: Mapping[str, Change], now: Mapping[str, Any], before: Mapping[str, Any]) -> str:
+def _other_scores(
+    changes: Mapping[str, Change], now: Mapping[str, Any], before: Mapping[str, Any], reasons: Mapping[str, str]
+) -> str:
     """Return why the two overall scores are means of different scores; '' if they are not."""
+    if otherwise := [name for name, why in reasons.items() if why == JUDGED_OTHERWISE and _has_mean(name, now)]:
+        return f"{JUDGED_OTHERWISE}: {listed(otherwise)}"
     names = [name for name in changes if not (now.get(name) or before[name])["run_level"]]
     if others := [name for name in names if _has_mean(name, now) != _has_mean(name, before)]:
         return f"not of the same metrics: {listed(others)}"

@@ -17,13 +17,14 @@ UNCOMPARED = {
 def gate_line(gate: Mapping[str, Any]) -> str:
     """Format a gate as one line.
 
-    Absolute: `recall_any@5 is 0.61, gate >= 0.85`. Against the baseline:
+    Absolute: `recall_any@5 is 0.61, gate >= 0.85 · 40 of 42 cases`. Against the baseline:
     `mrr 0.9 → 0.7, tolerated drop 0.1: regressed · 95 % -0.26 to -0.14, p 0.0003, n 120, detectable 0.08`.
     """
     name = gate.get("label", gate["metric"])
     if gate["op"] not in ("drop", "rise"):
         value = "has no value in this run" if gate["value"] is None else f"is {short(gate['value'])}"
-        return f"{name} {value}, gate {gate['op']} {short(gate['limit'])}"
+        line = f"{name} {value}, gate {gate['op']} {short(gate['limit'])}"
+        return f"{line} · {gate['n_scored']} of {gate['n_expected']} cases" if "n_scored" in gate else line
     limit = f"tolerated {gate['op']} {short(gate['limit'])}"
     if gate["verdict"] in UNCOMPARED:
         return f"{name} {UNCOMPARED[gate['verdict']]}; {limit}"

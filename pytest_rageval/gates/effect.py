@@ -70,6 +70,7 @@ class StoredGate(NamedTuple):
 
     is_judged  whether it is a default gate of a judged metric, which skips scores of a heuristic
     yields_to  default gates that take its place in the cases they examine
+    settled_by the metric that settles a case where it is 1; '' for none
     """
 
     metric: str
@@ -77,14 +78,17 @@ class StoredGate(NamedTuple):
     limit: float
     is_judged: bool
     yields_to: tuple[StoredGate, ...]
+    settled_by: str = ""
 
 
 @lru_cache(CACHED)
 def read_gate(words: str) -> StoredGate:
     """Read a line of `InEffect.words`."""
     written, _, others = words.partition(" unless ")
-    metric, op, limit, *default = written.split(" ")
-    return StoredGate(metric, op, float(limit), bool(default), tuple(map(read_gate, filter(None, others.split(", ")))))
+    metric, op, limit, *rest = written.split(" ")
+    yields_to = tuple(map(read_gate, filter(None, others.split(", "))))
+    settled_by = rest[-1] if rest[:2] == ["settled", "by"] else ""
+    return StoredGate(metric, op, float(limit), rest == ["by", "default"], yields_to, settled_by)
 
 
 def decide(
@@ -106,6 +110,8 @@ def decide(
 
     for gate in map(read_gate, gates):
         value = value_of(gate)
+        if gate.settled_by and scores.get(gate.settled_by) == 1:
+            continue
         if value is not None and all(value_of(other) is None for other in gate.yields_to):
             metric = gate.metric.partition("@")[0]
             held[metric] = held.get(metric, True) and HOLDS[gate.op](value, gate.limit)
@@ -117,4 +123,5 @@ def _text(gate: Gate, k: int) -> str:
     name = f"{gate.measure.metric.name}@k" if gate.measure.k == k else gate.name
     # A default gate skips scores of a heuristic, a written one does not.
     default = " by default" if gate.is_default and gate.measure.metric.name in gate.measure.metric.rubrics else ""
-    return f"{name} {gate.op} {gate.threshold:.12g}{default}"
+    settled_by = f" settled by {gate.settled_by}" if gate.settled_by else ""
+    return f"{name} {gate.op} {gate.threshold:.12g}{default}{settled_by}"

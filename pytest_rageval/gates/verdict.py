@@ -7,7 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from pytest_rageval.gates.gate import Gate, is_meant_for
+from pytest_rageval.metrics.answer import answer_kinds
 from pytest_rageval.model import FailedGate, Observation, Outcome, Problem
+
+KEY_FACTS = "key_fact_recall"
 
 
 class GatedTrial(NamedTuple):
@@ -29,11 +32,14 @@ class GateVerdict(NamedTuple):
     failed: tuple[FailedGate, ...]
     unexamined: tuple[str, ...] = ()
     is_gold_examined: bool = False
+    has_ungated_facts: bool = False
+    """Whether key facts are the only gold of the answer, and no gate examined them."""
 
 
 def gate_verdict(gates: Iterable[Gate], trials: Sequence[GatedTrial]) -> GateVerdict:
     """Return the verdict of the gates on a case: each decides on the mean over the trials it examines."""
     held, failed, unexamined, has_examined_gold = 0, {}, dict[str, None](), False
+    are_facts_examined = False
     measured = {name for trial in trials for name in (*trial.scores, *trial.unobserved)}
     for gate in gates:
         name = gate.name
@@ -46,6 +52,7 @@ def gate_verdict(gates: Iterable[Gate], trials: Sequence[GatedTrial]) -> GateVer
                 unexamined[name] = None
             continue
         has_examined_gold |= looks_at_gold
+        are_facts_examined |= name == KEY_FACTS
         value = math.fsum(values) / len(values)
         if gate.holds(value):
             held += 1
@@ -53,7 +60,15 @@ def gate_verdict(gates: Iterable[Gate], trials: Sequence[GatedTrial]) -> GateVer
             threshold = f"{gate.op} {gate.limit:g}{'%' if gate.percent else ''}"
             failed[name, threshold] = FailedGate(name, value, threshold, gate.tag)
     missed = () if has_examined_gold else tuple(unexamined)
-    return GateVerdict(held, tuple(failed.values()), missed, has_examined_gold)
+    has_ungated_facts = not are_facts_examined and any(map(_has_facts_alone, trials))
+    return GateVerdict(held, tuple(failed.values()), missed, has_examined_gold, has_ungated_facts)
+
+
+def _has_facts_alone(trial: GatedTrial) -> bool:
+    """Check whether an answer was given whose only gold is key facts."""
+    gold = trial.observation.gold
+    has_facts = any(fact.strip() for fact in gold.key_facts or ())
+    return has_facts and trial.observation.answer.text is not None and "none" in answer_kinds(gold)
 
 
 def _misses(gate: Gate, trial: GatedTrial) -> bool:
@@ -71,6 +86,8 @@ def looks_at(gate: Gate, trial: GatedTrial) -> bool:
         return True
     judgement = obs.judgement_of(gate.metric.partition("@")[0])
     if judgement is not None and judgement.heuristic:
+        return False
+    if gate.settled_by is not None and trial.scores.get(gate.settled_by) == 1:
         return False
     return not any(looks_at(other, trial) for other in gate.yields_to)
 

@@ -118,6 +118,8 @@ class AnthropicWire(Wire):
         inputs = [part.get("input") for part in content if part.get("type") == "tool_use"]
         text = json.dumps(inputs[0], ensure_ascii=False) if len(inputs) == 1 else chat.text_at(content, "content")
         thoughts, text = chat.thoughts_and_text(text)
+        thinking = [str(part.get("thinking", "")) for part in content if part.get("type") == "thinking"]
+        thoughts = thoughts or "".join(thinking)
         reason = chat.string_at(reply.get("stop_reason"), "stop_reason")
         usage = reply.get("usage")
         return chat.ChatReply(

@@ -60,7 +60,7 @@ class OllamaWire(Wire):
         message = chat.object_at(reply.get("message") or {}, "message")
         reason = chat.string_at(reply.get("done_reason"), "done_reason")
         thoughts, text = chat.thoughts_and_text(chat.text_at(message.get("content"), self.text_path))
-        ending: chat.StopReason | None = "tool_calls" if not text and message.get("tool_calls") else None
+        ending: chat.StopReason | None = "tool_calls" if message.get("tool_calls") else None
         usage = {"prompt_tokens": counts["prompt_eval_count"], "completion_tokens": counts["eval_count"]}
         return chat.ChatReply(
             text=text,

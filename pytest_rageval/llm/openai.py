@@ -176,7 +176,7 @@ class OpenAiWire(Wire):
         usage = reply.get("usage")
         details = usage.get("prompt_tokens_details") if isinstance(usage, Mapping) else None
         ending: chat.StopReason | None = "refusal" if refusal else _ENDINGS.get((reason or "").lower())
-        if ending is None and not text and (message.get("tool_calls") or message.get("function_call")):
+        if ending is None and (message.get("tool_calls") or message.get("function_call")):
             ending = "tool_calls"
         return chat.ChatReply(
             text=text,

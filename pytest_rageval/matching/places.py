@@ -95,7 +95,7 @@ def match(case: EvalCase, answer: Answer, gold_by: GoldBy = "anchors", rules: Pl
 
 def gold_kind(gold: Gold, gold_by: GoldBy = "anchors") -> GoldKind:
     """Return the kind of gold that retrieval is measured against."""
-    if _relevant_ids(gold) and (gold_by == "ids" or not gold.supports):
+    if relevant_ids(gold) and (gold_by == "ids" or not gold.supports):
         return "ids"
     return "anchors" if gold.supports else "none"
 
@@ -110,7 +110,7 @@ def _match(
     golds: _IdGolds | _AnchorGolds = _NO_GOLDS
     kind = gold_kind(gold, gold_by)
     if kind == "ids":
-        golds = _IdGolds(_relevant_ids(gold), are_prefixes=gold.ids_are_prefixes)
+        golds = _IdGolds(relevant_ids(gold), are_prefixes=gold.ids_are_prefixes)
     elif gold.supports and kind == "anchors":
         golds = _AnchorGolds(gold.supports, unsure=True)
     hits = None if chunks is None or (golds.count and not _names_places(chunks)) else golds.hits(chunks)
@@ -139,7 +139,7 @@ def _names_places(chunks: tuple[Chunk, ...]) -> bool:
     )
 
 
-def _relevant_ids(gold: Gold) -> tuple[str, ...]:
+def relevant_ids(gold: Gold) -> tuple[str, ...]:
     """Return each relevant id once, including those graded above 0."""
     ids = gold.chunk_ids or ()
     if gold.relevance:

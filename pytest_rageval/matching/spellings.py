@@ -13,6 +13,7 @@ from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import unquote
 
 from pytest_rageval.model import Json, MatchKind
+from pytest_rageval.plain_text import as_seen, without_cjk_spaces
 from pytest_rageval.quantities import with_plain_powers
 from pytest_rageval.words import as_label
 
@@ -173,6 +174,7 @@ _MARKS = re.compile(
 """Marks of headings and of emphasis, attributes as in `{#intro}`, a colon at the end, a point behind a number."""
 _TEXT_MARKS = re.compile(r"[*_`~]+|^[ \t]*(?:>|[-+]|\d+[.)])[ \t]+", re.MULTILINE)
 """Marks of emphasis, code, quotations and lists, which a chunk's text or a snippet may lack."""
+_HYPHEN_IN_A_WORD = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
 _DASHES = str.maketrans("‐‑‒–—―−", "-------")
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)|</?(?:h[1-6]|a|b|i|em|strong|code|span|p)\b[^<>]*>", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"'“”„«»‘’‚]+(.+?)[\"'“”„«»‘’]+")
@@ -249,9 +251,14 @@ def heading_form(heading: str) -> str:
 
 
 def snippet_form(text: str) -> str:
-    """Return the form in which a snippet is looked for in a text that lacks it as written: without Markdown marks."""
-    bare = with_plain_powers(_TEXT_MARKS.sub("", text))
-    return " ".join(as_label(bare.translate(_DASHES)).split())
+    """Return the form in which a snippet is looked for in a text that lacks it as written.
+
+    It has no Markdown marks, nothing that is invisible, one kind of quotes and dashes, and no hyphens within words: a
+    hyphen at the end of a line may belong to the word or not.
+    """
+    bare = with_plain_powers(_TEXT_MARKS.sub("", as_seen(text)))
+    form = " ".join(as_label(bare.translate(_DASHES)).split())
+    return without_cjk_spaces(_HYPHEN_IN_A_WORD.sub("", form))
 
 
 def is_under_heading(section: str, gold: str) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache, partial
+from itertools import pairwise
 from typing import Literal
 
+from pytest_rageval.korean import has_hangul
 from pytest_rageval.metrics.abstention import ABSTAINED, NO_ANSWER, abstention
 from pytest_rageval.metrics.registry import metric
 from pytest_rageval.model import Gold, NotApplicable, Observation
@@ -14,7 +16,6 @@ from pytest_rageval.text import counted
 from pytest_rageval.words import (
     content_tokens,
     content_words,
-    has_hangul,
     korquad_characters,
     normalise,
     sentences,
@@ -39,8 +40,16 @@ def unanswered(obs: Observation) -> NotApplicable | None:
 
 
 def declined(obs: Observation) -> NotApplicable | None:
-    """Return why there is no answer to a question that the system did not decline."""
-    return unanswered(obs) or (ABSTAINED if abstention(obs).value else None)
+    """Return why there is no answer to compare; a refusal of an answerable question is compared, as wrong."""
+    missing = unanswered(obs)
+    if missing is not None or obs.case.answerable:
+        return missing
+    return ABSTAINED if abstention(obs).value else None
+
+
+def is_refused(obs: Observation) -> bool:
+    """Check whether the system refused a question that has an answer: then nothing of the gold is in its answer."""
+    return obs.case.answerable and bool(abstention(obs).value)
 
 
 compared = partial(metric, layer="L5", better="higher", missing=unanswered)
@@ -67,8 +76,9 @@ def exact_match(obs: Observation, *, normalizer: Normalizer = "default") -> floa
 @compared(
     needs=("answer", "gold.answer"),
     missing=declined,
-    gates=("token_f1 >= 0.50 when answer=short,layered tag L5_wrong_answer",),
+    gates=("token_f1 >= 0.50 when answer=layered tag L5_wrong_answer",),
     yields_to="reference_match",
+    settled_by="gold_in_answer",
     terms=_answers,
 )
 def token_f1(obs: Observation, *, normalizer: Normalizer = "default", hangul: Hangul = "word") -> float | NotApplicable:
@@ -88,16 +98,23 @@ def token_f1(obs: Observation, *, normalizer: Normalizer = "default", hangul: Ha
     0.5714285714285714
     """
     golds = gold_answers(obs, normalizer)
-    return best_f1(obs.answer.text or "", golds, normalizer, hangul) if golds else NO_GOLD_ANSWER
+    if not golds:
+        return NO_GOLD_ANSWER
+    return 0.0 if is_refused(obs) else best_f1(obs.answer.text or "", golds, normalizer, hangul)
 
 
-@compared(needs=("answer", "gold.key_facts"), terms=lambda obs, _: f"of {len(obs.gold.key_facts or ())} key facts")
+@compared(
+    needs=("answer", "gold.key_facts"),
+    gates=("key_fact_recall >= 1 when answer=none tag L5_missing_fact",),
+    terms=lambda obs, _: f"of {len(obs.gold.key_facts or ())} key facts",
+)
 def key_fact_recall(obs: Observation) -> float | NotApplicable:
     """Key facts found in the answer / key facts.
 
     In [0, 1], higher is better. A fact is found if the normalised answer quotes it word by word, or if one sentence of
-    the answer has all its content words; neither synonyms nor negation are understood. Not applicable without key
-    facts or where no answer is recorded. Source: nugget recall of TREC question answering, matched lexically.
+    the answer has all its content words; neither synonyms nor negation are understood. A refusal of an answerable
+    question has none. Not applicable without key facts or where no answer is recorded. Source: nugget recall of TREC
+    question answering, matched lexically.
 
     One fact is quoted, one has all its words in one sentence, one is missing: 2 / 3.
 
@@ -108,6 +125,8 @@ def key_fact_recall(obs: Observation) -> float | NotApplicable:
     facts = [fact for fact in obs.gold.key_facts or () if fact.strip()]
     if not facts:
         return NO_KEY_FACTS
+    if is_refused(obs):
+        return 0.0
     matches = stated_facts(obs.answer.text or "", facts)
     return sum(matches) / len(matches)
 
@@ -115,8 +134,19 @@ def key_fact_recall(obs: Observation) -> float | NotApplicable:
 def stated_facts(answer: str, facts: Sequence[str]) -> list[bool]:
     """Return for each fact whether the answer quotes it or has all of its content words in one sentence."""
     words = _as_phrase(answer)
-    contents = [frozenset(content_tokens(sentence)) for sentence in sentences(answer)]
-    return [_as_phrase(fact) in words or any(map(frozenset(content_tokens(fact)).issubset, contents)) for fact in facts]
+    contents = [content_tokens(sentence, compares=True) for sentence in sentences(answer)]
+    return [_as_phrase(fact) in words or _is_in_any(content_tokens(fact, compares=True), contents) for fact in facts]
+
+
+def _is_in_any(fact: Sequence[str], contents: Sequence[Sequence[str]]) -> bool:
+    """Check whether one sentence has all words of a fact, and no other figures of them."""
+    wanted = frozenset(fact)
+    for content in contents:
+        if wanted.issubset(content):
+            bound_content, bound_fact = with_bound_figures(content, fact)
+            if frozenset(bound_fact).issubset(bound_content):
+                return True
+    return False
 
 
 def gold_answers(obs: Observation, normalizer: Normalizer) -> Sequence[str]:
@@ -138,9 +168,9 @@ def answer_kinds(gold: Gold) -> frozenset[str]:
 
     Short: every gold answer has at most six content words. Right answers word a longer one in too many ways.
     """
-    if not gold.answers:
+    if not any(answer.strip() for answer in gold.answers or ()):
         return frozenset({"none"})
-    length = "short" if _are_short(gold.answers) else "long"
+    length = "short" if _are_short(gold.answers or ()) else "long"
     labels = (gold.concepts, gold.constraints, gold.kg_entities, gold.kg_edges)
     is_layered = any(part is not None for part in labels) or (gold.chunk_ids and not gold.ids_are_prefixes)
     return frozenset({length, "layered"} if is_layered else {length})
@@ -166,10 +196,12 @@ def best_f1(answer: str, golds: Sequence[str], normalizer: Normalizer = "default
     """Return the highest bag-of-tokens F1 over the golds, in [0, 1]; 1 for two texts without tokens (KorQuAD: 0)."""
     cut = _cut(normalizer, hangul)
     answer_tokens = cut(answer)
-    if cut is not tokens or answer.isascii():
+    if cut is not tokens:
         without_tokens = float(cut is not korquad_characters)
         return max(_f1(answer_tokens, cut(gold), without_tokens) for gold in golds)
-    return max(_f1(*_split_compounds(answer_tokens, cut(gold))) for gold in golds)
+    if answer.isascii():
+        return max(_f1(*with_bound_figures(answer_tokens, tokens(gold))) for gold in golds)
+    return max(_f1(*with_bound_figures(*split_compounds(answer_tokens, tokens(gold)))) for gold in golds)
 
 
 def _cut(normalizer: Normalizer, hangul: Hangul) -> Callable[[str], list[str]]:
@@ -180,10 +212,40 @@ def _cut(normalizer: Normalizer, hangul: Hangul) -> Callable[[str], list[str]]:
 
 def _f1(answer: Sequence[str], gold: Sequence[str], without_tokens: float = 1.0) -> float:
     total = len(answer) + len(gold)
-    return 2 * _shared(answer, gold) / total if total else without_tokens
+    return 2 * shared_tokens(answer, gold) / total if total else without_tokens
 
 
-def _shared(answer: Sequence[str], gold: Sequence[str]) -> int:
+def with_bound_figures(answer: Sequence[str], gold: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Join a figure with the next word where the two texts disagree: 10 wins and 3 losses, 3 wins and 10 losses."""
+    counted_by_answer, counted_by_gold = _counted(answer), _counted(gold)
+    disputed = [
+        word
+        for word, figures in counted_by_gold.items()
+        if word in counted_by_answer and figures.isdisjoint(counted_by_answer[word])
+    ]
+    if not disputed:
+        return answer, gold
+    return _bound(answer, disputed), _bound(gold, disputed)
+
+
+def _counted(words: Sequence[str]) -> dict[str, set[str]]:
+    """Return the figures that stand before each word."""
+    counted: dict[str, set[str]] = {}
+    for figure, word in pairwise(words):
+        if figure[0].isdigit() and not word[0].isdigit():
+            counted.setdefault(word, set()).add(figure)
+    return counted
+
+
+def _bound(words: Sequence[str], disputed: Collection[str]) -> list[str]:
+    bound = list(words)
+    for at, (figure, word) in enumerate(pairwise(words)):
+        if word in disputed and figure[0].isdigit():
+            bound[at] = f"{figure} {word}"
+    return bound
+
+
+def shared_tokens(answer: Sequence[str], gold: Sequence[str]) -> int:
     """Return the size of the multiset intersection of both token lists."""
     left, shared = Counter(gold), 0
     for token in answer:
@@ -193,7 +255,7 @@ def _shared(answer: Sequence[str], gold: Sequence[str]) -> int:
     return shared
 
 
-def _split_compounds(answer: Sequence[str], gold: Sequence[str]) -> tuple[list[str], list[str]]:
+def split_compounds(answer: Sequence[str], gold: Sequence[str]) -> tuple[list[str], list[str]]:
     """Cut Korean compounds into the parts that the other text writes apart: 시장점유율 as 시장 점유율."""
     gold_words = frozenset(gold)
     parts = [part for word in answer for part in _parts(word, gold_words)]

@@ -7,13 +7,23 @@ from importlib.metadata import EntryPoint
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.importing import plugged_in
-from pytest_rageval.metrics import abstention, answer, citations, graph, judged, operations, query, retrieval
+from pytest_rageval.metrics import (
+    abstention,
+    answer,
+    citations,
+    gold_answer,
+    graph,
+    judged,
+    operations,
+    query,
+    retrieval,
+)
 from pytest_rageval.metrics.ontology import rates
 from pytest_rageval.metrics.registry import Metric, Registry
 
 GROUP = "rageval.metrics"
 """Entry points of this group load to a metric or to a list of them."""
-_LAYERS = (query, retrieval, citations, graph, rates, answer, judged, abstention, operations)
+_LAYERS = (query, retrieval, citations, graph, rates, answer, gold_answer, judged, abstention, operations)
 
 
 def builtin_metrics() -> tuple[Metric, ...]:

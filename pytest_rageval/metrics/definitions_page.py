@@ -47,6 +47,8 @@ def metric_facts(metric: Metric) -> dict[str, str]:
         facts[f"option `{name}`"] = f"{choices}; default `{parameter.default!r}`".replace("'", '"')
     if metric.gates and metric.yields_to:
         facts["default gate"] += f"; not where that of `{metric.yields_to}` looks at the case"
+    if metric.gates and metric.settled_by:
+        facts["default gate"] += f", nor where `{metric.settled_by}` is 1"
     return {name: text for name, text in facts.items() if text}
 
 

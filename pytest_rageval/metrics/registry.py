@@ -56,6 +56,7 @@ class Metric:
     gates         default gates, in the gate grammar, with the metric written as its bare name
     yields_to     where a default gate of that metric looks at a case (a model's score, if a judge gives it), those of
                   this one say nothing
+    settled_by    where that metric is 1, default gates of this one say nothing
     aggregate     the name of its mean over cases where that differs, e.g. scope_miss_rate
     binary        every value is 0 or 1, or, of a run, a share of its cases (decides the interval: Wilson)
     on_by_default evaluated unless the user lists other metrics
@@ -71,6 +72,7 @@ class Metric:
     needs: Sequence[str] = ()
     gates: Sequence[str] = ()
     yields_to: str | None = None
+    settled_by: str | None = None
     aliases: Sequence[str] = ()
     aggregate: str | None = None
     binary: bool = False

@@ -1,9 +1,9 @@
 """L2 Retrieval: recall, precision and ranking of the retrieved chunks against the golds.
 
 Everything is computed from `obs.matching`: for each rank, the set of golds that the chunk there matches. Relevance is
-binary, and scores of the system are never used. A chunk may match several golds and a gold several chunks; where
-positions are discounted or counted against the golds (`ndcg`, `map`, `r_precision`, `f1`) a rank is relevant if it
-brings a gold that no earlier rank brought (`matching.fresh`), so no value exceeds 1.
+binary, but for the grades that `ndcg` counts, and scores of the system are never used. A chunk may match several golds
+and a gold several chunks; where positions are discounted or counted against the golds (`ndcg`, `map`, `r_precision`,
+`f1`) a rank is relevant if it brings a gold that no earlier rank brought (`matching.fresh`), so no value exceeds 1.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 from functools import lru_cache, partial
 from typing import Literal
 
+from pytest_rageval.metrics.graded import discounted, graded_gains, graded_ndcg, grades
 from pytest_rageval.metrics.registry import metric, not_asked_for
 from pytest_rageval.model import Matching, NotApplicable, Observation
 from pytest_rageval.text import counted
@@ -61,6 +62,11 @@ def _reciprocal(obs: Observation, k: int) -> str:
 
 def _gains(obs: Observation, k: int) -> str:
     ranks = _ranks(obs, k)
+    if (by_gold := grades(obs)) is not None:
+        gains = graded_gains(obs, by_gold, k)
+        best = dict(enumerate(sorted(by_gold, reverse=True)[:k], start=1))
+        graded = ", ".join(f"{gain:g} at rank {rank}" for rank, gain in gains.items())
+        return f"gain {discounted(gains):.4f} ({graded or 'no gold'}) / ideal {discounted(best):.4f}"
     gain, ideal = math.fsum(map(_discount, ranks)), math.fsum(map(_discount, range(1, min(obs.golds, k) + 1)))
     return f"gain {gain:.4f} at ranks {ranks or 'none'} / ideal {ideal:.4f}"
 
@@ -196,15 +202,18 @@ def mrr(obs: Observation, k: int | None = None) -> float | NotApplicable:
 def ndcg(obs: Observation, k: int) -> float | NotApplicable:
     """Discounted cumulative gain of the top k, as a share of the ideal: Σ 1/log2(rank + 1) over relevant ranks / ideal.
 
-    A rank is relevant if it brings a gold for the first time; the ideal has min(golds, k) relevant ranks at the top. In
-    [0, 1], higher is better. Not applicable without gold or where no retrieved chunks are reported. Source: ndcg_cut of
-    trec_eval (Järvelin and Kekäläinen 2002, with log2), binary.
+    A rank is relevant if it brings a gold for the first time; the ideal has min(golds, k) relevant ranks at the top.
+    Where `gold.relevance` has grades, a rank counts its grade instead of 1, and the ideal has the highest grades first.
+    In [0, 1], higher is better. Not applicable without gold or where no retrieved chunks are reported. Source: ndcg_cut
+    of trec_eval (Järvelin and Kekäläinen 2002, with log2).
 
     Relevant at rank 3, the ideal at rank 1: (1 / log2 4) / (1 / log2 2) = 0.5 / 1.
 
     >>> score("ndcg@3", retrieved("x y a", gold="a"))
     0.5
     """
+    if obs.gold.relevance and (by_gold := grades(obs)) is not None:
+        return graded_ndcg(obs, by_gold, k)
     # Summed like the ideal gain: with other rounding the same terms gave 1.0000000000000002 of it.
     gains = [_DISCOUNTS[rank] if rank < _PREPARED else _discount(rank) for rank, _ in obs.matching.fresh if rank <= k]
     return math.fsum(gains) / _ideal_gain(min(obs.golds, k)) if gains else 0.0

@@ -346,6 +346,8 @@ class CaseResult:
     """Those of them whose gates apply to the case's gold, if no gate examined any of its gold."""
     is_gold_examined: bool = False
     """Whether a gate examined gold of the case."""
+    has_ungated_facts: bool = False
+    """Whether key facts are the only gold of the answer, and no gate examined them."""
     error: Problem | None = None
     metric_errors: Mapping[str, str] = field(default_factory=dict)
     """Metrics without a score because a judgement failed, and the reason."""

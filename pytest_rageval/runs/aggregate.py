@@ -69,6 +69,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "outcomes": outcomes,
         "without_gate": sum(row.gates_examined == 0 and row.outcome != "error" for row in rows),
         "gold_without_gate": sum(row.has_ungated_gold and row.outcome == "passed" for row in rows),
+        "facts_without_gate": sum(row.has_ungated_facts for row in rows),
         **_doubts(rows),
         "judge": _judge(rows),
         "judge_errors": flagged(rows, "failed"),
@@ -286,7 +287,8 @@ def _failed_by_tag(rows: Sequence[Row]) -> dict[str, list[str]]:
 
 def _run_gate(gate: Any, metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Evaluate a gate on an aggregate; it fails if the aggregate has no value."""
-    value = metrics[gate.name]["mean"]
+    metric = metrics[gate.name]
+    value = metric["mean"]
     return {
         "metric": gate.name,
         "op": gate.op,
@@ -295,6 +297,7 @@ def _run_gate(gate: Any, metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, 
         "when": None,
         "tag": gate.tag,
         "passed": value is not None and gate.holds(value),
+        **{name: metric[name] for name in ("n_scored", "n_expected")},
     }
 
 

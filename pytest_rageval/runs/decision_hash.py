@@ -72,7 +72,7 @@ def labelled_case(groups: Mapping[str, Sequence[str]]) -> tuple[EvalCase, GoldKi
 def labelled_gold(answer: Collection[str], *, has_groups: bool) -> Gold:
     """Return gold that satisfies the same gate conditions as the recorded one; `answer` is its `answer_kinds`."""
     return Gold(
-        answers=None if "none" in answer else ("" if "short" in answer else "word " * (MOST_WORDS + 1),),
+        answers=None if "none" in answer else ("word" if "short" in answer else "word " * (MOST_WORDS + 1),),
         support_groups=((),) if has_groups else None,
         concepts=() if "layered" in answer else None,
     )

@@ -145,12 +145,14 @@ def verdict_record(result: CaseResult, overall: CaseResult) -> dict[str, Any]:
     """Return the verdict of the gates on a case, and whether this trial alone passes them."""
     # False for a case whose gold no gate examined; None without gold or without an observation.
     has_gold = overall.observation is not None and (not overall.case.answerable or not overall.case.gold.is_empty)
+    facts = {"facts_examined": False} if overall.has_ungated_facts else {}
     return {
         "passed": not overall.failed_gates and overall.error is None,
         "gates_held": overall.passed_gates,
         "failed_gates": [gate._asdict() for gate in overall.failed_gates],
         "gold_examined": overall.is_gold_examined or (False if has_gold else None),
         "unexamined": overall.unexamined,
+        **facts,
         "unobserved": result.unobserved,
         "trial_passed": not result.failed_gates and result.error is None,
     }

@@ -310,6 +310,7 @@ def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observatio
         unobserved=tuple(verdict.get("unobserved", ())),
         unexamined=tuple(verdict.get("unexamined", ())),
         is_gold_examined=bool(verdict.get("gold_examined")),
+        has_ungated_facts=verdict.get("facts_examined") is False,
         error=Problem(error["kind"], error["message"] or "") if error else None,
         metric_errors=record.get("metric_errors", {}),
         reason=record["reason"],

@@ -101,6 +101,8 @@ class Row:
     """Metrics without a score because a judgement failed."""
     has_ungated_gold: bool = False
     """Whether the case has gold that no gate examined."""
+    has_ungated_facts: bool = False
+    """Whether key facts are the only gold of the answer, and no gate examined them."""
     attempts: int = 1
     """How often the case was asked until it had this outcome, where a plugin runs tests again."""
     doubts: Mapping[str, int] = field(default_factory=dict)
@@ -142,6 +144,7 @@ class Row:
             decision_hash=record.get("decision_hash"),
             metric_errors=shared.value(frozenset(record.get("metric_errors", ()))),
             has_ungated_gold=record["verdict"].get("gold_examined") is False,
+            has_ungated_facts=record["verdict"].get("facts_examined") is False,
             attempts=record.get("attempts", 1),
             doubts=record.get("doubt") or NOTHING,
         )

@@ -21,6 +21,7 @@ from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.model import Answer, AskRequest, Json
 from pytest_rageval.model.versions import is_version
 from pytest_rageval.providers import ASKED
+from pytest_rageval.targets.blank_answers import is_regular_end
 from pytest_rageval.targets.target import USUAL, Connection, Surroundings
 
 PROMPT_VERSION = "contexts-1"
@@ -71,15 +72,23 @@ class ChatTarget:
             reply = read_by(self._wire.read, data, self._endpoint.where)
         except ModelFailure as failure:
             raise TargetError(failure.kind, str(failure), status=failure.status) from None
-        if _lacks_text(reply):
-            reason = f" (it ended with {reply.finish_reason!r})" if reply.finish_reason else ""
-            beside = ": the reply holds thoughts alone" if reply.holds_thoughts else ""
-            missing = misfit(self._wire.text_path, reply.text, f"a string{reason}{beside}")
-            raise TargetError("no_answer", f"{self._endpoint.where}: {missing}")
+        if not unopened_thoughts(reply.text or "")[1].strip() and not _is_withheld(reply) and not _calls_tool(reply):
+            self._raise_without_answer(reply)
         try:
             return _answer(reply, self._wire.text_path)
         except (ValueError, Unsound) as error:
             raise TargetError("invalid_response", f"{self._endpoint.where}: {error}") from None
+
+    def _raise_without_answer(self, reply: ChatReply) -> None:
+        """Raise TargetError for a reply without text; one that is blank by the model's own will is an abstention."""
+        reason = reply.finish_reason or ""
+        has_thoughts = reply.holds_thoughts or bool(unopened_thoughts(reply.text or "")[0])
+        if reply.text is not None and not has_thoughts and not reply.is_truncated and is_regular_end(reason):
+            return
+        ended = f" (it ended with {reason!r})" if reason else ""
+        beside = ": the reply holds thoughts alone" if has_thoughts else ""
+        missing = misfit(self._wire.text_path, reply.text, f"a string{ended}{beside}")
+        raise TargetError("no_answer", f"{self._endpoint.where}: {missing}")
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -125,7 +134,7 @@ def _answer(reply: ChatReply, text_path: str) -> Answer:
 
     Other parts of the reply are kept under their own names: a field of the server must not look like one of ours.
     """
-    if reply.ending == "tool_calls":
+    if _calls_tool(reply):
         raise misfit(text_path, reply.text, "text: the model called a tool instead")
     is_withheld = _is_withheld(reply)
     if not isinstance(reply.usage, Mapping | None):
@@ -136,7 +145,7 @@ def _answer(reply: ChatReply, text_path: str) -> Answer:
         unread["message"] = {**unread.get("message", {}), "thoughts": thoughts}
     return Answer(
         text=text,
-        abstained=True if is_withheld else _unless_cut(reply),
+        abstained=True if is_withheld else None,
         abstain_reason=reply.ending if is_withheld else None,
         usage=plain_json(dict(reply.usage or {})),
         latency=reply.latency,
@@ -145,20 +154,13 @@ def _answer(reply: ChatReply, text_path: str) -> Answer:
     )
 
 
-def _lacks_text(reply: ChatReply) -> bool:
-    """Return True if a reply that is said to be complete holds no answer, which is no abstention."""
-    if _is_withheld(reply) or reply.ending == "tool_calls":
-        return False
-    return reply.text is None or (reply.ending is None and reply.holds_thoughts and not reply.text.strip())
-
-
 def _is_withheld(reply: ChatReply) -> bool:
     return reply.ending == "refusal" or (reply.ending == "content_filter" and not reply.text)
 
 
-def _unless_cut(reply: ChatReply) -> bool | None:
-    """Return False for a model cut off before its first word; None lets a blank answer count as an abstention."""
-    return False if reply.is_truncated and not (reply.text or "").strip() else None
+def _calls_tool(reply: ChatReply) -> bool:
+    """Check whether the model's turn goes on with a tool: the text before it is no answer."""
+    return reply.ending == "tool_calls" or reply.finish_reason in ("tool_calls", "function_call", "tool_use")
 
 
 def _ending(reply: ChatReply) -> dict[str, Json]:

@@ -25,6 +25,7 @@ from pytest_rageval.io.messages import Path, Unsound, not_fitting, shown_value
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.llm.credentials import with_target_token
 from pytest_rageval.model import Answer, AskRequest, Json, Trace
+from pytest_rageval.targets.blank_answers import sign_of_no_answer
 from pytest_rageval.targets.native_contract import RECORD_FIELDS, FlatResponse, answer_from_record, data_from_body
 from pytest_rageval.targets.target import USUAL, Connection
 
@@ -214,6 +215,9 @@ class MappedTarget:
         if isinstance(answer, Expression) and is_empty:
             message = f"{self._where}: {PLACE}.response.answer {answer.written!r} finds nothing in the response"
             raise TargetError("no_answer", message)
+        is_blank = isinstance(values.get("answer"), str) and not values["answer"].strip()
+        if is_blank and values.get("abstained") is None and (sign := sign_of_no_answer(data)) is not None:
+            raise TargetError("no_answer", f"{self._where}: the mapped answer is blank, and {sign}")
         return answer_from_record(values, f"{self._where}: mapped")
 
 

@@ -24,6 +24,7 @@ from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.matching.spellings import heading_text
 from pytest_rageval.model import NOTHING, Answer, Chunk, Edge, Entity, FolderSelection, Json, Reference, Trace
 from pytest_rageval.model.versions import A_VERSION, VERSION_NAMES, is_version
+from pytest_rageval.targets.blank_answers import sign_of_no_answer
 
 
 def _edge(value: Json) -> Edge:
@@ -259,6 +260,10 @@ def _read(data: Json, reader: ResponseReader[Any], text: str | None = None) -> A
     if answer.text is None and answer.chunks is None and not answer.abstained and "answer" not in data:
         found = f"holds neither 'answer' nor 'retrieved_chunks': {shown_value(data)}"
         raise LacksAnswer(Findings(Finding((), found)))
+    if answer.text is not None and not answer.text.strip() and answer.abstained is None:
+        sign = sign_of_no_answer(answer.extra)
+        if sign is not None:
+            raise LacksAnswer(Findings(Finding((), f"holds a blank answer, and {sign}")))
     return answer
 
 

@@ -167,6 +167,8 @@ def run_notes(metrics: Content, rows: Sequence[Row] = ()) -> Iterator[Line]:
         yield Line(f"{counted(metrics['without_gate'], 'case was', 'cases were')} examined by no gate", "doubtful")
     if ungated := metrics.get("gold_without_gate"):
         yield Line(f"{counted(ungated, 'case')} passed though no gate looked at the gold", "doubtful")
+    if ungated := metrics.get("facts_without_gate"):
+        yield Line(f"{counted(ungated, 'case has', 'cases have')} key facts that no gate looks at", "doubtful")
     if judge := metrics.get("judge"):
         kind = ", a heuristic without a model; its scores gate only where you wrote the gate" * judge["heuristic"]
         yield Line(f"judge: {judge['model']}{kind}")

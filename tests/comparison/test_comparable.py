@@ -16,7 +16,7 @@ from pytest_rageval.comparison.verdicts import compare_with_baseline
 from pytest_rageval.runs.row import Row
 
 JUDGE = {"model": "m-1", "heuristic": False, "prompt_versions": {"groundedness": "1-aa"}}
-JUDGED = a_plan("mrr", "groundedness")
+JUDGED = a_plan("mrr", "groundedness", "overall_score")
 REPORTED = ["chunks", "references"]
 
 
@@ -125,5 +125,11 @@ def test_what_another_judge_scored_is_not_compared_and_the_rest_is(tmp_path: Pat
     assert metrics["mrr"]["n_paired"] == 6
     assert "not compared, since judged otherwise: groundedness" in " ".join(content["notes"])
     assert {gate["metric"]: gate["passed"] for gate in content["gates"]}["groundedness"] is None
+    assert (metrics["overall_score"]["delta"], metrics["overall_score"]["why"]) == (
+        None,
+        "judged otherwise: groundedness",
+    )
+    assert content["layers"]["L5"] == {"delta": None, "why": "judged otherwise: groundedness"}
+    assert content["layers"]["L2"]["delta"] == 0
     ignored = compared_runs(tmp_path, "a", "b", ignore=True).content
     assert ignored["metrics"]["groundedness"]["delta"] == -4

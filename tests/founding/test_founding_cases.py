@@ -70,8 +70,8 @@ def test_answers_that_miss_and_invent_fail_as_by_hand(project: Project):
     records = answered(project, "eval_set.jsonl", answers)
     failed = {id: {gate["metric"] for gate in record["verdict"]["failed_gates"]} for id, record in records.items()}
     assert failed == {
-        "test_001": {"recall_any@5"},
-        "test_002": {"recall_any@5", "over_abstention"},
+        "test_001": {"recall_any@5", "key_fact_recall"},
+        "test_002": {"recall_any@5", "key_fact_recall", "over_abstention"},
         "test_003": {"recall_all@5"},  # one of two golds that are needed together
         "test_004": {"abstention_accuracy"},
         "test_005": {"recency_conflict_ok"},

@@ -106,7 +106,10 @@ def test_every_figure_of_the_official_squad_script_is_met():
         assert score("exact_match", obs, normalizer="squad") == exact, output
         assert best_f1(output["answer"], gold_answers(obs, "squad"), "squad") == pytest.approx(f1, abs=1e-9), output
         scored = score("token_f1", obs, normalizer="squad")
-        assert scored == (ABSTAINED.reason if output["abstained"] else pytest.approx(f1, abs=1e-9)), output
+        if output["abstained"]:
+            assert scored == (0 if case["answerable"] else ABSTAINED.reason), output
+        else:
+            assert scored == pytest.approx(f1, abs=1e-9), output
         kinds.add((output["system"], output.get("kind"), output["abstained"]))
     assert len(kinds) == 12
 
@@ -142,8 +145,11 @@ SCORES = {
     "another emoji is another answer": ("exact_match", says("👍", "👎"), 0),
     "a hyphen parts words": ("exact_match", HYPHENS, 1),
     "a hyphen parts tokens": ("token_f1", HYPHENS, 1),
-    "a declared abstention has no F1": ("token_f1", says("I do not know Paris", "Paris", abstained=True), ABSTAINED),
-    "a blank answer has no F1": ("token_f1", says(" ", "Paris"), ABSTAINED),
+    "a declared refusal has none of the gold answer": (
+        "token_f1", says("I do not know Paris", "Paris", abstained=True), 0),
+    "an abstention from an unanswerable question has no F1": (
+        "token_f1", says("I do not know Paris", "Paris", abstained=True, answerable=False), ABSTAINED),
+    "a blank answer has none of it": ("token_f1", says(" ", "Paris"), 0),
     "a declared abstention is no exact match": (
         "exact_match", says("I do not know Paris", "Paris", abstained=True), 0),
     "a blank answer is no exact match": ("exact_match", says(" ", "Paris"), 0),

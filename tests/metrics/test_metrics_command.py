@@ -41,9 +41,8 @@ def test_options_are_shown_with_what_they_may_be():
 
 
 def test_a_default_gate_says_where_it_stands_back():
-    assert (
-        "token_f1 >= 0.50 when answer=short,layered tag L5_wrong_answer; not where that of reference_match"
-        in output("token_f1")
+    assert "token_f1 >= 0.50 when answer=layered tag L5_wrong_answer; not where that of reference_match" in output(
+        "token_f1"
     )
     assert json.loads(output("token_f1", "--json"))["yields_to"] == "reference_match"
 

@@ -78,6 +78,27 @@ def test_ten_thousand_random_rankings_score_as_in_ir_measures(seed: int, k: int)
             assert math.isclose(ours, expected[query, their], abs_tol=1e-9), (their, came, wanted, k)
 
 
+@settings(deadline=None, max_examples=BATCHES)
+@given(seed=st.integers(0, 2**32), k=st.integers(1, 12))
+def test_graded_gains_score_as_in_ir_measures(seed: int, k: int):
+    random = Random(seed)
+    rankings = {f"q{number}": a_ranking(random) for number in range(BATCH)}
+    relevance = {
+        query: {name: float(random.randint(1, 4)) for name in wanted} for query, (_, wanted) in rankings.items()
+    }
+    qrels = [
+        ir_measures.Qrel(query, name, int(grade))
+        for query, grades in relevance.items()
+        for name, grade in grades.items()
+    ]
+    expected = calculated([ir_measures.nDCG @ k], qrels, rankings, WHOLE_LIST)
+    ndcg = measured(f"ndcg@{k}")
+    for query, (came, _) in rankings.items():
+        ours = ndcg(retrieved(came, (), gold={"relevance": relevance[query]})).value
+        theirs = expected.get((query, str(ir_measures.nDCG @ k)), 0.0)
+        assert math.isclose(ours, theirs, abs_tol=1e-9), (came, relevance[query], k)
+
+
 def a_ranking(random: Random) -> tuple[list[str], list[str]]:
     """What came, in order, and what was wanted, out of a few names, so that they often meet."""
     names = list("abcdefghijklmnop"[: random.randint(8, 16)])

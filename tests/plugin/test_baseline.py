@@ -170,7 +170,7 @@ def test_a_known_failure_is_known_under_another_cut_off_and_new_by_another_gate(
     project.write("odd.py", "import bot\ndef answer(question):\n    return bot.answer(question) | {'answer': 'No.'}\n")
     result = project.run("--rageval-target", "odd:answer")
     assert project.outcomes() == {"known": "failed"}
-    assert lines_with(result, "token_f1 is 0, gate >= 0.5")
+    assert lines_with(result, "gold_in_answer is 0, gate >= 0.5")
 
 
 @pytest.mark.parametrize("force", [[], ["--rageval-force"]])

@@ -38,7 +38,7 @@ def test_gold_that_no_gate_is_meant_for_may_pass_and_is_counted(project: Project
     silent(project)
     project.cases([PLACES, {"id": "facts", "question": "What is the boiling point of water?",
                             "expected_key_facts": ["100 degrees"]}])  # fmt: skip
-    result = project.run("--rageval-gate", "recall_any off")
+    result = project.run("--rageval-gate", "recall_any off", "--rageval-gate", "key_fact_recall off")
     result.assert_outcomes(passed=2)
     assert lines_with(result, "2 cases passed though no gate looked at the gold")
     assert project.metrics()["gold_without_gate"] == 2

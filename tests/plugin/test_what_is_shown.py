@@ -26,7 +26,7 @@ def test_tb_line_shows_one_line_a_failure_with_its_place(project: Project, how: 
     ours = failures[: failures.index(next(line for line in failures if "= rageval =" in line))]
     assert [line for line in ours if not line.startswith("[gw")] == [
         "evalcases/a.jsonl:2: recall_any@5 is 0, gate >= 1 (L2_doc_retrieval_fail)",
-        "rageval-gates: recall_any@5 is 0.5, gate >= 0.9",
+        "rageval-gates: recall_any@5 is 0.5, gate >= 0.9 · 2 of 2 cases",
     ]
 
 

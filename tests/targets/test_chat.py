@@ -133,9 +133,49 @@ def test_an_answer_that_was_cut_off_says_so(api: Api):
 
 
 @BOTH
-def test_a_blank_that_was_cut_off_is_no_abstention(api: Api):
-    assert ask(api, gives(REPLY[api]("", "length")))[0].abstained is False
-    assert ask(api, gives(REPLY[api]("")))[0].abstained is None
+def test_a_blank_answer_is_an_abstention_if_the_model_was_done(api: Api):
+    answer, _ = ask(api, gives(REPLY[api]("")))
+    assert (answer.text, answer.abstained) == ("", None)
+
+
+BLANK = " \n"
+
+
+@pytest.mark.parametrize(
+    ("api", "reply", "said"),
+    [
+        ("openai", completion(BLANK, "length"), "it ended with 'length'"),
+        ("openai", completion("", reasoning_content="It is Paris."), "the reply holds thoughts alone"),
+        ("openai", completion("", reasoning="It is Paris."), "the reply holds thoughts alone"),
+        ("openai", completion("<think>It is Paris.</think>"), "the reply holds thoughts alone"),
+        ("openai", completion("", "abort"), "it ended with 'abort'"),
+        ("ollama", ollama_reply("", reason="load"), "it ended with 'load'"),
+        ("ollama", ollama_reply("", reason="length"), "it ended with 'length'"),
+        ("ollama", ollama_reply("", thinking="It is Paris."), "the reply holds thoughts alone"),
+    ],
+)
+def test_a_blank_answer_of_a_model_that_was_not_done_is_none(api: Api, reply: Any, said: str):
+    failure = failure_of(api, gives(reply))
+    assert failure.kind == "no_answer"
+    assert said in str(failure)
+
+
+CALL = [{"id": "1", "type": "function", "function": {"name": "search", "arguments": "{}"}}]
+
+
+@pytest.mark.parametrize(
+    ("api", "reply"),
+    [
+        ("openai", completion("Let me look that up.", "tool_calls", tool_calls=CALL)),
+        ("openai", completion("Let me look that up.", tool_calls=CALL)),
+        ("openai", completion("Let me look that up.", "function_call")),
+        ("ollama", ollama_reply("Let me look that up.", tool_calls=CALL)),
+    ],
+)
+def test_a_text_before_a_tool_call_is_no_answer(api: Api, reply: Any):
+    failure = failure_of(api, gives(reply))
+    assert failure.kind == "invalid_response"
+    assert "expected text: the model called a tool instead" in str(failure)
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,34 @@ def test_absent_null_and_empty_are_told_apart():
 
 
 @pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({"error": "overloaded"}, "'error' is 'overloaded'"),
+        ({"tool_calls": [{"id": "1"}]}, "'tool_calls' is"),
+        ({"reasoning_content": "It is Paris."}, "'reasoning_content' is 'It is Paris.'"),
+        ({"finish_reason": "length"}, "'finish_reason' is 'length'"),
+        ({"done_reason": "load"}, "'done_reason' is 'load'"),
+        ({"debug": {"finish_reason": "content_filter"}}, "'finish_reason' is 'content_filter'"),
+    ],
+)
+def test_a_blank_answer_is_none_if_the_response_says_that_it_is_no_abstention(members: Any, said: str):
+    for read in (answer_from_response, answer_from_record):
+        with pytest.raises(TargetError, match="holds a blank answer") as raised:
+            read({"answer": " ", **members}, "here")
+        assert raised.value.kind == "no_answer"
+        assert said in str(raised.value)
+        assert read({"answer": " ", "abstained": True, **members}, "here").abstained
+        assert read({"answer": "Paris", **members}, "here").text == "Paris"
+
+
+@pytest.mark.parametrize(
+    "members", [{}, {"error": None}, {"error": ""}, {"tool_calls": []}, {"finish_reason": "stop"}, {"thinking": " "}]
+)
+def test_a_blank_answer_is_an_abstention_if_nothing_says_otherwise(members: Any):
+    assert answer_from_response({"answer": "", **members}, "here").text == ""
+
+
+@pytest.mark.parametrize(
     ("path", "value", "message"),
     [
         ("answer", 7, "is 7 (a number), expected a string"),

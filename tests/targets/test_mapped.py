@@ -225,6 +225,14 @@ def test_an_answer_that_is_not_found_is_none_unless_the_system_abstained():
     assert (answer.text, answer.abstained) == (None, True)
 
 
+def test_a_blank_answer_is_none_if_the_reply_says_that_it_is_no_abstention():
+    for said in ({"error": "overloaded"}, {"message": {"tool_calls": [1]}}, {"choices": [{"finish_reason": "length"}]}):
+        failure = failure_of({"a": " ", **said}, {"answer": "a"})
+        assert failure.kind == "no_answer"
+        assert "the mapped answer is blank" in str(failure)
+    assert answer_of({"a": "", "finish_reason": "stop"}, {"answer": "a"}).text == ""
+
+
 @pytest.mark.parametrize(
     ("reply", "response", "said"),
     [

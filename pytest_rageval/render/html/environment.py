@@ -173,10 +173,10 @@ def _linked(rows: Iterable[Sequence[str]]) -> Iterator[tuple[str, ...]]:
     return ((_bare(row[0]), *row) for row in rows)
 
 
-def _labelled_metric(name: str) -> Markup:
-    """Return the link, with a badge on the metric whose name hides that a model decides it."""
-    badge = Markup(' <span class="badge">LLM as judge</span>') if _bare(name) == "reference_match" else ""
-    return metric_link(name) + badge
+def _labelled_metric(name: str, is_judged_by_model: bool) -> Markup:
+    """Return the link, with a badge where a model gave the score of the metric whose name hides it."""
+    has_badge = is_judged_by_model and _bare(name) == "reference_match"
+    return metric_link(name) + (Markup(' <span class="badge">LLM as judge</span>') if has_badge else "")
 
 
 def _bare(name: str) -> str:

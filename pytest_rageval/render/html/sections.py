@@ -63,6 +63,8 @@ class MetricRow(NamedTuple):
     n         the cases behind the mean; None for a figure that is no metric
     why       why no change is shown
     gate      whether the run's gate on it passes, with its line; only of a tile
+    is_judged_by_model
+              whether a model gave the score, which the name of `reference_match` hides
     """
 
     name: str
@@ -80,6 +82,7 @@ class MetricRow(NamedTuple):
     why: str = ""
     change: str = ""
     gate: tuple[bool | None, str] | None = None
+    is_judged_by_model: bool = False
 
 
 class Causes(NamedTuple):
@@ -187,7 +190,13 @@ def metric_row(name: str, page: PageRun) -> MetricRow:
         line=spark(page.values_in_time(name), least_span(metric["scale"])),
         why=moved["why"] if moved else "",
         change=change(moved["delta"]) if moved and moved["delta"] is not None else "",
+        is_judged_by_model=_is_judged_by_model(name, page),
     )
+
+
+def _is_judged_by_model(name: str, page: PageRun) -> bool:
+    judge = page.metrics.get("judge")
+    return name.partition("@")[0] == "reference_match" and judge is not None and not judge["heuristic"]
 
 
 def interval_text(ci: Sequence[float | None] | None) -> str:

@@ -51,6 +51,8 @@ def _facts(result: CaseResult) -> Iterator[tuple[str, str]]:
         yield from _retrieved(obs)
     if obs.answer.text is not None:
         yield "answer", _answer(obs.answer)
+    if missing := _missing(result):
+        yield "missing", missing
 
 
 def _expected(case: EvalCase, *, needs_all: bool) -> Iterator[str]:
@@ -87,6 +89,13 @@ def _retrieved(obs: Observation) -> Iterator[tuple[str, str]]:
         yield "came" if rank == 1 else "", f"{rank} {mark}{place or chunk.chunk_id or chunk.doc_id or '?'}"
     if len(chunks) > CHUNKS:
         yield "", and_more(len(chunks) - CHUNKS)
+
+
+def _missing(result: CaseResult) -> str:
+    """Return what of the gold answer is not in the answer, if that fails the case."""
+    if not any(gate.metric == "gold_in_answer" for gate in result.failed_gates):
+        return ""
+    return _cut(str(result.details.get("gold_in_answer", {}).get("missing", "")))
 
 
 def _answer(answer: Answer) -> str:

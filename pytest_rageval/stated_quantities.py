@@ -1,0 +1,125 @@
+"""Quantities of a clause, with their units, and which of them are alternatives: 12 or 24 months."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from typing import NamedTuple
+
+from pytest_rageval.korean import without_particles
+from pytest_rageval.polarity_words import CHOICES, GRAMMAR, RANGES
+from pytest_rageval.quantity_names import COMPARISONS, SIGNS
+from pytest_rageval.words import STOP_WORDS
+
+
+class Quantity(NamedTuple):
+    """A figure with what decides its value; `unit` is the word behind it, '' for none."""
+
+    figure: str
+    unit: str = ""
+    comparison: str = ""
+    is_denied: bool = False
+    is_choice: bool = False
+    """Whether another value of the same kind stands beside it as an alternative: 12 or 24 months."""
+
+    @property
+    def written(self) -> str:
+        return f"{self.comparison}{self.figure} {self.unit}".strip()
+
+
+def quantities_at(clause: list[str], at: int, *, is_denied: bool) -> Iterator[Quantity]:
+    """Yield the quantity of a figure, or both ends of a range as alternatives."""
+    match = FIGURE.fullmatch(clause[at])
+    assert match is not None
+    if match["date"]:
+        yield Quantity(clause[at], "date", "", is_denied)
+        return
+    unit = clause[at + 1] if at + 1 < len(clause) else ""
+    unit = "" if FIGURE.fullmatch(unit) or unit in _NO_UNITS or _UNSPACED.match(unit) else unit
+    figure, comparison = match["minus"] + match["figure"], match["compare"]
+    if match["sign"]:
+        unit = match["sign"]
+    low, dash, high = match["figure"].partition("-")
+    if dash and low and high:
+        if len(high) < len(low) == _DIGITS_OF_A_YEAR:
+            high = low[: len(low) - len(high)] + high
+            figure = f"{low}-{high}"
+        yield Quantity(low, unit, comparison, is_denied, is_choice=True)
+        yield Quantity(high, unit, comparison, is_denied, is_choice=True)
+        yield Quantity(figure, unit, comparison, is_denied)
+        return
+    yield Quantity(figure, without_particles(unit) if unit else unit, comparison, is_denied)
+
+
+def with_choices(clause: Sequence[str], found: Sequence[tuple[int, Quantity]]) -> Iterator[Quantity]:
+    """Mark those that are alternatives, of quantities in the order of their places.
+
+    A figure without a unit has that of the next one: 12 or 24 months.
+    """
+    quantities = list(found)
+    for index in range(len(quantities) - 2, -1, -1):
+        at, quantity = quantities[index]
+        place, following = quantities[index + 1]
+        between = clause[at + 1 : place]
+        is_listed = not between or not _JOINING.isdisjoint(between)
+        if is_listed and not quantity.unit and place - at <= _BETWEEN_ALTERNATIVES:
+            quantities[index] = (at, quantity._replace(unit=following.unit))
+    for index, (_, quantity) in enumerate(quantities):
+        near = quantities[max(0, index - _NEAR) : index + _NEAR + 1]
+        is_choice = any(_are_alternatives(clause, quantities[index], other) for other in near)
+        yield quantity._replace(is_choice=True) if is_choice else quantity
+
+
+def _are_alternatives(clause: Sequence[str], one: tuple[int, Quantity], other: tuple[int, Quantity]) -> bool:
+    first, last = sorted((one[0], other[0]))
+    between = clause[first + 1 : last]
+    is_range = first > 0 and clause[first - 1] in RANGES
+    if len(between) > _BETWEEN_ALTERNATIVES or not (is_range or not CHOICES.isdisjoint(between)):
+        return False
+    unit, other_unit = one[1].unit, other[1].unit
+    is_same_kind = not other_unit or other_unit in (unit, *_SAME_KIND.get(unit, ()))
+    return is_same_kind and number(one[1]) != number(other[1])
+
+
+# What is told in the same base: 24 months are 2 years.
+_IN_BASE = {
+    "year": (12, "month"),
+    "hour": (60, "minute"),
+    "day": (1440, "minute"),
+    "week": (10080, "minute"),
+    "km": (1_000_000, "mm"),
+    "m": (1000, "mm"),
+    "cm": (10, "mm"),
+    "kg": (1000, "g"),
+    "ton": (1_000_000, "g"),
+    "l": (1000, "ml"),
+}
+_SAME_KIND = {
+    unit: tuple(other for other, (_, other_base) in _IN_BASE.items() if other_base == base)
+    for unit, (_, base) in _IN_BASE.items()
+}
+
+
+@lru_cache(maxsize=4096)
+def number(quantity: Quantity) -> tuple[Decimal, str] | None:
+    """Return the value of a quantity in the base of its unit; None for a date or range."""
+    try:
+        value = Decimal(quantity.figure)
+    except InvalidOperation:
+        return None
+    factor, base = _IN_BASE.get(quantity.unit, (1, quantity.unit))
+    return value * factor, base
+
+
+FIGURE = re.compile(
+    rf"(?P<compare>[{COMPARISONS}]?)(?P<minus>-?)(?P<sign>[a-z]{{0,2}}[{SIGNS}])?(?P<figure>[0-9][^\s]*)"
+    r"|(?:(?P<date>mon|day)[0-9]{1,2})"
+)
+_NO_UNITS = STOP_WORDS | GRAMMAR | CHOICES
+_DIGITS_OF_A_YEAR = 4
+_BETWEEN_ALTERNATIVES = 5
+_NEAR = 3
+_JOINING = CHOICES | {"and", "und", "et", "y", "bis", "to"}
+_UNSPACED = re.compile("[぀-ヿ一-鿿々]")

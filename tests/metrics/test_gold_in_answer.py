@@ -1,0 +1,75 @@
+"""The default gate of a short gold answer: does the answer say it?"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from observations import DATA, a_case, answered, lines, score
+
+from pytest_rageval.gold_search import best_fit
+from pytest_rageval.matching.places import observe
+from pytest_rageval.metrics.gold_answer import best_recall
+from pytest_rageval.model import Answer, Gold
+
+SENTENCES = list(lines("correctness/sentences.jsonl"))
+
+
+@pytest.mark.parametrize("row", SENTENCES, ids=lambda row: row["answer"])
+def test_a_sentence_passes_if_it_says_the_gold(row):
+    case = a_case(question=row["question"], gold=Gold(answers=(row["gold"],)))
+    value = score("gold_in_answer", observe(case, Answer(row["answer"], abstained=False)))
+    assert isinstance(value, float)
+    assert (value >= 0.5) is row["correct"], best_fit(row["answer"], [row["gold"]], row["question"])
+
+
+def test_the_sentences_are_as_many_right_as_wrong():
+    assert [sum(row["correct"] is right for row in SENTENCES) for right in (True, False)] == [60, 60]
+
+
+def test_it_agrees_with_people():
+    rows = [json.loads(line) for line in (DATA / "correctness/judged.jsonl").read_text(encoding="utf-8").splitlines()]
+    verdicts = [(best_fit(row["answer"], row["golds"], row["question"]).share >= 0.5, row["correct"]) for row in rows]
+    right_that_fail = verdicts.count((False, True)) / sum(correct for _, correct in verdicts)
+    wrong_that_pass = verdicts.count((True, False)) / sum(not correct for _, correct in verdicts)
+    agreement = sum(passes is correct for passes, correct in verdicts) / len(verdicts)
+    assert len(verdicts) == 4000
+    assert right_that_fail < 0.055
+    assert wrong_that_pass < 0.085
+    assert agreement > 0.94
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "missing"),
+    [
+        ("The warranty lasts 12 months.", "24 months", "`24 months` is not in the answer; it says 12 months"),
+        ("It costs €95 a month.", "59 euros", "`59 euros` is not in the answer; it says €95"),
+        ("12 or 24 months.", "24 months", "`24 months` is not in the answer; it is one of several alternatives there"),
+        ("It is not 24 months.", "24 months", "`24 months` is not in the answer; it is denied there"),
+        ("Peter wrote it.", "Anna Keller", "`Anna Keller` is not in the answer"),
+        ("Sure, you can.", "No", "`No` is not in the answer; it says yes"),
+        ("保修期为12个月。", "24个月", "`24个月` is not in the answer; it says 12个月"),
+    ],
+)
+def test_it_says_what_is_missing(answer, gold, missing):
+    assert best_fit(answer, [gold]).sentence == missing
+
+
+@pytest.mark.parametrize("piece", ["not ", "12 or ", "a, ", "(", "“", "否定", "않", "1-", "Ab", "٣", "5 MB or "])
+def test_an_answer_of_any_length_is_read(piece):
+    assert best_fit(piece * 50_000, [piece * 2_000, "24 months"], piece).share <= 1
+
+
+def test_recall_counts_the_tokens_of_the_best_gold():
+    assert best_recall("a fast red car in the yard", ["blue bus", "red car", "red cars"]).value == 1
+    assert best_recall("Paris", ["Paris Paris"]).value == 0.5
+    assert best_recall("3 wins and 10 losses", ["10 wins and 3 losses"]).value < 1
+
+
+@pytest.mark.parametrize("name", ["token_f1", "token_recall", "gold_in_answer", "exact_match"])
+def test_a_refused_question_scores_nothing(name):
+    assert score(name, answered("I do not know whether it is Paris.", answers=("Paris",), abstained=True)) == 0
+
+
+def test_a_refused_question_states_no_key_fact():
+    assert score("key_fact_recall", answered("Not Paris, I guess.", key_facts=("Paris",), abstained=True)) == 0
