@@ -231,11 +231,14 @@ class _Decision:
     def _part_answers(self) -> None:
         """Tell the right answers from the system's, and more right ones from the first."""
         answers = [path for path, meaning in self._meanings.items() if meaning == ANSWER]
-        for path in answers:
-            if self._numbered.get(path, path) != path:
-                self._meanings[path] = ALTERNATIVES
-        answers = [path for path in answers if self._meanings[path] == ANSWER]
         named = [path for path in answers if not is_weak(path) and not means_alternatives(path)]
+        for path in answers:
+            if path in self._numbered and is_weak(path) and (named or self._has_answer):
+                del self._meanings[path]  # the choices of a quiz, beside the right one
+                self._no_gold.add(self._columns[path].name)
+            elif self._numbered.get(path, path) != path:
+                self._meanings[path] = ALTERNATIVES
+        answers = [path for path in answers if self._meanings.get(path) == ANSWER]
         for path in answers:
             if self._is_boolean(path):
                 del self._meanings[path]

@@ -29,7 +29,7 @@ def gold_places(value: Json, *, as_ids: bool) -> dict[str, Json] | None:
     """Return gold places, or ids with `as_ids`, of texts and objects, alone or in a list; None if there is none."""
     if is_grades(value):
         return _of_grades(value)
-    values = [each for each in listed_places(value) if not is_nothing(each)]
+    values = [_flat(each) for each in listed_places(value) if not is_nothing(each)]
     objects = [each for each in values if isinstance(each, dict)]
     if objects and len(objects) == len(values):
         return _of_objects(objects, as_ids=as_ids)
@@ -153,7 +153,16 @@ def have_places(values: Sequence[Json]) -> bool:
     return bool(values) and all(isinstance(each, dict) and _has_place(each) for each in values)
 
 
-def _has_place(value: Mapping[str, Json]) -> bool:
+def _flat(value: Json) -> Json:
+    """Return an object with the members of its metadata, in which LangChain's documents name their source."""
+    if not isinstance(value, dict):
+        return value
+    within = [inner for name in ("metadata", "meta") if isinstance(inner := value.get(name), dict)]
+    return {**within[0], **value} if within else value
+
+
+def _has_place(written: Mapping[str, Json]) -> bool:
+    value: Any = _flat(dict(written))
     path = next(_members(value, _PATHS, _is_text), None)
     return looks_like_path(path) or (path is None and any(_members(value, _IDS, looks_like_id)))
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from pytest_rageval.cases.exchange.case_rows import PlacedRow
 from pytest_rageval.cases.exchange.column_values import last_name
 from pytest_rageval.cases.exchange.gold_objects import is_id, looks_like_path
 from pytest_rageval.cases.exchange.printed import is_nothing
 from pytest_rageval.cases.names import CONTEXTS, IDS, PLACES, QUESTION, field_of, is_case_id, name_words
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import Json
 from pytest_rageval.text import counted
 
@@ -30,37 +32,53 @@ _IN_WORDS: Mapping[str, int] = {
 def joined_judgements(rows: Sequence[PlacedRow], note: Callable[[str], None]) -> list[PlacedRow]:
     """Return the rows, those of one query as one if they differ only in a document and its grade."""
     names = list(dict.fromkeys(name for _, row in rows[:100] for name in row))
-    document, grade = _one(names, _is_document), _one(names, _is_grade_name)
-    question = next((name for name in names if field_of(name) == QUESTION), None)
-    if document is None or grade is None or question is None:
+    columns = _columns(rows, names)
+    if columns is None:
         return list(rows)
+    question, grade, document, texts = columns
     grades = [_grade_of(row.get(grade)) for _, row in rows]
-    if None in grades or not all(_is_named(row.get(document)) for _, row in rows):
+    if None in grades:
         return list(rows)
     ids = [name for name in names if name != document and is_case_id(name) and _is_id_name(name)]
     has_several = len({str(row.get(question)) for _, row in rows}) < len(rows)
-    of_rows = _ids_of_judgements(rows, ids, {question, document, grade}) if has_several else []
+    of_rows = _ids_of_judgements(rows, ids, {question, *columns.apart()}) if has_several else []
     key = next((name for name in ids if name not in of_rows), question)
     queries = _by_query(rows, key)
     is_long = len(queries) < len(rows)
     if not is_long and name_words(last_name(grade)) not in _GRADES:
         return list(rows)
-    if not all(_agree(group, (document, grade, *of_rows)) for group in queries.values()):
+    if not all(_agree(group, columns.apart(of_rows)) for group in queries.values()):
         return list(rows)
     if is_long:
         note(f"{counted(len(rows), 'judgement')} of {counted(len(queries), 'query', 'queries')} joined: "
-             f"{document} with the grades of {grade}")  # fmt: skip
-    return [_joined(group, document, grade, of_rows) for group in queries.values()]
+             f"{listed([*filter(None, (document, *texts))], 3)} with the grades of {grade}")  # fmt: skip
+    return [_joined(group, columns, of_rows) for group in queries.values()]
 
 
-def _one(names: Iterable[str], is_right: Callable[[str], bool]) -> str | None:
-    """Return the only name that is right, None if there are several."""
-    found = [name for name in names if is_right(name)]
-    return found[0] if len(found) == 1 else None
+class _Columns(NamedTuple):
+    """The columns of judgements: what is asked, its grade, the document's id or file, and its texts."""
+
+    question: str
+    grade: str
+    document: str
+    texts: tuple[str, ...]
+
+    def apart(self, more: Iterable[str] = ()) -> tuple[str, ...]:
+        """Return the columns in which the rows of a query differ, what names the document first."""
+        return tuple(filter(None, (self.document, *self.texts, self.grade, *more)))
 
 
-def _is_document(name: str) -> bool:
-    return field_of(name) in (IDS, PLACES, CONTEXTS) and not _is_grade_name(name)
+def _columns(rows: Sequence[PlacedRow], names: Sequence[str]) -> _Columns | None:
+    """Return the columns of judgements; None where there is none, or where several could be one of them."""
+    question = next((name for name in names if field_of(name) == QUESTION), None)
+    grades = [name for name in names if _is_grade_name(name)]
+    of_documents = [name for name in names if field_of(name) in (IDS, PLACES, CONTEXTS) and name not in grades]
+    named = [name for name in of_documents if all(_is_named(row.get(name)) for _, row in rows)]
+    texts = [name for name in of_documents if name not in named]
+    is_text = all(isinstance(row.get(name), str) for name in texts for _, row in rows)
+    if question is None or len(grades) != 1 or len(named) > 1 or not of_documents or not is_text:
+        return None
+    return _Columns(question, grades[0], named[0] if named else "", tuple(texts))
 
 
 def _is_grade_name(name: str) -> bool:
@@ -121,13 +139,19 @@ def _others(row: Mapping[str, Json], but: Sequence[str]) -> dict[str, Json]:
     return {name: value for name, value in row.items() if name not in but and not is_nothing(value)}
 
 
-def _joined(group: Sequence[PlacedRow], document: str, grade: str, of_rows: Sequence[str]) -> PlacedRow:
-    """Return the row of a query with its documents and their grades: places of files, else grades by id."""
+def _joined(group: Sequence[PlacedRow], columns: _Columns, of_rows: Sequence[str]) -> PlacedRow:
+    """Return the row of a query with its documents and their grades: places of files, else grades by id.
+
+    Of the texts those of relevant documents stay.
+    """
     place, first = group[0]
-    judged = {str(row[document]): _grade_of(row[grade]) for _, row in group}
-    row = {name: value for name, value in first.items() if name != grade and name not in of_rows}
-    if all(map(looks_like_path, judged)):
-        row[document] = [{"path": path, "relevance": value} for path, value in judged.items()]
-    else:
-        row[document] = dict(judged)
+    row = {name: value for name, value in first.items() if name not in columns.apart(of_rows)}
+    grades = [_grade_of(each[columns.grade]) or 0 for _, each in group]
+    for name in columns.texts:
+        row[name] = [each[name] for (_, each), grade in zip(group, grades, strict=True) if grade > 0]
+    if columns.document:
+        judged = dict(zip([str(each[columns.document]) for _, each in group], grades, strict=True))
+        is_of_files = all(map(looks_like_path, judged))
+        as_objects: list[Json] = [{"path": path, "relevance": grade} for path, grade in judged.items()]
+        row[columns.document] = as_objects if is_of_files else dict(judged)
     return place, row
