@@ -27,7 +27,10 @@ _OF_FACTS = ("contains", "icontains", "contains-all", "icontains-all")
 
 def written_checks(row: dict[str, Json]) -> list[dict[str, Json]]:
     """Take the checks out of promptfoo's columns: `icontains: 30 days`; plain text means `equals`."""
-    written = [row.pop(name) for name in list(row) if re.fullmatch(r"__expected\d*", name)]
+    special = [name for name in row if name.startswith("__")]
+    if not special:
+        return []
+    written = [row.pop(name) for name in special if re.fullmatch(r"__expected\d*", name)]
     for name in [name for name in row if name.startswith("__")]:
         row[name.strip("_").removeprefix("metadata:")] = row.pop(name)
     matches = [(text, _CHECK.fullmatch(text)) for text in written if isinstance(text, str)]

@@ -61,7 +61,6 @@ def _signed(flag: bool | None, sign: Sign) -> bool | None:
 
 def answerable_of(marks: Mapping[str, bool | None], sign: Sign, value: Json) -> bool | None:
     """Return whether a cell says that there is an answer: by the column's marks, else by its own words."""
-    mark = mark_of(value)
-    if mark in marks:
+    if marks and (mark := mark_of(value)) in marks:
         return marks[mark]
     return None if is_nothing(value) else answerable_by(sign, value)

@@ -57,6 +57,8 @@ _ENDS_AS_FILE = re.compile(r".{1,300}\.[A-Za-z]\w{0,5}(#.{0,200})?")
 
 def _beside_wide_commas(text: str) -> list[str]:
     """Return the files or ids between commas of other scripts; a name of a file may have such a comma itself."""
+    if text.isascii():
+        return [text]
     parts = [part.strip() for part in _WIDE_COMMA.split(text) if part.strip()]
     is_list = len(parts) > 1 and all(_ENDS_AS_FILE.fullmatch(part) or looks_like_id(part) for part in parts)
     return parts if is_list else [text]
