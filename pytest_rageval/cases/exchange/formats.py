@@ -62,7 +62,11 @@ class Format(NamedTuple):
 FORMATS = (
     Format("promptfoo", "vars || keys(@)[?starts_with(@, '__expected')]", {QUESTION: "vars", CONTEXTS: "vars.context"}),
     Format("openai-evals", "input[0].role && ideal", {QUESTION: "input", ANSWER: "ideal"}),
-    Format("openai-evals", "item", {QUESTION: "item", ANSWER: "item.ground_truth || item.ideal || item.expected"}),
+    Format(
+        "openai-evals",
+        "type(item) == 'object'",
+        {QUESTION: "item", ANSWER: "item.ground_truth || item.ideal || item.expected"},
+    ),
     Format(
         "mlflow",
         "(inputs || request) && (expectations || expected_retrieved_context)",

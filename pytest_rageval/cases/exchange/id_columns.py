@@ -17,7 +17,11 @@ _ALWAYS_IDS = (
     "tc_id tcid testcase_id test_case_id lfd_nr lfdnr sl_no s_no serial_no "
     "序号 序號 連番 순번 일련번호 문항번호 案例编号 题号 用例编号 識別子 식별자"
 )
-_SOMETIMES_IDS = "ref reference_no reference_id code key tc case test case_ref case_key case_code ref_no q_no slug"
+_SOMETIMES_IDS = (
+    "ref reference_no reference_id code key tc case test case_ref case_key case_code ref_no q_no slug "
+    "item test_case record entry row pos position index testfall testcase prüffall volgnummer kürzel "
+    "項番 案例 用例 ケース 케이스"
+)
 _NUMBER_SIGNS = frozenset(["#", "№", "nº", "n°", "n.º", "no", "no.", "nr", "nr."])
 
 
@@ -27,6 +31,7 @@ def _plain(names: str) -> frozenset[str]:
 
 _ALWAYS, _SOMETIMES = _plain(_ALWAYS_IDS), _plain(_SOMETIMES_IDS)
 _LONGEST_ID = 64
+_MOST_WORDS = 3
 _CODE = re.compile(r"(?=.*[\d_:/-])\S{1,64}")
 """A value of a column that may hold something else, too: `REF-7`, `leave_days`; not `Paris`."""
 _FILE = re.compile(r".{1,300}\.[A-Za-z]\w{0,5}")
@@ -85,7 +90,9 @@ def may_be_id(column: Column, *, has_gold: bool) -> bool:
 
 
 def _is_short_id(value: Json) -> bool:
-    return is_id(value) and len(str(value)) <= _LONGEST_ID and not _FILE.fullmatch(str(value))
+    text = str(value)
+    is_short = len(text) <= _LONGEST_ID and len(text.split()) <= _MOST_WORDS
+    return is_id(value) and is_short and not _FILE.fullmatch(str(value))
 
 
 def _is_code(value: Json) -> bool:
