@@ -11,7 +11,8 @@ from pytest_rageval.cases.exchange.formats import read_other
 
 NAMES = (
     "#,No,No.,Nr.,№,N°,ref,Code,key,UID,tc,TC ID,case_no,Case No.,case id,question id,Q#,ID #,QID,Case #,S.No,"
-    "Lfd. Nr.,Test ID,Testfall,identifiant,Identificador,Kennung,Volgnummer,번호,문항 번호,番号,項番,编号,序号,题号,item"
+    "Lfd. Nr.,"
+    "Test ID,Testfall,identifiant,Identificador,Kennung,Volgnummer,번호,문항 번호,番号,項番,编号,序号,题号,item"
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -36,8 +37,9 @@ def joined_judgements(rows: Sequence[PlacedRow], note: Callable[[str], None]) ->
     if columns is None:
         return list(rows)
     question, grade, document, texts = columns
+    is_named = name_words(last_name(grade)) in _GRADES
     grades = [_grade_of(row.get(grade)) for _, row in rows]
-    if None in grades:
+    if None in grades or not (is_named or all(map(_is_whole, grades))):
         return list(rows)
     ids = [name for name in names if name != document and is_case_id(name) and _is_id_name(name)]
     has_several = len({str(row.get(question)) for _, row in rows}) < len(rows)
@@ -45,7 +47,7 @@ def joined_judgements(rows: Sequence[PlacedRow], note: Callable[[str], None]) ->
     key = next((name for name in ids if name not in of_rows), question)
     queries = _by_query(rows, key)
     is_long = len(queries) < len(rows)
-    if not is_long and name_words(last_name(grade)) not in _GRADES:
+    if not is_long and not is_named:
         return list(rows)
     if not all(_agree(group, columns.apart(of_rows)) for group in queries.values()):
         return list(rows)
@@ -94,20 +96,22 @@ def _is_named(value: Json) -> bool:
     return is_id(value) and not is_nothing(value) and len(str(value)) <= 300 and len(str(value).split()) <= 3
 
 
-def _grade_of(value: Json) -> int | None:
-    """Return a grade, also one in words; None for what is none, such as a share."""
+def _grade_of(value: Json) -> float | None:
+    """Return a grade, also one in words; None for what is none."""
     if isinstance(value, str):
         plain = value.strip()
-        value = int(plain) if plain.isascii() and plain.isdigit() and len(plain) < 3 else _in_words(plain)
-    if isinstance(value, (bool, float)) and value == int(value):
-        value = int(value)
-    return value if isinstance(value, int) and 0 <= value <= _MOST_GRADE else None
+        grade = float(plain) if _FIGURE.fullmatch(plain) else _IN_WORDS.get(name_words(plain[:_LONGEST_WORDS]))
+    else:
+        grade = float(value) if isinstance(value, (int, float)) else None
+    return grade if grade is not None and 0 <= grade <= _MOST_GRADE else None
 
 
-def _in_words(text: str) -> Json:
-    if text in ("0.0", "1.0", "2.0", "3.0", "4.0"):
-        return int(text[0])
-    return _IN_WORDS.get(name_words(text)) if len(text) < 30 else None
+_FIGURE = re.compile(r"[0-9]{1,2}(\.[0-9]{1,6})?")
+_LONGEST_WORDS = 30
+
+
+def _is_whole(grade: float | None) -> bool:
+    return grade is not None and grade.is_integer()
 
 
 def _ids_of_judgements(rows: Sequence[PlacedRow], ids: Collection[str], but: Collection[str]) -> list[str]:
