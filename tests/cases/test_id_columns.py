@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ NAMES = (
 )
 
 
-def ids(folder: Path, rows: list[dict[str, object]]) -> list[object]:
+def ids(folder: Path, rows: Sequence[Mapping[str, object]]) -> list[object]:
     path = folder / "set.json"
     path.write_text(json.dumps(rows), encoding="utf-8")
     return [case.get("id") for case in read_other(path, path.name).cases]

@@ -52,8 +52,9 @@ def joined_judgements(rows: Sequence[PlacedRow], note: Callable[[str], None]) ->
     if not all(_agree(group, columns.apart(of_rows)) for group in queries.values()):
         return list(rows)
     if is_long:
-        note(f"{counted(len(rows), 'judgement')} of {counted(len(queries), 'query', 'queries')} joined: "
-             f"{listed([*filter(None, (document, *texts))], 3)} with the grades of {grade}")  # fmt: skip
+        documents = listed([*filter(None, (document, *texts))], 3)
+        judged, asked = counted(len(rows), "judgement"), counted(len(queries), "query", "queries")
+        note(f"{judged} of {asked} joined: {documents} with the grades of {grade}")
     return [_joined(group, columns, of_rows) for group in queries.values()]
 
 
@@ -93,7 +94,10 @@ def _is_id_name(name: str) -> bool:
 
 def _is_named(value: Json) -> bool:
     """Return True for the id or the file of a document, not for its text."""
-    return is_id(value) and not is_nothing(value) and len(str(value)) <= 300 and len(str(value).split()) <= 3
+    if is_nothing(value) or not is_id(value):
+        return False
+    text = str(value)
+    return len(text) <= 300 and len(text.split()) <= 3
 
 
 def _grade_of(value: Json) -> float | None:
