@@ -53,7 +53,8 @@ def joined_judgements(rows: Sequence[PlacedRow], note: Callable[[str], None]) ->
         return list(rows)
     if is_long:
         documents = listed([*filter(None, (document, *texts))], 3)
-        judged, asked = counted(len(rows), "judgement"), counted(len(queries), "query", "queries")
+        judged = counted(len(rows), "judgement")
+        asked = counted(len(queries), "query", "queries")
         note(f"{judged} of {asked} joined: {documents} with the grades of {grade}")
     return [_joined(group, columns, of_rows) for group in queries.values()]
 
