@@ -31,7 +31,8 @@ from pytest_rageval.polarity_words import (
     OFFERS,
     YES,
 )
-from pytest_rageval.stated_quantities import FIGURE, Quantity, quantities_at, with_choices
+from pytest_rageval.spelled_quantities import with_plain_spellings
+from pytest_rageval.stated_quantities import FIGURE, Quantity, quantities_at, with_choices, with_sums
 from pytest_rageval.words import STOP_WORDS, normalise
 
 LONGEST = 20_000
@@ -47,8 +48,9 @@ ROMAN_NUMERALS = {
     "xi": "11",
     "xii": "12",
 }
-SENTENCE, CLAUSE = "\x01", "\x02"
-"""Marks at the end of a sentence and of a clause: `normalise` keeps them as words."""
+SENTENCE, CLAUSE, REMARK = "\x01", "\x02", "\x03"
+"""Marks at the end of a sentence and of a clause, and before a parenthesis: `normalise` keeps them as words."""
+MARKS = frozenset((SENTENCE, CLAUSE, REMARK))
 
 
 class StatedWord(NamedTuple):
@@ -73,6 +75,8 @@ class Statement:
     """The first clause, if it is one word or run."""
     answers_yes: bool | None
     text: str = field(repr=False, default="")
+    pieces: tuple[str, ...] = field(repr=False, default=())
+    """Words, figures, runs and marks in their order."""
 
     @cached_property
     def is_denying(self) -> bool:
@@ -107,7 +111,7 @@ class Statement:
 def read(text: str) -> Statement:
     """Read a text of any length; only its beginning counts in a very long one."""
     text = text[:LONGEST]
-    marked = _GLUED_YEAR.sub(r"\1 ", text)
+    marked = _GLUED_YEAR.sub(r"\1 ", with_plain_spellings(text))
     marked = _GLUED_NOTE.sub(r" ", marked)
     marked = _END_OF_CLAUSE.sub(_mark, marked)
     pieces = list(_pieces(normalise(marked)))
@@ -115,17 +119,17 @@ def read(text: str) -> Statement:
     quantities: list[Quantity] = []
     runs: list[StatedWord] = []
     for clause in _clauses(pieces):
-        _read_clause(clause, words, quantities, runs)
+        read_clause(clause, words, quantities, runs)
     quantities.extend(Quantity(glued[1] + glued[2]) for glued in _GLUED_YEAR.finditer(text))
     for joined in _JOINED_WORDS.finditer(text):
         words.extend(StatedWord(folded_word(part.lower()), False, part.lower()) for part in joined.groups())
     opening = _opening(pieces)
-    return Statement(tuple(words), tuple(dict.fromkeys(quantities)), tuple(runs), *opening, text)
+    return Statement(tuple(words), tuple(dict.fromkeys(quantities)), tuple(runs), *opening, text, tuple(pieces))
 
 
 def _mark(match: re.Match[str]) -> str:
     if match["clause"]:
-        return f" {CLAUSE} "
+        return f" {REMARK if match['clause'] == '(' else CLAUSE} "
     return f" {SENTENCE} "
 
 
@@ -145,7 +149,7 @@ def _clauses(pieces: Sequence[str]) -> Iterator[list[str]]:
     """Yield the words between two marks; a contrast begins a clause of its own."""
     clause: list[str] = []
     for piece in pieces:
-        if piece in (SENTENCE, CLAUSE) or piece in CONTRASTS:
+        if piece in MARKS or piece in CONTRASTS:
             if clause:
                 yield clause
             clause = []
@@ -155,9 +159,7 @@ def _clauses(pieces: Sequence[str]) -> Iterator[list[str]]:
         yield clause
 
 
-def _read_clause(
-    clause: list[str], words: list[StatedWord], quantities: list[Quantity], runs: list[StatedWord]
-) -> None:
+def read_clause(clause: list[str], words: list[StatedWord], quantities: list[Quantity], runs: list[StatedWord]) -> None:
     """Add what a clause says to the lists."""
     denied = _denied_places(clause)
     figures = [at for at, piece in enumerate(clause) if FIGURE.fullmatch(piece)]
@@ -176,7 +178,7 @@ def _read_clause(
             if bare and bare not in _GRAMMAR and not (is_unit and bare in _ORDINAL_ENDINGS):
                 is_open = bool(choices) and any(abs(place - at) <= _NEAR_A_CHOICE for place in choices)
                 words.append(StatedWord(folded_word(bare), denied[at], bare, is_open))
-    quantities.extend(with_choices(clause, found))
+    quantities.extend(with_choices(clause, with_sums(clause, found)))
 
 
 def _denied_places(clause: list[str]) -> list[bool]:
@@ -224,6 +226,18 @@ def folded_word(word: str) -> str:
         if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
             return word[: len(word) - len(ending)] + instead
     return word
+
+
+def are_alike(word: str, other: str) -> bool:
+    """Check whether two words are equal or have the same beginning, as forms of one word do."""
+    if word == other:
+        return True
+    if word[0] != other[0]:
+        return False
+    if min(len(word), len(other)) < _SHORTEST_ALIKE:
+        return False
+    beginning = max(_SHORTEST_ALIKE, len(word) - 2)
+    return abs(len(word) - len(other)) <= _MOST_ENDING and word[:beginning] == other[:beginning]
 
 
 def _bare(piece: str) -> str:
@@ -288,7 +302,7 @@ def _is_denying(clause: list[str]) -> bool:
 _END_OF_CLAUSE = re.compile(
     r"""
     (?P<sentence>
-        (?<![\s.][A-Za-z])(?<!\b(?:[DMS][rst]|vs|No))[.]{1,3}(?=["'”’)\]]{0,3}(?:\s+[^\sa-z]|\s*$))(?<![0-9]\.(?=\s[A-ZÄÖÜa-z]))
+        (?<![\s.][A-Za-z])(?<!\b(?:[DMS][rst]|vs|No))[.]{1,3}(?=["'”’)\]]{0,3}(?:\s+[^\sa-z]|\s*$))(?<!(?<![0-9]{3})[0-9]\.(?=\s[A-ZÄÖÜa-z]))
         | [!?…]+ | [。！？｡] | \n+
     )
     | (?P<clause>
@@ -317,4 +331,6 @@ _CLAUSE_OF_ALTERNATIVES = 5
 _SHORTEST_STEMMED = 3
 _SHORTEST_STEM = 3
 _CLAUSES_OF_AN_OPENING = 4
+_SHORTEST_ALIKE = 5
+_MOST_ENDING = 4
 _ENDINGS = (("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""), ("ly", ""))

@@ -1,0 +1,276 @@
+"""Which of several figures in an answer the question asks about: "Adults pay 9 euros, children 4".
+
+An answer is cut into parts at the ends of clauses and at "and", "or", "while". A part fits a question by the content
+words that it shares with it. A part that only names another subject, "children 4", goes on with what its sentence
+began.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from pytest_rageval.named_figures import unit_forms
+from pytest_rageval.polarity_words import CHOICES, CONTRASTS
+from pytest_rageval.quantity_names import SIGNS
+from pytest_rageval.stated_quantities import FIGURE, Quantity, kind
+from pytest_rageval.statements import (
+    CLAUSE,
+    MARKS,
+    REMARK,
+    SENTENCE,
+    StatedWord,
+    are_alike,
+    folded_word,
+    read,
+    read_clause,
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a sentence around its figures."""
+
+    before: tuple[str, ...]
+    """Content words before the first figure, folded."""
+    behind: tuple[str, ...]
+    quantities: tuple[Quantity, ...]
+    runs: tuple[str, ...]
+    sentence: int
+    is_remark: bool = False
+    """Whether it stands in parentheses: 6 feet (183 cm)."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return (*self.before, *self.behind)
+
+
+class Fit(NamedTuple):
+    """The words of the question that stand in a part."""
+
+    part: Part
+    shared: frozenset[str]
+
+
+class Comparison(NamedTuple):
+    """How a figure fits the question beside the other figures of its kind."""
+
+    is_ahead: bool = False
+    """Whether its part has all that any other has of the question, and more."""
+    better: str = ""
+    """Another figure whose part has all that this one's has, and more."""
+
+
+def compare_figures(wanted: Sequence[Callable[[Quantity], bool]], at: int, answer: str, question: str) -> Comparison:
+    """Compare the place of a gold's figure with those of other figures of its kind.
+
+    Words count as sets: a part that only shares more words, but lacks one, may name the same thing otherwise. `wanted`
+    holds for each figure of the gold what checks for it.
+    """
+    fits = _fits(answer, question)
+    own = [fit for fit in fits if any(map(wanted[at], fit.part.quantities))]
+    kinds = {_kind(quantity) for fit in own for quantity in fit.part.quantities if wanted[at](quantity)}
+    rivals: list[tuple[frozenset[str], Quantity]] = []
+    for fit in fits:
+        if fit in own or fit.part.is_remark or not any(_are_comparable(fit.part, one.part) for one in own):
+            continue
+        others = (quantity for quantity in fit.part.quantities if _is_of_kind(quantity, kinds))
+        rivals.extend((fit.shared, other) for other in others if not any(is_wanted(other) for is_wanted in wanted))
+    if not rivals:
+        return Comparison()
+    better = (rival.written for shared, rival in rivals if all(fit.shared < shared for fit in own))
+    is_ahead = any(all(fit.shared > shared for shared, _ in rivals) for fit in own)
+    return Comparison(is_ahead, next(better, ""))
+
+
+def _are_comparable(part: Part, other: Part) -> bool:
+    """Check for one sentence, or two short ones: in a long text words of the question stand in every sentence."""
+    if part.sentence == other.sentence:
+        return True
+    is_short = max(len(part.words), len(other.words)) <= _WORDS_OF_A_SHORT_SENTENCE
+    return is_short and abs(part.sentence - other.sentence) == 1
+
+
+def _fits(answer: str, question: str) -> list[Fit]:
+    asked = _asked_words(question)
+    pairs = _asked_pairs(question)
+    fits: list[Fit] = []
+    base: Part | None = None
+    for part in _parts(answer):
+        if base is None or base.sentence != part.sentence:
+            base = part
+        words = part.words
+        if part is not base and _goes_on(part):
+            words = (*words, *_inherited(part, base))
+        shared = {one for one in asked if any(are_alike(one, word) for word in words)}
+        shared.update(pair for pair in pairs if any(pair in run for run in part.runs))
+        fits.append(Fit(part, frozenset(shared)))
+    return fits
+
+
+def _goes_on(part: Part) -> bool:
+    """Check whether a part is too short to have a subject and a verb of its own."""
+    if not _EVENTS_AND_TIMES.isdisjoint(map(_kind, part.quantities)):
+        return len(part.before) <= _WORDS_BEFORE_AN_EVENT
+    return len(part.words) <= _WORDS_OF_A_SUBJECT
+
+
+def _inherited(part: Part, base: Part) -> tuple[str, ...]:
+    """Return the words of a sentence's beginning without the one in whose place a later part has another.
+
+    That is the subject, "adults pay 9, children 4", and before a year or time the verb: "built in 1901 and rebuilt".
+    """
+    if part.before and not _EVENTS_AND_TIMES.isdisjoint(map(_kind, part.quantities)):
+        return base.before[:-1]
+    if part.before:
+        return (*base.before[1:], *base.behind)
+    if part.behind:
+        return (*base.before, *base.behind[:-1]) if base.behind else base.before[1:]
+    return base.words
+
+
+def _is_of_kind(quantity: Quantity, kinds: Collection[str]) -> bool:
+    """Check whether a figure has one of the kinds; a bare one may be of any but a year, date or time."""
+    own = _kind(quantity)
+    if own in kinds:
+        return True
+    if own in _EVENTS_AND_TIMES or not _EVENTS_AND_TIMES.isdisjoint(kinds):
+        return False
+    return not own or "" in kinds
+
+
+def _kind(quantity: Quantity) -> str:
+    """Return what a quantity measures; '' for a bare figure."""
+    figure = quantity.figure
+    if quantity.unit == "date" and not figure[0].isdigit():
+        return figure[:3]
+    if len(figure) == len("2024") and figure.isdigit() and figure[0] in "12" and quantity.unit not in _KNOWN_UNITS:
+        return "year"
+    if ":" in figure:
+        return "time"
+    return kind(folded_word(quantity.unit))
+
+
+# ── the parts of an answer ────────────────────────────────────────────────────────────────────────────────────
+
+
+@lru_cache(maxsize=16)
+def _parts(answer: str) -> tuple[Part, ...]:
+    """Return the parts that have figures; one without any belongs to the next, or to the last of its sentence."""
+    parts: list[Part] = []
+    sentence = 0
+    rest: list[str] = []
+    is_remark = False
+    for piece in _with_ends(read(answer).pieces):
+        if piece not in MARKS:
+            rest.append(piece)
+            continue
+        if any(FIGURE.fullmatch(one) for one in rest):
+            parts.append(_part(rest, sentence, is_remark=is_remark))
+            rest = []
+        is_remark = piece == REMARK or (is_remark and piece == CLAUSE)
+        if piece == SENTENCE:
+            if rest and parts and parts[-1].sentence == sentence:
+                parts[-1] = _longer(parts[-1], rest)
+            rest = []
+            sentence += 1
+    return tuple(parts)
+
+
+def _with_ends(pieces: Sequence[str]) -> Iterator[str]:
+    """Yield the pieces with a mark instead of each word that joins, and one at the end."""
+    for piece in pieces:
+        if piece in _SPLITTERS:
+            yield CLAUSE
+            continue
+        yield piece
+        if piece.endswith(_KOREAN_CONNECTIVES):
+            yield CLAUSE
+    yield SENTENCE
+
+
+def _part(pieces: list[str], sentence: int, *, is_remark: bool) -> Part:
+    first = next(at for at, piece in enumerate(pieces) if FIGURE.fullmatch(piece))
+    before, quantities, runs = _read(pieces[:first])
+    behind, more_quantities, more_runs = _read(pieces[first:])
+    return Part(before, behind, (*quantities, *more_quantities), (*runs, *more_runs), sentence, is_remark)
+
+
+def _longer(part: Part, pieces: list[str]) -> Part:
+    words, _, runs = _read(pieces)
+    return replace(part, behind=(*part.behind, *words), runs=(*part.runs, *runs))
+
+
+def _read(pieces: list[str]) -> tuple[tuple[str, ...], tuple[Quantity, ...], tuple[str, ...]]:
+    words: list[StatedWord] = []
+    quantities: list[Quantity] = []
+    runs: list[StatedWord] = []
+    if pieces:
+        read_clause(pieces, words, quantities, runs)
+    forms = [word.form for word in words]
+    forms.extend(left + right for left, right in pairwise(pieces) if left in _PHRASAL and right in _PARTICLES)
+    return tuple(forms), tuple(quantities), tuple(run.form for run in runs)
+
+
+# ── the question ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@lru_cache(maxsize=256)
+def _asked_words(question: str) -> tuple[str, ...]:
+    asked = read(question)
+    words = [word.form for word in asked.words]
+    words.extend(left + right for left, right in pairwise(asked.pieces) if left in _PHRASAL and right in _PARTICLES)
+    return tuple(dict.fromkeys(words))
+
+
+@lru_cache(maxsize=256)
+def _asked_pairs(question: str) -> tuple[str, ...]:
+    """Return each two neighbouring characters of the question's runs that are not of grammar."""
+    pairs: list[str] = []
+    for run in read(question).runs:
+        pairs.extend(run.form[at : at + 2] for at in range(len(run.form) - 1))
+    return tuple(dict.fromkeys(pair for pair in pairs if _HIRAGANA.search(pair) is None))
+
+
+_ANDS = frozenset(("and", "und", "et", "y"))
+_SPLITTERS = (
+    _ANDS
+    | CHOICES
+    | CONTRASTS
+    | frozenset(
+        [
+            "e",
+            "while",
+            "whereas",
+            "während",
+            "wohingegen",
+            "tandis",
+            "alors",
+            "mientras",
+            "sowie",
+            "plus",
+            "then",
+            "dann",
+            "puis",
+            "luego",
+            "그리고",
+            "반면",
+            "하지만",
+            "또는",
+        ]
+    )
+)
+_KOREAN_CONNECTIVES = ("이고", "하고", "고", "며", "지만", "는데", "인데")
+_PHRASAL = frozenset(("check", "log", "sign", "pick", "drop", "move", "turn", "switch", "opt"))
+_PARTICLES = frozenset(("in", "out", "up", "down", "on", "off"))
+_EVENTS = frozenset(("year", "mon", "day"))
+_EVENTS_AND_TIMES = _EVENTS | {"time"}
+_KNOWN_UNITS = frozenset(unit_forms().values()) | frozenset(SIGNS)
+_HIRAGANA = re.compile("[ぁ-ゟ]")
+_WORDS_OF_A_SUBJECT = 2
+_WORDS_BEFORE_AN_EVENT = 3
+_WORDS_OF_A_SHORT_SENTENCE = 6
