@@ -20,6 +20,7 @@ from pytest_rageval.question_fit import Comparison, compare_figures
 from pytest_rageval.stated_quantities import Quantity, are_same_number
 from pytest_rageval.statements import LONGEST, ROMAN_NUMERALS, StatedWord, Statement, are_alike, folded_word, read
 from pytest_rageval.words import normalise
+from pytest_rageval.yes_or_no import says_yes
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,9 @@ def best_fit(answer: str, golds: Sequence[str], question: str = "") -> GoldFit:
 def _fit(answer: Statement, wanted: _Wanted) -> GoldFit:
     gold = wanted.gold
     if wanted.answers_yes is not None:
-        if answer.answers_yes is not wanted.answers_yes:
-            said = "yes" if answer.answers_yes else "no"
-            return GoldFit(0.0, gold, (gold,), f"it says {said}")
+        says = says_yes(answer.text, wanted.question)
+        if says is not wanted.answers_yes:
+            return GoldFit(0.0, gold, (gold,), f"it says {'yes' if says else 'no'}")
         if not (wanted.words or wanted.quantities or wanted.runs):
             return GoldFit(1.0, gold)
     missing: list[str] = []
@@ -142,8 +143,8 @@ def _wanted(gold: str, question: str) -> _Wanted:
     words, runs = stated.words, stated.runs
     if stated.opening in YES_OR_NO_GOLDS:
         answers_yes = stated.answers_yes
-        words = tuple(word for word in words if word.written != stated.opening)
-        runs = tuple(run for run in runs if run.written != stated.opening)
+        # What follows is a detail, which an answer may leave out or word otherwise; only its figures must agree.
+        words = runs = ()
     words = tuple(word for word in words if word.form not in _NEGATOR_STEMS)
     units = {quantity.unit for quantity in stated.quantities}
     words = tuple(word for word in words if word.written not in units)
@@ -153,7 +154,7 @@ def _wanted(gold: str, question: str) -> _Wanted:
     new_quantities = tuple(quantity for quantity in quantities if quantity.figure not in asked_figures)
     is_old = bool(words) and not (new_words or quantities or runs or answers_yes is not None)
     is_old = is_old and asked.text.casefold().split().count("or") == 0
-    if new_words or new_quantities:
+    if new_words or new_quantities or answers_yes is not None:
         words, quantities = new_words, new_quantities
     has_choice = any(quantity.is_choice for quantity in quantities) or not CHOICES.isdisjoint(gold.casefold().split())
     has_year = any(_is_year(quantity.figure) for quantity in quantities)

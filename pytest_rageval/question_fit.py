@@ -54,6 +54,8 @@ class Fit(NamedTuple):
 
     part: Part
     shared: frozenset[str]
+    near: frozenset[str]
+    """Those of them that no other part of the sentence can have meant too."""
 
 
 class Comparison(NamedTuple):
@@ -83,7 +85,7 @@ def compare_figures(wanted: Sequence[Callable[[Quantity], bool]], at: int, answe
     if not rivals:
         return Comparison()
     better = (rival.written for shared, rival in rivals if all(fit.shared < shared for fit in own))
-    is_ahead = any(all(fit.shared > shared for shared, _ in rivals) for fit in own)
+    is_ahead = any(all(fit.shared > shared and not fit.near <= shared for shared, _ in rivals) for fit in own)
     return Comparison(is_ahead, next(better, ""))
 
 
@@ -96,8 +98,6 @@ def _are_comparable(part: Part, other: Part) -> bool:
 
 
 def _fits(answer: str, question: str) -> list[Fit]:
-    asked = _asked_words(question)
-    pairs = _asked_pairs(question)
     fits: list[Fit] = []
     base: Part | None = None
     for part in _parts(answer):
@@ -106,10 +106,28 @@ def _fits(answer: str, question: str) -> list[Fit]:
         words = part.words
         if part is not base and _goes_on(part):
             words = (*words, *_inherited(part, base))
-        shared = {one for one in asked if any(are_alike(one, word) for word in words)}
-        shared.update(pair for pair in pairs if any(pair in run for run in part.runs))
-        fits.append(Fit(part, frozenset(shared)))
+        # What a sentence begins with may hold for all its figures: "The price is 12 or 24 euros".
+        near = part.behind if part is base else part.words
+        fits.append(Fit(part, _shared(words, part.runs, question), _shared(near, part.runs, question)))
     return fits
+
+
+def shared_words(text: str, question: str) -> frozenset[str]:
+    """Return the content words of a question, and its pairs of characters, that a text has too."""
+    words, _, runs = _read(text.split())
+    return _shared(words, runs, question)
+
+
+def _shared(words: Sequence[str], runs: Sequence[str], question: str) -> frozenset[str]:
+    stems = [_stem(word) for word in words]
+    shared = {one for one in _asked_words(question) if any(are_alike(one, stem) for stem in stems)}
+    shared.update(pair for pair in _asked_pairs(question) if any(pair in run for run in runs))
+    return frozenset(shared)
+
+
+def _stem(form: str) -> str:
+    """Return a folded word without the e that "closed" has lost, too."""
+    return form[:-1] if len(form) > _SHORTEST_WITH_AN_E and form[-1] == "e" else form
 
 
 def _goes_on(part: Part) -> bool:
@@ -222,7 +240,7 @@ def _read(pieces: list[str]) -> tuple[tuple[str, ...], tuple[Quantity, ...], tup
 @lru_cache(maxsize=256)
 def _asked_words(question: str) -> tuple[str, ...]:
     asked = read(question)
-    words = [word.form for word in asked.words]
+    words = [_stem(word.form) for word in asked.words]
     words.extend(left + right for left, right in pairwise(asked.pieces) if left in _PHRASAL and right in _PARTICLES)
     return tuple(dict.fromkeys(words))
 
@@ -271,6 +289,7 @@ _EVENTS = frozenset(("year", "mon", "day"))
 _EVENTS_AND_TIMES = _EVENTS | {"time"}
 _KNOWN_UNITS = frozenset(unit_forms().values()) | frozenset(SIGNS)
 _HIRAGANA = re.compile("[ぁ-ゟ]")
+_SHORTEST_WITH_AN_E = 4
 _WORDS_OF_A_SUBJECT = 2
 _WORDS_BEFORE_AN_EVENT = 3
 _WORDS_OF_A_SHORT_SENTENCE = 6

@@ -88,7 +88,10 @@ _PARTS_OF_A_UNIT = tuple(
     )
 )
 _ARTICLE_OF_ONE = re.compile(
-    r"\b(for|within|in|takes|lasts|about|is|least|most) an? (?=(?:hour|day|week|month|year|minute)\b)", re.IGNORECASE
+    r"\b(for|within|in|takes|lasts|about|is|least|most|or|oder|ou|o|nach|dauert|dure|dura) "
+    r"(?:an?|ein(?:e[nrm]?)?|une?|una) (?=(?:hour|day|week|month|year|minute|Stunde|Tag|Woche|Monat|Jahr|Minute|heure"
+    r"|jour|semaine|mois|an|minute|hora|día|semana|mes|año|minuto)\b)",
+    re.IGNORECASE,
 )
 """Behind other words an article with a unit is a rate: 9 euros an hour."""
 _THREE_DIGITS = re.compile(r"[1-9][0-9]{0,2}\.[0-9]{3}(?![0-9])")

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from pytest_rageval.korean import without_particles
-from pytest_rageval.polarity_words import CHOICES, GRAMMAR, RANGES
+from pytest_rageval.polarity_words import CHOICES, DEPENDING, DEPENDING_PARTS, GRAMMAR, HEDGES, RANGES
 from pytest_rageval.quantity_names import COMPARISONS, SIGNS
 from pytest_rageval.words import STOP_WORDS
 
@@ -72,6 +73,25 @@ def with_choices(clause: Sequence[str], found: Sequence[tuple[int, Quantity]]) -
         yield quantity._replace(is_choice=True) if is_choice else quantity
 
 
+def with_open_lists(sentence: Sequence[str], quantities: Sequence[Quantity]) -> list[Quantity]:
+    """Mark the whole of a list of alternatives: it could be two weeks, four weeks or three months."""
+    if CHOICES.isdisjoint(sentence) or not is_undecided(sentence):
+        return list(quantities)
+    kinds = {kind(quantity.unit) for quantity in quantities if quantity.is_choice}
+    if any(piece in CHOICES and FIGURE.fullmatch(following) for piece, following in pairwise(sentence)):
+        kinds.add(kind(quantities[-1].unit))
+    return [quantity._replace(is_choice=quantity.is_choice or kind(quantity.unit) in kinds) for quantity in quantities]
+
+
+def is_undecided(sentence: Sequence[str]) -> bool:
+    """Check for words that leave open which of several alternatives holds."""
+    if not (DEPENDING.isdisjoint(sentence) and HEDGES.isdisjoint(sentence)):
+        return True
+    if "je" in sentence and "nach" in sentence:
+        return True
+    return any(part in piece for piece in sentence for part in DEPENDING_PARTS)
+
+
 def _are_alternatives(clause: Sequence[str], one: tuple[int, Quantity], other: tuple[int, Quantity]) -> bool:
     first, last = sorted((one[0], other[0]))
     between = clause[first + 1 : last]
@@ -121,14 +141,20 @@ def kind(unit: str) -> str:
 
 def are_same_number(one: Quantity, other: Quantity) -> bool:
     """Check whether two quantities with figures have the same value, in whatever units: 90 minutes are 1.5 hours."""
+    if _is_clock_of(one, other) or _is_clock_of(other, one):
+        return True
     value = number(one)
     if value is None:
         return False
     if value == number(other):
         return True
     if one.unit in _BINARY and other.unit in _BINARY:
-        return Decimal(one.figure) * _BINARY[one.unit] == Decimal(other.figure) * _BINARY[other.unit]
-    return _is_clock_of(one, other) or _is_clock_of(other, one)
+        return number(other) is not None and _binary(one) == _binary(other)
+    return False
+
+
+def _binary(quantity: Quantity) -> Decimal:
+    return Decimal(quantity.figure) * _BINARY[quantity.unit]
 
 
 def _is_clock_of(clock: Quantity, duration: Quantity) -> bool:

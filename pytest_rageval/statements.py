@@ -22,6 +22,7 @@ from pytest_rageval.polarity_words import (
     CONTRASTS,
     GRAMMAR,
     HEDGES,
+    INSTEAD,
     JAPANESE_CONTRASTS,
     JAPANESE_NEGATIONS,
     KOREAN_NEGATIONS,
@@ -32,7 +33,15 @@ from pytest_rageval.polarity_words import (
     YES,
 )
 from pytest_rageval.spelled_quantities import with_plain_spellings
-from pytest_rageval.stated_quantities import FIGURE, Quantity, quantities_at, with_choices, with_sums
+from pytest_rageval.stated_quantities import (
+    FIGURE,
+    Quantity,
+    is_undecided,
+    quantities_at,
+    with_choices,
+    with_open_lists,
+    with_sums,
+)
 from pytest_rageval.words import STOP_WORDS, normalise
 
 LONGEST = 20_000
@@ -118,13 +127,28 @@ def read(text: str) -> Statement:
     words: list[StatedWord] = []
     quantities: list[Quantity] = []
     runs: list[StatedWord] = []
-    for clause in _clauses(pieces):
-        read_clause(clause, words, quantities, runs)
+    for sentence in _sentences(pieces):
+        earlier = len(quantities)
+        ends: list[int] = []
+        for clause in _clauses(sentence):
+            read_clause(clause, words, quantities, runs)
+            if ends and words and words[-1].is_open and is_undecided(sentence):
+                _open_ends(words, ends)
+            ends.append(len(words) - 1)
+        if len(quantities) > earlier + 1:
+            quantities[earlier:] = with_open_lists(sentence, quantities[earlier:])
     quantities.extend(Quantity(glued[1] + glued[2]) for glued in _GLUED_YEAR.finditer(text))
     for joined in _JOINED_WORDS.finditer(text):
         words.extend(StatedWord(folded_word(part.lower()), False, part.lower()) for part in joined.groups())
     opening = _opening(pieces)
     return Statement(tuple(words), tuple(dict.fromkeys(quantities)), tuple(runs), *opening, text, tuple(pieces))
+
+
+def _open_ends(words: list[StatedWord], ends: Sequence[int]) -> None:
+    """Mark the last word of each earlier clause as one of several alternatives: it could be red, green or blue."""
+    for at in ends:
+        if at >= 0:
+            words[at] = words[at]._replace(is_open=True)
 
 
 def _mark(match: re.Match[str]) -> str:
@@ -143,6 +167,15 @@ def _pieces(normal: str) -> Iterator[str]:
             yield word
         else:
             yield from _PIECE.findall(word)
+
+
+def _sentences(pieces: Sequence[str]) -> Iterator[Sequence[str]]:
+    begin = 0
+    for at, piece in enumerate(pieces):
+        if piece == SENTENCE:
+            yield pieces[begin:at]
+            begin = at + 1
+    yield pieces[begin:]
 
 
 def _clauses(pieces: Sequence[str]) -> Iterator[list[str]]:
@@ -187,9 +220,9 @@ def _denied_places(clause: list[str]) -> list[bool]:
     is_denying, reach = False, 0
     for at, piece in enumerate(clause):
         following = clause[at + 1] if at + 1 < len(clause) else ""
-        if piece in NEGATORS:
-            is_denying = following not in NOT_DENYING_BEFORE
-            reach = at + _REACH_OF_A_NEGATOR
+        if piece in NEGATORS or (piece == "non" and (following in _FRENCH if at == 0 else clause[at - 1] in _ANDS)):
+            is_denying = following not in NOT_DENYING_BEFORE and _ONLY_BEFORE.get(piece, following) == following
+            reach = at + (_REACH_OF_A_NEGATOR if at or piece not in INSTEAD else _REACH_OF_A_FIRST_INSTEAD)
             if is_denying and any(word.startswith(OFFERS) for word in clause[at + 1 : at + 4]):
                 denied[:at] = [True] * at
         elif _is_korean(piece) and any(negation in piece for negation in KOREAN_NEGATIONS):
@@ -302,7 +335,7 @@ def _is_denying(clause: list[str]) -> bool:
 _END_OF_CLAUSE = re.compile(
     r"""
     (?P<sentence>
-        (?<![\s.][A-Za-z])(?<!\b(?:[DMS][rst]|vs|No))[.]{1,3}(?=["'”’)\]]{0,3}(?:\s+[^\sa-z]|\s*$))(?<!(?<![0-9]{3})[0-9]\.(?=\s[A-ZÄÖÜa-z]))
+        (?<![\s.][A-Za-z])(?<!\b(?:[DMS][rst]|vs))(?<!\bNo(?=\.\s?[0-9]))[.]{1,3}(?=["'”’)\]]{0,3}(?:\s+[^\sa-z]|\s*$))(?<!(?<![0-9]{3})[0-9]\.(?=\s[A-ZÄÖÜa-z]))
         | [!?…]+ | [。！？｡] | \n+
     )
     | (?P<clause>
@@ -326,6 +359,14 @@ _KANA = re.compile("[぀-ヿ]")
 _GRAMMAR = (STOP_WORDS | GRAMMAR) - NEGATORS
 _ORDINAL_ENDINGS = frozenset(("st", "nd", "rd", "th"))
 _REACH_OF_A_NEGATOR = 6
+_REACH_OF_A_FIRST_INSTEAD = 2
+"""No comma need end it: Statt der Direktorin unterschreibt der Leiter."""
+_ONLY_BEFORE = {"rather": "than", "instead": "of"}
+_ANDS = frozenset(("and", "et", "mais", "e", "y"))
+_FRENCH = frozenset(
+    ("par", "le", "la", "les", "pas", "de", "du", "des", "à", "au", "pour", "avec", "dans", "un", "une")
+)
+"""Behind "non" at the beginning of a clause, where it is no prefix: non-partisan."""
 _NEAR_A_CHOICE = 2
 _CLAUSE_OF_ALTERNATIVES = 5
 _SHORTEST_STEMMED = 3
