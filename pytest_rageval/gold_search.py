@@ -16,7 +16,7 @@ from functools import lru_cache, partial
 from pytest_rageval.named_figures import unit_forms
 from pytest_rageval.polarity_words import CHOICES, GENERAL_NOUNS, NEGATORS, YES_OR_NO_GOLDS
 from pytest_rageval.quantity_names import SIGNS, UNIT_PHRASES
-from pytest_rageval.question_fit import Comparison, compare_figures
+from pytest_rageval.question_fit import Comparison, are_of_another, compare_figures
 from pytest_rageval.stated_quantities import Quantity, are_same_number
 from pytest_rageval.statements import LONGEST, ROMAN_NUMERALS, StatedWord, Statement, are_alike, folded_word, read
 from pytest_rageval.words import normalise
@@ -105,6 +105,8 @@ def _fit(answer: Statement, wanted: _Wanted) -> GoldFit:
     if not total:
         is_there = bool(gold.strip()) and f" {normalise(gold)} " in f" {normalise(answer.text)} "
         return GoldFit(float(is_there), gold, () if is_there else (gold,))
+    if shared and wanted.asks_for_person and _is_of_another(answer, wanted):
+        return GoldFit(0.0, gold, (gold,), "what is asked is said of another there")
     if opposed:
         return GoldFit(0.0, gold, tuple(missing), "it says the opposite")
     if not shared:
@@ -129,6 +131,7 @@ class _Wanted:
     has_choice: bool
     is_asked_negatively: bool
     """Whether the question denies: then an answer may repeat the negation."""
+    asks_for_person: bool
     has_year: bool
     is_version: bool
     """Whether the figures are versions: then 3.10 is not 3.1."""
@@ -169,6 +172,7 @@ def _wanted(gold: str, question: str) -> _Wanted:
         weighted,
         has_choice,
         is_asked_negatively=asked.is_denying,
+        asks_for_person=_ASKS_WHO.search(question) is not None,
         has_year=has_year,
         is_version=_VERSION.search(f"{question}\n{gold}") is not None,
         is_old=is_old,
@@ -206,6 +210,11 @@ def _is_capitalised(word: str, text: str) -> bool:
 
 _REMARK = re.compile(r"\([^()]{0,200}\)")
 _ASKS_FOR_PERSON = re.compile(r"\b(?:who|whose|whom|wer|wem|wen|qui|quién|quien)\b|누구|누가|谁|誰|だれ", re.IGNORECASE)
+_ASKS_WHO = re.compile(
+    rf"{_ASKS_FOR_PERSON.pattern}|\b(?:(?:which|what) (?:team|country|company|person|department|party|club|nation)"
+    r"|welche[rs]? (?:team|verein|land|firma|abteilung|mannschaft)|quelle? (?:équipe|pays)|qué equipo)\b",
+    re.IGNORECASE,
+)
 _KNOWN_UNITS = frozenset(unit_forms().values()) | frozenset(UNIT_PHRASES.values()) | frozenset(("yuan", "chf"))
 GENERAL_WEIGHT = 0.5
 _LONGEST_SHOWN = 40
@@ -266,6 +275,11 @@ def _why_missing(wanted: Quantity, answer: Statement, gold: _Wanted) -> str | No
             better = _compared(wanted, answer, gold).better
             return f"for what is asked it says {better}" if better else None
     return instead
+
+
+def _is_of_another(answer: Statement, gold: _Wanted) -> bool:
+    names = frozenset(word.form for word in gold.words)
+    return bool(names) and are_of_another(names, answer.text, gold.question)
 
 
 def _compared(wanted: Quantity, answer: Statement, gold: _Wanted) -> Comparison:

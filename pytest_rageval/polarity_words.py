@@ -139,6 +139,8 @@ DEPENDING = _words(
 )
 """In a sentence with one of these, all members of a list with "or" are open."""
 DEPENDING_PARTS = ("取决于", "視", "视", "根据", "によって", "により", "次第")
+LIMITS = _words("under below over above before after unter über vor nach avant après sous antes después bajo")
+"""Before a figure that limits what is denied."""
 RANGES = _words("between zwischen entre")
 """Before two figures that are the ends of a range."""
 

@@ -76,17 +76,41 @@ def compare_figures(wanted: Sequence[Callable[[Quantity], bool]], at: int, answe
     fits = _fits(answer, question)
     own = [fit for fit in fits if any(map(wanted[at], fit.part.quantities))]
     kinds = {_kind(quantity) for fit in own for quantity in fit.part.quantities if wanted[at](quantity)}
+    asked_figures = {quantity.figure for quantity in read(question).quantities}
     rivals: list[tuple[frozenset[str], Quantity]] = []
     for fit in fits:
         if fit in own or fit.part.is_remark or not any(_are_comparable(fit.part, one.part) for one in own):
             continue
-        others = (quantity for quantity in fit.part.quantities if _is_of_kind(quantity, kinds))
+        new = [quantity for quantity in fit.part.quantities if quantity.figure not in asked_figures]
+        others = (quantity for quantity in new if _is_of_kind(quantity, kinds))
         rivals.extend((fit.shared, other) for other in others if not any(is_wanted(other) for is_wanted in wanted))
     if not rivals:
         return Comparison()
     better = (rival.written for shared, rival in rivals if all(fit.shared < shared for fit in own))
     is_ahead = any(all(fit.shared > shared and not fit.near <= shared for shared, _ in rivals) for fit in own)
     return Comparison(is_ahead, next(better, ""))
+
+
+def are_of_another(names: Collection[str], answer: str, question: str) -> bool:
+    """Check whether an answer gives all names only beside another to whom the question's words belong.
+
+    "Ms Weber chairs the meeting; Mr Klein takes the minutes." Only parts are compared that a semicolon or a word such
+    as "while" divides: a name behind a comma is often the answer itself.
+    """
+    if _CHANGE_OF_SUBJECT.search(answer) is None:
+        return False
+    is_given = False
+    for sentence in _SENTENCE_END.split(answer):
+        parts = _CHANGE_OF_SUBJECT.split(sentence)
+        read_parts = [_read(list(read(part).pieces)) for part in parts]
+        fits = [_shared(words, runs, question) for words, _, runs in read_parts]
+        for (words, _, _), fit in zip(read_parts, fits, strict=True):
+            if names.isdisjoint(words):
+                continue
+            is_given = True
+            if words[0] not in names or not any(fit < other for other in fits):
+                return False
+    return is_given
 
 
 def _are_comparable(part: Part, other: Part) -> bool:
@@ -118,7 +142,8 @@ def shared_words(text: str, question: str) -> frozenset[str]:
     return _shared(words, runs, question)
 
 
-def _shared(words: Sequence[str], runs: Sequence[str], question: str) -> frozenset[str]:
+@lru_cache(maxsize=256)
+def _shared(words: tuple[str, ...], runs: tuple[str, ...], question: str) -> frozenset[str]:
     stems = [_stem(word) for word in words]
     shared = {one for one in _asked_words(question) if any(are_alike(one, stem) for stem in stems)}
     shared.update(pair for pair in _asked_pairs(question) if any(pair in run for run in runs))
@@ -288,6 +313,13 @@ _PARTICLES = frozenset(("in", "out", "up", "down", "on", "off"))
 _EVENTS = frozenset(("year", "mon", "day"))
 _EVENTS_AND_TIMES = _EVENTS | {"time"}
 _KNOWN_UNITS = frozenset(unit_forms().values()) | frozenset(SIGNS)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_CHANGE_OF_SUBJECT = re.compile(
+    r"\s*;\s*|,?\s+(?:while|whereas|während|wohingegen|tandis que|alors que|mientras que)\s"
+    r"|,\s+(?:with|but|aber|mais|pero)\s"
+    r"|(?<=\w)\s+(?:and|und|et|y)\s+(?=(?:Mr|Ms|Mrs|Dr|Herr|Frau|Mme)\b)",
+    re.IGNORECASE,
+)
 _HIRAGANA = re.compile("[ぁ-ゟ]")
 _SHORTEST_WITH_AN_E = 4
 _WORDS_OF_A_SUBJECT = 2

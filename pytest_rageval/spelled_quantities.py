@@ -35,7 +35,7 @@ def with_plain_spellings(text: str) -> str:
     if _THREE_DIGITS.search(text) is not None:
         text = _MONEY_BEHIND.sub(_without_point, text)
         text = _MONEY_BEFORE.sub(_without_point, text)
-    text = _ARTICLE_OF_ONE.sub(r"\1 1 ", text)
+    text = _ARTICLE_OF_ONE.sub(r" 1 ", text)
     text = _VERSION_LETTER.sub("", text)
     return _INSTEAD.sub(" statt ", text)
 

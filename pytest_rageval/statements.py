@@ -26,6 +26,7 @@ from pytest_rageval.polarity_words import (
     JAPANESE_CONTRASTS,
     JAPANESE_NEGATIONS,
     KOREAN_NEGATIONS,
+    LIMITS,
     NEGATORS,
     NO,
     NOT_DENYING_BEFORE,
@@ -202,7 +203,10 @@ def read_clause(clause: list[str], words: list[StatedWord], quantities: list[Qua
         choices = []
     for at, piece in enumerate(clause):
         if at in figures:
-            found += [(at, quantity) for quantity in quantities_at(clause, at, is_denied=denied[at])]
+            found += [
+                (at, quantity)
+                for quantity in quantities_at(clause, at, is_denied=denied[at] and not _is_limit(clause, at))
+            ]
         elif _RUN.match(piece):
             runs.extend(_runs(piece))
         elif piece not in _GRAMMAR:
@@ -212,6 +216,11 @@ def read_clause(clause: list[str], words: list[StatedWord], quantities: list[Qua
                 is_open = bool(choices) and any(abs(place - at) <= _NEAR_A_CHOICE for place in choices)
                 words.append(StatedWord(folded_word(bare), denied[at], bare, is_open))
     quantities.extend(with_choices(clause, with_sums(clause, found)))
+
+
+def _is_limit(clause: list[str], at: int) -> bool:
+    """Check for the limit of what is denied, which holds itself: no child under 9 may enter, not before 10."""
+    return at > 0 and clause[at - 1] in LIMITS
 
 
 def _denied_places(clause: list[str]) -> list[bool]:
