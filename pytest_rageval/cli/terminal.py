@@ -7,10 +7,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from pytest_rageval.case_output import Output, Routing, routed_streams
-from pytest_rageval.io.masking import Mask
 from pytest_rageval.text import printable
+
+if TYPE_CHECKING:
+    from pytest_rageval.io.masking import Mask
 
 
 class CommandTexts:
@@ -22,6 +25,8 @@ class CommandTexts:
 
     @cached_property
     def _mask(self) -> Mask:
+        from pytest_rageval.io.masking import Mask  # here, because a help text needs none
+
         return Mask(_secrets())
 
     @contextmanager

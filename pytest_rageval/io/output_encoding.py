@@ -74,10 +74,13 @@ def take_any_text(stream: object, *, is_for_click: bool = False) -> Callable[[],
     if not isinstance(stream, io.TextIOWrapper):
         return _nothing
     encoding, errors = stream.encoding, stream.errors
-    if is_for_click and codecs.lookup(encoding).name == "ascii":
-        stream.reconfigure(encoding=PLAIN_ASCII, errors=HANDLER)
-    else:
-        stream.reconfigure(errors=HANDLER)
+    try:
+        if is_for_click and codecs.lookup(encoding).name == "ascii":
+            stream.reconfigure(encoding=PLAIN_ASCII, errors=HANDLER)
+        else:
+            stream.reconfigure(errors=HANDLER)
+    except OSError:  # opened on a file whose number is a pipe's now: Python asks for its position
+        return _nothing
 
     def undo() -> None:
         if not stream.closed:

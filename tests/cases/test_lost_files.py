@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from project import SOME, Project
@@ -156,21 +157,20 @@ def test_patterns_are_told_apart(tmp_path: Path):
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become another user")
-def test_a_folder_without_permission_is_a_dead_end(tmp_path: Path):
-    for name in ("evalcases/locked", "elsewhere"):
-        (tmp_path / name).mkdir(parents=True)
-        (tmp_path / name).chmod(0o700)
-    (tmp_path / "evalcases" / "a.jsonl").touch()
-    modes = {folder: folder.stat().st_mode for folder in (tmp_path, *tmp_path.parents)}
-    for folder in modes:
-        folder.chmod(modes[folder] | 0o055)
-    os.seteuid(65534)
-    try:
-        paths = find_case_files(tmp_path, ["evalcases/**/*.jsonl", "*.eval.jsonl"])
-        reasons = [dead_end(path) for path in paths]
-    finally:
-        os.seteuid(0)
-        for folder, mode in modes.items():
-            folder.chmod(mode)
+def test_a_folder_without_permission_is_a_dead_end():
+    # Not below pytest's own folder, which nobody else may enter.
+    with TemporaryDirectory(prefix="rageval-") as made:
+        root = Path(made)
+        root.chmod(0o755)
+        for name in ("evalcases/locked", "elsewhere"):
+            (root / name).mkdir(parents=True)
+            (root / name).chmod(0o700)
+        (root / "evalcases" / "a.jsonl").touch()
+        os.seteuid(65534)
+        try:
+            paths = find_case_files(root, ["evalcases/**/*.jsonl", "*.eval.jsonl"])
+            reasons = [dead_end(path) for path in paths]
+        finally:
+            os.seteuid(0)
     assert [path.name for path in paths] == ["a.jsonl", "locked"]
     assert reasons == [None, "is a folder that cannot be read; give permission, or leave it out of `cases`"]

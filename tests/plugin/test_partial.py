@@ -63,7 +63,7 @@ def test_a_run_with_all_its_records_is_whole_however_the_session_ended(project: 
 
 @pytest.mark.parametrize("how", [[], pytest.param(["-n", "1"], marks=pytest.mark.child_process)])
 def test_tests_of_the_projects_own_that_were_not_reached_make_a_run_partial(project: Project, how: list[str]):
-    project.configure('target = "bot:answer"\ncases = ["none/*.jsonl"]')
+    project.configure('target = "bot:answer"\ncases = ["*.eval.jsonl"]')
     project.cases(CASES)
     test = """
 import pytest

@@ -148,7 +148,8 @@ class Jobs:
             raise SettingsError(f"{MOST_AT_ONCE} at most run at the same time; wait for one to end, or cancel one")
         settings = load_settings(folder, environment={})
         check_listed(settings, self._root, is_asked=job.source == "connector")
-        environment = run_environment(self._root, self._env_file)
+        # The log is read as UTF-8, whatever the locale of the server.
+        environment = {**run_environment(self._root, self._env_file), "PYTHONIOENCODING": "utf-8:backslashreplace"}
         for name in (ENDED, CANCELLED, PROCESS):
             (folder / name).unlink(missing_ok=True)
         run = ["run", "--reports", str(self._reports.resolve()), how, job.id, *job.arguments]
