@@ -16,7 +16,7 @@ from functools import lru_cache, partial
 from pytest_rageval.named_figures import unit_forms
 from pytest_rageval.polarity_words import CHOICES, GENERAL_NOUNS, NEGATORS, YES_OR_NO_GOLDS
 from pytest_rageval.quantity_names import SIGNS, UNIT_PHRASES
-from pytest_rageval.question_fit import Comparison, are_of_another, compare_figures
+from pytest_rageval.question_fit import FigureFit, are_of_another, compare_figures
 from pytest_rageval.stated_quantities import Quantity, are_same_number
 from pytest_rageval.statements import LONGEST, ROMAN_NUMERALS, StatedWord, Statement, are_alike, folded_word, read
 from pytest_rageval.words import normalise
@@ -216,6 +216,8 @@ _ASKS_WHO = re.compile(
     re.IGNORECASE,
 )
 _KNOWN_UNITS = frozenset(unit_forms().values()) | frozenset(UNIT_PHRASES.values()) | frozenset(("yuan", "chf"))
+_MOST_FIGURES = 8
+"""Of a gold whose figures are compared with others of the answer."""
 GENERAL_WEIGHT = 0.5
 _LONGEST_SHOWN = 40
 _SIGNS = tuple(SIGNS)
@@ -282,9 +284,9 @@ def _is_of_another(answer: Statement, gold: _Wanted) -> bool:
     return bool(names) and are_of_another(names, answer.text, gold.question)
 
 
-def _compared(wanted: Quantity, answer: Statement, gold: _Wanted) -> Comparison:
-    if len(answer.quantities) == 1:
-        return Comparison()
+def _compared(wanted: Quantity, answer: Statement, gold: _Wanted) -> FigureFit:
+    if len(answer.quantities) == 1 or len(gold.quantities) > _MOST_FIGURES:
+        return FigureFit()
     checks = [partial(_are_equal, one, answer=answer, gold=gold) for one in gold.quantities]
     return compare_figures(checks, gold.quantities.index(wanted), answer.text, gold.question)
 

@@ -30,6 +30,9 @@ YES_OR_NO_GOLDS = _words(
     """
 )
 
+DETERMINERS = _words("no 有 没有 能 会")
+"""Answer nothing where their clause goes on: in "No fee is charged" it belongs to the fee."""
+
 NEGATORS = _words(
     """
     not no never neither nor cannot cant wont dont doesnt didnt isnt arent wasnt werent hasnt havent hadnt

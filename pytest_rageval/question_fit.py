@@ -32,7 +32,7 @@ from pytest_rageval.statements import (
 
 
 @dataclass(frozen=True)
-class Part:
+class AnswerPart:
     """A part of a sentence around its figures."""
 
     before: tuple[str, ...]
@@ -49,16 +49,16 @@ class Part:
         return (*self.before, *self.behind)
 
 
-class Fit(NamedTuple):
+class PartFit(NamedTuple):
     """The words of the question that stand in a part."""
 
-    part: Part
+    part: AnswerPart
     shared: frozenset[str]
     near: frozenset[str]
     """Those of them that no other part of the sentence can have meant too."""
 
 
-class Comparison(NamedTuple):
+class FigureFit(NamedTuple):
     """How a figure fits the question beside the other figures of its kind."""
 
     is_ahead: bool = False
@@ -67,7 +67,7 @@ class Comparison(NamedTuple):
     """Another figure whose part has all that this one's has, and more."""
 
 
-def compare_figures(wanted: Sequence[Callable[[Quantity], bool]], at: int, answer: str, question: str) -> Comparison:
+def compare_figures(wanted: Sequence[Callable[[Quantity], bool]], at: int, answer: str, question: str) -> FigureFit:
     """Compare the place of a gold's figure with those of other figures of its kind.
 
     Words count as sets: a part that only shares more words, but lacks one, may name the same thing otherwise. `wanted`
@@ -85,13 +85,13 @@ def compare_figures(wanted: Sequence[Callable[[Quantity], bool]], at: int, answe
         others = (quantity for quantity in new if _is_of_kind(quantity, kinds))
         rivals.extend((fit.shared, other) for other in others if not any(is_wanted(other) for is_wanted in wanted))
     if not rivals:
-        return Comparison()
+        return FigureFit()
     better = (rival.written for shared, rival in rivals if all(fit.shared < shared for fit in own))
     is_ahead = any(all(fit.shared > shared and not fit.near <= shared for shared, _ in rivals) for fit in own)
-    return Comparison(is_ahead, next(better, ""))
+    return FigureFit(is_ahead, next(better, ""))
 
 
-def are_of_another(names: Collection[str], answer: str, question: str) -> bool:
+def are_of_another(names: frozenset[str], answer: str, question: str) -> bool:
     """Check whether an answer gives all names only beside another to whom the question's words belong.
 
     "Ms Weber chairs the meeting; Mr Klein takes the minutes." Only parts are compared that a semicolon or a word such
@@ -113,7 +113,7 @@ def are_of_another(names: Collection[str], answer: str, question: str) -> bool:
     return is_given
 
 
-def _are_comparable(part: Part, other: Part) -> bool:
+def _are_comparable(part: AnswerPart, other: AnswerPart) -> bool:
     """Check for one sentence, or two short ones: in a long text words of the question stand in every sentence."""
     if part.sentence == other.sentence:
         return True
@@ -121,18 +121,18 @@ def _are_comparable(part: Part, other: Part) -> bool:
     return is_short and abs(part.sentence - other.sentence) == 1
 
 
-def _fits(answer: str, question: str) -> list[Fit]:
-    fits: list[Fit] = []
-    base: Part | None = None
+def _fits(answer: str, question: str) -> list[PartFit]:
+    fits: list[PartFit] = []
+    base: AnswerPart | None = None
     for part in _parts(answer):
         if base is None or base.sentence != part.sentence:
             base = part
         words = part.words
         if part is not base and _goes_on(part):
-            words = (*words, *_inherited(part, base))
+            words = (*words, *_inherited(part, base)[:_MOST_INHERITED])
         # What a sentence begins with may hold for all its figures: "The price is 12 or 24 euros".
         near = part.behind if part is base else part.words
-        fits.append(Fit(part, _shared(words, part.runs, question), _shared(near, part.runs, question)))
+        fits.append(PartFit(part, _shared(words, part.runs, question), _shared(near, part.runs, question)))
     return fits
 
 
@@ -155,14 +155,14 @@ def _stem(form: str) -> str:
     return form[:-1] if len(form) > _SHORTEST_WITH_AN_E and form[-1] == "e" else form
 
 
-def _goes_on(part: Part) -> bool:
+def _goes_on(part: AnswerPart) -> bool:
     """Check whether a part is too short to have a subject and a verb of its own."""
     if not _EVENTS_AND_TIMES.isdisjoint(map(_kind, part.quantities)):
         return len(part.before) <= _WORDS_BEFORE_AN_EVENT
     return len(part.words) <= _WORDS_OF_A_SUBJECT
 
 
-def _inherited(part: Part, base: Part) -> tuple[str, ...]:
+def _inherited(part: AnswerPart, base: AnswerPart) -> tuple[str, ...]:
     """Return the words of a sentence's beginning without the one in whose place a later part has another.
 
     That is the subject, "adults pay 9, children 4", and before a year or time the verb: "built in 1901 and rebuilt".
@@ -202,9 +202,9 @@ def _kind(quantity: Quantity) -> str:
 
 
 @lru_cache(maxsize=16)
-def _parts(answer: str) -> tuple[Part, ...]:
+def _parts(answer: str) -> tuple[AnswerPart, ...]:
     """Return the parts that have figures; one without any belongs to the next, or to the last of its sentence."""
-    parts: list[Part] = []
+    parts: list[AnswerPart] = []
     sentence = 0
     rest: list[str] = []
     is_remark = False
@@ -221,6 +221,8 @@ def _parts(answer: str) -> tuple[Part, ...]:
                 parts[-1] = _longer(parts[-1], rest)
             rest = []
             sentence += 1
+        if len(parts) == _MOST_PARTS:
+            break
     return tuple(parts)
 
 
@@ -236,14 +238,14 @@ def _with_ends(pieces: Sequence[str]) -> Iterator[str]:
     yield SENTENCE
 
 
-def _part(pieces: list[str], sentence: int, *, is_remark: bool) -> Part:
+def _part(pieces: list[str], sentence: int, *, is_remark: bool) -> AnswerPart:
     first = next(at for at, piece in enumerate(pieces) if FIGURE.fullmatch(piece))
     before, quantities, runs = _read(pieces[:first])
     behind, more_quantities, more_runs = _read(pieces[first:])
-    return Part(before, behind, (*quantities, *more_quantities), (*runs, *more_runs), sentence, is_remark)
+    return AnswerPart(before, behind, (*quantities, *more_quantities), (*runs, *more_runs), sentence, is_remark)
 
 
-def _longer(part: Part, pieces: list[str]) -> Part:
+def _longer(part: AnswerPart, pieces: list[str]) -> AnswerPart:
     words, _, runs = _read(pieces)
     return replace(part, behind=(*part.behind, *words), runs=(*part.runs, *runs))
 
@@ -267,7 +269,7 @@ def _asked_words(question: str) -> tuple[str, ...]:
     asked = read(question)
     words = [_stem(word.form) for word in asked.words]
     words.extend(left + right for left, right in pairwise(asked.pieces) if left in _PHRASAL and right in _PARTICLES)
-    return tuple(dict.fromkeys(words))
+    return tuple(dict.fromkeys(words))[:_MOST_ASKED]
 
 
 @lru_cache(maxsize=256)
@@ -276,7 +278,11 @@ def _asked_pairs(question: str) -> tuple[str, ...]:
     pairs: list[str] = []
     for run in read(question).runs:
         pairs.extend(run.form[at : at + 2] for at in range(len(run.form) - 1))
-    return tuple(dict.fromkeys(pair for pair in pairs if _HIRAGANA.search(pair) is None))
+    return tuple(dict.fromkeys(pair for pair in pairs if _HIRAGANA.search(pair) is None))[:_MOST_ASKED]
+
+
+def _words(written: str) -> frozenset[str]:
+    return frozenset(written.split())
 
 
 _ANDS = frozenset(("and", "und", "et", "y"))
@@ -284,27 +290,11 @@ _SPLITTERS = (
     _ANDS
     | CHOICES
     | CONTRASTS
-    | frozenset(
-        [
-            "e",
-            "while",
-            "whereas",
-            "während",
-            "wohingegen",
-            "tandis",
-            "alors",
-            "mientras",
-            "sowie",
-            "plus",
-            "then",
-            "dann",
-            "puis",
-            "luego",
-            "그리고",
-            "반면",
-            "하지만",
-            "또는",
-        ]
+    | _words(
+        """
+        e while whereas während wohingegen tandis alors mientras sowie plus then dann puis luego
+        그리고 반면 하지만 또는
+        """
     )
 )
 _KOREAN_CONNECTIVES = ("이고", "하고", "고", "며", "지만", "는데", "인데")
@@ -315,12 +305,16 @@ _EVENTS_AND_TIMES = _EVENTS | {"time"}
 _KNOWN_UNITS = frozenset(unit_forms().values()) | frozenset(SIGNS)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 _CHANGE_OF_SUBJECT = re.compile(
-    r"\s*;\s*|,?\s+(?:while|whereas|während|wohingegen|tandis que|alors que|mientras que)\s"
-    r"|,\s+(?:with|but|aber|mais|pero)\s"
-    r"|(?<=\w)\s+(?:and|und|et|y)\s+(?=(?:Mr|Ms|Mrs|Dr|Herr|Frau|Mme)\b)",
+    r";|\s(?:while|whereas|während|wohingegen|tandis que|alors que|mientras que)\s"
+    r"|,\s(?:with|but|aber|mais|pero)\s"
+    r"|(?<=\w)\s(?:and|und|et|y)\s(?=(?:Mr|Ms|Mrs|Dr|Herr|Frau|Mme)\b)",
     re.IGNORECASE,
 )
 _HIRAGANA = re.compile("[ぁ-ゟ]")
+# Bounds for texts made to be slow.
+_MOST_ASKED = 60
+_MOST_INHERITED = 20
+_MOST_PARTS = 100
 _SHORTEST_WITH_AN_E = 4
 _WORDS_OF_A_SUBJECT = 2
 _WORDS_BEFORE_AN_EVENT = 3

@@ -20,6 +20,7 @@ from pytest_rageval.polarity_words import (
     CHINESE_NEGATIONS,
     CHOICES,
     CONTRASTS,
+    DETERMINERS,
     GRAMMAR,
     HEDGES,
     INSTEAD,
@@ -84,6 +85,8 @@ class Statement:
     opening: str
     """The first clause, if it is one word or run."""
     answers_yes: bool | None
+    is_plain: bool
+    """Whether a yes or no stands in the first clauses."""
     text: str = field(repr=False, default="")
     pieces: tuple[str, ...] = field(repr=False, default=())
     """Words, figures, runs and marks in their order."""
@@ -312,22 +315,24 @@ def _runs(run: str) -> Iterator[StatedWord]:
     yield StatedWord(run, False, run)
 
 
-def _opening(pieces: Sequence[str]) -> tuple[str, bool | None]:
+def _opening(pieces: Sequence[str]) -> tuple[str, bool | None, bool]:
     """Return the first clause if it is one word, and whether the text begins by affirming or denying.
 
     A yes or no at the beginning of one of the first clauses decides, else the first clause of more than two words.
     """
     clauses = list(islice(_clauses(pieces), _CLAUSES_OF_AN_OPENING))
     if not clauses:
-        return "", None
+        return "", None, False
     alone = clauses[0][0] if len(clauses[0]) == 1 else ""
     for clause in clauses:
+        if len(clause) > 1 and clause[0] in DETERMINERS:
+            continue
         if clause[0] in YES:
-            return alone, True
+            return alone, True, True
         if clause[0] in NO:
-            return alone, False
+            return alone, False, True
     longer = next((clause for clause in clauses if len(clause) > 2 or _RUN.match(clause[0])), clauses[0])
-    return alone, not _is_denying(longer)
+    return alone, not _is_denying(longer), False
 
 
 def _is_denying(clause: list[str]) -> bool:

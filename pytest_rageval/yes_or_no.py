@@ -19,12 +19,10 @@ from pytest_rageval.polarity_words import (
     JAPANESE_NEGATIONS,
     KOREAN_NEGATIONS,
     NEGATORS,
-    NO,
     NOT_DENYING_BEFORE,
-    YES,
 )
 from pytest_rageval.question_fit import shared_words
-from pytest_rageval.statements import MARKS, Statement, read
+from pytest_rageval.statements import MARKS, read
 
 
 @lru_cache(maxsize=64)
@@ -33,7 +31,7 @@ def says_yes(answer: str, question: str) -> bool | None:
     stated = read(answer)
     if stated.answers_yes is None:
         return None
-    if _has_opening(stated):
+    if stated.is_plain:
         return stated.answers_yes
     parts = list(_parts(stated.pieces))
     asked = " ".join(piece for piece in read(question).pieces if piece not in MARKS)
@@ -47,20 +45,13 @@ def says_yes(answer: str, question: str) -> bool | None:
             _, its_side = max(telling, key=lambda one: len(shared_words(one[0], _without(question, opposites))))
             return its_side is side
     # "Is the pool heated?": "It is unheated."
-    if any(word.startswith("un") and word[2:] in asked.split() for part in parts for word in part.split()):
+    denied = {f"un{word}" for word in asked.split() if len(word) >= _SHORTEST_WITH_UN}
+    if any(not denied.isdisjoint(part.split()) for part in parts):
         return False
     best = max(parts, key=lambda part: len(shared_words(part, question)), default="")
     if not shared_words(best, question):
         return stated.answers_yes
     return not (_denies(best) or ALLOWED.negative.search(best) is not None)
-
-
-def _has_opening(stated: Statement) -> bool:
-    """Check for a yes or no of its own; in "No fee is charged" it belongs to the fee."""
-    if stated.opening in YES or stated.opening in NO:
-        return True
-    first = next((piece for piece in stated.pieces if piece not in MARKS), "")
-    return first in YES | NO and first not in _DETERMINERS
 
 
 def _side(text: str, opposites: Opposites) -> bool | None:
@@ -119,6 +110,6 @@ _JOINING = frozenset(
         *("et", "donc", "car", "parce", "y", "porque", "pues", "así"),
     )
 )
+_SHORTEST_WITH_UN = 4
 _HAN = re.compile("[一-鿿]+$")
-_DETERMINERS = frozenset(("no", "有", "没有", "能", "会"))
 _MORE_NEGATORS = frozenset(("rien", "nada", "nichts", "non", "neednt", "mustnt", "havent"))
