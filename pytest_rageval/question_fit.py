@@ -87,8 +87,16 @@ def compare_figures(wanted: Sequence[Callable[[Quantity], bool]], at: int, answe
     if not rivals:
         return FigureFit()
     better = (rival.written for shared, rival in rivals if all(fit.shared < shared for fit in own))
-    is_ahead = any(all(fit.shared > shared and not fit.near <= shared for shared, _ in rivals) for fit in own)
+    is_ahead = any(_is_ahead(fit, [shared for shared, _ in rivals]) for fit in own)
     return FigureFit(is_ahead, next(better, ""))
+
+
+def _is_ahead(fit: PartFit, others: Sequence[frozenset[str]]) -> bool:
+    """Check that a part has more of the question than each other, and has it near its figure."""
+    for other in others:
+        if not fit.shared > other or fit.near <= other:
+            return False
+    return True
 
 
 def are_of_another(names: frozenset[str], answer: str, question: str) -> bool:

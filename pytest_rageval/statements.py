@@ -199,7 +199,7 @@ def _clauses(pieces: Sequence[str]) -> Iterator[list[str]]:
 def read_clause(clause: list[str], words: list[StatedWord], quantities: list[Quantity], runs: list[StatedWord]) -> None:
     """Add what a clause says to the lists."""
     denied = _denied_places(clause)
-    figures = [at for at, piece in enumerate(clause) if FIGURE.fullmatch(piece)]
+    figures = {at for at, piece in enumerate(clause) if FIGURE.fullmatch(piece)}
     found: list[tuple[int, Quantity]] = []
     choices = [at for at, piece in enumerate(clause) if piece in CHOICES and 0 < at < len(clause) - 1]
     if len(clause) > _CLAUSE_OF_ALTERNATIVES and HEDGES.isdisjoint(clause):
