@@ -93,10 +93,7 @@ def compare_figures(wanted: Sequence[Callable[[Quantity], bool]], at: int, answe
 
 def _is_ahead(fit: PartFit, others: Sequence[frozenset[str]]) -> bool:
     """Check that a part has more of the question than each other, and has it near its figure."""
-    for other in others:
-        if not fit.shared > other or fit.near <= other:
-            return False
-    return True
+    return all(fit.shared > other and not fit.near <= other for other in others)
 
 
 def are_of_another(names: frozenset[str], answer: str, question: str) -> bool:
