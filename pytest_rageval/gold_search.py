@@ -11,14 +11,16 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from pytest_rageval.named_figures import unit_forms
 from pytest_rageval.polarity_words import CHOICES, GENERAL_NOUNS, NEGATORS, YES_OR_NO_GOLDS
 from pytest_rageval.quantity_names import SIGNS, UNIT_PHRASES
-from pytest_rageval.stated_quantities import Quantity, number
-from pytest_rageval.statements import LONGEST, ROMAN_NUMERALS, StatedWord, Statement, folded_word, read
+from pytest_rageval.question_fit import FigureFit, are_of_another, compare_figures
+from pytest_rageval.stated_quantities import Quantity, are_same_number
+from pytest_rageval.statements import LONGEST, ROMAN_NUMERALS, StatedWord, Statement, are_alike, folded_word, read
 from pytest_rageval.words import normalise
+from pytest_rageval.yes_or_no import says_yes
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,9 @@ def best_fit(answer: str, golds: Sequence[str], question: str = "") -> GoldFit:
 def _fit(answer: Statement, wanted: _Wanted) -> GoldFit:
     gold = wanted.gold
     if wanted.answers_yes is not None:
-        if answer.answers_yes is not wanted.answers_yes:
-            said = "yes" if answer.answers_yes else "no"
-            return GoldFit(0.0, gold, (gold,), f"it says {said}")
+        says = says_yes(answer.text, wanted.question)
+        if says is not wanted.answers_yes:
+            return GoldFit(0.0, gold, (gold,), f"it says {'yes' if says else 'no'}")
         if not (wanted.words or wanted.quantities or wanted.runs):
             return GoldFit(1.0, gold)
     missing: list[str] = []
@@ -103,6 +105,8 @@ def _fit(answer: Statement, wanted: _Wanted) -> GoldFit:
     if not total:
         is_there = bool(gold.strip()) and f" {normalise(gold)} " in f" {normalise(answer.text)} "
         return GoldFit(float(is_there), gold, () if is_there else (gold,))
+    if shared and wanted.asks_for_person and _is_of_another(answer, wanted):
+        return GoldFit(0.0, gold, (gold,), "what is asked is said of another there")
     if opposed:
         return GoldFit(0.0, gold, tuple(missing), "it says the opposite")
     if not shared:
@@ -118,6 +122,7 @@ class _Wanted:
     """The content of a gold that the question does not have."""
 
     gold: str
+    question: str
     answers_yes: bool | None
     words: tuple[StatedWord, ...]
     quantities: tuple[Quantity, ...]
@@ -126,7 +131,10 @@ class _Wanted:
     has_choice: bool
     is_asked_negatively: bool
     """Whether the question denies: then an answer may repeat the negation."""
+    asks_for_person: bool
     has_year: bool
+    is_version: bool
+    """Whether the figures are versions: then 3.10 is not 3.1."""
     is_old: bool
     """Whether the question has all of it."""
 
@@ -138,8 +146,8 @@ def _wanted(gold: str, question: str) -> _Wanted:
     words, runs = stated.words, stated.runs
     if stated.opening in YES_OR_NO_GOLDS:
         answers_yes = stated.answers_yes
-        words = tuple(word for word in words if word.written != stated.opening)
-        runs = tuple(run for run in runs if run.written != stated.opening)
+        # What follows is a detail, which an answer may leave out or word otherwise; only its figures must agree.
+        words = runs = ()
     words = tuple(word for word in words if word.form not in _NEGATOR_STEMS)
     units = {quantity.unit for quantity in stated.quantities}
     words = tuple(word for word in words if word.written not in units)
@@ -149,12 +157,26 @@ def _wanted(gold: str, question: str) -> _Wanted:
     new_quantities = tuple(quantity for quantity in quantities if quantity.figure not in asked_figures)
     is_old = bool(words) and not (new_words or quantities or runs or answers_yes is not None)
     is_old = is_old and asked.text.casefold().split().count("or") == 0
-    if new_words or new_quantities:
+    if new_words or new_quantities or answers_yes is not None:
         words, quantities = new_words, new_quantities
     has_choice = any(quantity.is_choice for quantity in quantities) or not CHOICES.isdisjoint(gold.casefold().split())
     has_year = any(_is_year(quantity.figure) for quantity in quantities)
     weighted = tuple(_weighted(words, gold, asks_for_person=_ASKS_FOR_PERSON.search(question) is not None))
-    return _Wanted(gold, answers_yes, words, quantities, runs, weighted, has_choice, asked.is_denying, has_year, is_old)
+    return _Wanted(
+        gold,
+        question,
+        answers_yes,
+        words,
+        quantities,
+        runs,
+        weighted,
+        has_choice,
+        is_asked_negatively=asked.is_denying,
+        asks_for_person=_ASKS_WHO.search(question) is not None,
+        has_year=has_year,
+        is_version=_VERSION.search(f"{question}\n{gold}") is not None,
+        is_old=is_old,
+    )
 
 
 def _read_gold(gold: str) -> Statement:
@@ -188,7 +210,14 @@ def _is_capitalised(word: str, text: str) -> bool:
 
 _REMARK = re.compile(r"\([^()]{0,200}\)")
 _ASKS_FOR_PERSON = re.compile(r"\b(?:who|whose|whom|wer|wem|wen|qui|quién|quien)\b|누구|누가|谁|誰|だれ", re.IGNORECASE)
+_ASKS_WHO = re.compile(
+    rf"{_ASKS_FOR_PERSON.pattern}|\b(?:(?:which|what) (?:team|country|company|person|department|party|club|nation)"
+    r"|welche[rs]? (?:team|verein|land|firma|abteilung|mannschaft)|quelle? (?:équipe|pays)|qué equipo)\b",
+    re.IGNORECASE,
+)
 _KNOWN_UNITS = frozenset(unit_forms().values()) | frozenset(UNIT_PHRASES.values()) | frozenset(("yuan", "chf"))
+_MOST_FIGURES = 8
+"""Of a gold whose figures are compared with others of the answer."""
 GENERAL_WEIGHT = 0.5
 _LONGEST_SHOWN = 40
 _SIGNS = tuple(SIGNS)
@@ -207,7 +236,7 @@ def _is_stated(word: StatedWord, answer: Statement, gold: _Wanted) -> bool:
         return True
     if word.written in ROMAN_NUMERALS:
         return any(quantity.figure == ROMAN_NUMERALS[word.written] for quantity in answer.quantities)
-    if any(_are_alike(word.form, other) for other in there):
+    if any(are_alike(word.form, other) for other in there):
         return True
     return not word.is_denied and word.written in answer.joined
 
@@ -215,20 +244,6 @@ def _is_stated(word: StatedWord, answer: Statement, gold: _Wanted) -> bool:
 def _is_opposed(word: StatedWord, answer: Statement) -> bool:
     """Check whether the answer has the word with the other polarity only."""
     return word.form in (answer.affirmed if word.is_denied else answer.denied)
-
-
-def _are_alike(word: str, other: str) -> bool:
-    """Check whether two words have the same beginning, as forms of one word do."""
-    if word[0] != other[0]:
-        return False
-    if min(len(word), len(other)) < _SHORTEST_ALIKE:
-        return False
-    beginning = max(_SHORTEST_ALIKE, len(word) - 2)
-    return abs(len(word) - len(other)) <= _MOST_ENDING and word[:beginning] == other[:beginning]
-
-
-_SHORTEST_ALIKE = 5
-_MOST_ENDING = 4
 
 
 def _share_of_run(run: StatedWord, answer: Statement) -> float:
@@ -251,16 +266,29 @@ def _why_missing(wanted: Quantity, answer: Statement, gold: _Wanted) -> str | No
     if not wanted.unit and wanted.figure in answer.roman:
         return None
     for quantity in answer.quantities:
-        if not _are_equal(wanted, quantity, answer):
+        if not _are_equal(wanted, quantity, answer, gold):
             if wanted.unit and quantity.unit == wanted.unit and not quantity.is_denied and wanted.unit != "date":
                 instead = instead or f"it says {_as_written(quantity, answer.text)}"
         elif quantity.is_denied is not wanted.is_denied and not gold.is_asked_negatively:
             instead = "it is denied there"
-        elif quantity.is_choice and not gold.has_choice:
+        elif quantity.is_choice and not gold.has_choice and not _compared(wanted, answer, gold).is_ahead:
             instead = "it is one of several alternatives there"
         else:
-            return None
+            better = _compared(wanted, answer, gold).better
+            return f"for what is asked it says {better}" if better else None
     return instead
+
+
+def _is_of_another(answer: Statement, gold: _Wanted) -> bool:
+    names = frozenset(word.form for word in gold.words)
+    return bool(names) and are_of_another(names, answer.text, gold.question)
+
+
+def _compared(wanted: Quantity, answer: Statement, gold: _Wanted) -> FigureFit:
+    if len(answer.quantities) == 1 or len(gold.quantities) > _MOST_FIGURES:
+        return FigureFit()
+    checks = [partial(_are_equal, one, answer=answer, gold=gold) for one in gold.quantities]
+    return compare_figures(checks, gold.quantities.index(wanted), answer.text, gold.question)
 
 
 def _names(answer: Statement, part: str) -> bool:
@@ -280,12 +308,14 @@ def _as_written(quantity: Quantity, text: str) -> str:
     return written[0].strip() if written is not None else quantity.written
 
 
-def _are_equal(wanted: Quantity, other: Quantity, answer: Statement) -> bool:
+def _are_equal(wanted: Quantity, other: Quantity, answer: Statement, gold: _Wanted) -> bool:
     if wanted.comparison and wanted.comparison != other.comparison:
         return False
     if not wanted.comparison and other.comparison in ("<", ">", "≠"):
         return False
-    if number(wanted) is not None and number(wanted) == number(other):
+    if wanted.figure != other.figure and gold.is_version and _is_decimal(wanted.figure) and _is_decimal(other.figure):
+        return False
+    if are_same_number(wanted, other):
         return True
     if wanted.unit == "hour" and other.figure == f"{wanted.figure}:00":
         return True
@@ -304,6 +334,17 @@ def _is_same_figure(figure: str, other: str) -> bool:
         return figure == other or Decimal(figure) == Decimal(other)
     except InvalidOperation:
         return False
+
+
+def _is_decimal(figure: str) -> bool:
+    """Check for a point within, and no zero alone behind it: "3.0" is often written "3"."""
+    return "." in figure and not figure.endswith(".0")
+
+
+_VERSION = re.compile(
+    r"version|versión|\brelease|firmware|\bv\.? ?[0-9]|python|버전|릴리스|版本|固件|バージョン|ファームウェア",
+    re.IGNORECASE,
+)
 
 
 def _is_known(unit: str) -> bool:

@@ -30,6 +30,9 @@ YES_OR_NO_GOLDS = _words(
     """
 )
 
+DETERMINERS = _words("no 有 没有 能 会")
+"""Answer nothing where their clause goes on: in "No fee is charged" it belongs to the fee."""
+
 NEGATORS = _words(
     """
     not no never neither nor cannot cant wont dont doesnt didnt isnt arent wasnt werent hasnt havent hadnt
@@ -39,6 +42,7 @@ NEGATORS = _words(
     """
 )
 """Deny what follows, to the end of their clause."""
+INSTEAD = _words("instead statt anstatt anstelle")
 DENIED_BEFORE = _words("pas nicht")
 """May stand behind the verb that they deny: "il n'est pas", "das gilt nicht"."""
 NOT_DENYING_BEFORE = _words(
@@ -80,6 +84,8 @@ KOREAN_NEGATIONS = ("아니", "아닌", "아닙", "않", "없", "못하", "못�
 """Deny the words before them."""
 JAPANESE_CONTRASTS = ("ではなく", "ではあり", "じゃな", "ではな", "でなく", "ではありません")
 JAPANESE_NEGATIONS = (
+    "の代わりに",
+    "のかわりに",
     "ではなく",
     "ではありません",
     "じゃなく",
@@ -97,6 +103,7 @@ JAPANESE_NEGATIONS = (
     "不可",
 )
 CHINESE_NEGATIONS = (
+    "而非",
     "不是",
     "并非",
     "并不",
@@ -127,6 +134,16 @@ HEDGES = _words(
     """
 )
 """In a clause with one of these, what stands beside "or" is open."""
+DEPENDING = _words(
+    """
+    depending depends depend abhängig selon dépend dépendant suivant según depende dependiendo 따라 따라서 다릅니다
+    달라집니다 could may might könnte könnten pourrait podría puede peut
+    """
+)
+"""In a sentence with one of these, all members of a list with "or" are open."""
+DEPENDING_PARTS = ("取决于", "視", "视", "根据", "によって", "により", "次第")
+LIMITS = _words("under below over above before after unter über vor nach avant après sous antes después bajo")
+"""Before a figure that limits what is denied."""
 RANGES = _words("between zwischen entre")
 """Before two figures that are the ends of a range."""
 

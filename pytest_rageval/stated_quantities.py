@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from pytest_rageval.korean import without_particles
-from pytest_rageval.polarity_words import CHOICES, GRAMMAR, RANGES
+from pytest_rageval.polarity_words import CHOICES, DEPENDING, DEPENDING_PARTS, GRAMMAR, HEDGES, RANGES
 from pytest_rageval.quantity_names import COMPARISONS, SIGNS
 from pytest_rageval.words import STOP_WORDS
 
@@ -72,6 +73,25 @@ def with_choices(clause: Sequence[str], found: Sequence[tuple[int, Quantity]]) -
         yield quantity._replace(is_choice=True) if is_choice else quantity
 
 
+def with_open_lists(sentence: Sequence[str], quantities: Sequence[Quantity]) -> list[Quantity]:
+    """Mark the whole of a list of alternatives: it could be two weeks, four weeks or three months."""
+    if CHOICES.isdisjoint(sentence) or not is_undecided(sentence):
+        return list(quantities)
+    kinds = {kind(quantity.unit) for quantity in quantities if quantity.is_choice}
+    if any(piece in CHOICES and FIGURE.fullmatch(following) for piece, following in pairwise(sentence)):
+        kinds.add(kind(quantities[-1].unit))
+    return [quantity._replace(is_choice=quantity.is_choice or kind(quantity.unit) in kinds) for quantity in quantities]
+
+
+def is_undecided(sentence: Sequence[str]) -> bool:
+    """Check for words that leave open which of several alternatives holds."""
+    if not (DEPENDING.isdisjoint(sentence) and HEDGES.isdisjoint(sentence)):
+        return True
+    if "je" in sentence and "nach" in sentence:
+        return True
+    return any(part in piece for piece in sentence for part in DEPENDING_PARTS)
+
+
 def _are_alternatives(clause: Sequence[str], one: tuple[int, Quantity], other: tuple[int, Quantity]) -> bool:
     first, last = sorted((one[0], other[0]))
     between = clause[first + 1 : last]
@@ -79,32 +99,106 @@ def _are_alternatives(clause: Sequence[str], one: tuple[int, Quantity], other: t
     if len(between) > _BETWEEN_ALTERNATIVES or not (is_range or not CHOICES.isdisjoint(between)):
         return False
     unit, other_unit = one[1].unit, other[1].unit
-    is_same_kind = not other_unit or other_unit in (unit, *_SAME_KIND.get(unit, ()))
+    is_same_kind = not other_unit or kind(other_unit) == kind(unit)
     return is_same_kind and number(one[1]) != number(other[1])
 
 
-# What is told in the same base: 24 months are 2 years.
+# What is told in the same base: 24 months are 2 years. No month is a number of days.
 _IN_BASE = {
     "year": (12, "month"),
-    "hour": (60, "minute"),
-    "day": (1440, "minute"),
-    "week": (10080, "minute"),
+    "month": (1, "month"),
+    "second": (1000, "ms"),
+    "minute": (60_000, "ms"),
+    "hour": (3_600_000, "ms"),
+    "day": (86_400_000, "ms"),
+    "week": (604_800_000, "ms"),
     "km": (1_000_000, "mm"),
     "m": (1000, "mm"),
     "cm": (10, "mm"),
-    "kg": (1000, "g"),
-    "ton": (1_000_000, "g"),
+    "kg": (1_000_000, "mg"),
+    "g": (1000, "mg"),
+    "ton": (1_000_000_000, "mg"),
     "l": (1000, "ml"),
+    "kw": (1000, "w"),
+    "megawatt": (1_000_000, "w"),
+    "kilobyte": (10**3, "byte"),
+    "megabyte": (10**6, "byte"),
+    "gigabyte": (10**9, "byte"),
+    "terabyte": (10**12, "byte"),
+    "kilobit": (10**3, "bit"),
+    "megabit": (10**6, "bit"),
+    "gigabit": (10**9, "bit"),
 }
-_SAME_KIND = {
-    unit: tuple(other for other, (_, other_base) in _IN_BASE.items() if other_base == base)
-    for unit, (_, base) in _IN_BASE.items()
-}
+_BINARY = {"kilobyte": 2**10, "megabyte": 2**20, "gigabyte": 2**30, "terabyte": 2**40}
+"""2 GB are 2000 MB to some and 2048 MB to others."""
+
+
+def kind(unit: str) -> str:
+    """Return what a unit measures, for units that may be alternatives to each other: two weeks or three months."""
+    base = _IN_BASE.get(unit, (1, unit))[1]
+    return "ms" if base == "month" else base
+
+
+def are_same_number(one: Quantity, other: Quantity) -> bool:
+    """Check whether two quantities with figures have the same value, in whatever units: 90 minutes are 1.5 hours."""
+    if _is_clock_of(one, other) or _is_clock_of(other, one):
+        return True
+    value = number(one)
+    if value is None:
+        return False
+    if value == number(other):
+        return True
+    if one.unit in _BINARY and other.unit in _BINARY:
+        return number(other) is not None and _binary(one) == _binary(other)
+    return False
+
+
+def _binary(quantity: Quantity) -> Decimal:
+    return Decimal(quantity.figure) * _BINARY[quantity.unit]
+
+
+def _is_clock_of(clock: Quantity, duration: Quantity) -> bool:
+    """Check whether "1:30" is a duration of hours and minutes."""
+    hour, colon, minute = clock.figure.partition(":")
+    if not colon or duration.unit not in ("hour", "minute") or not (hour.isdigit() and minute.isdigit()):
+        return False
+    return number(Quantity(str(60 * int(hour) + int(minute)), "minute")) == number(duration)
+
+
+def with_sums(clause: Sequence[str], found: Sequence[tuple[int, Quantity]]) -> list[tuple[int, Quantity]]:
+    """Write what is told in two units as one quantity: 1 hour 30 minutes."""
+    summed: list[tuple[int, Quantity]] = []
+    for at, quantity in found:
+        if summed:
+            place, before = summed[-1]
+            between = clause[place + 2 : at]
+            is_next = at > place + 1 and (not between or (len(between) == 1 and between[0] in _ANDS))
+            if is_next and _is_part_of(quantity, before):
+                summed[-1] = (at, before._replace(figure=_sum(before, quantity), unit=quantity.unit))
+                continue
+        summed.append((at, quantity))
+    return summed
+
+
+def _is_part_of(smaller: Quantity, larger: Quantity) -> bool:
+    """Check whether a second quantity goes on with a first one in a smaller unit."""
+    if larger.unit not in _IN_BASE or smaller.unit not in _IN_BASE or smaller.comparison:
+        return False
+    (factor, base), (smaller_factor, smaller_base) = _IN_BASE[larger.unit], _IN_BASE[smaller.unit]
+    if base != smaller_base or factor <= smaller_factor or number(larger) is None:
+        return False
+    value = number(smaller)
+    return value is not None and value[0] < factor
+
+
+def _sum(larger: Quantity, smaller: Quantity) -> str:
+    ratio = Decimal(_IN_BASE[larger.unit][0]) / _IN_BASE[smaller.unit][0]
+    return f"{(Decimal(larger.figure) * ratio + Decimal(smaller.figure)).normalize():f}"
 
 
 @lru_cache(maxsize=4096)
 def number(quantity: Quantity) -> tuple[Decimal, str] | None:
-    """Return the value of a quantity in the base of its unit; None for a date or range."""
+    """Return the value of a quantity in the base of its unit; None for a date, time or range."""
     try:
         value = Decimal(quantity.figure)
     except InvalidOperation:
@@ -121,5 +215,6 @@ _NO_UNITS = STOP_WORDS | GRAMMAR | CHOICES
 _DIGITS_OF_A_YEAR = 4
 _BETWEEN_ALTERNATIVES = 5
 _NEAR = 3
-_JOINING = CHOICES | {"and", "und", "et", "y", "bis", "to"}
+_ANDS = frozenset(("and", "und", "et", "y"))
+_JOINING = CHOICES | _ANDS | {"bis", "to"}
 _UNSPACED = re.compile("[぀-ヿ一-鿿々]")

@@ -13,12 +13,14 @@ from typing import NamedTuple
 
 PACKAGE = Path(__file__).parent.parent / "pytest_rageval"
 FLOORS = (
-    ("number_names", "quantity_names", "polarity_words", "korean", "plain_text"),
+    ("number_names", "quantity_names", "polarity_words", "opposites", "korean", "plain_text"),
     ("named_figures",),
     ("quantities",),
     ("words",),
-    ("stated_quantities",),
+    ("stated_quantities", "spelled_quantities"),
     ("statements",),
+    ("question_fit",),
+    ("yes_or_no",),
     ("gold_search",),
     ("errors", "text", "model", "case_output", "providers"),
     ("io",),

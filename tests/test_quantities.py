@@ -97,7 +97,13 @@ def test_a_quantity_is_the_same_by_any_of_its_names(one: str, other: str):
 def test_another_quantity_is_never_the_same(one: str, other: str):
     assert equals_any(one, [other]) == 0
     assert best_f1(one, [other]) < 1
-    assert stated_facts(one, [other]) == [False]
+    is_compared = one.startswith("up to ") and one.endswith(f" {other}")
+    assert stated_facts(one, [other]) == [is_compared]
+
+
+def test_a_fact_that_compares_needs_its_comparison_and_another_one_forbids_none():
+    assert stated_facts("It takes 5 days.", ["up to 5 days"]) == [False]
+    assert stated_facts("Up to 50,000 mails may be sent each month.", ["50,000", "mails"]) == [True, True]
 
 
 @pytest.mark.parametrize(

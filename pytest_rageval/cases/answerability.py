@@ -89,8 +89,14 @@ def sign_of(name: str) -> Sign | None:
     return next((sign for sign, names in _UNSPACED.items() if unspaced in names.split()), None)
 
 
-_YES_WORDS = "はい sim sì 有 可 可能 ○ 〇 ✓ ✔ ✅ 가능 있음 是 能 o answerable beantwortbar possible supported"
-_NO_WORDS = "いいえ não nao 無 无 不可 不可能 × ✗ ✘ ❌ 불가 불가능 없음 否 不能 x unanswerable unsupported"
+_YES_WORDS = (
+    "はい あり 有 可 可能 是 能 对 對 네 가능 있음 sim sì si j answerable beantwortbar possible supported "
+    "○ 〇 ◯ o ✓ ✔ ✅ ☑ √"
+)
+_NO_WORDS = (
+    "いいえ なし 無し 無 无 不可 不可能 否 不能 不是 错 錯 불가 불가능 없음 não nao nee unanswerable unsupported "
+    "× x ✗ ✘ ❌ ☐"
+)
 _FLAGS = {**dict.fromkeys(_YES_WORDS.split(), True), **dict.fromkeys(_NO_WORDS.split(), False)}
 _REFUSES = re.compile(
     r"(should |must |to )?(refus(e|es|al|ed)|abstain(s|ed)?|abstention|declin(e|es|ed)|reject(s|ed|ion)?|idk|"

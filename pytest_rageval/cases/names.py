@@ -126,7 +126,7 @@ def field_of(name: str, *, is_exact: bool = False) -> str | None:
 
 def _roles_in(name: str) -> tuple[set[str], bool]:
     """Return the roles of a name's words, and whether it has a word that is not known."""
-    roles: set[str] = set()
+    roles: set[str] = {"number"} if _NUMBER_SIGN.search(name) else set()
     has_unknown = False
     before = ""
     for word in name_words(name).split():
@@ -138,6 +138,8 @@ def _roles_in(name: str) -> tuple[set[str], bool]:
     return roles, has_unknown
 
 
+_NUMBER_SIGN = re.compile(r"#(?!\s?\d)|№")
+"""A sign that means a number of the row, as in `Q#`; not the `#1` of one column among several."""
 _NO_FACTS = frozenset({QUESTION, CONTEXTS, PLACES, HEADINGS, PAGES, "id", "other", "name"})
 """Roles beside which a word for facts means something else, as in `section_contains`."""
 _OF_GOLD = frozenset({"given", "gold", "output", "part", FACTS, PLACES, CONTEXTS, "id"})
@@ -186,7 +188,7 @@ def _field(roles: set[str], *, has_unknown: bool = False) -> str | None:
     if "id" in roles:
         if roles & {PLACES, CONTEXTS} or "gold" in roles:
             return RETRIEVED_IDS if is_of_system else IDS
-        return "id" if roles <= {"id", QUESTION} else None
+        return "id" if roles <= {"id", "number", QUESTION} else None
     if "history" in roles:
         return "history"
     if CONTEXTS in roles or (PLACES in roles and is_of_system):

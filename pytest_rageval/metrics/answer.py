@@ -132,10 +132,20 @@ def key_fact_recall(obs: Observation) -> float | NotApplicable:
 
 
 def stated_facts(answer: str, facts: Sequence[str]) -> list[bool]:
-    """Return for each fact whether the answer quotes it or has all of its content words in one sentence."""
+    """Return for each fact whether the answer quotes it or has all of its content words in one sentence.
+
+    A fact that compares ("up to 5") needs its comparison; one that does not is stated by "up to 5" as well.
+    """
     words = _as_phrase(answer)
-    contents = [content_tokens(sentence, compares=True) for sentence in sentences(answer)]
-    return [_as_phrase(fact) in words or _is_in_any(content_tokens(fact, compares=True), contents) for fact in facts]
+    parts = sentences(answer)
+    comparing = [content_tokens(sentence, compares=True) for sentence in parts]
+    plain = [content_tokens(sentence) for sentence in parts]
+    stated = []
+    for fact in facts:
+        fact_words = content_tokens(fact, compares=True)
+        contents = plain if fact_words == content_tokens(fact) else comparing
+        stated.append(_as_phrase(fact) in words or _is_in_any(fact_words, contents))
+    return stated
 
 
 def _is_in_any(fact: Sequence[str], contents: Sequence[Sequence[str]]) -> bool:

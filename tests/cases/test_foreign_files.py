@@ -280,7 +280,7 @@ def test_gold_in_the_metadata_is_named_and_no_gold_is_a_warning(project: Project
     assert result.ret == 0
     assert lines_with(result, "warning: 0 of 1 case have gold")
     assert project.rageval("cases", "convert", "a.jsonl", "--strict").ret == 1
-    project.write("b.json", json.dumps([{"input": "Q?", "expected": "A.", "metadata": {"source": "a.md"}}]))
+    project.write("b.json", json.dumps([{"input": "Q?", "expected": "A.", "metadata": {"source": "the manual"}}]))
     said = lines_with(project.rageval("cases", "convert", "b.json"), "looks like gold")
     assert said == ["source looks like gold and went to metadata; --map gold.paths=source takes it instead"]
 

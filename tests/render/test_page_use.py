@@ -99,7 +99,7 @@ def test_where_only_the_baseline_is_there_a_case_opens_as_itself(chromium: Chrom
         page.open(project.runs[-1] / "report.html")
         page.locator(".flips a, ol a >> nth=0").first.click()
         page.wait_for_selector("#case h2")
-        assert "token_f1 = 0" in page.inner_text("#case")
+        assert "gold_in_answer = 0" in page.inner_text("#case")
         assert not page.url.endswith("/compare")
 
 

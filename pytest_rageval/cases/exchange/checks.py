@@ -19,13 +19,18 @@ _OF_ANSWER = (
     "rouge-n",
     "bleu",
     "context-recall",
+    "contains-any",
+    "icontains-any",
 )
 _OF_FACTS = ("contains", "icontains", "contains-all", "icontains-all")
 
 
 def written_checks(row: dict[str, Json]) -> list[dict[str, Json]]:
     """Take the checks out of promptfoo's columns: `icontains: 30 days`; plain text means `equals`."""
-    written = [row.pop(name) for name in list(row) if re.fullmatch(r"__expected\d*", name)]
+    special = [name for name in row if name.startswith("__")]
+    if not special:
+        return []
+    written = [row.pop(name) for name in special if re.fullmatch(r"__expected\d*", name)]
     for name in [name for name in row if name.startswith("__")]:
         row[name.strip("_").removeprefix("metadata:")] = row.pop(name)
     matches = [(text, _CHECK.fullmatch(text)) for text in written if isinstance(text, str)]
@@ -121,7 +126,7 @@ def gold_of_checks(checks: Iterable[Mapping[str, Any]], folder: Path) -> ReadChe
 
 def _values(check: Mapping[str, Any], folder: Path) -> list[str]:
     value = check.get("value")
-    if isinstance(value, str) and str(check["type"]).endswith("-all"):
+    if isinstance(value, str) and str(check["type"]).endswith(("-all", "-any")):
         value = value.split(",")
     items = (str(item).strip() for item in (value if isinstance(value, list) else [value]))
     return [_text_of(item, folder).strip() if item.startswith("file://") else item for item in items]

@@ -6,7 +6,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from pytest_rageval.cases.answerability import truth_of
-from pytest_rageval.cases.exchange.gold_objects import gold_places, is_id, listed_places, looks_like_id, pages_of
+from pytest_rageval.cases.exchange.gold_objects import (
+    gold_places,
+    is_id,
+    listed_places,
+    looks_like_id,
+    looks_like_path,
+    pages_of,
+)
 from pytest_rageval.cases.exchange.printed import is_nothing
 from pytest_rageval.cases.exchange.values import TEXTS_OF_OBJECTS
 from pytest_rageval.cases.keys import KEYS
@@ -20,7 +27,7 @@ from pytest_rageval.cases.names import (
     PLACES,
     QUESTION,
     field_of,
-    is_case_id,
+    is_plain_answer,
     is_whole_name,
     name_words,
     says_answer,
@@ -88,6 +95,18 @@ def meaning_by_name(path: str) -> str | None:
     return ANSWER if path in ("a", "A") else field_of(last_name(path))
 
 
+def is_weak(path: str) -> bool:
+    """Return True if a name means an answer without saying whose."""
+    return path == "answer" or (path not in KEYS and is_plain_answer(path))
+
+
+def quoted_path(path: str, *, within: bool = False) -> str:
+    """Return a path as it is written in `--map`; `within` quotes of the shell."""
+    if all(part.isidentifier() and part.isascii() for part in path.split(".")):
+        return path
+    return f'"{path}"' if within else f"'\"{path}\"'"
+
+
 # ── values against names ──────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -118,14 +137,10 @@ def _documents(column: Column) -> str | None:
     if parts and all(isinstance(part, dict) and not _TEXTS & part.keys() for part in parts):
         return PLACES if gold_places(parts, as_ids=False) else None
     has_lists = any(isinstance(value, list) for value in column.values.values())
-    return PLACES if has_lists and parts and all(map(_is_path, parts)) else None
+    return PLACES if has_lists and parts and all(map(looks_like_path, parts)) else None
 
 
 _TEXTS = frozenset([*TEXTS_OF_OBJECTS, "role"]) - {"document"}
-
-
-def _is_path(value: Json) -> bool:
-    return isinstance(value, str) and bool(_PATH_LIKE.fullmatch(value))
 
 
 def _is_number(value: Json) -> bool:
@@ -169,9 +184,20 @@ def _places_in(column: Column) -> list[Json]:
     return [place for place in places if not is_nothing(place)]
 
 
+def place_within_metadata(column: Column) -> str | None:
+    """Return places or ids for a member of the metadata that names the document of its row, as `source: a.md` does."""
+    if meaning_by_name(column.name) not in (PLACES, IDS):
+        return None
+    parts = _places_in(column)
+    if parts and all(map(looks_like_path, parts)):
+        return PLACES
+    is_of_row = 2 * len({*map(str, parts)}) > len(parts) > 1  # `source: gpt-4` is that of many rows
+    return IDS if is_of_row and all(map(looks_like_id, parts)) else None
+
+
 def _may_be_places(column: Column, parts: Sequence[Json]) -> bool:
     """Return False for the origin of a question, such as `source: human` in every row, and for other longer names."""
-    if is_gold_name(column.path) or any(isinstance(part, dict) or _is_path(part) for part in parts):
+    if is_gold_name(column.path) or any(isinstance(part, dict) or looks_like_path(part) for part in parts):
         return True
     different = set(map(str, column.values.values()))
     is_same_everywhere = len(column.values) > 2 and len(different) == 1
@@ -183,7 +209,7 @@ def _contexts(column: Column, meaning: str | None) -> str | None:
     if column.path in KEYS:
         return meaning
     parts = column.parts()
-    if parts and all(map(_is_path, parts)):
+    if parts and all(map(looks_like_path, parts)):
         return PLACES
     return IDS if parts and all(map(_is_chunk_id, parts)) else meaning
 
@@ -201,14 +227,11 @@ def _ids(column: Column, meaning: str | None) -> str | None:
     if column.every(lambda value: isinstance(value, bool)):
         return None
     parts = _places_in(column)
-    return PLACES if parts and all(map(_is_path, parts)) else meaning
+    return PLACES if parts and all(map(looks_like_path, parts)) else meaning
 
 
 def _case_id(column: Column, meaning: str | None) -> str | None:
     return meaning if not column.values or column.every(is_id) else None
-
-
-_PATH_LIKE = re.compile(r"[^\s?*|<>]{1,300}\.[A-Za-z]\w{0,5}(#\S{0,200})?")
 
 
 def _headings(column: Column, meaning: str | None) -> str | None:
@@ -218,10 +241,20 @@ def _headings(column: Column, meaning: str | None) -> str | None:
 
 
 def _has_path(value: Json) -> bool:
-    return isinstance(value, str) and _is_path(value.partition(" > ")[0])
+    return isinstance(value, str) and looks_like_path(value.partition(" > ")[0])
+
+
+def _gold(column: Column, meaning: str | None) -> str | None:
+    """Return the right answer for texts under `gold`, which is an object in our own files."""
+    return ANSWER if column.every(_is_text_or_texts) else meaning
+
+
+def _is_text_or_texts(value: Json) -> bool:
+    return all(isinstance(each, str) for each in value) if isinstance(value, list) else isinstance(value, str)
 
 
 _PROVED: Mapping[str, Callable[[Column, str | None], str | None]] = {
+    "gold": _gold,
     ANSWER: _answer,
     FACTS: _facts,
     PAGES: _pages,
@@ -257,13 +290,6 @@ _GRADING = frozenset(
 
 
 # ── the best of several ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def doubt_of_id(name: str) -> int:
-    """Return how doubtful it is that a name is that of a case's id."""
-    if is_case_id(name):
-        return 0
-    return 1 if is_whole_name(name) else 2
 
 
 def doubt(column: Column, meaning: str) -> int:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pytest_rageval.cases.answerability import Sign, answerable_by, behaviour_of, is_negative, sign_of
+from pytest_rageval.cases.answerability import Sign
 from pytest_rageval.cases.exchange.column_values import (
     KEPT,
     Column,
     doubt,
-    doubt_of_id,
-    last_name,
+    is_weak,
     may_grade,
     meaning_by_name,
+    place_within_metadata,
     places_or_ids,
     proved,
+    quoted_path,
 )
+from pytest_rageval.cases.exchange.flag_marks import answerable_of
 from pytest_rageval.cases.exchange.gold_objects import are_grades, is_grades
+from pytest_rageval.cases.exchange.id_columns import choose_id
+from pytest_rageval.cases.exchange.numbered import numbered_columns
 from pytest_rageval.cases.exchange.printed import is_nothing
+from pytest_rageval.cases.exchange.sign_columns import FoundSigns, find_signs
 from pytest_rageval.cases.keys import KEYS
 from pytest_rageval.cases.names import (
     ALTERNATIVES,
@@ -42,7 +46,6 @@ from pytest_rageval.cases.names import (
     means_alternatives,
     name_words,
 )
-from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import NOTHING, Json
 
@@ -60,12 +63,22 @@ class Columns:
     signs      the columns that say whether there is an answer, the clearest first
     questions  what nobody but the user can decide, a line each
     no_gold    the columns that are never proposed as gold: flags, numbers, behaviour
+    numbered   the columns that are numbered with others of one field: each holds one value
+    notes      what was decided and may surprise, a line each
+    marks      what the ticks and blank cells of a column of signs say about an answer
     """
 
     meanings: Mapping[str, str] = field(default_factory=dict)
     signs: Mapping[str, Sign] = field(default_factory=dict)
     questions: tuple[str, ...] = ()
     no_gold: frozenset[str] = frozenset()
+    numbered: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+    marks: Mapping[str, Mapping[str, bool | None]] = field(default_factory=dict)
+
+    def answerable(self, path: str, value: Json) -> bool | None:
+        """Return whether a value of a column of signs says that there is an answer; None if it says nothing."""
+        return answerable_of(self.marks.get(path, NOTHING), self.signs[path], value)
 
 
 def decide_columns(
@@ -89,7 +102,7 @@ def decide_columns(
     if is_of_system:
         meanings = {path: meaning for path, column in columns.items() if (meaning := _of_system(column))}
         return Columns(meanings if not is_mapped else _without(meanings, mapped))
-    decided = _Decision(columns, mapped, has_answer=has_answer).result()
+    decided = _Decision(columns, len(rows), mapped, has_answer=has_answer).result()
     return decided if not is_mapped else replace(decided, meanings=_without(decided.meanings, mapped))
 
 
@@ -136,28 +149,31 @@ def _of_system(column: Column) -> str | None:
     return _SAID_BY_SYSTEM.get(meaning, meaning)
 
 
-def _is_weak(path: str) -> bool:
-    """Return True if a name means an answer without saying whose."""
-    return path == "answer" or (path not in KEYS and is_plain_answer(path))
-
-
 class _Decision:
     """One decision about the columns of a file."""
 
-    def __init__(self, columns: Mapping[str, Column], mapped: Mapping[str, str], *, has_answer: bool) -> None:
-        self._columns, self._mapped = columns, mapped
+    def __init__(
+        self, columns: Mapping[str, Column], rows: int, mapped: Mapping[str, str], *, has_answer: bool
+    ) -> None:
+        self._columns, self._rows, self._mapped = columns, rows, mapped
         self._has_answer = has_answer or ANSWER in mapped
         self._meanings: dict[str, str] = {}
         self._signs: dict[str, Sign] = {}
         self._questions: list[str] = []
         self._no_gold: set[str] = set()
+        self._numbered: dict[str, str] = {}
+        self._notes: list[str] = []
 
     def result(self) -> Columns:
-        self._find_signs()
+        signs = find_signs(self._columns, self._rows) if ANSWERABLE not in self._mapped else FoundSigns()
+        self._signs, self._no_gold = signs.signs, signs.no_gold
+        self._questions += signs.questions
         for path, column in self._columns.items():
             meaning = None if path.partition(".")[0] in KEPT else self._meaning(column)
             if meaning is not None:
                 self._meanings[path] = meaning
+        self._look_into_metadata()
+        self._number()
         self._part_answers()
         if self._meanings.get("answer") == GIVEN and self._meanings.get("contexts") == CONTEXTS:
             self._meanings["contexts"] = RETRIEVED  # Ragas' former name for retrieved texts
@@ -165,33 +181,16 @@ class _Decision:
         for meaning in dict.fromkeys(self._meanings.values()):
             self._choose(meaning)
         order = list(_CLEAREST_FIRST)
-        signs = dict(sorted(self._signs.items(), key=lambda item: order.index(item[1])))
-        return Columns(self._meanings, signs, tuple(self._questions), frozenset(self._no_gold))
-
-    # ── is there an answer? ───────────────────────────────────────────────────────────────────────────────────
-
-    def _find_signs(self) -> None:
-        """Find the columns that say whether there is an answer; ask about those that look like it."""
-        if ANSWERABLE in self._mapped:
-            return
-        for path, column in self._columns.items():
-            sign = sign_of(column.name) or _sign_of_values(column)
-            if sign is None or not column.values:
-                continue
-            self._no_gold |= {column.name} if sign != "kind" else set()
-            read = {row: answerable_by(sign, value) for row, value in column.values.items()}
-            if sign == "kind":
-                read = {row: False if is_negative(column.values[row]) else flag for row, flag in read.items()}
-            unread = [column.values[row] for row, flag in read.items() if flag is None]
-            if sign in ("kind", "behaviour") and False not in read.values():
-                continue
-            if unread and sign == "behaviour" and not any(map(_is_label, unread)):
-                continue
-            if unread and sign != "kind":
-                if _LOOSE_FLAGS & {*name_words(column.name).split()} and len(unread) == len(column.values):
-                    continue
-                self._questions.append(_unread_sign(column, sign, unread))
-            self._signs[path] = sign
+        in_order = dict(sorted(self._signs.items(), key=lambda item: order.index(item[1])))
+        return Columns(
+            self._meanings,
+            in_order,
+            tuple(self._questions),
+            frozenset(self._no_gold),
+            frozenset(self._numbered),
+            tuple(self._notes),
+            signs.marks,
+        )
 
     # ── what a name and its values mean ───────────────────────────────────────────────────────────────────────
 
@@ -212,21 +211,45 @@ class _Decision:
             self._no_gold.add(column.name)
         return meaning
 
+    def _look_into_metadata(self) -> None:
+        """Take the document that the metadata name, where nothing else of the file names one."""
+        if not {PLACES, IDS}.isdisjoint((*self._meanings.values(), *self._mapped)):
+            return
+        within = {path: column for path, column in self._columns.items() if path.partition(".")[0] in KEPT}
+        found = {path: place for path, column in within.items() if (place := place_within_metadata(column))}
+        if not found:
+            return
+        self._meanings |= found
+        for path, column in within.items():
+            if proved(column, field_of(column.name)) == PAGES:
+                self._meanings[path] = PAGES
+
+    def _number(self) -> None:
+        """Find the columns that are numbered with others of one field."""
+        self._numbered = numbered_columns(self._meanings)
+
     def _part_answers(self) -> None:
         """Tell the right answers from the system's, and more right ones from the first."""
         answers = [path for path, meaning in self._meanings.items() if meaning == ANSWER]
-        named = [path for path in answers if not _is_weak(path) and not means_alternatives(path)]
+        named = [path for path in answers if not is_weak(path) and not means_alternatives(path)]
+        for path in answers:
+            if path in self._numbered and is_weak(path) and (named or self._has_answer):
+                del self._meanings[path]  # the choices of a quiz, beside the right one
+                self._no_gold.add(self._columns[path].name)
+            elif self._numbered.get(path, path) != path:
+                self._meanings[path] = ALTERNATIVES
+        answers = [path for path in answers if self._meanings.get(path) == ANSWER]
         for path in answers:
             if self._is_boolean(path):
                 del self._meanings[path]
             elif means_alternatives(path) and self._columns[path].every(lambda value: isinstance(value, list)):
                 self._meanings[path] = ALTERNATIVES
-            elif _is_weak(path) and (named or self._has_answer):
+            elif is_weak(path) and (named or self._has_answer):
                 self._meanings[path] = GIVEN
-            elif _is_weak(path) and (others := self._signs_of_a_run()):
+            elif is_weak(path) and (others := self._signs_of_a_run()):
                 self._questions.append(
                     f"{path} is the right answer or the system's (beside {listed(others, 3)}): "
-                    f"--map answer={_quoted(path)} or --map gold.answer={_quoted(path)}"
+                    f"--map answer={quoted_path(path)} or --map gold.answer={quoted_path(path)}"
                 )
                 self._meanings[path] = GIVEN
 
@@ -236,9 +259,9 @@ class _Decision:
         if not column.every(lambda value: isinstance(value, bool)):
             return False
         self._no_gold.add(column.name)
-        as_text = f"--map '{ANSWER}=to_string({_quoted(path, within=True)})' if it is the right answer"
+        as_text = f"--map '{ANSWER}=to_string({quoted_path(path, within=True)})' if it is the right answer"
         self._questions.append(
-            f"{path} holds true and false where a text should be: --map {ANSWERABLE}={_quoted(path)} if it says "
+            f"{path} holds true and false where a text should be: --map {ANSWERABLE}={quoted_path(path)} if it says "
             f"whether there is an answer, {as_text}"
         )
         return True
@@ -253,15 +276,22 @@ class _Decision:
     # ── one column a field ────────────────────────────────────────────────────────────────────────────────────
 
     def _choose_id(self) -> None:
-        """Keep the best column of ids: `id` itself, else one that names the case and is unique, else any such one."""
+        """Keep the best column of ids."""
         candidates = [path for path, meaning in self._meanings.items() if meaning == "id"]
-        chosen = next((path for path in candidates if last_name(path).lower() in ("id", "_id")), None)
-        if chosen is None:
-            unique = [path for path in candidates if self._is_unique(self._columns[path])]
-            chosen = min(unique, key=lambda path: doubt_of_id(self._columns[path].name), default=None)
+        others = [path for path in self._columns if path not in self._meanings and path.partition(".")[0] not in KEPT]
+        has_gold = self._has_answer or bool(self._signs) or not _GOLD.isdisjoint(self._meanings.values())
+        chosen = choose_id(
+            map(self._columns.__getitem__, candidates),
+            map(self._columns.__getitem__, others),
+            self._rows,
+            self._is_unique,
+            has_gold=has_gold,
+        )
+        self._notes += [chosen.note] if chosen.note else []
         for path in candidates:
-            if path != chosen:
-                del self._meanings[path]
+            del self._meanings[path]
+        if chosen.path is not None:
+            self._meanings[chosen.path] = "id"
 
     def _is_unique(self, column: Column) -> bool:
         """Return True if no value stands in two rows, unless the rows are the same."""
@@ -279,7 +309,11 @@ class _Decision:
         """Keep the best column of a field, and those that never stand beside it; ask where two are as good."""
         if meaning in _SEVERAL:
             return
-        columns = [self._columns[path] for path, each in self._meanings.items() if each == meaning]
+        columns = [
+            self._columns[path]
+            for path, each in self._meanings.items()
+            if each == meaning and self._numbered.get(path, path) == path
+        ]
         columns = [column for column in columns if column.values] or columns[:1]
         ranked = sorted(columns, key=lambda column: doubt(column, meaning))
         kept: list[Column] = []
@@ -290,7 +324,7 @@ class _Decision:
             elif self._is_rival(column, rival, meaning):
                 self._questions.append(_two_columns(meaning, rival.path, column.path))
         for path in [path for path, each in self._meanings.items() if each == meaning]:
-            if self._columns[path] not in kept:
+            if self._columns[self._numbered.get(path, path)] not in kept:
                 del self._meanings[path]
 
     def _is_rival(self, column: Column, chosen: Column, meaning: str) -> bool:
@@ -300,9 +334,8 @@ class _Decision:
         return doubt(column, meaning) == doubt(chosen, meaning) and column.differs_from(chosen)
 
 
+_GOLD = frozenset({ANSWER, FACTS, IDS, PLACES, CONTEXTS})
 _CLEAREST_FIRST: tuple[Sign, ...] = ("answerable", "unanswerable", "behaviour", "kind")
-_LOOSE_FLAGS = frozenset(["negative", "refusal", "supported", "covered", "scope", "context", "domain"])
-"""Words of flags that other columns have, too: those are asked about only if some of their values are flags."""
 _OF_RUNS = frozenset(
     {"latency", "latency ms", "latency s", "model", "model name", "llm", "tokens", "cost", "faithfulness", "elapsed",
      "answer relevancy", "answer relevance", "context precision", "context recall", "response time", "trace id",
@@ -313,43 +346,9 @@ _SEVERAL = frozenset({FACTS, ALTERNATIVES, "id", "tags"})
 """Fields to which several columns contribute, or whose column is chosen otherwise."""
 
 
-def _sign_of_values(column: Column) -> Sign | None:
-    """Return `behaviour` for a column of expected answers that only says `answer` and `refuse`."""
-    is_gold = field_of(column.name) == ANSWER and not _is_weak(column.path)
-    verbs = [value for value in column.values.values() if isinstance(value, str)]
-    is_verb = is_gold and len(verbs) == len(column.values) and bool(verbs)
-    return "behaviour" if is_verb and all(behaviour_of(verb) is not None for verb in verbs) else None
-
-
-def _is_label(value: Json) -> bool:
-    return isinstance(value, str) and len(value) <= 40 and not value.rstrip().endswith((".", "!", "?", "。"))
-
-
-def _unread_sign(column: Column, sign: Sign, unread: Sequence[Json]) -> str:
-    """Return the question about a column that seems to say whether there is an answer, with the lines to write."""
-    different = {str(value): value for value in unread}.values()
-    several = listed([shown_value(value, 40) for value in different], 3)
-    refused = next((value for value in column.values.values() if behaviour_of(value) is False), None)
-    # A value that means yes, or one that means no: for the user to replace by the right one.
-    example, compared = (refused, "!=") if refused is not None else (next(iter(different)), "==")
-    compared = {"==": "!=", "!=": "=="}[compared] if sign == "unanswerable" else compared
-    expression = f"{_quoted(column.path, within=True)} {compared} `{json.dumps(example, ensure_ascii=False)}`"
-    return (
-        f"{column.path} seems to say whether there is an answer, but cannot be read: {several}; say when there is one, "
-        f"as in --map '{ANSWERABLE}={expression}', or --map {ANSWERABLE}= if it says no such thing"
-    )
-
-
 def _two_columns(meaning: str, first: str, second: str) -> str:
     what = {QUESTION: "the question", ANSWER: "the right answer"}[meaning]
     return (
         f"{first} and {second} could both be {what}, and differ: "
-        f"--map {meaning}={_quoted(first)} or --map {meaning}={_quoted(second)}"
+        f"--map {meaning}={quoted_path(first)} or --map {meaning}={quoted_path(second)}"
     )
-
-
-def _quoted(path: str, *, within: bool = False) -> str:
-    """Return a path as it is written in `--map`; `within` quotes of the shell."""
-    if all(part.isidentifier() and part.isascii() for part in path.split(".")):
-        return path
-    return f'"{path}"' if within else f"'\"{path}\"'"

@@ -15,14 +15,15 @@ from jmespath.exceptions import JMESPathError
 
 from pytest_rageval.cases.answerability import sign_of
 from pytest_rageval.cases.conversion import case_from_record
+from pytest_rageval.cases.exchange.case_rows import PlacedRow
 from pytest_rageval.cases.exchange.columns import Columns
 from pytest_rageval.cases.exchange.exchange import Answers, OtherTestSet, ToolFiles
 from pytest_rageval.cases.exchange.foreign_rows import ForeignRow, columns_of, foreign_row
 from pytest_rageval.cases.exchange.ragtruth import RESPONSES, SOURCES, is_ragtruth, read_ragtruth
 from pytest_rageval.cases.exchange.reading import RowReading
 from pytest_rageval.cases.exchange.retrieval_sets import is_topics, read_beir, read_trec, write_beir, write_trec
-from pytest_rageval.cases.exchange.row_files import rows_in
-from pytest_rageval.cases.exchange.tables import SEPARATORS, PlacedRow, RowReport
+from pytest_rageval.cases.exchange.row_files import rows_in, rows_of_questions
+from pytest_rageval.cases.exchange.tables import SEPARATORS, RowReport
 from pytest_rageval.cases.exchange.tool_cases import (
     write_csv,
     write_deepeval,
@@ -61,7 +62,11 @@ class Format(NamedTuple):
 FORMATS = (
     Format("promptfoo", "vars || keys(@)[?starts_with(@, '__expected')]", {QUESTION: "vars", CONTEXTS: "vars.context"}),
     Format("openai-evals", "input[0].role && ideal", {QUESTION: "input", ANSWER: "ideal"}),
-    Format("openai-evals", "item", {QUESTION: "item", ANSWER: "item.ground_truth || item.ideal || item.expected"}),
+    Format(
+        "openai-evals",
+        "type(item) == 'object'",
+        {QUESTION: "item", ANSWER: "item.ground_truth || item.ideal || item.expected"},
+    ),
     Format(
         "mlflow",
         "(inputs || request) && (expectations || expected_retrieved_context)",
@@ -138,7 +143,7 @@ def read_other(path: Path, name: str, form: str | None = None, options: ReadOpti
     if form == "trec":
         return read_trec(path, name, options.qrels, options.run)
     report = RowReport(name, has_lines=path.suffix.lower() in SEPARATORS)
-    return _TestSetReader(report, form, options, path.parent).read(list(rows_in(path, report)))
+    return _TestSetReader(report, form, options, path.parent).read(rows_of_questions(path, report))
 
 
 def _form(path: Path, options: ReadOptions) -> str | None:
@@ -255,6 +260,7 @@ class _TestSetReader:
             raise CaseError(*report.problems, *unknown, *questions)
         if questions and not self._is_sure:
             raise CaseError(*questions, f"{report.file}: nothing is converted; --yes takes the first meaning of each")
+        by_row = [f"{note} ({counted(many, 'row')})" for note, many in self._notes.items()]
         return OtherTestSet(
             list(self._cases.values()),
             self._answers,
@@ -265,7 +271,7 @@ class _TestSetReader:
             form=form.name if form else None,
             is_guessed=not (form or self._mapped or self._has_own),
             no_gold=self._columns.no_gold,
-            notes=(*report.notes, *(f"{note} ({counted(many, 'row')})" for note, many in self._notes.items())),
+            notes=(*report.notes, *(f"{report.file}: {note}" for note in self._columns.notes), *by_row),
         )
 
 

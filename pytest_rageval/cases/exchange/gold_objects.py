@@ -29,7 +29,7 @@ def gold_places(value: Json, *, as_ids: bool) -> dict[str, Json] | None:
     """Return gold places, or ids with `as_ids`, of texts and objects, alone or in a list; None if there is none."""
     if is_grades(value):
         return _of_grades(value)
-    values = [each for each in listed_places(value) if not is_nothing(each)]
+    values = [_flat(each) for each in listed_places(value) if not is_nothing(each)]
     objects = [each for each in values if isinstance(each, dict)]
     if objects and len(objects) == len(values):
         return _of_objects(objects, as_ids=as_ids)
@@ -44,9 +44,24 @@ def listed_places(value: Json) -> list[Json]:
     """Return the places or ids of a value: a list as it is, a text divided at semicolons, bars, commas and lines."""
     if not isinstance(value, str):
         return value if isinstance(value, list) else [value]
-    parts = [part.strip() for part in re.split(r"[,;|\n]", value) if part.strip()]
-    is_divided = all(" " not in part for part in parts) or "\n" in value or ";" in value
-    return list(parts) if is_divided else [value]
+    parts = [part.strip() for part in re.split(r"[,;|\n；｜]", value) if part.strip()]
+    is_divided = all(" " not in part for part in parts) or bool(re.search(r"[\n;；]", value))
+    if not is_divided:
+        return [value]
+    return list(chain.from_iterable(map(_beside_wide_commas, parts)))
+
+
+_WIDE_COMMA = re.compile(r"[，、،]")
+_ENDS_AS_FILE = re.compile(r".{1,300}\.[A-Za-z]\w{0,5}(#.{0,200})?")
+
+
+def _beside_wide_commas(text: str) -> list[str]:
+    """Return the files or ids between commas of other scripts; a name of a file may have such a comma itself."""
+    if text.isascii():
+        return [text]
+    parts = [part.strip() for part in _WIDE_COMMA.split(text) if part.strip()]
+    is_list = len(parts) > 1 and all(_ENDS_AS_FILE.fullmatch(part) or looks_like_id(part) for part in parts)
+    return parts if is_list else [text]
 
 
 _ID = re.compile(r"(?=.*\d)[\w:#-]{1,200}|[0-9a-f]{8,200}")
@@ -57,6 +72,14 @@ def looks_like_id(value: Json) -> bool:
     if isinstance(value, str):
         return bool(_ID.fullmatch(value))
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+_PATH = re.compile(r"[^\s?*|<>]{1,300}\.[A-Za-z]\w{0,5}(#\S{0,200})?")
+
+
+def looks_like_path(value: Json) -> bool:
+    """Return True for a text such as `docs/a.md` or `a.pdf#page=3`."""
+    return isinstance(value, str) and bool(_PATH.fullmatch(value))
 
 
 def is_id(value: Json) -> bool:
@@ -91,6 +114,17 @@ def _of_grades(grades: Mapping[str, Any]) -> dict[str, Json]:
     return relevance_parts({name: float(grade) for name, grade in grades.items()})
 
 
+def joined_gold(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Json]:
+    """Return both objects of gold; ids that are graded, too, need not be listed."""
+    joined = {**first, **second}
+    if listed := [*first.get("chunk_ids", ()), *second.get("chunk_ids", ())]:
+        joined["chunk_ids"] = list(dict.fromkeys(listed))
+    graded = joined.get("relevance")
+    if isinstance(graded, dict) and graded.keys() >= {*joined.get("chunk_ids", ())}:
+        joined.pop("chunk_ids", None)
+    return joined
+
+
 # ── objects ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -114,6 +148,25 @@ def _of_objects(objects: Sequence[Mapping[str, Json]], *, as_ids: bool) -> dict[
         written = [str(each) for each in ids]
         keys |= _of_grades(dict(zip(written, grades, strict=True))) if is_graded else {"gold": {"chunk_ids": written}}
     return keys or None
+
+
+def have_places(values: Sequence[Json]) -> bool:
+    """Return True for objects that each name a file or an id, as chunks do with their `source`."""
+    return bool(values) and all(isinstance(each, dict) and _has_place(each) for each in values)
+
+
+def _flat(value: Json) -> Json:
+    """Return an object with the members of its metadata, in which LangChain's documents name their source."""
+    if not isinstance(value, dict):
+        return value
+    within = [inner for name in ("metadata", "meta") if isinstance(inner := value.get(name), dict)]
+    return {**within[0], **value} if within else value
+
+
+def _has_place(written: Mapping[str, Json]) -> bool:
+    value: Any = _flat(dict(written))
+    path = next(_members(value, _PATHS, _is_text), None)
+    return looks_like_path(path) or (path is None and any(_members(value, _IDS, looks_like_id)))
 
 
 def _is_text(value: Json) -> bool:

@@ -14,11 +14,17 @@ _NOTHING = frozenset(["nan", "n/a", "#n/a", "null", "<na>", "nat"])
 """What pandas, Excel and people write for an empty cell, in lower case."""
 
 
+_LONG = 12
+"""Characters beyond which a text can only be blank: every cell of a file is asked several times."""
+
+
 def is_nothing(value: Json) -> bool:
     """Return True for a value that says nothing: absent, blank, `nan`, `N/A`, `null`, or empty."""
     if isinstance(value, str):
+        if len(value) > _LONG:
+            return value.isspace()
         plain = value.strip()
-        return not plain or (len(plain) < 6 and plain.lower() in _NOTHING)
+        return not plain or plain.lower() in _NOTHING
     if isinstance(value, float):
         return math.isnan(value)
     return value is None or value == [] or value == {}

@@ -22,7 +22,7 @@ from pytest_rageval.cases.exchange.columns import Columns
 from pytest_rageval.cases.exchange.exchange import with_extra_parts
 from pytest_rageval.cases.exchange.field_readers import READERS
 from pytest_rageval.cases.exchange.foreign_rows import LISTED, SIMPLE, ForeignRow, columns_of, foreign_row, roots_of
-from pytest_rageval.cases.exchange.gold_objects import gold_places, graded_ids, with_pages
+from pytest_rageval.cases.exchange.gold_objects import gold_places, graded_ids, have_places, joined_gold, with_pages
 from pytest_rageval.cases.exchange.printed import is_nothing, printed_value
 from pytest_rageval.cases.exchange.values import (
     TEXTS_OF_OBJECTS,
@@ -127,14 +127,19 @@ class RowReading:
     def _take_leaf(self, path: str, value: Json) -> None:
         """Take a member as what its column means; one without a meaning goes into the metadata."""
         if path in KEPT and isinstance(value, dict):
-            self.metadata |= value
+            for name, inner in value.items():
+                meant = self._columns.meanings.get(f"{path}.{name}")
+                if meant is None or is_nothing(inner) or not self._take(meant, f"{path}.{name}", inner):
+                    self.metadata[name] = inner
             return
         if self._columns.signs.get(path) in ("answerable", "unanswerable"):
             self.used.setdefault(ANSWERABLE, path)
             return
         meant = self._columns.meanings.get(path)
-        is_free = meant is not None and (meant not in self.used or meant in (FACTS, ALTERNATIVES))
-        if meant is None or not is_free or not self._take(meant, path, value):
+        is_numbered = path in self._columns.numbered
+        is_free = meant is not None and (is_numbered or meant not in self.used or meant in (FACTS, ALTERNATIVES))
+        one = [value] if is_numbered and not isinstance(value, list) else value
+        if meant is None or not is_free or not self._take(meant, path, one):
             self._keep(path, last_name(path), value)
 
     def _take_expression(self, row: Json, field: str, expression: str, leaves: dict[str, Json]) -> None:
@@ -177,9 +182,11 @@ class RowReading:
         for name, part in keys.items():
             held = self.case.get(name)
             if name == "gold" and isinstance(held, dict):
-                self.case[name] = _joined_gold(held, part)
-            elif name == "expected_key_facts" and held:
+                self.case[name] = joined_gold(held, part)
+            elif name in ("expected_key_facts", ALTERNATIVES) and held:
                 self.case[name] = list(dict.fromkeys([*held, *part]))
+            elif path in self._columns.numbered and held:
+                self.case[name] = [*held, *part]
             else:
                 self.case[name] = part
         self._names |= dict.fromkeys(keys, path)
@@ -212,7 +219,8 @@ class RowReading:
         texts = texts_of(values)
         keys: dict[str, Json] = {} if texts is None else {"contexts": texts}
         has_objects = all(isinstance(each, dict) for each in values)
-        if has_objects and is_gold_name(path) and not {"gold", "gold_supports"} & self.case.keys():
+        names_places = is_gold_name(path) or have_places(values)
+        if has_objects and names_places and not {"gold", "gold_supports"} & self.case.keys():
             keys |= gold_places(values, as_ids=False) or {}
         return keys or None
 
@@ -305,11 +313,9 @@ class RowReading:
         kinds: dict[str, Json] = {}
         for path, sign in self._columns.signs.items():
             value = _at(leaves, path)
-            if is_nothing(value):
-                continue
             if sign == "kind":
                 kinds[path] = value
-            elif (flag := answerable_by(sign, value)) is not None:
+            elif (flag := self._columns.answerable(path, value)) is not None:
                 said[path] = flag
         if len({*said.values()}) > 1:
             yes = next(path for path, flag in said.items() if flag)
@@ -357,15 +363,6 @@ def _at(leaves: Mapping[str, Json], path: str) -> Json:
     above, _, name = path.partition(".")
     inner = leaves.get(above)
     return inner.get(name) if isinstance(inner, dict) else None
-
-
-def _joined_gold(first: Mapping[str, Json], second: Json) -> dict[str, Json]:
-    """Return both objects of gold; ids that are graded, too, need not be listed."""
-    joined = {**first, **second}
-    graded = joined.get("relevance")
-    if isinstance(graded, dict) and graded.keys() >= {*joined.get("chunk_ids", ())}:
-        joined.pop("chunk_ids", None)
-    return joined
 
 
 _GOLD_KEYS = frozenset(

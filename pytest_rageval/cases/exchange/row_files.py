@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from pytest_rageval.cases.exchange.case_rows import PlacedRow
 from pytest_rageval.cases.exchange.checks import path_below
+from pytest_rageval.cases.exchange.judgements import joined_judgements
 from pytest_rageval.cases.exchange.printed import json_value
-from pytest_rageval.cases.exchange.tables import SEPARATORS, PlacedRow, RowReport, table_rows
+from pytest_rageval.cases.exchange.tables import SEPARATORS, RowReport, table_rows
+from pytest_rageval.cases.exchange.yaml_text import read_yaml
 from pytest_rageval.cases.names import QUESTION, field_of
 from pytest_rageval.io.lines import FileLine, json_rows, read_lines
 from pytest_rageval.io.messages import Finding, Report, describe
@@ -37,6 +40,11 @@ _LISTS = (
 """Keys of the list of rows in other tools' documents."""
 
 
+def rows_of_questions(path: Path, report: RowReport) -> list[PlacedRow]:
+    """Return the rows of a test set, one a question: judgements of several documents are joined."""
+    return joined_judgements(list(rows_in(path, report)), lambda note: report.notes.append(f"{report.file}: {note}"))
+
+
 def rows_in(path: Path, report: RowReport, *, is_included: bool = False) -> Iterator[PlacedRow]:
     """Yield the rows of a file with their lines; rows of a JSON or YAML document with their numbers or paths.
 
@@ -51,10 +59,11 @@ def rows_in(path: Path, report: RowReport, *, is_included: bool = False) -> Iter
         yield from table_rows(path, report, LONGEST)
         return
     read = list(read_lines(path, report, LONGEST))
-    text = "".join(line.text for line in read)
     if suffix in (".yaml", ".yml"):
-        yield from _document_rows(_yaml(text, report), report, folder)
+        yield from _document_rows(_yaml("".join(line.text for line in read), report), report, folder)
         return
+    read = [_without_nan(line) for line in read]
+    text = "".join(line.text for line in read)
     report.has_lines |= suffix == ".jsonl" or _is_line_by_line(read)
     if report.has_lines:
         yield from ((row.line, row.record) for row in json_rows(iter(read), report))
@@ -62,15 +71,25 @@ def rows_in(path: Path, report: RowReport, *, is_included: bool = False) -> Iter
         yield from _document_rows(_json(text, report), report, folder)
 
 
+_NAN = re.compile(r'("(?:[^"\\]|\\.?)*(?:"|\Z))|\bNaN\b', re.DOTALL)
+
+
+def _without_nan(line: FileLine) -> FileLine:
+    """Return a line with null in place of bare NaN, which pandas and others write into JSON for an empty cell."""
+    if "NaN" not in line.text:
+        return line
+    return line._replace(text=_NAN.sub(lambda found: found[1] or "null", line.text))
+
+
 def _yaml(text: str, report: Report) -> Json:
-    """Return a YAML document as JSON values, read by the safe loader."""
+    """Return a YAML document as JSON values; report one that is broken."""
     try:
         yaml = import_module("yaml")
     except ImportError:
         report.add_whole("is YAML, and PyYAML is not installed; pip install 'pytest-rageval[yaml]'")
         return []
     try:
-        return json.loads(json.dumps(yaml.safe_load(text), default=str))
+        return read_yaml(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         report.add(mark.line + 1 if mark else 1, mark.column + 1 if mark else 1, f"not valid YAML: {error.problem}")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_rageval.cases.csv_rows import cells_up_to
+from pytest_rageval.cases.exchange.case_rows import PlacedRow, case_rows, is_header
 from pytest_rageval.cases.exchange.printed import printed_value
 from pytest_rageval.cases.exchange.workbook_bounds import bounded_rows, check_workbook, is_wide
 from pytest_rageval.cases.keys import CELLS
@@ -26,10 +27,6 @@ from pytest_rageval.text import counted
 
 SEPARATORS = {".csv": ",;\t", ".tsv": "\t", ".xlsx": ","}
 """Possible CSV separators by suffix, the default first: spreadsheets write `;` in locales with decimal commas."""
-
-
-PlacedRow = tuple[int | str, dict[str, Json]]
-"""A row with its line, its number or its path in a document."""
 
 
 class RowReport(Report):
@@ -58,7 +55,9 @@ def table_rows(path: Path, report: RowReport, longest: int) -> Iterator[PlacedRo
         text, separators = text[said.end() :], said[1]
         report.notes.append(f"{report.file}: the first line, sep={said[1]}, was read as the separator of the cells")
     above = _rows_above_header(text, separators, longest)
-    yield from _csv_rows(text, separators, report, above, 1 if said else 0, longest)
+    rows = list(_csv_rows(text, separators, report, above, 1 if said else 0, longest))
+    header = list(rows[0][1]) if rows else []
+    yield from case_rows(rows, header, lambda note: report.notes.append(f"{report.file}: {note}"))
 
 
 _SEP = re.compile(r"\ufeff?\"?sep=([,;|\t])\"?[,;\t]*\r?\n", re.IGNORECASE)
@@ -84,20 +83,26 @@ def _rows_above_header(text: str, separators: str, longest: int) -> int:
 
 
 def _titles(reader: Iterable[Sequence[str]]) -> int:
+    """Return how many rows stand above the header; a title in its first cell may name a question, too."""
     for number, cells in enumerate(reader):
         names = [cell for cell in cells if cell.strip()]
         has_question = any(field_of(name.strip(), is_exact=True) == QUESTION for name in names)
-        if has_question and (number == 0 or len(names) > 1):
+        is_title = number == 0 and has_question and len(names) == 1 < len(cells)
+        if has_question and not is_title and (number == 0 or len(names) > 1):
             return number
-        if number >= _TITLE_ROWS or (number == 0 and len(names) > 1 and any(map(field_of, names))):
+        if number >= _TITLE_ROWS or (number == 0 and len(names) > 1 and any(map(_is_known, names))):
             return 0
     return 0
+
+
+def _is_known(name: str) -> bool:
+    return field_of(name.strip(), is_exact=True) is not None
 
 
 def _table_text(path: Path, report: RowReport, longest: int) -> str:
     """Return the text of a table, noting its encoding unless that is UTF-8; wrong bytes are reported by their lines."""
     if path.suffix.lower() == ".xlsx":
-        sheet = first_sheet(path, report.file, longest, most_rows=2**20)  # more has no sheet
+        sheet = questions_sheet(path, report.file, longest, most_rows=2**20)  # more has no sheet
         if sheet.others:
             others = listed([repr(title) for title in sheet.others], 3)
             report.notes.append(f"{report.file}: only the sheet {sheet.title!r} was read, not {others}")
@@ -186,7 +191,10 @@ def value_of_cell(name: str, cell: str | None) -> Json:
 
 
 class Sheet(NamedTuple):
-    """The first sheet of a workbook as CSV, its title, and the titles of the others that hold something."""
+    """The sheet of a workbook that holds the questions, else the first one, as CSV, and its title.
+
+    others  the titles of the other sheets that hold something
+    """
 
     text: str
     title: str
@@ -194,12 +202,12 @@ class Sheet(NamedTuple):
 
 
 def workbook_as_csv(path: Path, name: str, most_bytes: int, most_rows: int) -> str:
-    """Return the first sheet of a workbook as CSV, or raise CaseError if it cannot be read."""
-    return first_sheet(path, name, most_bytes, most_rows).text
+    """Return the sheet of questions of a workbook as CSV, or raise CaseError if it cannot be read."""
+    return questions_sheet(path, name, most_bytes, most_rows).text
 
 
-def first_sheet(path: Path, name: str, most_bytes: int, most_rows: int) -> Sheet:
-    """Return the first sheet of a workbook, or raise CaseError if it cannot be read."""
+def questions_sheet(path: Path, name: str, most_bytes: int, most_rows: int) -> Sheet:
+    """Return the sheet of a workbook that holds the questions, or raise CaseError if it cannot be read."""
     try:
         from openpyxl import load_workbook  # here, because the extra may be missing
     except ImportError:
@@ -209,14 +217,30 @@ def first_sheet(path: Path, name: str, most_bytes: int, most_rows: int) -> Sheet
         with path.open("rb") as opened:  # by its name openpyxl would refuse it: ours says nothing of its kind
             book = load_workbook(opened, read_only=True, data_only=True)
             written = io.StringIO(newline="")
-            sheet, *others = book.worksheets
+            sheet = _sheet_of_questions(book.worksheets)
             csv.writer(written, lineterminator="\n").writerows(_cells(sheet, name, most_rows))
+            others = [other for other in book.worksheets if other is not sheet]
             filled = [other.title for other in others if _holds_something(other)]
             return Sheet(written.getvalue(), sheet.title, tuple(filled))
     except CaseError:
         raise
     except Exception as error:  # noqa: BLE001 because openpyxl raises whatever a torn file makes it stumble over
         raise CaseError(f"{name}: no workbook that can be read ({type(error).__name__}); save it as CSV") from None
+
+
+def _sheet_of_questions(sheets: Sequence[Any]) -> Any:
+    """Return the first sheet whose header names a question and something beside it, else the first one.
+
+    A sheet of instructions may mention questions; its rows have no header of several known names.
+    """
+    for sheet in sheets:
+        if any(is_header(_texts_of(row)) for row in islice(_rows_of(sheet), _TITLE_ROWS)):
+            return sheet
+    return sheets[0]
+
+
+def _texts_of(row: Iterable[Any]) -> list[str]:
+    return [cell.value for cell in row if isinstance(cell.value, str)]
 
 
 def _holds_something(sheet: Any) -> bool:

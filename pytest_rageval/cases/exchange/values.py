@@ -31,9 +31,12 @@ TEXTS_OF_OBJECTS = (
 )
 
 
+_BETWEEN_VALUES = re.compile(r"[,;|\n，、；｜،؛]")
+
+
 def listed_values(value: Json) -> list[Json]:
     if isinstance(value, str):
-        return [part.strip() for part in re.split(r"[,;|\n]", value) if part.strip()]
+        return [part.strip() for part in _BETWEEN_VALUES.split(value) if part.strip()]
     return value if isinstance(value, list) else [value]
 
 
@@ -51,9 +54,9 @@ def texts_of(values: list[Json]) -> list[str] | None:
     return None if None in texts else [text for text in texts if text is not None]
 
 
-_BETWEEN_FACTS = re.compile(r"\s*[|;\n]\s*")
-_COMMA = re.compile(r",\s+|(?<!\d),|,(?!\d)")
-"""A comma between facts, not one within a number such as 50,000."""
+_BETWEEN_FACTS = re.compile(r"\s*[|;\n；｜؛]\s*")
+_COMMA = re.compile(r"[,，،]\s+|(?<!\d)[,，،]|[,，،](?!\d)|、")
+"""A comma between facts, also of another script, not one within a number such as 50,000."""
 
 
 def listed_facts(value: Json) -> list[str] | None:

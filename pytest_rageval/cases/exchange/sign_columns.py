@@ -1,0 +1,112 @@
+"""Which columns of a foreign file say whether there is an answer, and what is asked about those that look like it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pytest_rageval.cases.answerability import Sign, behaviour_of, is_negative, sign_of
+from pytest_rageval.cases.exchange.column_values import Column, is_weak, quoted_path
+from pytest_rageval.cases.exchange.flag_marks import answerable_of, marks_in
+from pytest_rageval.cases.names import ANSWER, ANSWERABLE, field_of, name_words
+from pytest_rageval.io.messages import shown_value
+from pytest_rageval.io.suggestions import listed
+from pytest_rageval.model import Json
+
+Marks = Mapping[str, bool | None]
+"""What marks and blank cells of a column say about an answer."""
+
+
+class FoundSigns:
+    """The columns that say whether there is an answer.
+
+    signs      what each says
+    marks      what the ticks and blank cells of a column say
+    questions  what nobody but the user can decide, a line each
+    no_gold    the names of those that are never proposed as gold
+    """
+
+    def __init__(self) -> None:
+        self.signs: dict[str, Sign] = {}
+        self.marks: dict[str, Marks] = {}
+        self.questions: list[str] = []
+        self.no_gold: set[str] = set()
+
+
+def find_signs(columns: Mapping[str, Column], rows: int) -> FoundSigns:
+    """Find the columns that say whether there is an answer; ask about those that look like it."""
+    found = FoundSigns()
+    answered: set[int] = set()
+    for column in columns.values():
+        if field_of(column.name) == ANSWER:
+            answered |= column.values.keys()
+    for path, column in columns.items():
+        sign = sign_of(column.name) or _sign_of_values(column)
+        if sign is None or not column.values:
+            continue
+        found.no_gold |= {column.name} if sign != "kind" else set()
+        is_flag = sign in ("answerable", "unanswerable")
+        marks = marks_in(column, sign, rows, answered) if is_flag else {}
+        reading = _read(column, sign, marks)
+        if not reading.is_sign:
+            continue
+        found.questions += [reading.question] if reading.question else []
+        found.signs[path] = sign
+        if marks:
+            found.marks[path] = marks
+    return found
+
+
+class _Reading(NamedTuple):
+    is_sign: bool
+    question: str = ""
+
+
+def _read(column: Column, sign: Sign, marks: Marks) -> _Reading:
+    """Return whether a column says whether there is an answer, and the question about values that cannot be read."""
+    read = {row: answerable_of(marks, sign, value) for row, value in column.values.items()}
+    if sign == "kind":
+        says_no = False in read.values() or any(map(is_negative, column.values.values()))
+        return _Reading(says_no)
+    if sign == "behaviour" and False not in read.values():
+        return _Reading(is_sign=False)
+    unread = [column.values[row] for row, flag in read.items() if flag is None]
+    if not unread:
+        return _Reading(is_sign=True)
+    if sign == "behaviour" and not any(map(_is_label, unread)):
+        return _Reading(is_sign=False)
+    if _LOOSE_FLAGS & {*name_words(column.name).split()} and len(unread) == len(column.values):
+        return _Reading(is_sign=False)
+    return _Reading(is_sign=True, question=_unread_sign(column, sign, unread))
+
+
+_LOOSE_FLAGS = frozenset(["negative", "refusal", "supported", "covered", "scope", "context", "domain"])
+"""Words of flags that other columns have, too: those are asked about only if some of their values are flags."""
+
+
+def _sign_of_values(column: Column) -> Sign | None:
+    """Return `behaviour` for a column of expected answers that only says `answer` and `refuse`."""
+    is_gold = field_of(column.name) == ANSWER and not is_weak(column.path)
+    verbs = [value for value in column.values.values() if isinstance(value, str)]
+    is_verb = is_gold and len(verbs) == len(column.values) and bool(verbs)
+    return "behaviour" if is_verb and all(behaviour_of(verb) is not None for verb in verbs) else None
+
+
+def _is_label(value: Json) -> bool:
+    return isinstance(value, str) and len(value) <= 40 and not value.rstrip().endswith((".", "!", "?", "。"))
+
+
+def _unread_sign(column: Column, sign: Sign, unread: Sequence[Json]) -> str:
+    """Return the question about a column that seems to say whether there is an answer, with the lines to write."""
+    different = {str(value): value for value in unread}.values()
+    several = listed([shown_value(value, 40) for value in different], 3)
+    refused = next((value for value in column.values.values() if behaviour_of(value) is False), None)
+    # A value that means yes, or one that means no: for the user to replace by the right one.
+    example, compared = (refused, "!=") if refused is not None else (next(iter(different)), "==")
+    compared = {"==": "!=", "!=": "=="}[compared] if sign == "unanswerable" else compared
+    expression = f"{quoted_path(column.path, within=True)} {compared} `{json.dumps(example, ensure_ascii=False)}`"
+    return (
+        f"{column.path} seems to say whether there is an answer, but cannot be read: {several}; say when there is one, "
+        f"as in --map '{ANSWERABLE}={expression}', or --map {ANSWERABLE}= if it says no such thing"
+    )
