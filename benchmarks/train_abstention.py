@@ -24,7 +24,7 @@ import numpy as np
 import scipy.optimize
 import scipy.sparse
 
-from pytest_rageval.abstention.detector import DoubtZone, LearnedWeights
+from pytest_rageval.abstention.detector import DoubtZone, LearnedWeights, shift_by
 from pytest_rageval.abstention.evidence import held_share
 from pytest_rageval.abstention.features import TABLE, TABLES, FeatureBlock, features_of, sentences_of
 from pytest_rageval.abstention.own_words import own_words
@@ -266,7 +266,7 @@ class Verdicts:
         """Return whether the row abstains; None in the zone of doubt."""
         score = self._scores[place]
         if row.evidence is not None:
-            score += self._shift - self._weight * row.evidence
+            score += shift_by(row.evidence, self._shift, self._weight)
         if score >= self._limits.declines:
             return True
         return False if score < self._limits.answers else None

@@ -23,6 +23,8 @@ from pytest_rageval.abstention.own_words import own_words
 
 LONGEST_TEXT = 20_000
 """Characters of an answer that are searched for a project's own phrases."""
+MOST_RISE = 1.5
+"""Log odds by which passages that lack the answer raise it at most: a made-up answer must not become an abstention."""
 SURELY = 3.0
 """Log odds above the threshold from which a lone sentence is no claim: without its answer it is easily mistaken."""
 SUREST = {True: 6.0, False: 3.0}
@@ -147,13 +149,20 @@ def _detect(answer: str, question: str, passages: tuple[str, ...]) -> Detection:
     return Detection(True, _confidence(odds - limits.declines, SUREST[True]), most_declining)
 
 
-def _shifted(odds: float, limits: DoubtZone, question: str, own: str, passages: tuple[str, ...]) -> float:
+def _shifted(odds: float, zone: DoubtZone, question: str, own: str, passages: tuple[str, ...]) -> float:
     """Return the log odds with the passages; they are read only where they can change the verdict."""
-    highest = odds + weights().evidence_shift
-    lowest = highest - weights().evidence_weight
-    if highest < limits.answers or lowest >= limits.declines:
-        return (highest + lowest) / 2
-    return highest - weights().evidence_weight * held_share(question, own, passages)
+    highest = odds + MOST_RISE
+    lowest = odds + weights().evidence_shift - weights().evidence_weight
+    if highest < zone.answers:
+        return highest
+    if lowest >= zone.declines:
+        return lowest
+    return odds + shift_by(held_share(question, own, passages), weights().evidence_shift, weights().evidence_weight)
+
+
+def shift_by(share: float, shift: float, weight: float) -> float:
+    """Return what a share that the passages hold adds to the log odds: at most `MOST_RISE`."""
+    return min(shift - weight * share, MOST_RISE)
 
 
 def _confidence(margin: float, surest: float) -> float:

@@ -88,3 +88,13 @@ def test_a_language_without_training_is_named(project: Project):
     result = project.run()
     assert project.metrics()["untrained_languages"] == {"Italian": 1}
     assert lines_with(result, "1 answer is in Italian: abstentions were detected without training in it")
+
+
+def test_a_made_up_answer_that_no_passage_holds_is_no_abstention(project: Project):
+    passage = "The gym is on the second floor, next to the sauna, and has showers and lockers for all members."
+    project.cases([{"id": "one", "question": "When does the gym open?", "answerable": False}])
+    line = {"id": "one", "answer": "At nine on weekdays, dear guest.", "retrieved_chunks": [{"text": passage}]}
+    project.write("answers.jsonl", json.dumps(line))
+    project.configure('target = "answers:answers.jsonl"\njudge = "none"')
+    project.run()
+    assert project.outcomes() == {"one": "failed"}
