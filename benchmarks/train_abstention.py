@@ -2,9 +2,12 @@
 
 Writes `pytest_rageval/abstention/weights.bin` from the answers in tests/data/abstention that are labelled
 `abstained` or `answered`.
-`--measure` prints, as Markdown, what the detector makes of answers that it was not trained on: real answers to other
-questions, real answers of other sources, and written answers of other writers. The features are those of the package;
-numpy and scipy are needed for training only.
+`--measure` prints, as Markdown, what the detector makes of answers that it was not trained on: whole sources of real
+answers and whole writers left out. The features are those of the package; numpy and scipy are needed for training only.
+
+Three things are learned in turn: the weights of the wording; on answers with passages, how far the share that the
+passages hold shifts it; and two limits, between which an answer is undecided. The second and the third are learned from
+scores of answers that were left out of the first.
 """
 
 from __future__ import annotations
@@ -21,11 +24,15 @@ import numpy as np
 import scipy.optimize
 import scipy.sparse
 
+from pytest_rageval.abstention.detector import DoubtZone, LearnedWeights, shift_by
+from pytest_rageval.abstention.evidence import held_share
 from pytest_rageval.abstention.features import TABLE, TABLES, FeatureBlock, features_of, sentences_of
+from pytest_rageval.abstention.own_words import own_words
 from pytest_rageval.stats.intervals import wilson
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests" / "data" / "abstention"
+JUDGED = ROOT / "tests" / "data" / "correctness" / "judged.jsonl"
 WEIGHTS = ROOT / "pytest_rageval" / "abstention" / "weights.bin"
 
 WRITTEN_COUNTS = 0.7
@@ -36,13 +43,25 @@ RIDGE, SMOOTHING = 0.05, 1.0
 ROUNDS = 2
 FOLDS = 4
 ALLOWED_FALSE_ALARMS = 0.01
+"""Share of real answers that may be taken for abstentions."""
+ALLOWED_DOUBT = 0.04
+"""Share of real outputs that may be undecided; the rest of a tenth is for outputs unlike those."""
+ORDINARY = "QA-Eval"
+"""The source of ordinary answers: hardly one of them is near the limits, so they are left out where those are set."""
+CLEAREST = 8.0
+"""Log odds beyond which a text gets no clearer: one odd row would decide the shift otherwise."""
 
 Matrix = Any
 Vector = Any
 
 
+HEAD = """\
+| answers not trained on | abstentions seen | undecided | false alarms | undecided | partial, taken for abstentions |
+| --- | --- | --- | --- | --- | --- |"""
+
+
 class Row(NamedTuple):
-    """A labelled answer; its group is the source of a real one, or the writer."""
+    """A labelled answer in its own words; its group is the source of a real one, or the writer."""
 
     question: str
     answer: str
@@ -50,6 +69,9 @@ class Row(NamedTuple):
     language: str
     group: str
     is_real: bool
+    evidence: float | None
+    """Share of the answer that its passages hold; None without passages."""
+    is_announcement: bool = False
 
 
 class Model(NamedTuple):
@@ -81,16 +103,22 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="Train the detector of abstentions")
     parser.add_argument("--measure", action="store_true", help="print figures on answers not trained on; write nothing")
     measures = parser.parse_args(arguments).measure
-    rows = [*read_rows(DATA / "labelled.jsonl"), *(row for path in written_files() for row in read_rows(path))]
+    every = [*read_rows(DATA / "labelled.jsonl"), *right_answers()]
+    for path in written_files():
+        every += read_rows(path)
+    rows = [row for row in every if row.label != "announcement"]
     features = features_of_rows(rows)
+    by_group = left_out(rows, features, lambda row: row.group)
     by_question = left_out(rows, features, lambda row: fold(row.question) if row.is_real else None)
-    threshold = threshold_for(rows, by_question)
+    shift, weight = evidence_for(rows, by_group)
+    limits = limits_for(rows, by_question)
     if measures:
-        by_group = left_out(rows, features, lambda row: row.group)
-        print("\n".join(table(rows, by_question, by_group, threshold)))
+        verdicts = Verdicts(by_group, shift, weight, limits)
+        known = Verdicts(by_question, shift, weight, limits)
+        print("\n".join([*table(rows, verdicts, known), *announcements(every)]))
         return 0
     model = train(rows, features, np.array([row.label != "partial" for row in rows]))
-    write(model, threshold)
+    write(model, limits, shift, weight)
     return 0
 
 
@@ -103,8 +131,23 @@ def read_rows(path: Path) -> Iterator[Row]:
     """Read labelled answers."""
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
+        own = own_words(row["answer"])
+        passages = row.get("chunks")
+        held = held_share(row["question"], own.text, passages) if passages else None
         group = row.get("source", path.stem)
-        yield Row(row["question"], row["answer"], row["label"], row["language"], group, "source" in row)
+        yield Row(
+            row["question"], own.text, row["label"], row["language"], group, "source" in row, held, own.is_announcement
+        )
+
+
+def right_answers() -> Iterator[Row]:
+    """Read every fourth answer of a chat model that people judged right: an ordinary answer, whatever it looks like."""
+    judged = [json.loads(line) for line in JUDGED.read_text(encoding="utf-8").splitlines()]
+    right = [row for row in judged if row["correct"] and row["system"] != "fid"]
+    for row in right[::4]:
+        yield Row(
+            row["question"], own_words(row["answer"]).text, "answered", "en", ORDINARY, is_real=True, evidence=None
+        )
 
 
 def fold(question: str) -> str:
@@ -213,50 +256,88 @@ def left_out(rows: Sequence[Row], features: Matrices, part: Callable[[Row], str 
     return scores
 
 
-def threshold_for(rows: Sequence[Row], scores: Vector) -> float:
-    """Return the lowest threshold with few enough false alarms on real English answers to other questions."""
-    is_alarm = [row.is_real and row.language == "en" and row.label == "answered" for row in rows]
-    alarms = np.sort(scores[np.array(is_alarm)])[::-1]
-    return round(float(alarms[int(ALLOWED_FALSE_ALARMS * len(alarms))]) + 0.005, 2)
+class Verdicts:
+    """What the detector says of rows, each scored by a model that was trained without its source or writer."""
+
+    def __init__(self, scores: Vector, shift: float, weight: float, limits: DoubtZone) -> None:
+        self._scores, self._shift, self._weight, self._limits = scores, shift, weight, limits
+
+    def of(self, row: Row, place: int) -> bool | None:
+        """Return whether the row abstains; None in the zone of doubt."""
+        score = self._scores[place]
+        if row.evidence is not None:
+            score += shift_by(row.evidence, self._shift, self._weight)
+        if score >= self._limits.declines:
+            return True
+        return False if score < self._limits.answers else None
 
 
-def table(rows: Sequence[Row], by_question: Vector, by_group: Vector, threshold: float) -> Iterator[str]:
-    """Yield recall and false alarms with Wilson intervals, and partial answers beside."""
-    yield f"threshold {threshold}"
-    yield "| answers not trained on | recall | false alarms | partial answers taken for abstentions |"
-    yield "| --- | --- | --- | --- |"
-    languages = ("en", "ko", "de", "ja", "zh", "fr", "es")
-    for language in languages:
-        real = [row.is_real and row.language == language for row in rows]
-        yield line(f"real, {language}, other questions", rows, by_question >= threshold, real)
-    for group in sorted({row.group for row in rows if row.is_real}):
-        yield line(f"real, without {group}", rows, by_group >= threshold, [row.group == group for row in rows])
-    english = [row.language == "en" for row in rows]
-    yield line(
-        "real, en, all sources left out",
-        rows,
-        by_group >= threshold,
-        [row.is_real and is_english for row, is_english in zip(rows, english, strict=True)],
-    )
-    for language in languages:
-        chosen = [not row.is_real and row.language == language for row in rows]
-        yield line(f"written, {language}, other writers", rows, by_group >= threshold, chosen)
-    for group in sorted({row.group for row in rows if not row.is_real}):
-        yield line(
-            f"written, en, without {group}",
-            rows,
-            by_group >= threshold,
-            [row.group == group and is_english for row, is_english in zip(rows, english, strict=True)],
-        )
+def evidence_for(rows: Sequence[Row], scores: Vector) -> tuple[float, float]:
+    """Return by how much the log odds rise without evidence, and how much full evidence takes away."""
+    chosen = [place for place, row in enumerate(rows) if row.evidence is not None and row.label != "partial"]
+    declined = np.array([rows[place].label == "abstained" for place in chosen])
+    held = np.array([rows[place].evidence for place in chosen])
+    columns = [np.clip(scores[chosen], -CLEAREST, CLEAREST), held, np.ones(len(chosen))]
+    x = np.stack(columns, axis=1)
+    sign = np.where(declined, 1.0, -1.0)
+
+    def loss(values: Vector) -> float:
+        return float(np.logaddexp(0, -sign * (x @ values)).mean())
+
+    of_text, of_evidence, alone = scipy.optimize.minimize(loss, np.zeros(3)).x
+    return round(float(alone / of_text), 2), round(float(-of_evidence / of_text), 2)
 
 
-def line(name: str, rows: Sequence[Row], declined: Vector, chosen: Sequence[bool]) -> str:
+def limits_for(rows: Sequence[Row], scores: Vector) -> DoubtZone:
+    """Return the limits at which few real answers are taken for abstentions, and few real outputs are undecided."""
+    real = np.array([row.is_real and row.group != ORDINARY for row in rows])
+    answered = np.array([row.label == "answered" for row in rows])
+    alarms = np.sort(scores[real & answered])[::-1]
+    highest = round(float(alarms[int(ALLOWED_FALSE_ALARMS * len(alarms))]) + 0.005, 2)
+    below = np.sort(scores[real & (scores < highest)])[::-1]
+    lowest = round(float(below[int(ALLOWED_DOUBT * real.sum())]), 2)
+    return DoubtZone(lowest, highest)
+
+
+def table(rows: Sequence[Row], verdicts: Verdicts, known: Verdicts) -> Iterator[str]:
+    """Yield recall and false alarms with Wilson intervals, the undecided, and partial answers beside."""
+    declined = [verdicts.of(row, place) for place, row in enumerate(rows)]
+    yield HEAD
+    for language in ("en", "ko"):
+        of_language = [row.is_real and row.language == language for row in rows]
+        verdicts_of_known = [known.of(row, place) if row.is_real else None for place, row in enumerate(rows)]
+        yield line(f"real, {language}, known sources, other questions", rows, verdicts_of_known, of_language)
+    for name, chosen in parts_of(rows):
+        yield line(name, rows, declined, chosen)
+
+
+def parts_of(rows: Sequence[Row]) -> Iterator[tuple[str, list[bool]]]:
+    """Yield the parts of the rows that have a line of their own."""
+    for is_real, kind in ((True, "real"), (False, "written")):
+        yield f"{kind}, all", [row.is_real is is_real for row in rows]
+        for language in dict.fromkeys(row.language for row in rows):
+            yield f"{kind}, {language}", [row.is_real is is_real and row.language == language for row in rows]
+        for group in sorted({row.group for row in rows if row.is_real is is_real}):
+            yield f"{kind}, {group}", [row.group == group for row in rows]
+    yield "written, with passages", [row.evidence is not None for row in rows]
+
+
+def line(name: str, rows: Sequence[Row], declined: Sequence[bool | None], chosen: Sequence[bool]) -> str:
     """Return one row of the table."""
     cells = []
-    for label in ("abstained", "answered", "partial"):
-        found = [bool(d) for row, d, c in zip(rows, declined, chosen, strict=True) if c and row.label == label]
-        cells.append(share(sum(found), len(found)))
+    for label, is_split in (("abstained", True), ("answered", True), ("partial", False)):
+        verdicts = [d for row, d, c in zip(rows, declined, chosen, strict=True) if c and row.label == label]
+        cells.append(share(verdicts.count(True), len(verdicts)))
+        if is_split:
+            cells.append(f"{verdicts.count(None) / len(verdicts):.1%}" if verdicts else "")
     return f"| {name} | {' | '.join(cells)} |"
+
+
+def announcements(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield how many announcements are seen, and how much else is taken for one."""
+    for label in ("announcement", "abstained", "answered", "partial"):
+        chosen = [row.is_announcement for row in rows if row.label == label]
+        yield f"taken for announcements among {label}: {share(sum(chosen), len(chosen))}"
 
 
 def share(count: int, of: int) -> str:
@@ -267,16 +348,22 @@ def share(count: int, of: int) -> str:
     return f"{count} of {of}: {count / of:.1%} ({low:.1%} to {high:.1%})"
 
 
-def write(model: Model, threshold: float) -> None:
+def write(model: Model, limits: DoubtZone, shift: float, weight: float) -> None:
     """Write the weights, each rounded to a byte."""
     step = float(np.abs(model.weights).max() / 127)
     rounded = np.rint(model.weights / step).astype(np.int8)
     # Few digits, so that the last bit of a sum decides nothing.
-    head = {
-        "bias": round(model.bias, 4),
-        "step": float(f"{step:.6g}"),
-        "threshold": threshold,
-    }
+    learned = LearnedWeights(
+        bias=round(model.bias, 4),
+        step=float(f"{step:.6g}"),
+        limits=limits,
+        passage_limits=limits,
+        evidence_shift=shift,
+        evidence_weight=weight,
+        tables=[],
+    )
+    head = learned._asdict()
+    del head["tables"]
     WEIGHTS.write_bytes(json.dumps(head).encode() + b"\n" + rounded.tobytes())
 
 

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from pytest_rageval.abstention.own_words import own_words
 from pytest_rageval.asking import LONGEST_MESSAGE, ask_system, problem_of, raised
 from pytest_rageval.errors import JudgeError, OddScoreError, ends_the_run, message_of
 from pytest_rageval.gates.verdict import GatedTrial, MeasuredTrial, ending_by_gates, gate_verdict, over_trials
@@ -232,8 +233,8 @@ def score_case(case: EvalCase, observed: Observed, plan: Plan) -> CaseResult:
     """Score an observation by every measure and gate it, as the only trial of its case. Pure."""
     if isinstance(observed, AskFailure):
         return CaseResult(case, "error", error=observed.problem, timings=observed.timings, answer=observed.answer)
-    if _lacks_answer(observed, plan):
-        return CaseResult(case, "error", observation=observed, error=NO_ANSWER, timings=observed.timings)
+    if (missing := _missing_answer(observed, plan)) is not None:
+        return CaseResult(case, "error", observation=observed, error=missing, timings=observed.timings)
     measured = _measured(observed, plan)
     if measured.failed and (problem := _gated_failure(observed, measured.failed, plan)) is not None:
         return CaseResult(case, "error", observation=observed, error=problem, timings=observed.timings)
@@ -327,6 +328,19 @@ NO_ANSWER = Problem(
     "the system gave no answer, and the case has a gold answer; a system that declines says so (`abstained`), and "
     "--rageval-retrieval-only measures retrieval alone",
 )
+
+
+def _missing_answer(obs: Observation, plan: Plan) -> Problem | None:
+    """Return why a wanted answer is missing: there is none, or it only says what the system is going to do."""
+    if _lacks_answer(obs, plan):
+        return NO_ANSWER
+    text = obs.answer.text
+    if text is None or obs.answer.abstained is not None or not plan.scores_answers or plan.settings.retrieval_only:
+        return None
+    if not own_words(text).is_announcement:
+        return None
+    message = f"the system only said what it is going to do: {excerpt(plan.mask.text(text))!r}; send its last answer"
+    return Problem("no_answer", message)
 
 
 def _lacks_answer(obs: Observation, plan: Plan) -> bool:

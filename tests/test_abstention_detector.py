@@ -154,8 +154,8 @@ ANSWERS = [
 ]
 
 
-def share(found: Sequence[bool]) -> float:
-    return sum(found) / len(found)
+def share(found: Sequence[bool | None]) -> float:
+    return sum(map(bool, found)) / len(found)
 
 
 def test_most_short_refusals_in_seven_languages_are_seen():
@@ -176,7 +176,7 @@ def test_a_refusal_is_explained_by_the_sentence_that_says_it():
 
 def test_phrases_of_the_project_are_found_in_any_case_and_spacing():
     answer = "Dear guest,\n**ask the  Front Desk** about this."
-    assert declines(answer, phrases=["Ask the front desk"]) == (True, 0.95, "Ask the front desk")
+    assert declines(answer, phrases=["Ask the front desk"])[:3] == (True, 0.95, "Ask the front desk")
     assert declines("The rig runs at 30 Hz. " + answer, phrases=["Ask the front desk"]).abstained
     assert declines(answer, phrases=["ask the back desk"]) == declines(answer)
 
@@ -205,7 +205,7 @@ def test_any_text_is_judged(answer: str, question: str):
     found = declines(answer, question)
     assert 0.5 <= found.confidence <= 1
     assert found == declines(answer, question)
-    assert (found.phrase is not None) is found.abstained
+    assert (found.phrase is not None) is bool(found.abstained)
     only_declines(answer)
 
 
@@ -259,8 +259,8 @@ def read(name: str) -> list[dict[str, str]]:
     return [json.loads(line) for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
 
 
-def detected(rows) -> dict[str, list[bool]]:
-    seen: dict[str, list[bool]] = {"abstained": [], "answered": [], "partial": []}
+def detected(rows) -> dict[str, list[bool | None]]:
+    seen: dict[str, list[bool | None]] = {"abstained": [], "answered": [], "partial": []}
     for row in rows:
         seen[row["label"]].append(declines(row["answer"], row["question"]).abstained)
     return seen

@@ -1,9 +1,10 @@
 """The detector of abstentions: a logistic regression whose weights are data.
 
-`weights.bin` holds a line of JSON (`bias`, `step`, `threshold`) and, after it, tables of weights as signed bytes, in
-steps. A block of features is worth scale x sum of weights / √(features); an answer's score is the bias, its blocks and
-those of the sentence where they are highest. Sums of integers and `math.fsum` give the same score on all machines.
-`benchmarks/train_abstention.py` makes the file.
+`weights.bin` holds a line of JSON (the fields of `LearnedWeights`) and, after it, tables of weights as signed bytes, in
+steps. A block of features is worth scale x sum of weights / √(features); an answer's log odds are the bias, its blocks
+and those of the sentence where they are highest. Sums of integers and `math.fsum` give the same figure on all machines.
+Where the retrieved passages are known, the share of the answer that they hold shifts the log odds. Between two limits
+the answer is undecided. `benchmarks/train_abstention.py` makes the file.
 """
 
 from __future__ import annotations
@@ -16,10 +17,14 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
+from pytest_rageval.abstention.evidence import held_share
 from pytest_rageval.abstention.features import TABLE, FeatureBlock, Word, features_of, sentences_of
+from pytest_rageval.abstention.own_words import own_words
 
 LONGEST_TEXT = 20_000
 """Characters of an answer that are searched for a project's own phrases."""
+MOST_RISE = 1.5
+"""Log odds by which passages that lack the answer raise it at most: a made-up answer must not become an abstention."""
 SURELY = 3.0
 """Log odds above the threshold from which a lone sentence is no claim: without its answer it is easily mistaken."""
 SUREST = {True: 6.0, False: 3.0}
@@ -27,24 +32,52 @@ SUREST = {True: 6.0, False: 3.0}
 
 
 class Detection(NamedTuple):
-    """Verdict on an answer: does it decline, how sure is that (0.5 to 1), and which sentence declines most."""
+    """Verdict on an answer: does it decline, how sure is that (0.5 to 1), and which sentence declines most.
 
-    abstained: bool
+    abstained        None if the wording leaves it open: the zone of doubt
+    is_announcement  the answer only says what the system is going to do ("Let me look that up."): it neither answers
+                     nor declines
+    """
+
+    abstained: bool | None
     confidence: float
     phrase: str | None = None
+    is_announcement: bool = False
+
+
+class DoubtZone(NamedTuple):
+    """The limits of the zone of doubt, in log odds.
+
+    From `declines` on an answer is an abstention; below `answers` it is none.
+    """
+
+    answers: float
+    declines: float
 
 
 class LearnedWeights(NamedTuple):
-    """The learned model: a score of `threshold` or more is an abstention."""
+    """The learned model: linear weights of the wording, and how the retrieved passages shift its log odds.
+
+    limits           where no passages are known
+    passage_limits   where they are, after the shift
+    evidence_shift   added to the log odds where the passages hold nothing of the answer
+    evidence_weight  subtracted from that where they hold all of it, in proportion
+    """
 
     bias: float
     step: float
-    threshold: float
+    limits: DoubtZone
+    passage_limits: DoubtZone
+    evidence_shift: float
+    evidence_weight: float
     tables: list[list[int]]
 
 
-def declines(answer: str, question: str = "", phrases: Sequence[str] = ()) -> Detection:
-    """Detect whether the answer as a whole declines. `phrases` are refusals of one bot: an answer with one declines.
+def declines(answer: str, question: str = "", phrases: Sequence[str] = (), passages: Sequence[str] = ()) -> Detection:
+    """Detect whether the answer as a whole declines.
+
+    phrases   refusals of one bot: an answer with one declines
+    passages  the texts that were retrieved for the answer, if known
 
     >>> declines("The notes do not mention a price.", "What does the camera cost?").abstained
     True
@@ -55,13 +88,13 @@ def declines(answer: str, question: str = "", phrases: Sequence[str] = ()) -> De
     own = next((phrase for phrase in phrases if _normalised(phrase) in folded), None)
     if own is not None:
         return Detection(True, 0.95, own)
-    return _detect(answer, question)
+    return _detect(answer, question, tuple(passages))
 
 
 @lru_cache(maxsize=1024)
 def only_declines(sentence: str) -> bool:
     """Return True if the sentence, read alone, surely declines."""
-    return log_odds(sentence) >= weights().threshold + SURELY
+    return log_odds(sentence) >= weights().limits.declines + SURELY
 
 
 def log_odds(answer: str, question: str = "") -> float:
@@ -71,7 +104,7 @@ def log_odds(answer: str, question: str = "") -> float:
 
 def _odds(answer: str, question: str) -> tuple[float, list[float]]:
     """Return the log odds of an abstention, and the scores of the answer's sentences."""
-    features = features_of(answer, question)
+    features = features_of(own_words(answer).text, question)
     sentences = [*map(_score_of, features.sentences)]
     return weights().bias + _score_of(features.answer) + max(sentences), sentences
 
@@ -99,13 +132,41 @@ def _add_letters(word: Word) -> Sequence[int]:
 
 
 @lru_cache(maxsize=16)  # several metrics and the judge ask about the same answer, one after the other
-def _detect(answer: str, question: str) -> Detection:
+def _detect(answer: str, question: str, passages: tuple[str, ...]) -> Detection:
+    own = own_words(answer)
+    if own.is_announcement:
+        return Detection(False, 1.0, is_announcement=True)
     odds, sentences = _odds(answer, question)
-    margin = odds - weights().threshold
-    confidence = round(1 / (1 + math.exp(-min(abs(margin), SUREST[margin >= 0]))), 3)
-    if margin < 0:
-        return Detection(False, confidence)
-    return Detection(True, confidence, max(zip(sentences, sentences_of(answer), strict=True))[1])
+    limits = weights().limits
+    if passages:
+        limits = weights().passage_limits
+        odds = _shifted(odds, limits, question, own.text, passages)
+    if limits.answers <= odds < limits.declines:
+        return Detection(None, 0.5)
+    if odds < limits.answers:
+        return Detection(False, _confidence(limits.answers - odds, SUREST[False]))
+    most_declining = max(zip(sentences, sentences_of(own.text), strict=True))[1]
+    return Detection(True, _confidence(odds - limits.declines, SUREST[True]), most_declining)
+
+
+def _shifted(odds: float, zone: DoubtZone, question: str, own: str, passages: tuple[str, ...]) -> float:
+    """Return the log odds with the passages; they are read only where they can change the verdict."""
+    highest = odds + MOST_RISE
+    lowest = odds + weights().evidence_shift - weights().evidence_weight
+    if highest < zone.answers:
+        return highest
+    if lowest >= zone.declines:
+        return lowest
+    return odds + shift_by(held_share(question, own, passages), weights().evidence_shift, weights().evidence_weight)
+
+
+def shift_by(share: float, shift: float, weight: float) -> float:
+    """Return what a share that the passages hold adds to the log odds: at most `MOST_RISE`."""
+    return min(shift - weight * share, MOST_RISE)
+
+
+def _confidence(margin: float, surest: float) -> float:
+    return round(1 / (1 + math.exp(-min(margin, surest))), 3)
 
 
 @cache
@@ -114,7 +175,10 @@ def weights() -> LearnedWeights:
     head, _, content = (files(__package__) / "weights.bin").read_bytes().partition(b"\n")
     signed = memoryview(content).cast("b")
     tables = [signed[start : start + TABLE].tolist() for start in range(0, len(signed), TABLE)]
-    return LearnedWeights(**json.loads(head), tables=tables)
+    fields = json.loads(head)
+    fields["limits"] = DoubtZone(*fields["limits"])
+    fields["passage_limits"] = DoubtZone(*fields["passage_limits"])
+    return LearnedWeights(**fields, tables=tables)
 
 
 def _normalised(text: str) -> str:

@@ -83,13 +83,21 @@ def detail(before: Record | None, after: Record | None) -> dict[str, Any] | None
 
 def _of_side(record: Record | None) -> dict[str, Any]:
     if record is None:
-        return {"has_record": False, "answer": None, "abstained": None, "error": None, "failed_gates": []}
+        return {
+            "has_record": False,
+            "answer": None,
+            "abstained": None,
+            "undecided": False,
+            "error": None,
+            "failed_gates": [],
+        }
     abstention, error = record["abstention"], record["error"]
     gates = record["verdict"]["failed_gates"]
     return {
         "has_record": True,
         "answer": record["answer"],
-        "abstained": bool(abstention["abstained"]) if abstention else None,
+        "abstained": abstention["abstained"] if abstention else None,
+        "undecided": bool(abstention and abstention.get("undecided")),
         "error": {"kind": error["kind"], "message": error["message"]} if error else None,
         "failed_gates": [{name: gate[name] for name in ("metric", "value", "threshold", "tag")} for gate in gates],
     }

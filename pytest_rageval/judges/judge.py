@@ -11,7 +11,7 @@ from pytest_rageval.abstention.detector import declines
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.io.masking import public_params
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
-from pytest_rageval.model import Judgement, JudgeRequest
+from pytest_rageval.model import Json, Judgement, JudgeRequest
 from pytest_rageval.text import printable
 
 if TYPE_CHECKING:
@@ -221,20 +221,38 @@ def check_rubric(judge: Judge, request: JudgeRequest) -> None:
         raise JudgeError("invalid_request", message)
 
 
-def phrasing_judgement(request: JudgeRequest, *, model: str, heuristic: bool, phrases: Sequence[str] = ()) -> Judgement:
-    """Answer a request for the rubric `abstention` from the wording: 1 if the answer declines, else 0.
+def phrasing_judgement(
+    request: JudgeRequest,
+    *,
+    model: str,
+    heuristic: bool,
+    phrases: Sequence[str] = (),
+    passages: Sequence[str] = (),
+) -> Judgement:
+    """Answer a request for the rubric `abstention` from the wording: 1 if the answer declines, 0 if it answers.
 
-    `model` and `heuristic` are those of the judge on whose behalf it is made; `phrases` are the project's own refusals.
+    In the zone of doubt there is no score, and `extra["undecided"]` is true.
+
+    model, heuristic  those of the judge on whose behalf it is made
+    phrases           the project's own refusals
+    passages          the texts that were retrieved for the answer
     """
-    declined = declines(request.variables["answer"], request.variables.get("question") or "", phrases)
-    where = f"declines, most of all in {declined.phrase!r}" if declined.phrase else "does not decline"
+    declined = declines(request.variables["answer"], request.variables.get("question") or "", phrases, passages)
+    extra: dict[str, Json] = {"confidence": declined.confidence, "decided_by": PHRASING}
+    if declined.abstained is None:
+        scores = {}
+        extra["undecided"] = True
+        verdict = "neither answers plainly nor declines plainly"
+    else:
+        scores = {"abstained": float(declined.abstained)}
+        verdict = f"declines, most of all in {declined.phrase!r}" if declined.phrase else "does not decline"
     return Judgement(
         rubric=request.rubric,
-        scores={"abstained": float(declined.abstained)},
-        reasoning=f"heuristic: the answer {where}",
+        scores=scores,
+        reasoning=f"heuristic: the answer {verdict}",
         model=model,
         prompt_version=request.prompt_version,
         heuristic=heuristic,
-        extra={"confidence": declined.confidence, "decided_by": PHRASING},
+        extra=extra,
         **FREE,
     )

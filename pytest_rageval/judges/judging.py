@@ -22,6 +22,7 @@ from pytest_rageval.judges.judge import (
 )
 from pytest_rageval.judges.requests import can_join, requests_for
 from pytest_rageval.judges.rubrics import rubric_of
+from pytest_rageval.matching.passages import context_texts
 from pytest_rageval.model import NOTHING, Answer, EvalCase, Judgement, JudgeRequest, Problem, Rubric
 from pytest_rageval.text import counted
 
@@ -77,7 +78,7 @@ async def judge_answer(
 
     if answer.abstained is None and (rest or CLASSIFIER in rubrics):
         for request in requests([CLASSIFIER]):
-            result = await _classified(judge, request, times, is_near, phrases)
+            result = await _classified(judge, request, times, is_near, phrases, context_texts(case, answer, k))
             classified = results[CLASSIFIER] = settled(request, result)
             if classified.error is not None:
                 results |= {other.rubric: _failed(judge, other, classified.error) for other in rest}
@@ -92,11 +93,18 @@ async def judge_answer(
 
 
 async def _classified(
-    judge: Judge, request: JudgeRequest, times: int | Literal["near-gate"], is_near: IsNear, phrases: Sequence[str]
+    judge: Judge,
+    request: JudgeRequest,
+    times: int | Literal["near-gate"],
+    is_near: IsNear,
+    phrases: Sequence[str],
+    passages: Sequence[str],
 ) -> Result:
     """Judge whether an answer is an abstention; by its wording unless the judge has a rubric for that."""
     if CLASSIFIER not in judge.rubrics or getattr(judge, "abstention_by_phrasing", False):
-        return phrasing_judgement(request, model=judge.model, heuristic=judge.heuristic, phrases=phrases)
+        return phrasing_judgement(
+            request, model=judge.model, heuristic=judge.heuristic, phrases=phrases, passages=passages
+        )
     return (await _judged(judge, [request], times, is_near))[0]
 
 

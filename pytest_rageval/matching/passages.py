@@ -37,6 +37,11 @@ def contexts(case: EvalCase, answer: Answer, k: int) -> list[Passage]:
     return [Passage(None, text) for text in case.contexts or () if text and not text.isspace()]
 
 
+def context_texts(case: EvalCase, answer: Answer, k: int) -> list[str]:
+    """Return the texts of `contexts`."""
+    return [passage.text for passage in contexts(case, answer, k)]
+
+
 def citations(answer: Answer) -> list[Citation]:
     """Return the references of an answer in order; one without text gets the text of the chunk with its id."""
     texts: dict[str | None, str | None] = {

@@ -6,6 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from pytest_rageval.abstention.detector import declines
+from pytest_rageval.matching.passages import context_texts
 from pytest_rageval.metrics.registry import metric
 from pytest_rageval.model import NotApplicable, Observation, Score
 
@@ -13,15 +14,20 @@ NO_ANSWER = NotApplicable("the record holds no answer", is_unobserved=True)
 ANSWERABLE = NotApplicable("the case is answerable")
 UNANSWERABLE = NotApplicable("the case is not answerable")
 ABSTAINED = NotApplicable("the system abstained")
+IN_DOUBT = NotApplicable(
+    "undecided: the wording leaves open whether the system abstained; let it send `abstained`, or use a model as judge",
+    is_unobserved=True,
+)
 
 
 class AbstentionVerdict(NamedTuple):
     """Verdict on whether the system abstained, and what decided that.
 
-    One of 'response', 'empty answer', 'judge', 'phrasing', 'no answer'.
+    value       None if the wording leaves it open
+    decided_by  one of 'response', 'empty answer', 'judge', 'phrasing', 'no answer'
     """
 
-    value: bool
+    value: bool | None
     decided_by: str
 
 
@@ -42,16 +48,23 @@ def abstention(obs: Observation) -> AbstentionVerdict:
         return AbstentionVerdict(judgement.scores["abstained"] >= 0.5, decided_by)
     if obs.answer.text is None:
         return AbstentionVerdict(False, "no answer")
-    return AbstentionVerdict(declines(obs.answer.text, obs.case.question, obs.refusals).abstained, "phrasing")
+    texts = context_texts(obs.case, obs.answer, obs.k)
+    detected = declines(obs.answer.text, obs.case.question, obs.refusals, texts)
+    return AbstentionVerdict(detected.abstained, "phrasing")
 
 
 def _abstention(obs: Observation, _: int) -> str:
     decision = abstention(obs)
-    return f"{'abstained' if decision.value else 'did not abstain'}, decided by: {decision.decided_by}"
+    return f"{_IN_WORDS[decision.value]}, decided by: {decision.decided_by}"
+
+
+_IN_WORDS = {True: "abstained", False: "did not abstain", None: "undecided"}
 
 
 def _undecided(obs: Observation) -> NotApplicable | None:
-    return NO_ANSWER if obs.answer.text is None and obs.answer.abstained is None else None
+    if obs.answer.text is None and obs.answer.abstained is None:
+        return NO_ANSWER
+    return IN_DOUBT if abstention(obs).value is None else None
 
 
 def _of_unanswerable(obs: Observation) -> NotApplicable | None:

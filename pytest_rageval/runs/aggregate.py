@@ -13,13 +13,12 @@ from statistics import stdev
 from typing import Any
 
 from pytest_rageval.engine import failed_metric
-from pytest_rageval.matching.dialects import worst_doubt
 from pytest_rageval.metrics.index_coverage import coverage_by_doc_type, with_rates
 from pytest_rageval.metrics.operations import percentile
 from pytest_rageval.metrics.registry import LAYERS, Measure
 from pytest_rageval.model import NotApplicable, RunFacts
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.reservations import not_judged, reruns
+from pytest_rageval.runs.reservations import doubts_in, not_judged, open_abstentions, reruns
 from pytest_rageval.runs.row import ASK_FAILED, PHASES, Row, cases_of, flagged, in_order, legacy_names
 from pytest_rageval.stats.intervals import Interval, mean_interval, share_interval
 
@@ -70,7 +69,8 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "without_gate": sum(row.gates_examined == 0 and row.outcome != "error" for row in rows),
         "gold_without_gate": sum(row.has_ungated_gold and row.outcome == "passed" for row in rows),
         "facts_without_gate": sum(row.has_ungated_facts for row in rows),
-        **_doubts(rows),
+        **doubts_in(rows),
+        **open_abstentions(rows),
         "judge": _judge(rows),
         "judge_errors": flagged(rows, "failed"),
         **not_judged(rows),
@@ -96,13 +96,6 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
 def _outcomes(rows: Iterable[Row]) -> dict[str, int]:
     counts = Counter(row.outcome for row in rows)
     return {name: counts[name] for name in OUTCOMES}
-
-
-def _doubts(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return how many golds are matched in doubt, by kind, and the worst doubt of each case; empty if none is."""
-    doubts = sum((Counter(row.doubts) for row in rows), Counter[str]())
-    cases = {row.key: worst_doubt(row.doubts) for row in rows if row.doubts}
-    return {"doubts": {"golds": dict(sorted(doubts.items())), "cases": cases}} if doubts else {}
 
 
 def mean(values: Sequence[float]) -> float | None:

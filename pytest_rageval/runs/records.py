@@ -9,6 +9,7 @@ from dataclasses import fields
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+from pytest_rageval.abstention.languages import untrained_language
 from pytest_rageval.cases.canonical import content_hash
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Evaluation
@@ -223,12 +224,17 @@ def _abstention(obs: Observation, scores: Mapping[str, float], text: RecordTexts
     except FailedJudgement:
         return None
     hallucinated = scores.get("hallucinated", 0.0 if obs.case.answerable else None)
-    return {
+    recorded: dict[str, Any] = {
         "abstained": abstained.value,
         "hallucinated": None if hallucinated is None else hallucinated > 0,
         "decided_by": abstained.decided_by,
         "reason": text(obs.answer.abstain_reason),
     }
+    if abstained.value is None:
+        recorded["undecided"] = True
+    if abstained.decided_by == "phrasing" and (language := untrained_language(obs.answer.text or "")) is not None:
+        recorded["untrained_language"] = language
+    return recorded
 
 
 # ── judgements ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""What a verdict is said with reserve for: answers that were not judged, and cases that passed only when run again."""
+"""Reservations about a verdict: answers not judged or left undecided, and cases that passed only when run again."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_rageval.matching.dialects import worst_doubt
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import counted
 
@@ -76,3 +77,21 @@ def reruns(rows: Iterable[Row]) -> dict[str, Any]:
     """Return the keys of the cases that passed after an attempt that did not; empty if there are none."""
     keys = sorted(row.key for row in rows if row.attempts > 1 and row.outcome == "passed")
     return {RERUN: keys} if keys else {}
+
+
+def open_abstentions(rows: Iterable[Row]) -> dict[str, Any]:
+    """Return how many answers leave open if they abstain, and how many are in languages without training."""
+    undecided = 0
+    languages: Counter[str] = Counter()
+    for row in rows:
+        undecided += row.is_undecided
+        if row.untrained_language is not None:
+            languages[row.untrained_language] += 1
+    return {"undecided": undecided, "untrained_languages": dict(sorted(languages.items()))}
+
+
+def doubts_in(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return how many golds are matched in doubt, by kind, and the worst doubt of each case; empty if none is."""
+    doubts = sum((Counter(row.doubts) for row in rows), Counter[str]())
+    cases = {row.key: worst_doubt(row.doubts) for row in rows if row.doubts}
+    return {"doubts": {"golds": dict(sorted(doubts.items())), "cases": cases}} if doubts else {}

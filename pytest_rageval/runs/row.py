@@ -107,6 +107,10 @@ class Row:
     """How often the case was asked until it had this outcome, where a plugin runs tests again."""
     doubts: Mapping[str, int] = field(default_factory=dict)
     """The golds that are matched in doubt only, by the kind of doubt."""
+    is_undecided: bool = False
+    """Whether the wording leaves open if the system abstained."""
+    untrained_language: str | None = None
+    """The language of an answer whose wording was read without training in it."""
 
     @property
     def is_bad(self) -> bool:
@@ -134,6 +138,8 @@ class Row:
             error_kind=error.get("kind"),
             message=error.get("message") or record["reason"],
             is_blank=abstained.get("decided_by") == "empty answer",
+            is_undecided=abstained.get("undecided", False),
+            untrained_language=abstained.get("untrained_language"),
             latency={
                 name: number
                 for name, number in (*record["latency"].items(), ("requests", record.get("requests")))
@@ -271,6 +277,7 @@ def _over(trials: list[Row]) -> Row:
         metric_errors=metric_errors,
         judge=failing,
         is_blank=all(row.is_blank for row in trials),
+        is_undecided=any(row.is_undecided for row in trials),
     )
 
 

@@ -130,7 +130,7 @@ class CaseView:
     answer: str | None
     no_answer: str
     is_cut: bool
-    abstained: bool
+    abstention: str
     diff: Sequence[DiffPiece]
     trials: Mapping[str, Any] | None
     k: int | None
@@ -195,7 +195,7 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
         answer=answer,
         no_answer="none: the case ended in an error" if answer is None and record["error"] else "",
         is_cut=answer is not None and answer.endswith("…") and line is None,
-        abstained=bool(record["abstention"] and record["abstention"]["abstained"]),
+        abstention=_abstention(record),
         diff=word_diff(expected[0], answer) if expected and expected[0] and answer else (),
         trials=trial_answers(lines.records, lines.observations, record),
         k=run.config.get("k"),
@@ -236,6 +236,14 @@ def _texts(record: Mapping[str, Any], line: Mapping[str, Any] | None) -> tuple[s
     answer = (line["answer"] or {}).get("answer") if line else None
     question = line["case"].get("question") if line else None
     return limited(answer if answer is not None else record["answer"]), limited(question or record["question"])
+
+
+def _abstention(record: Mapping[str, Any]) -> str:
+    """Return whether the system abstained, in words; empty if it did not, or if nobody looked."""
+    seen = record["abstention"] or {}
+    if seen.get("undecided"):
+        return "undecided whether it abstained"
+    return "abstained" if seen.get("abstained") else ""
 
 
 def _facts(record: Mapping[str, Any]) -> Iterator[str]:

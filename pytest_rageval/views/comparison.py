@@ -372,6 +372,8 @@ def _answers(detail: Content) -> Iterator[LabelledText]:
         text = detail[f"answer_{name}"]
         if detail[f"abstained_{name}"]:
             text = f"abstained: {text}" if text else "abstained"
+        elif detail[f"undecided_{name}"]:
+            text = f"undecided whether it abstained: {text}"
         texts[name] = (text if text is not None else "no text was kept") if detail[f"has_record_{name}"] else None
     if texts["before"] is not None and texts["before"] == texts["after"]:
         yield LabelledText("answer", "", texts["before"])

@@ -169,6 +169,7 @@ def run_notes(metrics: Content, rows: Sequence[Row] = ()) -> Iterator[Line]:
         yield Line(f"{counted(ungated, 'case')} passed though no gate looked at the gold", "doubtful")
     if ungated := metrics.get("facts_without_gate"):
         yield Line(f"{counted(ungated, 'case has', 'cases have')} key facts that no gate looks at", "doubtful")
+    yield from _abstention_notes(metrics)
     if judge := metrics.get("judge"):
         kind = ", a heuristic without a model; its scores gate only where you wrote the gate" * judge["heuristic"]
         yield Line(f"judge: {judge['model']}{kind}")
@@ -179,6 +180,16 @@ def run_notes(metrics: Content, rows: Sequence[Row] = ()) -> Iterator[Line]:
             yield Line(f"{number} × {text}", "doubtful")
     if len(errors) > 1:
         yield Line(f"{len(errors)} different errors: see run.log", "doubtful")
+
+
+def _abstention_notes(metrics: Content) -> Iterator[Line]:
+    """Yield what the wording of answers left open about abstentions."""
+    if undecided := metrics.get("undecided"):
+        answers = counted(undecided, "answer neither answers nor declines", "answers neither answer nor decline")
+        yield Line(f"{answers} plainly: undecided, and no gate of abstention looked at them", "doubtful")
+    for language, number in (metrics.get("untrained_languages") or {}).items():
+        answers = counted(number, "answer is", "answers are")
+        yield Line(f"{answers} in {language}: abstentions were detected without training in it", "doubtful")
 
 
 def equal_errors(rows: Iterable[Row | ListedCase]) -> list[tuple[str, int]]:

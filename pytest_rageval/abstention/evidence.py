@@ -1,0 +1,57 @@
+"""How much of what an answer adds to its question stands in the passages that were retrieved for it.
+
+An answer takes its substance from the passages; a refusal speaks about itself. A refusal that recites what the passages
+do say takes much from them too, so this share shifts the verdict on the wording and never decides alone.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+LONGEST_ANSWER = 2_000
+LONGEST_PASSAGES = 40_000
+"""Characters that are read of the answer, and of all its passages together."""
+FEW_RUNS = 10
+"""An answer of so many letter runs says half of what a long one says: "Yes." tells nothing of the passages."""
+
+
+def held_share(question: str, answer: str, passages: Sequence[str]) -> float:
+    """Return the share, in [0, 1], of the answer's letter runs that stand in the passages; those of the question aside.
+
+    The share is drawn towards a half, the more so the shorter the answer:
+
+    >>> held_share("What does it cost?", "59 euros a month", ["The plan costs 59 euros a month."])
+    0.75
+    >>> held_share("Is it free?", "", ["The plan costs 59 euros a month."])
+    0.5
+    """
+    added = _runs(answer[:LONGEST_ANSWER]) - _runs(question[:LONGEST_ANSWER])
+    held = added & _runs(_joined(passages))
+    return (len(held) + FEW_RUNS / 2) / (len(added) + FEW_RUNS)
+
+
+def _joined(passages: Sequence[str]) -> str:
+    parts = []
+    left = LONGEST_PASSAGES
+    for passage in passages:
+        if left <= 0:
+            break
+        parts.append(passage[:left])
+        left -= len(passage)
+    return "\n".join(parts)
+
+
+def _runs(text: str) -> set[str]:
+    """Return the runs of three letters within words; of two in Chinese, Japanese and Korean."""
+    runs: set[str] = set()
+    for word in set(_WORD.findall(unicodedata.normalize("NFKC", text).casefold())):
+        size = 2 if _EAST_ASIAN.search(word) else 3
+        last_start = max(1, len(word) - size + 1)
+        runs.update(word[start : start + size] for start in range(last_start))
+    return runs
+
+
+_WORD = re.compile(r"\w+")
+_EAST_ASIAN = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")

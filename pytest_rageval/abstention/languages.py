@@ -1,0 +1,99 @@
+"""Which language an answer is in, as far as the detector of abstentions needs to know: was it trained on that one?"""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+
+TRAINED = ("English", "Korean", "German", "Japanese", "Chinese", "French", "Spanish", "Portuguese")
+"""Languages of the answers that the weights were trained on."""
+READ = 600
+"""Characters of an answer that tell its language."""
+FEWEST_WORDS = 2
+"""Common words of a language that must stand in an answer before it is named."""
+
+
+@lru_cache(maxsize=256)
+def untrained_language(answer: str) -> str | None:
+    """Return the language or script of an answer if the detector was not trained on it, else None.
+
+    Short answers and mixed ones have no language that could be told: they count as trained.
+
+    >>> untrained_language("La risposta non è nei documenti che ho a disposizione.")
+    'Italian'
+    >>> untrained_language("The answer is not in the documents.") is None
+    True
+    """
+    text = answer[:READ].lower()
+    for script, letters in _OTHER_SCRIPTS.items():
+        if 2 * len(letters.findall(text)) > len(_LETTERS.findall(text)):
+            return script
+    words = {word for word in _WORDS.findall(text) if len(word) > 1}  # one letter says little: "i", "a"
+    counts = {language: len(common.intersection(words)) for language, common in _common_words().items()}
+    likeliest = max(counts, key=counts.__getitem__)
+    runner_up = max((counts[language] for language in TRAINED if language in counts), default=0)
+    if likeliest in TRAINED or counts[likeliest] < FEWEST_WORDS or counts[likeliest] <= runner_up:
+        return None
+    return likeliest
+
+
+_LETTERS = re.compile(r"[^\W\d_]")
+_WORDS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+_OTHER_SCRIPTS = {
+    "a language in Cyrillic script": re.compile(r"[\u0400-\u052f]"),
+    "Greek": re.compile(r"[\u0370-\u03ff]"),
+    "a language in Arabic script": re.compile(r"[\u0600-\u06ff\u0750-\u077f]"),
+    "Hebrew": re.compile(r"[\u0590-\u05ff]"),
+    "a language in Devanagari": re.compile(r"[\u0900-\u097f]"),
+    "Bengali": re.compile(r"[\u0980-\u09ff]"),
+    "Tamil": re.compile(r"[\u0b80-\u0bff]"),
+    "Telugu": re.compile(r"[\u0c00-\u0c7f]"),
+    "Thai": re.compile(r"[\u0e00-\u0e7f]"),
+    "Georgian": re.compile(r"[\u10a0-\u10ff]"),
+    "Armenian": re.compile(r"[\u0530-\u058f]"),
+    "Burmese": re.compile(r"[\u1000-\u109f]"),
+    "Khmer": re.compile(r"[\u1780-\u17ff]"),
+}
+
+
+@cache
+def _common_words() -> dict[str, frozenset[str]]:
+    return {language: frozenset(words.split()) for language, words in _COMMON_WORDS.items()}
+
+
+_COMMON_WORDS = {
+    "English": (
+        "the and is are of to in that it for not with was on as this by be from or have has you can at "
+        "which i'm do does they there but any about what we your my me so if no its was were than only "
+        "per an"
+    ),
+    "German": (
+        "der die das und ist nicht mit den von zu ein eine auf für dem im sich des sie es auch wird sind nach bei"
+    ),
+    "French": (
+        "le la les des et est une du dans que qui pas pour sur ne avec sont par au ce cette vous il elle aux ou"
+    ),
+    "Spanish": "el la los las de que es en un una por para con no se del al lo su como más pero está son o este",
+    "Portuguese": (
+        "o a os as de e que é em um uma por para com não se do da no na ao como mais mas está são ou seu foi"
+    ),
+    "Italian": (
+        "il lo la gli di e che è in un una per con non si del della nel nella dei delle sono come più ma ho alla"
+    ),
+    "Dutch": ("de het een en is van niet dat met op voor in te zijn er aan ook als bij door uit naar wordt deze geen"),
+    "Swedish": "och att det är en ett som på för inte med av den till har de om kan från eller var så jag finns",
+    "Danish": "og at det er en et som på for ikke med af den til har de om kan fra eller var så jeg der findes",
+    "Norwegian": "og at det er en et som på for ikke med av den til har de om kan fra eller var så jeg finnes der",
+    "Finnish": "ja on ei että se en ovat oli mutta kun myös tai joka siitä ole voi mukaan sekä tämä hän tietoa",
+    "Polish": "i w na nie z się do że jest to o jak po od za ale przez dla są być ten czy lub może brak ma",
+    "Czech": "a v na se je že to s z do o k pro ale jako jsou by od při nebo po není ve jsem který",
+    "Romanian": "și în de la cu nu este pe un o din care pentru că sunt mai se au sau să fi ce nici",
+    "Hungarian": "a az és hogy nem is egy van ez meg csak mint de volt ha vagy már kell még el erre nincs",
+    "Turkish": "ve bir bu için ile de da çok daha olarak var ne gibi ama değil olan en kadar sonra yok bilgi",
+    "Vietnamese": "và là của có không trong cho được với các một những này đã người để về từ khi theo tôi thông",
+    "Indonesian": (
+        "yang dan di ini itu dengan untuk tidak dari dalam pada adalah ke ada atau saya akan oleh bisa juga"
+    ),
+    "Catalan": "els amb més però són aquest està aquesta dels també sobre hi ha què això fins quan seva tots",
+}
+"""Frequent words by language."""

@@ -1,0 +1,42 @@
+"""The part of an answer that tells whether it declines: without courtesies, and without what it only quotes."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from pytest_rageval.abstention.courtesies import without_courtesies
+
+QUOTED = "…"
+"""Stands for a quotation."""
+
+
+class OwnWords(NamedTuple):
+    """What an answer says itself. `is_announcement`: it says only what the system is going to do."""
+
+    text: str
+    is_announcement: bool = False
+
+
+@lru_cache(maxsize=64)  # several metrics and the judge ask about the same answer, one after the other
+def own_words(answer: str) -> OwnWords:
+    """Return what an answer says itself; one that is nothing but a quotation keeps it.
+
+    Who reports a refusal does not refuse:
+
+    >>> own_words('Hello! The firm said: "We cannot comment on that."').text
+    'The firm said: …'
+    """
+    plain = without_courtesies(answer)
+    blanked = _QUOTATION.sub(QUOTED, plain.text)
+    if not _LETTER.search(blanked):
+        blanked = plain.text
+    return OwnWords(blanked, plain.is_announcement)
+
+
+_LETTER = re.compile(r"\w")
+# Bounded, so that a lone quotation mark costs little.
+_QUOTATION = re.compile(
+    r'"[^"\n]{3,300}"|“[^”\n]{3,300}”|«[^»\n]{3,300}»|„[^“”\n]{3,300}[“”]|「[^」\n]{3,300}」|『[^』\n]{3,300}』|《[^》\n]{3,300}》'
+)
