@@ -9,7 +9,7 @@ TRAINED = ("English", "Korean", "German", "Japanese", "Chinese", "French", "Span
 """Languages of the answers that the weights were trained on."""
 READ = 600
 """Characters of an answer that tell its language."""
-FEWEST_WORDS = 2
+FEWEST_WORDS = 3
 """Common words of a language that must stand in an answer before it is named."""
 
 
