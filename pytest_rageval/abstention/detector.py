@@ -20,11 +20,14 @@ from typing import NamedTuple
 from pytest_rageval.abstention.evidence import held_share
 from pytest_rageval.abstention.features import TABLE, FeatureBlock, Word, features_of, sentences_of
 from pytest_rageval.abstention.own_words import own_words
+from pytest_rageval.words import normalise
 
 LONGEST_TEXT = 20_000
 """Characters of an answer that are searched for a project's own phrases."""
 MOST_RISE = 1.5
 """Log odds by which passages that lack the answer raise it at most: a made-up answer must not become an abstention."""
+SHORTEST_QUOTE = 20
+"""Characters of a gold answer from which a refusal does not hold it by chance; "no" stands in many."""
 SURELY = 3.0
 """Log odds above the threshold from which a lone sentence is no claim: without its answer it is easily mistaken."""
 SUREST = {True: 6.0, False: 3.0}
@@ -73,11 +76,18 @@ class LearnedWeights(NamedTuple):
     tables: list[list[int]]
 
 
-def declines(answer: str, question: str = "", phrases: Sequence[str] = (), passages: Sequence[str] = ()) -> Detection:
+def declines(
+    answer: str,
+    question: str = "",
+    phrases: Sequence[str] = (),
+    passages: Sequence[str] = (),
+    golds: Sequence[str] = (),
+) -> Detection:
     """Detect whether the answer as a whole declines.
 
     phrases   refusals of one bot: an answer with one declines
     passages  the texts that were retrieved for the answer, if known
+    golds     gold answers of the question: an answer that quotes one does not decline, whatever it sounds like
 
     >>> declines("The notes do not mention a price.", "What does the camera cost?").abstained
     True
@@ -88,7 +98,20 @@ def declines(answer: str, question: str = "", phrases: Sequence[str] = (), passa
     own = next((phrase for phrase in phrases if _normalised(phrase) in folded), None)
     if own is not None:
         return Detection(True, 0.95, own)
-    return _detect(answer, question, tuple(passages))
+    detection = _detect(answer, question, tuple(passages))
+    if detection.abstained is not False and _quotes_one(answer, golds):
+        return Detection(False, 0.95)
+    return detection
+
+
+def _quotes_one(answer: str, golds: Sequence[str]) -> bool:
+    """Return True if an answer is a gold answer, or holds one that is too long to stand in a refusal by chance."""
+    said = f" {normalise(answer[:LONGEST_TEXT])} "
+    for gold in golds:
+        wanted = f" {normalise(gold)} "
+        if wanted == said or (len(wanted) >= SHORTEST_QUOTE and wanted in said):
+            return True
+    return False
 
 
 @lru_cache(maxsize=1024)

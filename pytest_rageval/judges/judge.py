@@ -228,6 +228,7 @@ def phrasing_judgement(
     heuristic: bool,
     phrases: Sequence[str] = (),
     passages: Sequence[str] = (),
+    golds: Sequence[str] = (),
 ) -> Judgement:
     """Answer a request for the rubric `abstention` from the wording: 1 if the answer declines, 0 if it answers.
 
@@ -236,8 +237,9 @@ def phrasing_judgement(
     model, heuristic  those of the judge on whose behalf it is made
     phrases           the project's own refusals
     passages          the texts that were retrieved for the answer
+    golds             gold answers of the question, if it has an answer
     """
-    declined = declines(request.variables["answer"], request.variables.get("question") or "", phrases, passages)
+    declined = declines(request.variables["answer"], request.variables.get("question") or "", phrases, passages, golds)
     extra: dict[str, Json] = {"confidence": declined.confidence, "decided_by": PHRASING}
     if declined.abstained is None:
         scores = {}

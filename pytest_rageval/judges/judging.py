@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.judge import (
@@ -38,6 +38,14 @@ Result = Judgement | JudgeError
 IsNear = Callable[[Judgement], bool]
 """Returns True if a score of the judgement lies within one step of a gate's limit, on either side."""
 NEAR_GATE_TRIALS = 3
+
+
+class Wording(NamedTuple):
+    """What is known beside the wording of an answer when it is read for an abstention."""
+
+    phrases: Sequence[str]
+    passages: Sequence[str]
+    golds: Sequence[str]
 
 
 async def judge_answer(
@@ -78,7 +86,10 @@ async def judge_answer(
 
     if answer.abstained is None and (rest or CLASSIFIER in rubrics):
         for request in requests([CLASSIFIER]):
-            result = await _classified(judge, request, times, is_near, phrases, context_texts(case, answer, k))
+            wording = Wording(
+                phrases, context_texts(case, answer, k), (case.gold.answers or ()) if case.answerable else ()
+            )
+            result = await _classified(judge, request, times, is_near, wording)
             classified = results[CLASSIFIER] = settled(request, result)
             if classified.error is not None:
                 results |= {other.rubric: _failed(judge, other, classified.error) for other in rest}
@@ -97,13 +108,17 @@ async def _classified(
     request: JudgeRequest,
     times: int | Literal["near-gate"],
     is_near: IsNear,
-    phrases: Sequence[str],
-    passages: Sequence[str],
+    wording: Wording,
 ) -> Result:
     """Judge whether an answer is an abstention; by its wording unless the judge has a rubric for that."""
     if CLASSIFIER not in judge.rubrics or getattr(judge, "abstention_by_phrasing", False):
         return phrasing_judgement(
-            request, model=judge.model, heuristic=judge.heuristic, phrases=phrases, passages=passages
+            request,
+            model=judge.model,
+            heuristic=judge.heuristic,
+            phrases=wording.phrases,
+            passages=wording.passages,
+            golds=wording.golds,
         )
     return (await _judged(judge, [request], times, is_near))[0]
 

@@ -49,7 +49,8 @@ def abstention(obs: Observation) -> AbstentionVerdict:
     if obs.answer.text is None:
         return AbstentionVerdict(False, "no answer")
     texts = context_texts(obs.case, obs.answer, obs.k)
-    detected = declines(obs.answer.text, obs.case.question, obs.refusals, texts)
+    golds = (obs.gold.answers or ()) if obs.case.answerable else ()
+    detected = declines(obs.answer.text, obs.case.question, obs.refusals, texts, golds)
     return AbstentionVerdict(detected.abstained, "phrasing")
 
 

@@ -82,6 +82,18 @@ def test_passages_that_hold_the_answer_speak_for_it(project: Project):
     assert project.records()["one"]["abstention"]["abstained"] is False
 
 
+@pytest.mark.parametrize("judge", ["none", "lexical"])
+def test_an_answer_that_quotes_the_gold_is_no_abstention(project: Project, judge: str):
+    gold = "Dazu gibt es keine Angaben zur Gebühr, sie entfällt."
+    project.cases([{"id": "one", "question": "Was kostet der Ausweis?", "gold": {"answer": gold}}])
+    answers(project, {"one": f"Gerne! {gold}"}, judge)
+    project.run()
+    assert project.records()["one"]["abstention"]["abstained"] is False
+    project.cases([{"id": "one", "question": "Was kostet der Ausweis?", "answerable": False}])
+    project.run()
+    assert project.records()["one"]["abstention"]["abstained"] is not False
+
+
 def test_a_language_without_training_is_named(project: Project):
     project.cases([{"id": "one", "question": "Quanto costa il piano Pro?", "gold": {"answer": "59 euro"}}])
     answers(project, {"one": "Il piano Pro costa 59 euro al mese, come si legge nella pagina dei prezzi del sito."})
