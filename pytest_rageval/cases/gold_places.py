@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from pytest_rageval.cases.note_folder import NoteFolder, NoteSection
 from pytest_rageval.io.messages import shown_value
-from pytest_rageval.io.suggestions import suggestion
+from pytest_rageval.io.suggestions import listed, suggestion
 from pytest_rageval.matching.dialects import PlaceRules
 from pytest_rageval.matching.places import match
 from pytest_rageval.matching.spellings import is_under_heading, read_path, snippet_form
@@ -70,6 +70,19 @@ def wide_golds(case: EvalCase, notes: NoteFolder) -> Iterator[WideGold]:
             headed = [section.heading_path for section in notes.sections(rel_path) or () if section.heading_path]
             if len(headed) > 1 and all(is_under_heading(heading, anchor.heading_path) for heading in headed):
                 yield WideGold(gold, len(headed))
+
+
+def whole_notes_line(cases: Iterable[EvalCase], notes: NoteFolder) -> str | None:
+    """Return a line that names the golds which cover a whole note; None if there are none."""
+    named: list[str] = []
+    for case in cases:
+        wide = wide_golds(case, notes)
+        named += [f"{case.id} (gold {gold + 1}, {sections} sections)" for gold, sections in wide]
+    if not named:
+        return None
+    golds = counted(len(named), "gold covers", "golds cover")
+    remedy = "name the section that holds the answer, or add a snippet"
+    return f"{golds} a whole note, any section of which is a hit: {listed(named)}; {remedy}"
 
 
 def cannot_be_won(case: EvalCase, lost: Collection[int], golds: int) -> bool:

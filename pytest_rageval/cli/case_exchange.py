@@ -23,12 +23,14 @@ from pytest_rageval.cases.exchange.formats import (
     read_other,
     read_other_answers,
 )
+from pytest_rageval.cases.gold_places import whole_notes_line
 from pytest_rageval.cases.names import GIVEN
+from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.cases.project_cases import sound_cases
 from pytest_rageval.cli.case_files import PATHS, case_files
 from pytest_rageval.cli.options import EXISTING_FILE, FORCE, exit_codes, output_option
 from pytest_rageval.config.project import find_project
-from pytest_rageval.errors import CaseError, SettingsError
+from pytest_rageval.errors import CaseError, RagevalError, SettingsError
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.messages import shown_value
@@ -293,11 +295,22 @@ def convert(
     _put(result.labels, labels, "label", "--labels", f"rageval calibrate {labels}")
     for note in _notes(result):
         click.echo(printable(note), err=True)
+    if (line := _whole_notes(cases)) is not None:
+        click.echo(printable(line), err=True)
     if not any(map(_kinds_of_gold, cases)):
         given = result.used.get(GIVEN)
         remedy = f"--map gold.answer={given} reads {given} as gold" if given else "say where it stands with --map"
         click.echo(printable(f"warning: 0 of {counted(len(cases), 'case')} have gold; {remedy}"), err=True)
         raise SystemExit(1 if strict else 0)
+
+
+def _whole_notes(cases: Sequence[EvalCase]) -> str | None:
+    """Return the line about golds of whole notes, where the project knows its notes."""
+    try:
+        folder = find_project().notes
+    except RagevalError:  # a conversion needs no project
+        return None
+    return None if folder is None else whole_notes_line(cases, NoteFolder(folder))
 
 
 def _show_guess(result: OtherTestSet, path: Path, *, is_sure: bool = False) -> None:

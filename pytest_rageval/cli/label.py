@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from pytest_rageval.cases.gold_places import whole_notes_line
 from pytest_rageval.cli.options import FOLDER, PLACE, echo_json
 from pytest_rageval.cli.output import columns
 from pytest_rageval.config.project import Project, find_project
@@ -96,8 +97,11 @@ def label(
         if case_id is not None:
             session.open_case(case_id)
         _run_screen(session, others) if is_screen else _run_lines(session)
+        known_notes = source.notes
     if session.message and not session.is_saved:
         raise CaseError(session.message)
+    if known_notes is not None and (line := whole_notes_line(cases_to_label(path, project), known_notes)) is not None:
+        click.echo(printable(line), err=True)
 
 
 def _has_screen(*, is_plain: bool) -> bool:

@@ -178,3 +178,13 @@ def test_a_gold_that_covers_a_whole_note_is_named(project: Project):
     project.run()
     result = project.rageval("explain", "latest", "wide")
     result.stdout.fnmatch_lines(["gold 1 covers 3 sections, the whole note: any of them is a hit"])
+
+
+def test_a_gold_of_a_whole_note_is_named_where_it_is_converted(project: Project):
+    project.write("vault/notes/water.md", "# Water\n\nWet.\n\n## Boiling\n\nAt 100.\n\n## Freezing\n\nAt 0.\n")
+    project.configure('target = "bot:answer"\nnotes = "vault"')
+    project.write("set.csv", "id,question,path,heading\nwide,When does it boil?,notes/water.md,# Water\n")
+    places = ["--map", "gold.paths=path", "--map", "gold.headings=heading"]
+    result = project.rageval("cases", "convert", "set.csv", "-o", "c.jsonl", *places)
+    assert result.ret == 0
+    result.stderr.fnmatch_lines(["1 gold covers a whole note*: wide (gold 1, 3 sections); name the section*"])
