@@ -100,7 +100,10 @@ def label(
         known_notes = source.notes
     if session.message and not session.is_saved:
         raise CaseError(session.message)
-    if known_notes is not None and (line := whole_notes_line(cases_to_label(path, project), known_notes)) is not None:
+    # Accepted drafts have left their file; they are cases of another one now.
+    if known_notes is None or labelling.is_of_drafts:
+        return
+    if (line := whole_notes_line(cases_to_label(path, project), known_notes)) is not None:
         click.echo(printable(line), err=True)
 
 
