@@ -248,7 +248,7 @@ def outcome(folder: Path, tests: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-qx", "-p", "no:randomly", "-p", "no:cacheprovider",
          "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), str(_test_file(tests))],
-        cwd=folder, env=os.environ | {"PYTHONPATH": str(folder), "THOROUGH": "0"},
+        cwd=folder, env=os.environ | {"PYTHONPATH": str(folder), "THOROUGH": "0", "PYTEST_ADDOPTS": ""},
         capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
 
