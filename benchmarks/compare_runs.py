@@ -14,7 +14,7 @@ from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.verdicts import compare_with_baseline
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.plan import Plan, make_plan
+from pytest_rageval.run.plan import Plan, make_plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
 from pytest_rageval.runs.columns import CaseColumns
 from pytest_rageval.runs.row import CaseScores, Row

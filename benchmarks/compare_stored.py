@@ -22,7 +22,7 @@ from compare_runs import CHANGED, METRICS, a_row, scores
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.io.atomic import write_json
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.plan import Plan, make_plan
+from pytest_rageval.run.plan import Plan, make_plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
 from pytest_rageval.runs.columns import write_scores
 from pytest_rageval.runs.row import Row

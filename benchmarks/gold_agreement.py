@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.gold_search import best_fit
+from pytest_rageval.language.gold_search import best_fit
+from pytest_rageval.language.words import normalise
 from pytest_rageval.metrics.answer import best_f1
 from pytest_rageval.metrics.gold_answer import best_recall
-from pytest_rageval.words import normalise
 
 PACK = Path(__file__).parent.parent / "tests/data/correctness/judged.jsonl"
 Row = Mapping[str, Any]

@@ -22,8 +22,8 @@ from edited_answers import KINDS, edits_of
 
 from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.judges.rubrics import load_rubric
+from pytest_rageval.language.words import content_tokens
 from pytest_rageval.model import JudgeRequest
-from pytest_rageval.words import content_tokens
 
 DATA = Path(__file__).parents[1] / "tests" / "data" / "groundedness"
 HALVES = ("developed on", "held out")

@@ -19,11 +19,11 @@ from typing import NamedTuple
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings_sources import load_settings
-from pytest_rageval.prepare import prepare, run_configuration
+from pytest_rageval.run.prepare import prepare, run_configuration
+from pytest_rageval.run.session import RunSession
 from pytest_rageval.runs.run_files import put_in_order
 from pytest_rageval.scale.dispatch import ClusterRun
 from pytest_rageval.scale.ray_cluster import RayCluster
-from pytest_rageval.session import RunSession
 
 ASKED = 400
 """Cases with a call of 200 ms."""

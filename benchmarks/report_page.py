@@ -69,7 +69,7 @@ def store_runs(folder: Path, cases: int) -> None:
     """Two runs below `folder`: `before` and `now`, in which a tenth of the cases fails that passed before."""
     from pytest_rageval.config.settings import Settings
     from pytest_rageval.metrics import load_registry
-    from pytest_rageval.plan import make_plan
+    from pytest_rageval.run.plan import make_plan
 
     luck = random.Random(1)
     plan = make_plan(Settings(enabled=METRICS), load_registry())

@@ -13,6 +13,7 @@ from project import Project, a_case
 from pytest_rageval.abstention.detector import declines
 from pytest_rageval.io.masking import Mask, public_target, public_url
 from pytest_rageval.io.secret_forms import secrets_by_form
+from pytest_rageval.language.words import content_tokens, fold, normalise, sentences, squad_normalise, tokens
 from pytest_rageval.llm.chat_protocol import thoughts_and_text
 from pytest_rageval.llm.json_exchange import UnreadableReply
 from pytest_rageval.llm.reply_object import stated_object
@@ -28,7 +29,6 @@ from pytest_rageval.matching.spellings import (
 from pytest_rageval.model.case import Edge
 from pytest_rageval.targets.first_contact import response_mapping
 from pytest_rageval.text import excerpt, printable
-from pytest_rageval.words import content_tokens, fold, normalise, sentences, squad_normalise, tokens
 
 SMALL, LARGE = 4_000, 32_000
 MOST_TIMES = 30

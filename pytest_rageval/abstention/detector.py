@@ -20,7 +20,7 @@ from typing import NamedTuple
 from pytest_rageval.abstention.evidence import held_share
 from pytest_rageval.abstention.features import TABLE, FeatureBlock, Word, features_of, sentences_of
 from pytest_rageval.abstention.own_words import own_words
-from pytest_rageval.words import normalise
+from pytest_rageval.language.words import normalise
 
 LONGEST_TEXT = 20_000
 """Characters of an answer that are searched for a project's own phrases."""

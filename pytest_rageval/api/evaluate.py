@@ -11,19 +11,19 @@ from typing import Any
 
 from pytest_rageval.api.case_sources import Cases, given_cases
 from pytest_rageval.api.evaluated_run import EvaluatedRun
-from pytest_rageval.case_output import Output
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.finish import Extent
+from pytest_rageval.io.case_output import Output
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges import judge_from_object
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.model import EvalCase
-from pytest_rageval.prepare import Prepared, check_can_answer, make_target, prepare, run_configuration
 from pytest_rageval.render.run_reports import write_all_reports
-from pytest_rageval.session import EvaluatedCase, RunSession
+from pytest_rageval.run.finish import Extent
+from pytest_rageval.run.prepare import Prepared, check_can_answer, make_target, prepare, run_configuration
+from pytest_rageval.run.session import EvaluatedCase, RunSession
 from pytest_rageval.targets import target_from_object
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import printable

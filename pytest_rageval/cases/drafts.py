@@ -13,8 +13,8 @@ from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.lines import read_lines
 from pytest_rageval.io.messages import Report
+from pytest_rageval.language.words import fold
 from pytest_rageval.model import EvalCase, Json
-from pytest_rageval.words import fold
 
 ENDING = ".drafts.jsonl"
 _PLACE = ("rel_path", "heading_path")

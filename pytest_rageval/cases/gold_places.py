@@ -9,12 +9,12 @@ from typing import Any, Literal, NamedTuple
 from pytest_rageval.cases.note_folder import NoteFolder, NoteSection
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import listed, suggestion
+from pytest_rageval.language.words import fold
 from pytest_rageval.matching.dialects import PlaceRules
 from pytest_rageval.matching.places import match
 from pytest_rageval.matching.spellings import is_under_heading, read_path, snippet_form
 from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase, Gold
 from pytest_rageval.text import counted
-from pytest_rageval.words import fold
 
 ALL_NEEDED = frozenset({"multi_hop", "synthesis"})
 """Categories whose cases need all golds unless they group them."""

@@ -9,6 +9,17 @@ from typing import Any
 
 import click
 
+from pytest_rageval.check.calibrate import BETTER, Calibration, UnlabelledCases
+from pytest_rageval.check.calibration_record import store_calibration
+from pytest_rageval.check.judge_check import judge_at_hand
+from pytest_rageval.check.judged_labels import (
+    Examination,
+    JudgedLabel,
+    UnscoredLabel,
+    judge_labels,
+    labelled_answers,
+)
+from pytest_rageval.check.labels import Label, read_labels
 from pytest_rageval.cli.options import FORM_JSON, echo_json, exit_codes, run_options, settings_given
 from pytest_rageval.cli.output import Progress, echo_view
 from pytest_rageval.config.project import Project, find_project
@@ -21,20 +32,9 @@ from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.plan import own_rubrics
+from pytest_rageval.run.plan import own_rubrics
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.text import printable
-from pytest_rageval.tools.calibrate import BETTER, Calibration, UnlabelledCases
-from pytest_rageval.tools.calibration_record import store_calibration
-from pytest_rageval.tools.judge_check import judge_at_hand
-from pytest_rageval.tools.judged_labels import (
-    Examination,
-    JudgedLabel,
-    UnscoredLabel,
-    judge_labels,
-    labelled_answers,
-)
-from pytest_rageval.tools.labels import Label, read_labels
 from pytest_rageval.views.calibration import calibration_view
 
 

@@ -14,6 +14,14 @@ from pytest_rageval.cases.drafts import ENDING, add_drafts, answer_draft, check_
 from pytest_rageval.cases.loading import CaseFile, path_text
 from pytest_rageval.cases.project_cases import sound_cases
 from pytest_rageval.cases.schema import case_schema
+from pytest_rageval.check.audit import (
+    AuditFinding,
+    audit_in_words,
+    findings_in_files,
+    findings_in_index,
+    findings_in_notes,
+    findings_in_runs,
+)
 from pytest_rageval.cli.case_exchange import cases_from_traces, convert, export_cases
 from pytest_rageval.cli.case_files import PATHS, case_files, unmatched_patterns
 from pytest_rageval.cli.options import FOLDER, JSON, REPORTS, echo_json, exit_codes, output_option
@@ -27,17 +35,9 @@ from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.messages import escape_text
 from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.model import Chunk, EvalCase, Gold
-from pytest_rageval.prepare import make_target
+from pytest_rageval.run.prepare import make_target
 from pytest_rageval.targets.http_target import ListsChunks
 from pytest_rageval.text import counted, printable
-from pytest_rageval.tools.audit import (
-    AuditFinding,
-    audit_in_words,
-    findings_in_files,
-    findings_in_index,
-    findings_in_notes,
-    findings_in_runs,
-)
 
 
 @click.group()

@@ -18,8 +18,8 @@ from pytest_rageval.cli.run import run_in
 from pytest_rageval.demo.app import create_app
 from pytest_rageval.demo.llm import Llm
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.make.scaffold import demo_project
 from pytest_rageval.providers import FORMS
-from pytest_rageval.tools.scaffold import demo_project
 
 A_CASE = "imaging-drift-size"
 """One of the shipped cases."""

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 
 import click
 
+from pytest_rageval.check.diagnosis import MARKS, Diagnosis
+from pytest_rageval.check.doctor import CHECKS, diagnoses
+from pytest_rageval.check.judge_check import try_judge
 from pytest_rageval.cli.options import JSON, echo_json, exit_codes
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.render.text.columns import aligned
 from pytest_rageval.text import printable
-from pytest_rageval.tools.diagnosis import MARKS, Diagnosis
-from pytest_rageval.tools.doctor import CHECKS, diagnoses
-from pytest_rageval.tools.judge_check import try_judge
 
 
 @click.command()

@@ -9,10 +9,10 @@ import click
 
 from pytest_rageval.cli.options import JSON, echo_json, exit_codes
 from pytest_rageval.cli.stored_run import exit_code_of, open_run, run_argument, show
-from pytest_rageval.finish import Finished
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.rescore.regate import plan_of_gates, regate
+from pytest_rageval.run.finish import Finished
 from pytest_rageval.text import printable
 
 SHOWN = 100

@@ -20,9 +20,9 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.llm.chat_model import chat_model
 from pytest_rageval.llm.endpoint_options import Budget, EndpointOptions
+from pytest_rageval.make.generate import Draft, ModelDrafts, NotePassage, SiftedDrafts, Spent, questions_in, sift
 from pytest_rageval.providers import FORMS
 from pytest_rageval.text import counted, printable
-from pytest_rageval.tools.generate import Draft, ModelDrafts, NotePassage, SiftedDrafts, Spent, questions_in, sift
 
 ABOVE_0 = click.FloatRange(min=0, min_open=True)
 REPLIES = ".drafts.replies"

@@ -16,6 +16,7 @@ from pytest_rageval.cli.options import EXISTING_FILE, echo_json
 from pytest_rageval.cli.terminal import clean
 from pytest_rageval.config.options import HTTP, is_target, kind_of
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.make.scaffold import CI, CI_FILES, Choice, scaffold
 from pytest_rageval.render.text.columns import aligned
 from pytest_rageval.targets.first_contact import (
     CONTACT_QUESTION,
@@ -26,7 +27,6 @@ from pytest_rageval.targets.first_contact import (
 )
 from pytest_rageval.targets.target import Connection
 from pytest_rageval.text import printable
-from pytest_rageval.tools.scaffold import CI, CI_FILES, Choice, scaffold
 
 TOKEN = "RAGEVAL_TARGET_TOKEN"  # noqa: S105 because it is the name of a variable
 NEXT = (

@@ -10,35 +10,35 @@ from typing import Any, NoReturn
 
 import click
 
-from pytest_rageval.cli.options import NOT_READY, STOPPED, CommandOnRun, exit_codes
-from pytest_rageval.cli.output import Progress
-from pytest_rageval.cli.score import RescoreOptions, rescore_options, take_rescore_options
-from pytest_rageval.cli.stored_run import OpenedRun, open_run, run_argument
-from pytest_rageval.config.options import OPTIONS
-from pytest_rageval.errors import SettingsError
-from pytest_rageval.finish import is_last_run
-from pytest_rageval.io.suggestions import and_more
-from pytest_rageval.judges.cache.sqlite_cache import project_cache
-from pytest_rageval.judges.judge import Judge, described_judge
-from pytest_rageval.plan import Plan
-from pytest_rageval.prepare import run_check
-from pytest_rageval.render.run_reports import write_reports
-from pytest_rageval.render.text.columns import aligned
-from pytest_rageval.rescore.rejudge import Rejudge, check_judge_of
-from pytest_rageval.rescore.relabel import Lines
-from pytest_rageval.rescore.rescore import Rescoring, check_observed, plan_again
-from pytest_rageval.runs.folder import RunFolder, write_metrics
-from pytest_rageval.runs.interrupts import Interrupts
-from pytest_rageval.runs.judge_notes import estimate
-from pytest_rageval.text import counted, names_of, percent, printable
-from pytest_rageval.tools.judge_batch import BatchedRun, Submission, check_submission, submission_of
-from pytest_rageval.tools.judge_check import (
+from pytest_rageval.check.judge_check import (
     TOO_OFTEN,
     SpotCheck,
     check_by_second_judge,
     configured_judge,
     judge_at_hand,
 )
+from pytest_rageval.cli.options import NOT_READY, STOPPED, CommandOnRun, exit_codes
+from pytest_rageval.cli.output import Progress
+from pytest_rageval.cli.score import RescoreOptions, rescore_options, take_rescore_options
+from pytest_rageval.cli.stored_run import OpenedRun, open_run, run_argument
+from pytest_rageval.config.options import OPTIONS
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.suggestions import and_more
+from pytest_rageval.judges.cache.sqlite_cache import project_cache
+from pytest_rageval.judges.judge import Judge, described_judge
+from pytest_rageval.render.run_reports import write_reports
+from pytest_rageval.render.text.columns import aligned
+from pytest_rageval.rescore.judge_batch import BatchedRun, Submission, check_submission, submission_of
+from pytest_rageval.rescore.rejudge import Rejudge, check_judge_of
+from pytest_rageval.rescore.relabel import Lines
+from pytest_rageval.rescore.rescore import Rescoring, check_observed, plan_again
+from pytest_rageval.run.finish import is_last_run
+from pytest_rageval.run.plan import Plan
+from pytest_rageval.run.prepare import run_check
+from pytest_rageval.runs.folder import RunFolder, write_metrics
+from pytest_rageval.runs.interrupts import Interrupts
+from pytest_rageval.runs.judge_notes import estimate
+from pytest_rageval.text import counted, names_of, percent, printable
 
 CACHE_MODES = next(option.choices for option in OPTIONS if option.name == "judge-cache")
 OF_JUDGES = ("judge", "judge_base_url", "rubrics")

@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
+from pytest_rageval.check.judge_check import try_judge
 from pytest_rageval.cli.options import JSON, echo_json, exit_codes, run_options, settings_given
 from pytest_rageval.config.project import find_project
 from pytest_rageval.judges.canaries import Verdict
 from pytest_rageval.judges.judge import identity_of
 from pytest_rageval.render.text.columns import aligned
 from pytest_rageval.text import printable
-from pytest_rageval.tools.judge_check import try_judge
 
 VERDICT = ("rubric", "canary", "expected", "score", "scores", "error", "passed")
 

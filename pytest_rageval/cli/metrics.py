@@ -14,7 +14,7 @@ from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.definitions_page import metric_facts, metrics_page
 from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.registry import LAYERS, Metric, by_layer, doc_parts, option_types
-from pytest_rageval.plan import own_rubrics
+from pytest_rageval.run.plan import own_rubrics
 
 
 @click.command()

@@ -15,17 +15,17 @@ from pytest_rageval.cli.screen import CaseProgress, Screen
 from pytest_rageval.cli.stored_run import show
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import JudgeUnavailable, SettingsError
-from pytest_rageval.finish import Extent, Finished
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.model import EvalCase
-from pytest_rageval.prepare import Prepared, prepare, run_configuration
 from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.render.run_reports import write_all_reports
+from pytest_rageval.run.finish import Extent, Finished
+from pytest_rageval.run.prepare import Prepared, prepare, run_configuration
+from pytest_rageval.run.session import INTERRUPTED, RunSession
 from pytest_rageval.runs.interrupts import Interrupts, is_called_by_script
 from pytest_rageval.runs.judge_notes import estimate
 from pytest_rageval.runs.run_files import put_in_order
 from pytest_rageval.scale.dispatch import ClusterRun, Crew, crew_size, waiting_cases
-from pytest_rageval.session import INTERRUPTED, RunSession
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import counted
 

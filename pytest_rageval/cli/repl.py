@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 
 import click
 
-from pytest_rageval.case_output import Output
 from pytest_rageval.cli.case_files import chosen_cases
 from pytest_rageval.cli.main import Verbs
 from pytest_rageval.cli.options import EXISTING, as_arguments, exit_codes, run_options, settings_given
 from pytest_rageval.cli.terminal import clean
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import RagevalError, SettingsError
+from pytest_rageval.io.case_output import Output
 from pytest_rageval.render.text.repl_lines import (
     diff_lines,
     evaluation_lines,
@@ -30,7 +30,7 @@ from pytest_rageval.render.text.repl_lines import (
     settings_line,
 )
 from pytest_rageval.text import printable
-from pytest_rageval.tools.repl import SETTABLE, Session
+from pytest_rageval.tune.repl import SETTABLE, Session
 
 NAME = "rageval"
 BANNER = f"""\

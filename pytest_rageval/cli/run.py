@@ -35,8 +35,15 @@ from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import JudgeUnavailable, RagevalError, SettingsError
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.prepare import NO_TARGET, Prepared, check_can_answer, check_gate_conditions, make_target, prepare
 from pytest_rageval.providers import BATCHED
+from pytest_rageval.run.prepare import (
+    NO_TARGET,
+    Prepared,
+    check_can_answer,
+    check_gate_conditions,
+    make_target,
+    prepare,
+)
 from pytest_rageval.scale.local_crew import LocalCrew
 from pytest_rageval.scale.ray_cluster import RayCluster
 from pytest_rageval.text import counted

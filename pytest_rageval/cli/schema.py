@@ -21,7 +21,7 @@ from pytest_rageval.gates.regression import DEFAULT_REGRESSIONS, REGRESSION_FORM
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import CaseResult, EvalCase, Json
-from pytest_rageval.plan import make_plan
+from pytest_rageval.run.plan import make_plan
 from pytest_rageval.runs.records import result_record
 from pytest_rageval.runs.row import SCHEMA
 

@@ -12,12 +12,12 @@ from pytest_rageval.cases.project_cases import files_at, load_files
 from pytest_rageval.cli.options import EXISTING, PLACE, CommandOnRun, exit_codes
 from pytest_rageval.cli.output import Progress
 from pytest_rageval.cli.stored_run import OpenedRun, end, open_run, run_argument
-from pytest_rageval.finish import Finished
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import Measure
-from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.relabel import Labels, read_new_labels
 from pytest_rageval.rescore.rescore import Rescoring, check_observed, is_described_measure, plan_again
+from pytest_rageval.run.finish import Finished
+from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.folder import write_metrics
 from pytest_rageval.text import counted, names_of
 

@@ -14,10 +14,10 @@ from pytest_rageval.cli.output import echo_view
 from pytest_rageval.comparison.baseline import Side, project_baseline
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.finish import Finished
-from pytest_rageval.plan import Plan
 from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.render.run_reports import write_all_reports
+from pytest_rageval.run.finish import Finished
+from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.text import printable
 from pytest_rageval.views.run import run_view

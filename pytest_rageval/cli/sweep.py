@@ -21,17 +21,17 @@ from pytest_rageval.cli.options import (
 )
 from pytest_rageval.cli.output import Progress, columns
 from pytest_rageval.config.project import Project, find_project
-from pytest_rageval.finish import Finished
-from pytest_rageval.prepare import Prepared
 from pytest_rageval.render.html.sweep_page import SWEEP_PAGE, write_sweep_page
 from pytest_rageval.render.run_reports import write_all_reports
 from pytest_rageval.render.text.view_text import view_lines
+from pytest_rageval.run.finish import Finished
+from pytest_rageval.run.prepare import Prepared
 from pytest_rageval.text import counted, printable
-from pytest_rageval.tools.sweep.grid import FULL, INDEXING, QUICK, parse_grid
-from pytest_rageval.tools.sweep.outcome import Sweep
-from pytest_rageval.tools.sweep.ranking import parse_weights, sampled
-from pytest_rageval.tools.sweep.results_file import SweepFile, SweepRequest, sweep_head
-from pytest_rageval.tools.sweep.sweep import SweepRunner
+from pytest_rageval.tune.sweep.grid import FULL, INDEXING, QUICK, parse_grid
+from pytest_rageval.tune.sweep.outcome import Sweep
+from pytest_rageval.tune.sweep.ranking import parse_weights, sampled
+from pytest_rageval.tune.sweep.results_file import SweepFile, SweepRequest, sweep_head
+from pytest_rageval.tune.sweep.sweep import SweepRunner
 from pytest_rageval.views.sweep import caveats, difference_sentence, sweep_view
 
 OF_A_NEW_SWEEP = {"grids": "--grid", "is_quick": "--quick", "index_params": "--index-param", "sample": "--sample",

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_rageval.case_output import Output, Routing, routed_streams
+from pytest_rageval.io.case_output import Output, Routing, routed_streams
 from pytest_rageval.text import printable
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.gates_now import gates_of
 from pytest_rageval.matching.places import gold_kind
 from pytest_rageval.model import CaseResult, Outcome
-from pytest_rageval.plan import Plan
+from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.decision_hash import asked_part
 from pytest_rageval.runs.row import CaseScores
 from pytest_rageval.text import printable

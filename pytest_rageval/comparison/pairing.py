@@ -17,7 +17,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Gates
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric
-from pytest_rageval.plan import Plan, make_plan
+from pytest_rageval.run.plan import Plan, make_plan
 from pytest_rageval.runs.columns import CaseColumns, SharedCases, values_at
 from pytest_rageval.runs.comparable import Mismatch
 from pytest_rageval.runs.config_diff import SettingChange, config_changes

@@ -23,7 +23,7 @@ from pytest_rageval.comparison.gates_now import Both, case_flips, decided_by_gat
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.regression import RegressionGate
 from pytest_rageval.io.suggestions import listed
-from pytest_rageval.plan import Plan
+from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.columns import CaseColumns, shared_cases, values_at
 from pytest_rageval.runs.comparable import (
     Comparable,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from pytest_rageval.words import index_terms, sentences
+from pytest_rageval.language.words import index_terms, sentences
 
 NOTE_BYTES = 4 * 1024 * 1024
 """A larger file is no note: it is left out and counted as unreadable."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from pytest_rageval.demo.chunking import CHUNKER, NoteChunk, TokenBudget
 from pytest_rageval.demo.parameters import Ask
-from pytest_rageval.words import content_tokens, index_terms
+from pytest_rageval.language.words import content_tokens, index_terms
 
 # Words that mark a question. In notes they are about something else.
 _ASKING = re.compile(

@@ -11,8 +11,8 @@ from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.case_output import foreign_code
 from pytest_rageval.errors import SettingsError, message_of
+from pytest_rageval.io.case_output import foreign_code
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.text import excerpt, printable
 

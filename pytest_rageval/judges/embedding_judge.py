@@ -16,6 +16,7 @@ from pytest_rageval.abstention.detector import declines, only_declines
 from pytest_rageval.errors import JudgeError, ModelFailure, SettingsError
 from pytest_rageval.judges.judge import UNSUPPORTED, Cost, JudgeSpec, Share, ShareJudge, sum_costs
 from pytest_rageval.judges.requests import reference_texts
+from pytest_rageval.language.words import sentences
 from pytest_rageval.llm.chat_model import PaidEndpoint
 from pytest_rageval.llm.chat_protocol import below, read_by, token_count
 from pytest_rageval.llm.credentials import judge_key, key_header
@@ -23,7 +24,6 @@ from pytest_rageval.llm.endpoint_options import EndpointOptions, Tariff, estimat
 from pytest_rageval.llm.model_spec import model_and_url, model_identity
 from pytest_rageval.llm.openai import OPENAI, OPENAI_KEY
 from pytest_rageval.model import Json, JudgeRequest
-from pytest_rageval.words import sentences
 
 SUPPORTED = 0.6
 """A sentence counts as supported from this share on."""

@@ -20,10 +20,10 @@ from pytest_rageval.abstention.detector import declines, only_declines
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.judges.judge import UNSUPPORTED, JudgeSpec, Share, ShareJudge
 from pytest_rageval.judges.requests import judged_text, reference_texts
+from pytest_rageval.language.quantities import QUANTITY
+from pytest_rageval.language.words import STOP_WORDS, content_tokens, sentences
 from pytest_rageval.model import JudgeRequest
-from pytest_rageval.quantities import QUANTITY
 from pytest_rageval.text import counted
-from pytest_rageval.words import STOP_WORDS, content_tokens, sentences
 
 SUPPORTED = 0.75
 """A claim counts as supported from this value on."""

@@ -12,9 +12,9 @@ from pytest_rageval.label.label_store import CaseState, Decision, DraftStore, La
 from pytest_rageval.label.note_places import gold_place
 from pytest_rageval.label.opening import PoolSource
 from pytest_rageval.label.pools import Candidate, MatchedMarks, Pool, matched_marks
+from pytest_rageval.language.words import fold
 from pytest_rageval.model import EvalCase
 from pytest_rageval.text import counted
-from pytest_rageval.words import fold
 
 NO_POOL = Pool()
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from pytest_rageval.cases.marks import Kind, Place, label_place
 from pytest_rageval.cases.note_folder import NoteFolder, NoteSection
+from pytest_rageval.language.words import fold
 from pytest_rageval.matching.dialects import PlaceRules
 from pytest_rageval.matching.places import match
 from pytest_rageval.matching.spellings import heading_fit, is_under_heading, read_headings, read_path
 from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase, Gold
-from pytest_rageval.words import fold
 
 LONGEST_SNIPPET = 200
 """Characters of the snippet of an introduction."""

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_rageval.cases.note_folder import NoteFolder
+from pytest_rageval.language.words import index_terms
 from pytest_rageval.model import Chunk
-from pytest_rageval.words import index_terms
 
 
 class NotesSearch:

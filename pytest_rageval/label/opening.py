@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_rageval.asking import ask_system
 from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.cases.project_cases import load_files, sound_cases
@@ -23,8 +22,9 @@ from pytest_rageval.label.label_store import CaseFileStore, DraftStore, LabelSto
 from pytest_rageval.label.notes_search import NotesSearch
 from pytest_rageval.label.pools import Pool, Retrieval, merged, path_prefix
 from pytest_rageval.model import AskRequest, EvalCase, Json, Problem
-from pytest_rageval.prefetch import BackgroundLoop, LoopBlockedError
-from pytest_rageval.prepare import target_in
+from pytest_rageval.run.ask import ask_system
+from pytest_rageval.run.prefetch import BackgroundLoop, LoopBlockedError
+from pytest_rageval.run.prepare import target_in
 from pytest_rageval.targets import check_target
 from pytest_rageval.targets.target import Target
 

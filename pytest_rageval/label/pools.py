@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_rageval.cases.marks import Kind, Marks, Place, gold_of
+from pytest_rageval.language.words import fold
 from pytest_rageval.matching.dialects import PlaceRules
 from pytest_rageval.matching.places import in_rank_order, match
 from pytest_rageval.matching.spellings import path_form, read_headings
 from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase
 from pytest_rageval.text import counted
-from pytest_rageval.words import fold
 
 
 class Retrieval(NamedTuple):

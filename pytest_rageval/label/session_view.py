@@ -10,8 +10,8 @@ from rich.text import Text
 
 from pytest_rageval.label.label_session import LabelSession
 from pytest_rageval.label.pools import MatchedMarks
+from pytest_rageval.language.words import fold
 from pytest_rageval.text import counted, printable
-from pytest_rageval.words import fold
 
 SYMBOLS = {"gold": "✔", "irrelevant": "✘", "": ""}
 GAP = " › "

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
+from pytest_rageval.language.words import fold
 from pytest_rageval.matching.pages import page_of_gold, page_of_passage
 from pytest_rageval.matching.spellings import (
     FOLDER,
@@ -31,7 +32,6 @@ from pytest_rageval.matching.spellings import (
     slug,
 )
 from pytest_rageval.model import Anchor, Chunk, EvalCase, LooseMatch, MatchKind, Reference
-from pytest_rageval.words import fold
 
 Passage = Chunk | Reference
 

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from pytest_rageval.io.suggestions import listed
+from pytest_rageval.language.words import fold
 from pytest_rageval.matching.dialects import (
     ANY_PLACES,
     MISSED,
@@ -42,7 +43,6 @@ from pytest_rageval.model import (
     Reference,
     Timings,
 )
-from pytest_rageval.words import fold
 
 _Form = Callable[[str], str]
 GoldBy = Literal["anchors", "ids"]

@@ -12,10 +12,10 @@ from html import unescape
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import unquote
 
+from pytest_rageval.language.plain_text import as_seen, without_cjk_spaces
+from pytest_rageval.language.quantities import with_plain_powers
+from pytest_rageval.language.words import as_label
 from pytest_rageval.model import Json, MatchKind
-from pytest_rageval.plain_text import as_seen, without_cjk_spaces
-from pytest_rageval.quantities import with_plain_powers
-from pytest_rageval.words import as_label
 
 _Rest = ParamSpec("_Rest")
 _Read = TypeVar("_Read")

@@ -8,12 +8,8 @@ from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Literal
 
-from pytest_rageval.korean import has_hangul
-from pytest_rageval.metrics.abstention import ABSTAINED, NO_ANSWER, abstention
-from pytest_rageval.metrics.registry import metric
-from pytest_rageval.model import Gold, NotApplicable, Observation
-from pytest_rageval.text import counted
-from pytest_rageval.words import (
+from pytest_rageval.language.korean import has_hangul
+from pytest_rageval.language.words import (
     content_tokens,
     content_words,
     korquad_characters,
@@ -22,6 +18,10 @@ from pytest_rageval.words import (
     squad_normalise,
     tokens,
 )
+from pytest_rageval.metrics.abstention import ABSTAINED, NO_ANSWER, abstention
+from pytest_rageval.metrics.registry import metric
+from pytest_rageval.model import Gold, NotApplicable, Observation
+from pytest_rageval.text import counted
 
 Normalizer = Literal["default", "squad"]
 Hangul = Literal["word", "char"]

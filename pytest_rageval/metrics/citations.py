@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
+from pytest_rageval.language.words import fold
 from pytest_rageval.matching.spellings import path_form
 from pytest_rageval.metrics.abstention import ABSTAINED, NO_ANSWER, UNANSWERABLE, abstention
 from pytest_rageval.metrics.registry import metric
 from pytest_rageval.metrics.retrieval import UNLABELLED
 from pytest_rageval.model import Anchor, NotApplicable, Observation, Score
 from pytest_rageval.text import counted
-from pytest_rageval.words import fold
 
 NO_REFERENCES = NotApplicable("the system reports no references", is_unobserved=True)
 NO_RULE = NotApplicable("no rule for conflicts is labelled")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pytest_rageval.gold_search import GoldFit, best_fit
+from pytest_rageval.language.gold_search import GoldFit, best_fit
+from pytest_rageval.language.words import tokens
 from pytest_rageval.metrics.answer import (
     NO_GOLD_ANSWER,
     compared,
@@ -17,7 +18,6 @@ from pytest_rageval.metrics.answer import (
     with_bound_figures,
 )
 from pytest_rageval.model import NotApplicable, Observation, Score
-from pytest_rageval.words import tokens
 
 
 def _recalled(obs: Observation, _: int) -> str:

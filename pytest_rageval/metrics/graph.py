@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
+from pytest_rageval.language.words import as_label
 from pytest_rageval.metrics.query import labels, missing_terms, set_f1, set_terms
 from pytest_rageval.metrics.registry import metric
 from pytest_rageval.model import Edge, NotApplicable, Observation
-from pytest_rageval.words import as_label
 
 UNLABELLED = NotApplicable("no graph entities are expected")
 NO_EDGES = NotApplicable("no graph edges are labelled")

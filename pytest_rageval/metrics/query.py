@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
 
+from pytest_rageval.language.words import as_label
 from pytest_rageval.metrics.registry import Metric, metric
 from pytest_rageval.model import NotApplicable, Observation, Trace
-from pytest_rageval.words import as_label
 
 NO_TRACE = NotApplicable("the system reports no trace of this", is_unobserved=True)
 _UNTRACED = Trace()

@@ -16,15 +16,13 @@ from typing import Any
 
 import pytest
 
-from pytest_rageval.case_output import Output
 from pytest_rageval.cases.loading import CaseFile, load_file
 from pytest_rageval.comparison.outcomes import Ending
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
-from pytest_rageval.engine import Evaluation
 from pytest_rageval.errors import RagevalError, SettingsError
-from pytest_rageval.finish import Finished
+from pytest_rageval.io.case_output import Output
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
@@ -38,11 +36,13 @@ from pytest_rageval.plugin.evaluator import Evaluator
 from pytest_rageval.plugin.items import PARTS, EvalFile, EvalItem, item_case, keywords, own_nodeid
 from pytest_rageval.plugin.report_payload import CALLS, attach, drop_place_of_ours, is_of_case
 from pytest_rageval.plugin.session import EvalSession
-from pytest_rageval.prefetch import FIRST_CALLS, calls_of
-from pytest_rageval.prepare import Prepared, check_gate_conditions, make_target, prepare
+from pytest_rageval.run.engine import Evaluation
+from pytest_rageval.run.finish import Finished
+from pytest_rageval.run.prefetch import FIRST_CALLS, calls_of
+from pytest_rageval.run.prepare import Prepared, check_gate_conditions, make_target, prepare
+from pytest_rageval.run.session import CaseBlocks, EvaluatedCase, RunSession
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.shards import Shard
-from pytest_rageval.session import CaseBlocks, EvaluatedCase, RunSession
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import counted, printable
 

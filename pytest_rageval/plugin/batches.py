@@ -12,8 +12,8 @@ from pytest_rageval.errors import Problems
 from pytest_rageval.judges import judge_from_object
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judge_spec import judge_with_cache
-from pytest_rageval.plan import Plan
 from pytest_rageval.plugin.items import PARTS, EvalFile, EvalItem, ItemBatch, fixture_definition
+from pytest_rageval.run.plan import Plan
 from pytest_rageval.targets import target_from_object
 from pytest_rageval.targets.target import Target
 

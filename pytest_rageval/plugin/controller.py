@@ -13,7 +13,6 @@ import pytest
 from pytest_rageval.cases.project_cases import pattern_problems
 from pytest_rageval.config.options import kind_of
 from pytest_rageval.errors import RagevalError
-from pytest_rageval.finish import Extent
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.batches import plan_batches
@@ -35,15 +34,16 @@ from pytest_rageval.plugin.preflight import (
 from pytest_rageval.plugin.report_payload import CALLS
 from pytest_rageval.plugin.session import EvalSession
 from pytest_rageval.plugin.workers import WORKERS, ControlledWorkers, Worker
-from pytest_rageval.prepare import check_can_answer, run_configuration
 from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.render.html.report_file import EndReport
 from pytest_rageval.render.run_reports import write_reports
+from pytest_rageval.run.finish import Extent
+from pytest_rageval.run.prepare import check_can_answer, run_configuration
+from pytest_rageval.run.session import RunSession
 from pytest_rageval.runs.interrupts import Interrupted, Interrupts, is_called_by_script
 from pytest_rageval.runs.judge_notes import estimate
 from pytest_rageval.runs.records import RecordLine
 from pytest_rageval.runs.shards import Shard
-from pytest_rageval.session import RunSession
 from pytest_rageval.text import printable
 
 

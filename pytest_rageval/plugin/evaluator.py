@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import pytest
 
 from pytest_rageval.comparison.outcomes import Ending
-from pytest_rageval.engine import Evaluation
 from pytest_rageval.model import Answer, CaseResult, EvalCase
 from pytest_rageval.plugin.items import assert_gates
+from pytest_rageval.run.engine import Evaluation
 from pytest_rageval.text import printable
 
 RESULTS = pytest.StashKey[list[Evaluation]]()

@@ -75,7 +75,7 @@ class Arrivals:
 def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> Generator[None, object, object]:
     """Route the streams before pytest captures: between tests it restores the streams that it found."""
     if may_have_cases(early_config.rootpath, args):
-        from pytest_rageval.case_output import Routing, routed_streams  # here: other suites have no use for it
+        from pytest_rageval.io.case_output import Routing, routed_streams  # here: other suites have no use for it
         from pytest_rageval.io.output_encoding import take_any_text
 
         for stream in (sys.stdout, sys.stderr):

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from pytest_rageval.engine import Evaluation
 from pytest_rageval.errors import GateFailure, SettingsError
 from pytest_rageval.model import CaseResult, Outcome, Problem
 from pytest_rageval.plugin.case_hook import call_hook
 from pytest_rageval.plugin.evaluator import RESULTS
 from pytest_rageval.plugin.items import EvalItem
+from pytest_rageval.run.engine import Evaluation
+from pytest_rageval.run.session import RunSession, with_outcome
 from pytest_rageval.runs.records import RecordLine
-from pytest_rageval.session import RunSession, with_outcome
 from pytest_rageval.text import printable
 
 PACKAGE = Path(__file__).parent.parent

@@ -26,7 +26,7 @@ from pytest_rageval.config.files import case_globs, has_table, reports_of
 from pytest_rageval.config.options import OPTIONS
 
 if TYPE_CHECKING:
-    from pytest_rageval.case_output import Routing
+    from pytest_rageval.io.case_output import Routing
 
 FIXTURES = "rageval-fixtures"
 """The name under which our fixtures are registered."""

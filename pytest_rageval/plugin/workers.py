@@ -16,8 +16,8 @@ from pytest_rageval.plugin.batches import plan_batches
 from pytest_rageval.plugin.block_scheduling import BlockScheduling, block, worker_number
 from pytest_rageval.plugin.items import EvalItem, node_name, without_group
 from pytest_rageval.plugin.session import EvalSession
+from pytest_rageval.run.session import RunSession
 from pytest_rageval.runs.folder import RunFolder
-from pytest_rageval.session import RunSession
 from pytest_rageval.text import counted
 
 REPEATING = frozenset({"loadfile", "loadscope"})

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pytest_rageval.comparison.gate_lines import gate_line
-from pytest_rageval.finish import Finished
-from pytest_rageval.plan import Plan
+from pytest_rageval.run.finish import Finished
+from pytest_rageval.run.plan import Plan
 
 
 class GateTest(NamedTuple):

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from pytest_rageval.comparison.verdicts import Cases, compare_with_previous
 from pytest_rageval.export.report_json import write_report_json
 from pytest_rageval.io.atomic import write_text
-from pytest_rageval.plan import Plan
 from pytest_rageval.render.html.report_file import EndReport
 from pytest_rageval.render.markdown.summary_markdown import summary_markdown
+from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.reader import StoredRun
 
 MOST_OF_A_PAGE = 100_000

@@ -9,16 +9,16 @@ from pathlib import Path
 from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.outcomes import ending_from_records
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.engine import overall_result
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.finish import Finished, conclude
 from pytest_rageval.gates.gate import Gate, parse_gate, unknown_values
 from pytest_rageval.gates.regression import RegressionGate
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names
 from pytest_rageval.model import NOWHERE, Answer, CaseResult, EvalCase, Judgement, Matching, Observation, Source
-from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.relabel import Line
 from pytest_rageval.rescore.rescore import recorded_run_measures, same_extent
+from pytest_rageval.run.engine import overall_result
+from pytest_rageval.run.finish import Finished, conclude
+from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.decision_hash import labelled_gold, regated_hash
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.reader import RESULTS, StoredRun

@@ -12,16 +12,16 @@ from pytest_rageval.cases.canonical import case_from_mapping
 from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.outcomes import ending_from_records
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.engine import AskFailure, Observed, evaluation
 from pytest_rageval.errors import OddScoreError, SettingsError
-from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.metrics.registry import Measure, is_described
 from pytest_rageval.model import NotApplicable, Observation, Problem, RunFacts, Score, Timings, Trial
-from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.relabel import Labels, Line, Lines
+from pytest_rageval.run.engine import AskFailure, Observed, evaluation
+from pytest_rageval.run.finish import Extent, Finished, finish
+from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.config import config_hash_of
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.observations import observation_of

@@ -20,7 +20,7 @@ from pytest_rageval.gates.gate import conditions_text
 from pytest_rageval.io.masking import public_params, public_target
 from pytest_rageval.metrics.index_coverage import reported_versions
 from pytest_rageval.model import EvalCase
-from pytest_rageval.plan import Plan
+from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.stored_plan import described_metrics, meanings
 
 LIBRARIES = ("pytest-rageval", "pytest", "pytest-xdist", "pytest-html", "httpx", "httpcore", "pydantic")

@@ -8,7 +8,7 @@ from pytest_rageval.cases.canonical import asked_hash
 from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.metrics.answer import MOST_WORDS
 from pytest_rageval.model import EvalCase, Gold, GoldKind
-from pytest_rageval.plan import Plan
+from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.row import Row
 
 

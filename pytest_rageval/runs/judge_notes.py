@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.judges.judge import Judge, several_served
 from pytest_rageval.llm.model_spec import model_family, same_model
-from pytest_rageval.plan import Plan
+from pytest_rageval.run.plan import Plan
 from pytest_rageval.text import counted
 
 if TYPE_CHECKING:

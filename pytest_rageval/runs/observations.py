@@ -12,7 +12,6 @@ from typing_extensions import TypeAliasType, TypedDict
 
 from pytest_rageval.cases.canonical import case_from_mapping, case_to_mapping
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.engine import Observed
 from pytest_rageval.io.masking import public_params
 from pytest_rageval.io.sealed_lines import sealed_line
 from pytest_rageval.matching.dialects import PlaceRules
@@ -29,6 +28,7 @@ from pytest_rageval.model import (
     Timings,
     Trial,
 )
+from pytest_rageval.run.engine import Observed
 from pytest_rageval.runs.row import SCHEMA
 from pytest_rageval.targets.native_contract import answer_from_line, answer_to_response
 

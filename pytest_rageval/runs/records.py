@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from pytest_rageval.abstention.languages import untrained_language
 from pytest_rageval.cases.canonical import content_hash
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.engine import Evaluation
 from pytest_rageval.io.sealed_lines import sealed_line
 from pytest_rageval.judges.judge import asked_of, served_model
 from pytest_rageval.matching.places import gold_kind, matching_fields
@@ -31,7 +30,8 @@ from pytest_rageval.model import (
     Trace,
 )
 from pytest_rageval.model.versions import is_version
-from pytest_rageval.plan import Plan
+from pytest_rageval.run.engine import Evaluation
+from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.decision_hash import decision_hash
 from pytest_rageval.runs.row import PHASES, SCHEMA, legacy_names
 from pytest_rageval.targets.native_contract import answer_to_response, misplaced_fields

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.engine import AskFailure, Observed
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.io.atomic import write_json
@@ -27,7 +26,8 @@ from pytest_rageval.io.sealed_lines import (
 )
 from pytest_rageval.matching.dialects import AMBIGUOUS, MISSED
 from pytest_rageval.model import CaseResult, EvalCase, FailedGate, Observation, Problem, Timings, Trial
-from pytest_rageval.plan import Plan
+from pytest_rageval.run.engine import AskFailure, Observed
+from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.observations import observation_line, observation_of

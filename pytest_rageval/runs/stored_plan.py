@@ -11,7 +11,7 @@ from pytest_rageval.config.settings_sources import tuples_of
 from pytest_rageval.config.tables import Abstention, Gates, Versions
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric, Registry
-from pytest_rageval.plan import Plan, make_plan
+from pytest_rageval.run.plan import Plan, make_plan
 from pytest_rageval.runs.reader import StoredRun
 
 DESCRIBED = ("layer", "better", "scale", "binary", "aggregate", "run_level")

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.prepare import Prepared, run_configuration
+from pytest_rageval.run.prepare import Prepared, run_configuration
 
 
 class WorkerShare(NamedTuple):

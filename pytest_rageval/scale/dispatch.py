@@ -10,12 +10,12 @@ from typing import NamedTuple, Protocol
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import EvalCase
-from pytest_rageval.prefetch import Tally
-from pytest_rageval.prepare import Prepared
+from pytest_rageval.run.prefetch import Tally
+from pytest_rageval.run.prepare import Prepared
+from pytest_rageval.run.session import RunSession
 from pytest_rageval.runs.reader import OBSERVATIONS
 from pytest_rageval.scale.assignment import WorkerShare, shares
 from pytest_rageval.scale.portions import Block, Portion, Portions, portion_size
-from pytest_rageval.session import RunSession
 from pytest_rageval.text import counted
 
 MOST_FUTILE = 24

@@ -17,7 +17,7 @@ from typing import IO, Any
 from pytest_rageval.http.shared_pause import WORKERS_OF
 from pytest_rageval.io.importing import described_exception
 from pytest_rageval.model import EvalCase
-from pytest_rageval.prepare import Prepared
+from pytest_rageval.run.prepare import Prepared
 from pytest_rageval.scale.assignment import Assignment, WorkerShare, assignment
 from pytest_rageval.scale.dispatch import GOODBYE_S, BlockArrival, Event, PortionEnd, WorkerLoss, WorkerStart
 from pytest_rageval.scale.portion_worker import ProcessWorker

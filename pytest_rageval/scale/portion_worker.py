@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from pytest_rageval.case_output import Output, Routing, routed_streams
 from pytest_rageval.errors import RagevalError, SettingsError
+from pytest_rageval.io.case_output import Output, Routing, routed_streams
 from pytest_rageval.model import EvalCase
-from pytest_rageval.prefetch import FIRST_CALLS, Tally, calls_of
-from pytest_rageval.prepare import Prepared, make_target, prepare
+from pytest_rageval.run.prefetch import FIRST_CALLS, Tally, calls_of
+from pytest_rageval.run.prepare import Prepared, make_target, prepare
+from pytest_rageval.run.session import EvaluatedCase, RunSession
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.reader import OBSERVATIONS
 from pytest_rageval.scale.assignment import Assignment, baseline_hash, own_configuration
 from pytest_rageval.scale.portions import MOST_OF_A_BLOCK, Block, Failure
-from pytest_rageval.session import EvaluatedCase, RunSession
 
 JOURNAL = "portion"
 

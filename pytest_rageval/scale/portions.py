@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pytest_rageval.model import EvalCase
-from pytest_rageval.prefetch import Call
+from pytest_rageval.run.prefetch import Call
 
 MOST_CASES = 1000
 """The limit of one portion, which waits in the memory of the worker's machine."""

@@ -14,7 +14,7 @@ from typing import Any
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.importing import described_exception
 from pytest_rageval.model import EvalCase
-from pytest_rageval.prepare import Prepared
+from pytest_rageval.run.prepare import Prepared
 from pytest_rageval.scale.assignment import WorkerShare, assignment
 from pytest_rageval.scale.dispatch import GOODBYE_S, BlockArrival, Event, PortionEnd, WorkerLoss, WorkerStart
 from pytest_rageval.scale.portion_worker import ProcessWorker

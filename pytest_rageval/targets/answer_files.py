@@ -23,11 +23,11 @@ from pytest_rageval.io.messages import Report, Unsound, describe, invalid, shown
 from pytest_rageval.io.records import Name
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.io.suggestions import did_you_mean, listed
+from pytest_rageval.language.words import fold
 from pytest_rageval.model import NOTHING, Answer, AskRequest, Chunk, EvalCase, Json
 from pytest_rageval.targets.native_contract import RECORD_FIELDS, FlatResponse, ResponseReader, answer_in
 from pytest_rageval.targets.target import Surroundings
 from pytest_rageval.targets.usual_answers import ASKING, asking, usual_line
-from pytest_rageval.words import fold
 
 LONGEST_LINE = 16 * 2**20
 """Longest line in bytes: the limit of one response over the network."""

@@ -11,9 +11,9 @@ from typing_extensions import TypedDict
 from pytest_rageval.io.expected import EXTRA
 from pytest_rageval.io.records import Name
 from pytest_rageval.io.strict_json import holds_keys_once
+from pytest_rageval.language.words import fold
 from pytest_rageval.model import Chunk, Reference
 from pytest_rageval.model.versions import LONGEST_VERSION
-from pytest_rageval.words import fold
 
 ASKING = "\0"
 

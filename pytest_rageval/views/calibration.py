@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pytest_rageval.check.calibrate import Calibration
 from pytest_rageval.stats.agreement import Estimate
 from pytest_rageval.stats.thresholds import Threshold
 from pytest_rageval.text import NO_VALUE, counted, short
-from pytest_rageval.tools.calibrate import Calibration
 from pytest_rageval.views.parts import FigureTable, Fold, FoldList, LabelledText, Line, Section, TableRow
 
 MOST_SHOWN = 5

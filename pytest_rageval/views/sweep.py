@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.text import NO_VALUE, change, counted, score_text
-from pytest_rageval.tools.sweep.outcome import ScoredPoint, Sweep
+from pytest_rageval.tune.sweep.outcome import ScoredPoint, Sweep
 from pytest_rageval.views.parts import Block, FigureTable, Line, Section, TableRow
 
 MOST_POINTS = 20

@@ -9,15 +9,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_rageval.asking import ask_system
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.http.call_limit import IMPATIENT
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.model import Answer, AskRequest, Chunk, Problem
-from pytest_rageval.prefetch import BackgroundLoop, LoopBlockedError
-from pytest_rageval.prepare import target_in
+from pytest_rageval.run.ask import ask_system
+from pytest_rageval.run.prefetch import BackgroundLoop, LoopBlockedError
+from pytest_rageval.run.prepare import target_in
 from pytest_rageval.targets.first_contact import FirstContact, first_contact, places_line
 from pytest_rageval.targets.http_target import OTHER_API
 from pytest_rageval.targets.target import Connection

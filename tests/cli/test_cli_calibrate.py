@@ -14,9 +14,9 @@ from click.testing import CliRunner, Result
 from judge_server import with_own_judges
 from project import SOME, Project, a_case
 
+from pytest_rageval.check.calibration_record import CALIBRATIONS, stored_calibrations
 from pytest_rageval.cli.main import rageval
 from pytest_rageval.errors import RagevalError
-from pytest_rageval.tools.calibration_record import CALIBRATIONS, stored_calibrations
 
 JUDGES = """
 from pytest_rageval.errors import JudgeError

@@ -83,7 +83,7 @@ def test_a_target_that_is_silent_costs_five_seconds_at_most(project: Project):
 def test_python_code_is_asked_one_question_in_bounded_time_and_what_came_is_said(
     project: Project, monkeypatch: pytest.MonkeyPatch, body: str, found: tuple[str, str]
 ):
-    monkeypatch.setattr("pytest_rageval.tools.target_check.ANSWER_S", 0.2)
+    monkeypatch.setattr("pytest_rageval.check.target_check.ANSWER_S", 0.2)
     asked = "import time\nprint('loaded')\n\ndef answer(question):\n    print('printed')\n    " + body
     project.write("asked.py", asked)
     project.configure('target = "asked:answer"')

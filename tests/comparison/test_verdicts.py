@@ -17,8 +17,8 @@ from pytest_rageval.config.tables import Regression
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics.registry import Registry, metric
 from pytest_rageval.model import RunFacts
-from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.render.text.view_text import view_lines
+from pytest_rageval.run.plan import Plan, make_plan
 from pytest_rageval.views.comparison import fallen_lines
 from pytest_rageval.views.run import run_view
 

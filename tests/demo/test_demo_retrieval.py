@@ -16,7 +16,7 @@ from pytest_rageval.demo.app import create_app
 from pytest_rageval.demo.chunking import Note, NoteChunk, TokenBudget, cut_note, read_notes
 from pytest_rageval.demo.knowledge import load_graph
 from pytest_rageval.demo.retrieval import stem
-from pytest_rageval.words import index_terms
+from pytest_rageval.language.words import index_terms
 
 
 def paths(answer: dict) -> list[str]:

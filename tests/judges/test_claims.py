@@ -11,14 +11,14 @@ import pytest
 from judge_server import JudgeServer
 
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.engine import observe_case, score_case
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.judging import CLAIMS_AT_ONCE, judge_answer
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import Answer, AskRequest, CaseResult, Chunk, EvalCase, Gold, Judgement, JudgeRequest
-from pytest_rageval.plan import make_plan
+from pytest_rageval.run.engine import observe_case, score_case
+from pytest_rageval.run.plan import make_plan
 
 CASE = EvalCase("q1", "How fast is the camera?")
 ANSWER = Answer("It runs at 30 Hz and is red.", chunks=(Chunk("c1", text="The camera runs at 30 Hz."),))

@@ -16,7 +16,7 @@ from pytest_rageval.judges.rubrics.rubric_lookup import FOLDER
 from pytest_rageval.llm.json_exchange import MARKER
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import PLACEHOLDER, VARIABLES, JudgeRequest
-from pytest_rageval.plan import make_plan
+from pytest_rageval.run.plan import make_plan
 
 FIVE = ("relevance", "faithfulness", "citation_accuracy", "abstention_quality", "synthesis")
 SHIPPED = tuple(

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pytest_rageval.check.labels import Label, read_labels
 from pytest_rageval.errors import CaseError
-from pytest_rageval.tools.labels import Label, read_labels
 
 SCALE = (0.0, 5.0)
 
@@ -122,7 +122,7 @@ def test_a_file_without_labels_is_said(tmp_path: Path, content: str | None, said
 
 
 def test_a_file_without_end_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pytest_rageval.tools.labels.MOST_LABELS", 1000)
+    monkeypatch.setattr("pytest_rageval.check.labels.MOST_LABELS", 1000)
     record = '{"id": "%d", "judge_score": 1, "human_pass": 1}'
     path = written(tmp_path, *(record % number for number in range(1005)))
     assert problems(path) == [":1001:1: more than 1,000 labels; the rest was not read"]

@@ -7,7 +7,7 @@ import json
 import pytest
 from observations import DATA, a_case, answered, lines, score
 
-from pytest_rageval.gold_search import best_fit
+from pytest_rageval.language.gold_search import best_fit
 from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics.gold_answer import best_recall
 from pytest_rageval.model import Answer, Gold

@@ -276,7 +276,7 @@ def test_doctor_tells_all_that_is_wrong_at_once(checked: Project):
 
 @pytest.mark.parametrize("spec", ["openai:judge-1@{}", "{}"])
 def test_doctor_waits_for_a_server_only_so_long(checked: Project, spec: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pytest_rageval.tools.doctor.SERVER_S", 0.3)
+    monkeypatch.setattr("pytest_rageval.check.doctor.SERVER_S", 0.3)
     with JudgeServer(delay=120) as server:
         checked.configure(f'target = "bot:answer"\njudge = "{spec.format(server.url)}"')
         threads = threading.active_count()

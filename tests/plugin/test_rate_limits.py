@@ -10,10 +10,10 @@ import pytest
 from bucket_server import Bucket, BucketServer
 from project import Project, a_case
 
-from pytest_rageval.engine import Observed
 from pytest_rageval.http.served_rate import ServedRate, allowance
 from pytest_rageval.plugin.display.progress_line import tally_text
-from pytest_rageval.prefetch import Prefetcher
+from pytest_rageval.run.engine import Observed
+from pytest_rageval.run.prefetch import Prefetcher
 
 HOW = ("pytest", "-n 2", "run", "--workers 2")
 

@@ -19,7 +19,7 @@ from fault_server import FaultServer, gives
 from project import Project, a_case, a_missed_case
 
 from pytest_rageval.io import sealed_lines
-from pytest_rageval.prefetch import BackgroundLoop
+from pytest_rageval.run.prefetch import BackgroundLoop
 
 FEW, MANY = 3, 6
 ANSWER = "Water boils at 100 degrees at sea level."

@@ -16,7 +16,7 @@ from project import RUN, SOME, StoredProject, a_missed_case, command, problems
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_json
-from pytest_rageval.tools import judge_batch
+from pytest_rageval.rescore import judge_batch
 
 CASES = [*SOME[:3], a_missed_case("missed")]
 Result = dict[str, Any]

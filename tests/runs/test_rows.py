@@ -17,7 +17,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import CaseResult, EvalCase, Problem, Timings
-from pytest_rageval.plan import make_plan
+from pytest_rageval.run.plan import make_plan
 from pytest_rageval.runs.columns import SCORES, CaseColumns, read_scores, write_scores
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records import result_record, to_line

@@ -19,7 +19,8 @@ from pytest_rageval.config.project import Project as Configured
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.model import EvalCase
-from pytest_rageval.prepare import Prepared, prepare, run_configuration
+from pytest_rageval.run.prepare import Prepared, prepare, run_configuration
+from pytest_rageval.run.session import RunSession
 from pytest_rageval.scale import ray_cluster
 from pytest_rageval.scale.assignment import WorkerShare, assignment
 from pytest_rageval.scale.dispatch import (
@@ -34,7 +35,6 @@ from pytest_rageval.scale.dispatch import (
 from pytest_rageval.scale.portion_worker import PortionWorker
 from pytest_rageval.scale.portions import Block
 from pytest_rageval.scale.ray_cluster import check_address
-from pytest_rageval.session import RunSession
 
 
 class CrewOfOneProcess:

@@ -16,7 +16,7 @@ from pytest_rageval.cases.canonical import content_hash
 from pytest_rageval.config.project import Project as Configured
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.model import Anchor, Edge, EvalCase, Gold, Source, Turn
-from pytest_rageval.prepare import Prepared, prepare
+from pytest_rageval.run.prepare import Prepared, prepare
 from pytest_rageval.scale import dispatch, portions
 from pytest_rageval.scale.assignment import Assignment, WorkerShare, assignment, shares
 from pytest_rageval.scale.dispatch import (

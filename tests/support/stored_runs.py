@@ -16,14 +16,14 @@ from pytest_rageval.comparison.pairing import ComparisonReport, build_comparison
 from pytest_rageval.comparison.verdicts import Comparison, compare_with_baseline
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Regression
-from pytest_rageval.finish import Extent, finish
 from pytest_rageval.io.atomic import write_json
 from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import Anchor, Answer, CaseResult, Chunk, EvalCase, Gold, Problem, Source, Timings, Trial
-from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.render.html.page_run import PageRun, read_page
 from pytest_rageval.render.html.report_page import BUDGET, report_html
+from pytest_rageval.run.finish import Extent, finish
+from pytest_rageval.run.plan import Plan, make_plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
 from pytest_rageval.runs.columns import CaseColumns, write_scores
 from pytest_rageval.runs.config import dataset_hash_of, run_config

@@ -7,8 +7,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from pytest_rageval.language.words import as_label
 from pytest_rageval.model import Edge, Json, Trace
-from pytest_rageval.words import as_label
 
 MOST_CLAIMS = 10_000
 """Facts and types of one trace that are checked; a trace that claims more is an error of its case."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from pytest_rageval.language.words import as_label
 from pytest_rageval.metrics.ontology.claims import NOT_A_TRIPLE, Claims, Fact, Value, Violations
 from pytest_rageval.metrics.ontology.toml_ontology import (
     IS_A,
@@ -14,7 +15,6 @@ from pytest_rageval.metrics.ontology.toml_ontology import (
     is_variable,
     read_ontology,
 )
-from pytest_rageval.words import as_label
 
 Classes = Mapping[str, frozenset[str]]
 """The classes of each entity and all classes above them; names that are no class are left out."""

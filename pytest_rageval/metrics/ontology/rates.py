@@ -9,11 +9,11 @@ from itertools import islice
 from pathlib import Path
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.language.words import as_label
 from pytest_rageval.metrics.ontology.claims import Claims, Validator, Violations, claims_of, types_of
 from pytest_rageval.metrics.registry import metric
 from pytest_rageval.model import Edge, Json, NotApplicable, Observation, Score, Trace
 from pytest_rageval.text import cut, printable
-from pytest_rageval.words import as_label
 
 NO_INFERENCES = NotApplicable("the system reports no inferences")
 NOTHING_INFERRED = NotApplicable("nothing was inferred")

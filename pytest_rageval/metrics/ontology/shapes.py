@@ -34,9 +34,9 @@ from rdflib.term import Node
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import suggestion
+from pytest_rageval.language.words import as_label
 from pytest_rageval.metrics.ontology.claims import NOT_A_TRIPLE, Claims, Fact, Value, Violations
 from pytest_rageval.text import excerpt, printable
-from pytest_rageval.words import as_label
 
 BASE = "urn:rageval:/"
 MOST_CLAIMS = 1_000

@@ -43,9 +43,9 @@ from pytest_rageval.io.messages import format_path, shown_value
 from pytest_rageval.io.records import Flaw, flaws_of
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.io.suggestions import did_you_mean, listed
+from pytest_rageval.language.words import as_label
 from pytest_rageval.model import Edge
 from pytest_rageval.text import printable
-from pytest_rageval.words import as_label
 
 IS_A = "a"
 """The predicate of a pattern that matches entities of a class: `?x -a-> Brand`."""

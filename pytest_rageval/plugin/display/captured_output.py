@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_rageval.case_output import OUTPUT, Output, Routing, Stream
+from pytest_rageval.io.case_output import OUTPUT, Output, Routing, Stream
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.text import printable
 

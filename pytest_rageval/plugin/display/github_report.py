@@ -10,8 +10,8 @@ import pytest
 
 from pytest_rageval.comparison.case_list import ListedCase
 from pytest_rageval.config.files import OWN_FILE, SHARED_FILE
-from pytest_rageval.finish import Finished
 from pytest_rageval.render.markdown.run_markdown import LONGEST_SUMMARY, annotation_lines, failing_cases, run_markdown
+from pytest_rageval.run.finish import Finished
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_rageval.prefetch import Tally
 from pytest_rageval.render.text.columns import shortened
+from pytest_rageval.run.prefetch import Tally
 
 LEAST_WIDTH = 20
 

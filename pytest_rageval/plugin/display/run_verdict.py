@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pytest_rageval.finish import Finished
 from pytest_rageval.render.gate_tests import GateTest
 from pytest_rageval.render.html.report_file import EndReport
 from pytest_rageval.render.text.view_text import view_lines
+from pytest_rageval.run.finish import Finished
 from pytest_rageval.text import printable
 from pytest_rageval.views.run import run_view
 

@@ -12,8 +12,8 @@ from pytest_rageval.comparison.case_diff import READ, CaseLines, Record, represe
 from pytest_rageval.comparison.case_list import ListedCase, files_of, listed_case
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.plan import Plan
 from pytest_rageval.render.html.page_run import PageRun, compared_side
+from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.views.case import CaseContext, CaseView, case_view
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pytest_rageval.check.calibration_record import CalibrationRecord, stored_calibrations
 from pytest_rageval.comparison.baseline import Side, open_side
 from pytest_rageval.comparison.case_list import CaseList, Fall, ListedCase, changes_of, files_of, list_cases
 from pytest_rageval.comparison.changes import signed_width
@@ -25,7 +26,6 @@ from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.run_ref import in_time, is_of_sweep
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import counted
-from pytest_rageval.tools.calibration_record import CalibrationRecord, stored_calibrations
 
 SHOWN_RUNS = 20
 

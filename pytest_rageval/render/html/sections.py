@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pytest_rageval.check.calibration_record import CalibrationRecord
 from pytest_rageval.comparison.case_list import Fall, ListedCase
 from pytest_rageval.comparison.changes import shares_of
 from pytest_rageval.comparison.layer_table import LayerCell, layer_rows
@@ -30,7 +31,6 @@ from pytest_rageval.runs.config_diff import flat_settings, setting_text
 from pytest_rageval.runs.judge_notes import failure_note
 from pytest_rageval.stats.intervals import cases_with_values, mean_of_means_interval
 from pytest_rageval.text import NO_VALUE, change, counted, denominator, duration, percent, score_text
-from pytest_rageval.tools.calibration_record import CalibrationRecord
 from pytest_rageval.views.comparison import ComparedMetric, compared_metric
 from pytest_rageval.views.parts import Tone
 

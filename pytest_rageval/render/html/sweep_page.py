@@ -11,8 +11,8 @@ from pytest_rageval.io.atomic import write_text
 from pytest_rageval.render.html.environment import policy, rendered, style
 from pytest_rageval.render.html.figures import FRAME, Axis, AxisValue
 from pytest_rageval.text import NO_VALUE, score_text
-from pytest_rageval.tools.sweep.grid import value_text
-from pytest_rageval.tools.sweep.outcome import ScoredPoint, Sweep
+from pytest_rageval.tune.sweep.grid import value_text
+from pytest_rageval.tune.sweep.outcome import ScoredPoint, Sweep
 from pytest_rageval.views.sweep import SCORES, fixed_params, score_cells
 
 SWEEP_PAGE = "sweep.html"

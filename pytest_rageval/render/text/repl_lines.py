@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from pytest_rageval.engine import Evaluation
 from pytest_rageval.metrics.judged import abstention_quality, citation_accuracy, composite, faithfulness, relevance
 from pytest_rageval.metrics.judged import synthesis as synthesis_metric
 from pytest_rageval.metrics.registry import Measure, Metric
 from pytest_rageval.metrics.retrieval import context_recall, mrr, negative_accuracy, precision, specificity_accuracy
 from pytest_rageval.model import Chunk, NotApplicable, Observation, Score
+from pytest_rageval.run.engine import Evaluation
 from pytest_rageval.text import NO_VALUE, counted, score_text
-from pytest_rageval.tools.repl import RetrievalDiff
-from pytest_rageval.tools.sweep.grid import value_text
+from pytest_rageval.tune.repl import RetrievalDiff
+from pytest_rageval.tune.sweep.grid import value_text
 
 START = 50
 """Characters of a chunk's text that a list shows."""

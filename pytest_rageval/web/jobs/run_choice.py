@@ -21,7 +21,7 @@ from pytest_rageval.llm.chat_model import chat_model
 from pytest_rageval.llm.endpoint_options import EndpointOptions, Tariff
 from pytest_rageval.matching.passages import contexts
 from pytest_rageval.model import NOWHERE, EvalCase
-from pytest_rageval.plan import make_plan
+from pytest_rageval.run.plan import make_plan
 from pytest_rageval.runs.judge_notes import estimate_at
 from pytest_rageval.targets.answer_files import AnswersTarget, load_answers
 from pytest_rageval.text import counted, duration

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from pytest_rageval.cases.loading import load_file
-from pytest_rageval.tools.scaffold import shipped
+from pytest_rageval.make.scaffold import shipped
 from pytest_rageval.web.forms import FormState, Submitted
 from pytest_rageval.web.jobs.jobs import Jobs, TheJobs
 from pytest_rageval.web.pages.agents import Agents

@@ -13,10 +13,10 @@ from pathlib import Path
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from pytest_rageval.check.diagnosis import MARKS, Diagnosis
+from pytest_rageval.check.doctor import CHECKS, diagnoses
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.io.environment_secrets import WEB_TOKEN
-from pytest_rageval.tools.diagnosis import MARKS, Diagnosis
-from pytest_rageval.tools.doctor import CHECKS, diagnoses
 from pytest_rageval.web.forms import Submitted
 from pytest_rageval.web.keys import key_states
 from pytest_rageval.web.pages.agents import Agents

@@ -20,8 +20,8 @@ from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.plan import make_plan
 from pytest_rageval.providers import BY_NAME, FORMS
+from pytest_rageval.run.plan import make_plan
 from pytest_rageval.runs.judge_notes import kinship_notes
 from pytest_rageval.web.site import check_listed
 from pytest_rageval.web.versions.agent import (

@@ -1,0 +1,1 @@
+"""Checks of a project, of its labels, its system and its judge."""

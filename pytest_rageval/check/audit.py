@@ -1,0 +1,214 @@
+"""Checks of labels: lost golds, near duplicates, questions that contain the answer."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import ceil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_rageval.cases.canonical import content_hash
+from pytest_rageval.cases.gold_places import ALL_NEEDED, cannot_be_won, missing_places, wide_golds
+from pytest_rageval.cases.note_folder import NoteFolder, changed_notes
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.messages import shown_value
+from pytest_rageval.language.words import normalise
+from pytest_rageval.matching.dialects import MISSED
+from pytest_rageval.matching.places import GoldBy, match
+from pytest_rageval.model import Answer, Chunk, EvalCase
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.run_ref import in_time
+from pytest_rageval.text import counted
+
+LEAST_LIKENESS = 0.8
+"""The share of common word pairs from which two questions are near duplicates."""
+
+
+def shingles(question: str) -> frozenset[tuple[str, str]]:
+    """Return the pairs of neighbouring words, with the beginning and the end as words."""
+    words = ["", *normalise(question).split(), ""]
+    return frozenset(pairwise(words))
+
+
+def likeness(first: frozenset[tuple[str, str]], second: frozenset[tuple[str, str]]) -> float:
+    """Return shared pairs as a share of all pairs, 0 to 1."""
+    return len(first & second) / len(first | second) if first or second else 1.0
+
+
+def near_duplicates(questions: Sequence[str], least: float = LEAST_LIKENESS) -> Iterator[tuple[int, int]]:
+    """Yield each question that resembles an earlier one, with the first such: (later, earlier)."""
+    sets = [shingles(question) for question in questions]
+    counts = Counter(shingle for members in sets for shingle in members)
+    # Sets that are alike share one of their rarest pairs: only those are looked up (prefix filtering).
+    by_rare: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for later, members in enumerate(sets):
+        rarest = sorted(members, key=lambda shingle: (counts[shingle], shingle))
+        prefix = rarest[: len(rarest) - ceil(least * len(rarest)) + 1]
+        candidates = sorted({earlier for shingle in prefix for earlier in by_rare[shingle]})
+        match = next((earlier for earlier in candidates if likeness(members, sets[earlier]) >= least), None)
+        if match is not None:
+            yield later, match
+        for shingle in prefix:
+            by_rare[shingle].append(later)
+
+
+SHORTEST_ANSWER = 4
+"""Least characters of an answer that counts as given away; `yes` and `12` are in many questions by chance."""
+CHOICES = (" or ", " oder ", " ou ", " o ", " 또는 ", " 아니면 ")
+"""Words of a question that names its answers because it asks for one of them."""
+
+
+class AuditFinding(NamedTuple):
+    """A finding about one case: its kind, the wrong value, and what to do."""
+
+    kind: str
+    case: EvalCase
+    message: str
+    remedy: str
+    is_unwinnable: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.case.source}: case {shown_value(self.case.id)}: {self.message}; {self.remedy}"
+
+    def content(self) -> dict[str, Any]:
+        """Return the finding as JSON."""
+        return {
+            "kind": self.kind,
+            "case": self.case.key,
+            "file": self.case.source.file,
+            "line": self.case.source.line,
+            "message": self.message,
+            "remedy": self.remedy,
+            "unwinnable": self.is_unwinnable,
+        }
+
+
+def findings_in_files(cases: Sequence[EvalCase]) -> Iterator[AuditFinding]:
+    """Find near-duplicate questions, categories that need more golds, questions that contain their answer."""
+    yield from _duplicates(cases)
+    for case in cases:
+        yield from _arity(case)
+        yield from _given_away(case)
+
+
+def _duplicates(cases: Sequence[EvalCase]) -> Iterator[AuditFinding]:
+    """Yield nearly equal questions in the same scope, after the same turns."""
+    by_scope: dict[Any, list[EvalCase]] = {}
+    for case in cases:
+        by_scope.setdefault((case.vaults, case.folders, case.history), []).append(case)
+    for group in by_scope.values():
+        for later, earlier in near_duplicates([case.question for case in group]):
+            other = group[earlier]
+            message = f"question {shown_value(group[later].question)} is nearly that of {other.key} ({other.source})"
+            yield AuditFinding("near_duplicate", group[later], message, "drop one, or make them differ")
+
+
+def _arity(case: EvalCase) -> Iterator[AuditFinding]:
+    if case.category not in ALL_NEEDED or not case.answerable:
+        return
+    golds, groups = len(case.gold.supports or case.gold.chunk_ids or ()), case.gold.support_groups or ()
+    if golds == 1:
+        message = f"category {case.category!r} with one gold"
+    elif groups and min(map(len, groups)) == 1:
+        message = f"category {case.category!r}, but a group of one gold is enough"
+    else:
+        return
+    yield AuditFinding("arity", case, message, "label all that is needed, or choose another category")
+
+
+def _given_away(case: EvalCase) -> Iterator[AuditFinding]:
+    question = f" {normalise(case.question)} "
+    if not case.answerable or any(word in f" {case.question.lower()} " for word in CHOICES):
+        return
+    for answer in case.gold.answers or ():
+        text = normalise(answer)
+        if len(text) >= SHORTEST_ANSWER and f" {text} " in question:
+            message = f"the question holds its answer {shown_value(answer)}"
+            yield AuditFinding("given_away", case, message, "ask without it")
+            return
+
+
+def audit_in_words(findings: Sequence[AuditFinding], cases: int) -> str:
+    """Summarise the audit: `5 of 135 cases cannot be won, 12 findings`."""
+    unwinnable = len({finding.case.key for finding in findings if finding.is_unwinnable})
+    return f"{unwinnable} of {counted(cases, 'case')} cannot be won, {counted(len(findings), 'finding')}"
+
+
+MOST_RUNS = 20
+"""The newest runs whose retrieved chunks are checked."""
+
+
+def findings_in_notes(cases: Sequence[EvalCase], folder: Path) -> Iterator[AuditFinding]:
+    """Find golds whose file, heading or snippet no note contains, and those whose note has changed since."""
+    notes = NoteFolder(folder)
+    for case in cases:
+        lost = missing_places(case, notes)
+        is_unwinnable = cannot_be_won(case, {place.gold for place in lost}, len(case.gold.supports or ()))
+        for place in lost:
+            message = f"gold_supports[{place.gold}].{place.message}"
+            yield AuditFinding(f"lost_{place.kind}", case, message, place.remedy, is_unwinnable)
+        for wide in wide_golds(case, notes):
+            message = f"{gold_name(case, wide.gold, 'anchors')} covers {wide.sections} sections, the whole note"
+            yield AuditFinding("whole_note", case, message, "name the section that holds the answer, or add a snippet")
+        gone = {(case.gold.supports or ())[place.gold].rel_path for place in lost if place.kind == "file"}
+        for rel_path in changed_notes(case, folder):
+            if rel_path not in gone:
+                message = f"{shown_value(rel_path)} changed since it was labelled"
+                yield AuditFinding(
+                    "note_changed", case, message, "look at the gold again and save it with rageval label"
+                )
+
+
+def findings_in_index(cases: Sequence[EvalCase], chunks: Sequence[Chunk], gold_by: GoldBy) -> Iterator[AuditFinding]:
+    """Find golds that match no chunk of the index: no question can retrieve them."""
+    index = Answer(chunks=tuple(chunk for chunk in chunks))
+    for case in cases:
+        matching = match(case, index, gold_by)
+        matched = frozenset[int]().union(*(matching.hits or ()))
+        lost = [gold for gold in range(matching.golds) if gold not in matched]
+        for gold in lost:
+            message = (
+                f"{gold_name(case, gold, matching.kind)} matches none of {counted(len(chunks), 'chunk')} of the index"
+            )
+            remedy = "index the note, or label what the index holds"
+            yield AuditFinding("not_indexed", case, message, remedy, cannot_be_won(case, lost, matching.golds))
+
+
+def findings_in_runs(cases: Sequence[EvalCase], reports: Path) -> Iterator[AuditFinding]:
+    """Find golds that no stored run retrieved, though it asked the case in its present form."""
+    hashes = {case.key: content_hash(case) for case in cases}
+    matched: dict[str, set[int]] = {}
+    asked: dict[str, int] = {}
+    kinds: dict[str, str] = {}
+    flags: dict[str, list[str]] = {}
+    for run in in_time(reports / "runs")[-MOST_RUNS:] if (reports / "runs").is_dir() else ():
+        try:
+            for record in StoredRun(run).records():
+                key = record["case_key"]
+                if hashes.get(key) == record["content_hash"] and record["retrieved_chunks"] and not record["error"]:
+                    asked[key], kinds[key] = asked.get(key, 0) + 1, record["gold"]
+                    flags[key] = record.get("flags", [])
+                    matched.setdefault(key, set()).update(*(chunk["matches"] for chunk in record["retrieved_chunks"]))
+        except (SettingsError, OSError, KeyError, TypeError):
+            continue  # a damaged run says nothing about labels; `rageval runs list` reports it
+    for case in cases:
+        golds = (case.gold.supports if kinds.get(case.key) == "anchors" else case.gold.chunk_ids) or ()
+        for gold in range(len(golds)):
+            if case.key in asked and gold not in matched[case.key]:
+                many = counted(asked[case.key], "record")
+                message = f"{gold_name(case, gold, kinds[case.key])} was retrieved in none of {many}"
+                missed = f"gold {gold + 1} is {MISSED}: "
+                message += "".join(
+                    f", though {f.removeprefix(missed)}" for f in flags[case.key] if f.startswith(missed)
+                )
+                yield AuditFinding("never_retrieved", case, message, "check the gold, or the index")
+
+
+def gold_name(case: EvalCase, gold: int, kind: str) -> str:
+    """Return the gold's key and its place or id, for a message."""
+    if kind == "anchors":
+        return f"gold_supports[{gold}] {shown_value(str((case.gold.supports or ())[gold]))}"
+    ids = list(dict.fromkeys([*(case.gold.chunk_ids or ()), *(case.gold.relevance or ())]))
+    return f"gold id {shown_value(ids[gold])}"

@@ -1,0 +1,223 @@
+"""Calibration of a judge against people's labels: agreement, thresholds, pass rates and notes on their limits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pytest_rageval.check.judged_labels import JudgedLabel, ScoredLabel, UnscoredLabel
+from pytest_rageval.gates.gate import Gate
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.stats.agreement import (
+    Confusion,
+    Estimate,
+    LabelPair,
+    auroc,
+    in_words,
+    roc,
+    spearman,
+    weighted_kappa,
+)
+from pytest_rageval.stats.intervals import wilson
+from pytest_rageval.stats.pass_rate import corrected_pass_rate
+from pytest_rageval.stats.thresholds import Aim, Threshold, best_threshold
+from pytest_rageval.text import counted
+
+BETTER = (">=", ">")
+FEW = 30
+"""Labels below which every figure is little more than a hint."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnlabelledCases:
+    """A judge's results for the unlabelled cases of a stored run: by case, the share of its trials that pass.
+
+    `without_score`: cases without a score, errors included; `left_out`: labelled cases, which count among the labels.
+    """
+
+    run_id: str
+    passing: tuple[float, ...]
+    without_score: int = 0
+    left_out: int = 0
+    models: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, run: StoredRun, gate: Gate, labelled: Iterable[str]) -> UnlabelledCases:
+        """Return the judge's results of a stored run, without the cases whose keys are `labelled`."""
+        passing: dict[str, list[bool]] = {}
+        models: set[str] = set()
+        for record in run.records():
+            scores = passing.setdefault(record["case_key"], [])
+            score = record["scores"].get(gate.name)
+            if score is not None:
+                scores.append(gate.holds(score))
+                if record["judge"]:
+                    models.add(record["judge"]["model"])
+        keys = set(labelled) & passing.keys()
+        shares = [sum(passes) / len(passes) for key, passes in passing.items() if passes and key not in keys]
+        without = sum(not passes for key, passes in passing.items() if key not in keys)
+        return cls(run.run_id, tuple(shares), without, len(keys), frozenset(models))
+
+
+class Calibration:
+    """The agreement of a judge with people.
+
+    judged      all labelled answers; of them, `cases` are the answers that both scored
+    gate        resolved, on a metric of which more is better, and `scale` that metric's
+    unscored, errors
+                how many the judge did not score by reason, and how many could not be judged by kind of error
+    messages    what the errors said, each once
+    of_scores   the agreement with what people scored
+    curve       points of the ROC, see `roc`
+    thresholds  by aim the limit that serves best, or why none is named
+    rates       the shares that pass: of the labelled answers, and of a run's unlabelled ones; `corrected` is what the
+                judge's share comes to by people, see `corrected_pass_rate`
+    verdict     the agreement in words: `substantial agreement`
+    disagreements
+                answers that judge and people put on different sides of the gate, the widest apart first
+    """
+
+    def __init__(
+        self, judged: Sequence[JudgedLabel], gate: Gate, rubric: str, unlabelled: UnlabelledCases | None = None
+    ) -> None:
+        assert gate.measure is not None
+        self.judged, self.gate, self.rubric, self.unlabelled = judged, gate, rubric, unlabelled
+        self.scale = gate.measure.metric.scale
+        self.cases = cases = tuple(label for label in judged if isinstance(label, ScoredLabel))
+        rest = [label for label in judged if isinstance(label, UnscoredLabel)]
+        self.unscored = _counted(label.reason for label in rest if label.error is None)
+        self.errors = _counted(label.error for label in rest if label.error is not None)
+        self.messages = tuple(dict.fromkeys(label.reason for label in rest if label.error is not None))
+        judgements = [case.judgement for case in cases if case.judgement]
+        self.models = tuple(sorted({judgement.model for judgement in judgements}))
+        self.heuristic = any(judgement.heuristic for judgement in judgements)
+        self.prompt_versions = tuple(sorted({each.prompt_version for each in judgements if each.prompt_version}))
+
+        pairs = [LabelPair(case.passes, case.score) for case in cases]
+        decided = [(gate.holds(case.score), case.passes) for case in cases]
+        scores = [(case.human, case.score) for case in cases if case.human is not None]
+        passing = unlabelled.passing if unlabelled else ()
+        self.confusion = Confusion.of(decided)
+        self.of_scores: Mapping[str, float | None] = {
+            "n_scored_by_people": len(scores),
+            "linear_kappa": weighted_kappa(scores, self.scale),
+            "quadratic_kappa": weighted_kappa(scores, self.scale, squared=True),
+            "spearman": spearman(scores),
+        }
+        self.auroc, self.curve = auroc(pairs), tuple(roc(pairs))
+        aims: tuple[Aim, ...] = ("youden", "agreement")
+        self.thresholds: Mapping[str, Threshold | str] = {
+            aim: best_threshold(pairs, self.scale, gate.holds, gate.threshold, aim) for aim in aims
+        }
+        self.rates: Mapping[str, Estimate | None] = {
+            "by_people": _share([people for _, people in decided]),
+            "by_judge": _share([judge for judge, _ in decided]),
+            "unlabelled": _share(passing),
+            "corrected": corrected_pass_rate(decided, passing) if unlabelled else None,
+        }
+        kappa = self.confusion.kappa
+        self.verdict = "agreement cannot be told" if kappa is None else f"{in_words(kappa.value)} agreement"
+
+        def apart(case: ScoredLabel) -> tuple[float, str]:
+            return -abs(case.score - (gate.threshold if case.human is None else case.human)), case.label.id
+
+        disagreeing = (case for case in cases if gate.holds(case.score) is not case.passes)
+        self.disagreements = sorted(disagreeing, key=apart)
+        self.notes = tuple(self._notes())
+
+    def _notes(self) -> Iterator[str]:
+        """Yield what a reader must know before trusting these figures."""
+        gate, cases, models, unlabelled = self.gate, self.cases, self.models, self.unlabelled
+        if len(cases) < FEW:
+            answers = counted(len(cases), "answer is", "answers are")
+            yield f"{answers} few: the figures are hints; label {FEW} or more, drawn at random"
+        if len({case.passes for case in cases}) == 1:
+            yield "people said the same of all answers: nothing tells how the judge treats the other kind"
+        torn = sum(case.human is not None and gate.holds(case.human) is not case.passes for case in cases)
+        if torn:
+            labels = counted(torn, "label has", "labels have")
+            yield f"{labels} a human_score on the other side of {gate} than the human_pass, which counts"
+        brought = any(case.judgement is None for case in cases)
+        if len(models) > 1 or (models and brought):
+            names = [*models, *(["scores that came with the labels"] if brought else [])]
+            yield f"several judges are mixed here, and no figure is that of one of them: {', '.join(names)}"
+        if len(self.prompt_versions) > 1:
+            yield f"scores by several versions of the rubric {self.rubric} are mixed here"
+        if unlabelled is None:
+            return
+        if models and unlabelled.models and set(models) != unlabelled.models:
+            by = ", ".join(sorted(unlabelled.models))
+            yield f"run {unlabelled.run_id} was judged by {by}, whose errors are not those measured here"
+        if brought:
+            yield f"it cannot be seen whether the judge of run {unlabelled.run_id} is the one that scored the labels"
+        if not unlabelled.passing:
+            yield f"run {unlabelled.run_id} has no unlabelled case with a score for {gate.name}: no pass rate for it"
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Return everything but texts as values for JSON, None for missing figures."""
+        confusion, unlabelled, rates = self.confusion, self.unlabelled, self.rates
+        counts = ("tp", "fp", "fn", "tn", "precision", "recall", "specificity", "youden")
+        return {
+            "metric": self.gate.name,
+            "scale": self.scale,
+            "gate": str(self.gate),
+            "judge": {name: getattr(self, name) for name in ("models", "heuristic", "prompt_versions")},
+            "n_labelled": len(self.judged),
+            "n_scored": len(self.cases),
+            "unscored": self.unscored,
+            "errors": self.errors,
+            "verdict": self.verdict,
+            "agreement": _plain(confusion.agreement),
+            "cohens_kappa": _plain(confusion.kappa),
+            **self.of_scores,
+            "auroc": _plain(self.auroc),
+            "confusion": {name: getattr(confusion, name) for name in counts},
+            "thresholds": {aim: _threshold(threshold) for aim, threshold in self.thresholds.items()},
+            "pass_rate": {
+                "by_people": _plain(rates["by_people"]),
+                "by_judge": _plain(rates["by_judge"]),
+                "unlabelled": unlabelled
+                and {
+                    "run_id": unlabelled.run_id,
+                    "n": len(unlabelled.passing),
+                    "n_without_score": unlabelled.without_score,
+                    "n_labelled": unlabelled.left_out,
+                    "by_judge": _plain(rates["unlabelled"]),
+                    "corrected": _plain(rates["corrected"]),
+                },
+            },
+            "disagreements": [
+                {
+                    "id": case.label.id,
+                    "place": str(case.label.source),
+                    **{name: getattr(case, name) for name in ("passes", "human", "score")},
+                }
+                for case in self.disagreements
+            ],
+            "notes": self.notes,
+        }
+
+
+def _plain(estimate: Estimate | None) -> dict[str, Any] | None:
+    return None if estimate is None else estimate._asdict()
+
+
+def _threshold(threshold: Threshold | str) -> dict[str, Any]:
+    if isinstance(threshold, str):
+        return {"limit": None, "reason": threshold}
+    values = asdict(threshold) | {"is_clearly_better": threshold.is_clearly_better}
+    return {name: value for name, value in values.items() if name != "aim"}
+
+
+def _counted(names: Iterable[str]) -> dict[str, int]:
+    """Count, most frequent first."""
+    return dict(sorted(Counter(names).items(), key=lambda item: (-item[1], item[0])))
+
+
+def _share(values: Sequence[float]) -> Estimate | None:
+    if not values:
+        return None
+    mean = sum(values) / len(values)
+    return Estimate(mean, wilson(mean, len(values)))

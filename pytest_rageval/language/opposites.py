@@ -1,0 +1,109 @@
+"""What yes/no questions ask and its opposite, as patterns by language: open and closed, free and paid.
+
+They are searched in text as `pytest_rageval.language.words.normalise` writes it. The more special pairs come first:
+"Can I park for free?" asks whether it is free.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+
+class Opposites(NamedTuple):
+    """A pair of patterns; a text that matches neither says nothing about the pair."""
+
+    positive: re.Pattern[str]
+    negative: re.Pattern[str]
+
+
+def _pair(positive: tuple[str, str], negative: tuple[str, str]) -> Opposites:
+    """Return the patterns of words in scripts with spaces, and of parts of words in others."""
+    return Opposites(*(re.compile(rf"\b(?:{words})\b|{parts}") for words, parts in (positive, negative)))
+
+
+OPPOSITES = (
+    _pair(
+        (
+            r"(?<!feel )free(?: of charge| of cost)?|complimentary|gratis|kostenlos\w*|kostenfrei\w*|umsonst"
+            r"|gebührenfrei\w*|unentgeltlich\w*|gratuit\w*",
+            "무료|공짜|無料|免费|免費",
+        ),
+        (
+            r"charge[ds]?|chargeable|fees?|pay|pays|paying|payable|paid|costs?|costing|kostenpflichtig\w*|gebühr\w*"
+            r"|kostet|kosten|bezahl\w*|zahlen|zahlt|payante?s?|payer|paie\w*|coûte\w*|frais|pago|pagar|pag[au]\w*"
+            r"|cuesta\w*|cobra\w*|de pago",
+            "[€$£¥₩][0-9]|유료|요금이 있|요금을 내|비용이|돈을 내|지불|有料|料金がかか|料金が必要|收费|付费|付款|要钱",
+        ),
+    ),
+    _pair(
+        (
+            r"includ(?:e|es|ed|ing)|part of|inbegriffen|inklusive|inkludiert|enthalten|enthält|inclus\w*|compris\w*"
+            r"|incluid\w*|incluye\w*",
+            "포함|含まれ|込み|包含|包括",
+        ),
+        (
+            r"extra|separate|separately|additional\w*|exclud\w*|surcharge|supplement\w*|zusätzlich|aufpreis"
+            r"|gesondert|extrakosten|en sus|supplément|aparte|adicional\w*|suplement\w*",
+            "별도|추가 요금|別途|別料金|另付|另收|额外|另外|不含",
+        ),
+    ),
+    _pair(
+        (
+            r"open|opens|opened|offen|geöffnet|öffnet|ouverte?s?|ouvre\w*|abiert[oa]s?|abre\w*",
+            "영업|열려|엽니다|열어|문을 여|문을 연|営業|開い|開館|開店|开门|开放|营业",
+        ),
+        (
+            r"closed|clos(?:e|es|ing)(?! at| until| [0-9])|shut|shuts|geschlossen|ruhetag|fermée?s?|ferme(?! à| [0-9])"
+            r"|cerrad[oa]s?|cierra(?! a | [0-9])",
+            "휴무|휴업|휴관|닫|쉽니|쉬는|쉬어|休業|休館|定休|お休み|休み|閉ま|閉店|休息|关门|关闭|停业|闭馆",
+        ),
+    ),
+    _pair(
+        (
+            r"mandatory|compulsory|obligatory|obliged|required?|requires|must|ha(?:ve|s) to|needs?|needed|necessary"
+            r"|pflicht|vorgeschrieben|verpflichtend|verpflichtet|erforderlich|nötig|notwendig|muss|müssen|brauch\w*"
+            r"|benötig\w*|obligatoires?|nécessaires?|doi(?:t|s|vent)|devez|faut|besoin|obligatori[oa]s?|necesari[oa]s?"
+            r"|necesit\w+|debe[ns]?|hay que|hace falta",
+            "필수|의무|필요|해야|必須|必要|義務|必须|必需|强制|需要",
+        ),
+        (
+            r"optional\w*|voluntary|recommended|unnecessary|freiwillig\w*|empfohlen|unnötig|überflüssig|freigestellt"
+            r"|optionnel\w*|facultati\w+|recommand\w*|opcional\w*|voluntari\w*|recomend\w*",
+            "선택|권장|자율|任意|不要|推奨|可选|自愿|不必|无需|不需要",
+        ),
+    ),
+    _pair(
+        (r"available|in stock|verfügbar|lieferbar|vorrätig|disponibles?", "재고|在庫あり|有货|有貨"),
+        (
+            r"unavailable|sold out|out of stock|ausverkauft|vergriffen|épuisée?s?|agotad[oa]s?",
+            "품절|売り切れ|品切れ|在庫なし|售罄|缺货",
+        ),
+    ),
+    _pair(
+        (r"valid|gültig|valables?|válid[oa]s?", "유효|有効|有效"),
+        (
+            r"invalid|expired|abgelaufen|ungültig|périmée?s?|expirée?s?|caducad[oa]s?|inválid[oa]s?",
+            "만료|期限切れ|过期|失效",
+        ),
+    ),
+    _pair(
+        (r"safe|sicher|ungefährlich|sûre?s?|segur[oa]s?", "안전|安全"),
+        (r"unsafe|dangerous|gefährlich|dangereu\w*|peligros[oa]s?", "위험|危険|危险"),
+    ),
+    _pair(
+        (
+            r"allow\w*|permit\w*|may|can|could|possible|welcomes?|accepted|erlaubt|gestattet|zulässig|dürfen|darf"
+            r"|können|kann|möglich|willkommen|autorisée?s?|permise?s?|admise?s?|peu(?:t|x|vent|vez)|possibles?"
+            r"|permitid[oa]s?|permite\w*|puede\w*|admit\w*|posibles?",
+            "허용|가능|수 있|환영|됩니다|可以|允许|可能|でき(?!ま?せん|ない)|許可|いただけます|歓迎",
+        ),
+        (
+            r"forbid\w*|forbidden|prohibit\w*|ban|banned|impossible|disallow\w*|cannot|cant|verboten|untersagt"
+            r"|unzulässig|unmöglich|interdite?s?|défendue?s?|prohib\w+|imposibles?",
+            "금지|불가능|불가|수 없|안 됩|안 돼|안됩|되지 않"
+            "|禁止|不可|不能|不得|不允许|不准|できません|できない|お断り",
+        ),
+    ),
+)
+ALLOWED = OPPOSITES[-1]

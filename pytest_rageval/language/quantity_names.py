@@ -1,0 +1,313 @@
+"""Names of units, currencies, times of day and comparisons by language: data of `pytest_rageval.language.quantities`.
+
+All names are in lower case and in NFKC, as they stand in folded text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+def _words(written: str) -> frozenset[str]:
+    return frozenset(written.split())
+
+
+SIGNS = "$€£¥₩₹₽₺₫฿₴₪"
+"""Signs of currencies."""
+COMPARISONS = "<>≤≥≠≈±"
+
+CURRENCIES: Mapping[str, Mapping[str, str]] = {
+    "en": {
+        "us$": "$",
+        "us $": "$",
+        "usd": "$",
+        "dollar": "$",
+        "us dollar": "$",
+        "eur": "€",
+        "euro": "€",
+        "gbp": "£",
+        "pounds sterling": "£",
+        "pound sterling": "£",
+        "jpy": "¥",
+        "yen": "¥",
+        "krw": "₩",
+        "won": "₩",
+        "inr": "₹",
+        "rupee": "₹",
+        "cny": "yuan",
+        "rmb": "yuan",
+        "yuan": "yuan",
+        "chf": "chf",
+        "swiss franc": "chf",
+    },
+    "de": {"franken": "chf", "schweizer franken": "chf", "us-dollar": "$"},
+    "fr": {"franc suisse": "chf"},
+    "es": {"dólar": "$", "dólare": "$"},
+    "ko": {"달러": "$", "유로": "€", "원": "₩", "엔": "¥", "위안": "yuan", "파운드": "£"},
+    "ja": {"ドル": "$", "米ドル": "$", "ユーロ": "€", "円": "¥", "ウォン": "₩", "ポンド": "£"},
+    "zh": {
+        "美元": "$",
+        "欧元": "€",
+        "歐元": "€",
+        "元": "yuan",
+        "人民币": "yuan",
+        "日元": "¥",
+        "韩元": "₩",
+        "英镑": "£",
+    },
+}
+"""The sign or code of a currency by its name, without a plural's s."""
+
+UNITS: Mapping[str, Mapping[str, str]] = {
+    "en": {
+        "year": "years yr yrs",
+        "month": "months mo mos",
+        "week": "weeks wk wks",
+        "day": "days",
+        "hour": "hours h hr hrs",
+        "minute": "minutes min mins",
+        "second": "seconds sec secs s",
+        "ms": "millisecond milliseconds",
+        "km": "kilometer kilometers kilometre kilometres",
+        "m": "meter meters metre metres",
+        "cm": "centimeter centimeters centimetre centimetres",
+        "mm": "millimeter millimeters millimetre millimetres",
+        "mile": "miles mi",
+        "ft": "foot feet",
+        "inch": "inches",
+        "yard": "yards yd yds",
+        "kg": "kilogram kilograms kilo kilos",
+        "g": "gram grams gramme grammes",
+        "mg": "milligram milligrams",
+        "ton": "tons tonne tonnes t",
+        "lb": "lbs pound pounds",
+        "oz": "ounce ounces",
+        "l": "liter liters litre litres",
+        "ml": "milliliter milliliters millilitre millilitres",
+        "w": "watt watts",
+        "kw": "kilowatt kilowatts",
+        "kwh": "kilowatt-hours",
+        "v": "volt volts",
+        "hz": "hertz",
+        "km/h": "kph kmh",
+        "mph": "",
+        "kilobyte": "kilobytes",
+        "megabyte": "megabytes",
+        "gigabyte": "gigabytes",
+        "terabyte": "terabytes",
+        "kilobit": "kilobits kbit",
+        "megabit": "megabits mbit",
+        "gigabit": "gigabits gbit",
+        "person": "persons people",
+        "time": "times",
+        "megawatt": "megawatts",
+    },
+    "de": {
+        "year": "jahr jahre jahren",
+        "month": "monat monate monaten",
+        "week": "woche wochen",
+        "day": "tag tage tagen",
+        "hour": "stunde stunden std",
+        "minute": "minuten",
+        "second": "sekunde sekunden",
+        "km": "kilometern",
+        "m": "metern",
+        "cm": "zentimeter zentimetern",
+        "mm": "millimetern",
+        "mile": "meile meilen",
+        "kg": "kilogramm",
+        "g": "gramm",
+        "ton": "tonnen",
+        "l": "litern",
+        "person": "personen",
+        "time": "mal",
+        "km/h": "stundenkilometer",
+        "kwh": "kilowattstunde kilowattstunden",
+    },
+    "fr": {
+        "year": "ans année années",
+        "month": "mois",
+        "week": "semaine semaines",
+        "day": "jour jours",
+        "hour": "heure heures",
+        "second": "seconde secondes",
+        "km": "kilomètre kilomètres",
+        "m": "mètre mètres",
+        "cm": "centimètre centimètres",
+        "mm": "millimètre millimètres",
+        "kg": "kilogrammes",
+        "person": "personne personnes",
+        "time": "fois",
+    },
+    "es": {
+        "year": "año años",
+        "month": "mes meses",
+        "week": "semana semanas",
+        "day": "día días dia dias",
+        "hour": "hora horas",
+        "minute": "minuto minutos",
+        "second": "segundo segundos",
+        "km": "kilómetro kilómetros kilometros",
+        "m": "metro metros",
+        "cm": "centímetro centímetros",
+        "kg": "kilogramo kilogramos",
+        "g": "gramo gramos",
+        "l": "litro litros",
+        "person": "persona personas",
+        "time": "vez veces",
+        "ton": "tonelada toneladas",
+    },
+    "ko": {
+        "year": "년 년간",
+        "month": "개월 달",
+        "week": "주 주일 주간",
+        "day": "일 일간",
+        "hour": "시간",
+        "minute": "분 분간",
+        "second": "초",
+        "km": "킬로미터",
+        "m": "미터",
+        "cm": "센티미터",
+        "kg": "킬로그램",
+        "g": "그램",
+        "ton": "톤",
+        "l": "리터",
+        "person": "명 사람",
+        "time": "회 번",
+        "gigabyte": "기가바이트",
+        "megabyte": "메가바이트",
+    },
+    "ja, zh": {
+        "year": "年間 年",
+        "month": "か月 ヶ月 ケ月 カ月 箇月 个月 個月 か月間 ヶ月間",
+        "week": "週間 周 週 星期 个星期",
+        "day": "日間 日 天",
+        "hour": "時間 小时 小時 个小时 個小時",
+        "minute": "分間 分钟 分鐘 分",
+        "second": "秒 秒間 秒钟",
+        "km": "キロメートル 公里 千米",
+        "m": "メートル 米",
+        "kg": "キログラム 公斤 千克",
+        "g": "グラム 克",
+        "l": "リットル 升",
+        "ton": "トン 吨",
+        "person": "人 名",
+        "time": "回 次",
+        "gigabyte": "ギガバイト",
+        "megabyte": "メガバイト",
+    },
+}
+"""For each unit in its one form its other names."""
+
+UNIT_PHRASES: Mapping[str, str] = {
+    "degrees celsius": "°c",
+    "degree celsius": "°c",
+    "grad celsius": "°c",
+    "degrés celsius": "°c",
+    "grados celsius": "°c",
+    "degrees c": "°c",
+    "degrees fahrenheit": "°f",
+    "degree fahrenheit": "°f",
+    "kilometers per hour": "km/h",
+    "kilometres per hour": "km/h",
+    "kilometer pro stunde": "km/h",
+    "miles per hour": "mph",
+    "kilometers an hour": "km/h",
+    "miles an hour": "mph",
+    "meters per second": "m/s",
+    "metres per second": "m/s",
+    "square meters": "m^2",
+    "square metres": "m^2",
+    "square kilometers": "km^2",
+    "square kilometres": "km^2",
+    "quadratmeter": "m^2",
+    "quadratkilometer": "km^2",
+    "sq m": "m^2",
+    "sq km": "km^2",
+}
+
+COMPARISONS_BEFORE: Mapping[str, Mapping[str, str]] = {
+    "en": {
+        "up to": "≤",
+        "at most": "≤",
+        "no more than": "≤",
+        "not more than": "≤",
+        "a maximum of": "≤",
+        "maximum of": "≤",
+        "at least": "≥",
+        "a minimum of": "≥",
+        "minimum of": "≥",
+        "no less than": "≥",
+        "not less than": "≥",
+        "no fewer than": "≥",
+        "more than": ">",
+        "less than": "<",
+        "fewer than": "<",
+    },
+    "de": {
+        "bis zu": "≤",
+        "höchstens": "≤",
+        "maximal": "≤",
+        "nicht mehr als": "≤",
+        "mindestens": "≥",
+        "wenigstens": "≥",
+        "mehr als": ">",
+        "weniger als": "<",
+    },
+    "fr": {
+        "jusqu'à": "≤",
+        "au plus": "≤",
+        "au maximum": "≤",
+        "au moins": "≥",
+        "au minimum": "≥",
+        "plus de": ">",
+        "moins de": "<",
+    },
+    "es": {
+        "hasta": "≤",
+        "como máximo": "≤",
+        "un máximo de": "≤",
+        "máximo de": "≤",
+        "al menos": "≥",
+        "por lo menos": "≥",
+        "como mínimo": "≥",
+        "un mínimo de": "≥",
+        "más de": ">",
+        "menos de": "<",
+    },
+    "ko": {"최대": "≤", "최소": "≥", "적어도": "≥"},
+    "ja": {"最大で": "≤", "最大": "≤", "最低でも": "≥", "最低": "≥", "少なくとも": "≥"},
+    "zh": {"最多": "≤", "不超过": "≤", "至多": "≤", "至少": "≥", "超过": ">", "少于": "<"},
+}
+"""Words that compare, before a figure."""
+
+COMPARISONS_BEHIND: Mapping[str, Mapping[str, str]] = {
+    "en": {"or more": "≥", "or less": "≤", "or fewer": "≤"},
+    "de": {"oder mehr": "≥", "oder weniger": "≤"},
+    "fr": {"ou plus": "≥", "ou moins": "≤"},
+    "es": {"o más": "≥", "o menos": "≤"},
+    "ko": {"이상": "≥", "이하": "≤", "미만": "<", "초과": ">"},
+    "ja, zh": {"以上": "≥", "以下": "≤", "以内": "≤", "未満": "<", "未满": "<"},
+}
+"""Words that compare, behind a figure and its unit."""
+
+DAYTIMES: Mapping[str, str] = {
+    "오전": "am",
+    "오후": "pm",
+    "午前": "am",
+    "午後": "pm",
+    "上午": "am",
+    "早上": "am",
+    "下午": "pm",
+    "晚上": "pm",
+}
+
+WORDS_BEFORE_NUMBERS = _words(
+    """
+    is are was were be been of to by at than about around with has have had or and from for only just until
+    in on so over under exactly costs cost equals approximately roughly nearly almost a an the its it ist
+    sind war waren von bis mit und oder etwa rund kostet auf um est sont de à et ou environ coûte es son y
+    o unos cuesta
+    """
+)
+"""Words of grammar before a number; behind any other word a number without a unit may be a version: Python 3.0."""

@@ -1,0 +1,326 @@
+"""Which of several figures in an answer the question asks about: "Adults pay 9 euros, children 4".
+
+An answer is cut into parts at the ends of clauses and at "and", "or", "while". A part fits a question by the content
+words that it shares with it. A part that only names another subject, "children 4", goes on with what its sentence
+began.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from pytest_rageval.language.named_figures import unit_forms
+from pytest_rageval.language.polarity_words import CHOICES, CONTRASTS
+from pytest_rageval.language.quantity_names import SIGNS
+from pytest_rageval.language.stated_quantities import FIGURE, Quantity, kind
+from pytest_rageval.language.statements import (
+    CLAUSE,
+    MARKS,
+    REMARK,
+    SENTENCE,
+    StatedWord,
+    are_alike,
+    folded_word,
+    read,
+    read_clause,
+)
+
+
+@dataclass(frozen=True)
+class AnswerPart:
+    """A part of a sentence around its figures."""
+
+    before: tuple[str, ...]
+    """Content words before the first figure, folded."""
+    behind: tuple[str, ...]
+    quantities: tuple[Quantity, ...]
+    runs: tuple[str, ...]
+    sentence: int
+    is_remark: bool = False
+    """Whether it stands in parentheses: 6 feet (183 cm)."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return (*self.before, *self.behind)
+
+
+class PartFit(NamedTuple):
+    """The words of the question that stand in a part."""
+
+    part: AnswerPart
+    shared: frozenset[str]
+    near: frozenset[str]
+    """Those of them that no other part of the sentence can have meant too."""
+
+
+class FigureFit(NamedTuple):
+    """How a figure fits the question beside the other figures of its kind."""
+
+    is_ahead: bool = False
+    """Whether its part has all that any other has of the question, and more."""
+    better: str = ""
+    """Another figure whose part has all that this one's has, and more."""
+
+
+def compare_figures(wanted: Sequence[Callable[[Quantity], bool]], at: int, answer: str, question: str) -> FigureFit:
+    """Compare the place of a gold's figure with those of other figures of its kind.
+
+    Words count as sets: a part that only shares more words, but lacks one, may name the same thing otherwise. `wanted`
+    holds for each figure of the gold what checks for it.
+    """
+    fits = _fits(answer, question)
+    own = [fit for fit in fits if any(map(wanted[at], fit.part.quantities))]
+    kinds = {_kind(quantity) for fit in own for quantity in fit.part.quantities if wanted[at](quantity)}
+    asked_figures = {quantity.figure for quantity in read(question).quantities}
+    rivals: list[tuple[frozenset[str], Quantity]] = []
+    for fit in fits:
+        if fit in own or fit.part.is_remark or not any(_are_comparable(fit.part, one.part) for one in own):
+            continue
+        new = [quantity for quantity in fit.part.quantities if quantity.figure not in asked_figures]
+        others = (quantity for quantity in new if _is_of_kind(quantity, kinds))
+        rivals.extend((fit.shared, other) for other in others if not any(is_wanted(other) for is_wanted in wanted))
+    if not rivals:
+        return FigureFit()
+    better = (rival.written for shared, rival in rivals if all(fit.shared < shared for fit in own))
+    is_ahead = any(_is_ahead(fit, [shared for shared, _ in rivals]) for fit in own)
+    return FigureFit(is_ahead, next(better, ""))
+
+
+def _is_ahead(fit: PartFit, others: Sequence[frozenset[str]]) -> bool:
+    """Check that a part has more of the question than each other, and has it near its figure."""
+    return all(fit.shared > other and not fit.near <= other for other in others)
+
+
+def are_of_another(names: frozenset[str], answer: str, question: str) -> bool:
+    """Check whether an answer gives all names only beside another to whom the question's words belong.
+
+    "Ms Weber chairs the meeting; Mr Klein takes the minutes." Only parts are compared that a semicolon or a word such
+    as "while" divides: a name behind a comma is often the answer itself.
+    """
+    if _CHANGE_OF_SUBJECT.search(answer) is None:
+        return False
+    is_given = False
+    for sentence in _SENTENCE_END.split(answer):
+        parts = _CHANGE_OF_SUBJECT.split(sentence)
+        read_parts = [_read(list(read(part).pieces)) for part in parts]
+        fits = [_shared(words, runs, question) for words, _, runs in read_parts]
+        for (words, _, _), fit in zip(read_parts, fits, strict=True):
+            if names.isdisjoint(words):
+                continue
+            is_given = True
+            if words[0] not in names or not any(fit < other for other in fits):
+                return False
+    return is_given
+
+
+def _are_comparable(part: AnswerPart, other: AnswerPart) -> bool:
+    """Check for one sentence, or two short ones: in a long text words of the question stand in every sentence."""
+    if part.sentence == other.sentence:
+        return True
+    is_short = max(len(part.words), len(other.words)) <= _WORDS_OF_A_SHORT_SENTENCE
+    return is_short and abs(part.sentence - other.sentence) == 1
+
+
+def _fits(answer: str, question: str) -> list[PartFit]:
+    fits: list[PartFit] = []
+    base: AnswerPart | None = None
+    for part in _parts(answer):
+        if base is None or base.sentence != part.sentence:
+            base = part
+        words = part.words
+        if part is not base and _goes_on(part):
+            words = (*words, *_inherited(part, base)[:_MOST_INHERITED])
+        # What a sentence begins with may hold for all its figures: "The price is 12 or 24 euros".
+        near = part.behind if part is base else part.words
+        fits.append(PartFit(part, _shared(words, part.runs, question), _shared(near, part.runs, question)))
+    return fits
+
+
+def shared_words(text: str, question: str) -> frozenset[str]:
+    """Return the content words of a question, and its pairs of characters, that a text has too."""
+    words, _, runs = _read(text.split())
+    return _shared(words, runs, question)
+
+
+@lru_cache(maxsize=256)
+def _shared(words: tuple[str, ...], runs: tuple[str, ...], question: str) -> frozenset[str]:
+    stems = [_stem(word) for word in words]
+    shared = {one for one in _asked_words(question) if any(are_alike(one, stem) for stem in stems)}
+    shared.update(pair for pair in _asked_pairs(question) if any(pair in run for run in runs))
+    return frozenset(shared)
+
+
+def _stem(form: str) -> str:
+    """Return a folded word without the e that "closed" has lost, too."""
+    return form[:-1] if len(form) > _SHORTEST_WITH_AN_E and form[-1] == "e" else form
+
+
+def _goes_on(part: AnswerPart) -> bool:
+    """Check whether a part is too short to have a subject and a verb of its own."""
+    if not _EVENTS_AND_TIMES.isdisjoint(map(_kind, part.quantities)):
+        return len(part.before) <= _WORDS_BEFORE_AN_EVENT
+    return len(part.words) <= _WORDS_OF_A_SUBJECT
+
+
+def _inherited(part: AnswerPart, base: AnswerPart) -> tuple[str, ...]:
+    """Return the words of a sentence's beginning without the one in whose place a later part has another.
+
+    That is the subject, "adults pay 9, children 4", and before a year or time the verb: "built in 1901 and rebuilt".
+    """
+    if part.before and not _EVENTS_AND_TIMES.isdisjoint(map(_kind, part.quantities)):
+        return base.before[:-1]
+    if part.before:
+        return (*base.before[1:], *base.behind)
+    if part.behind:
+        return (*base.before, *base.behind[:-1]) if base.behind else base.before[1:]
+    return base.words
+
+
+def _is_of_kind(quantity: Quantity, kinds: Collection[str]) -> bool:
+    """Check whether a figure has one of the kinds; a bare one may be of any but a year, date or time."""
+    own = _kind(quantity)
+    if own in kinds:
+        return True
+    if own in _EVENTS_AND_TIMES or not _EVENTS_AND_TIMES.isdisjoint(kinds):
+        return False
+    return not own or "" in kinds
+
+
+def _kind(quantity: Quantity) -> str:
+    """Return what a quantity measures; '' for a bare figure."""
+    figure = quantity.figure
+    if quantity.unit == "date" and not figure[0].isdigit():
+        return figure[:3]
+    if len(figure) == len("2024") and figure.isdigit() and figure[0] in "12" and quantity.unit not in _KNOWN_UNITS:
+        return "year"
+    if ":" in figure:
+        return "time"
+    return kind(folded_word(quantity.unit))
+
+
+# ── the parts of an answer ────────────────────────────────────────────────────────────────────────────────────
+
+
+@lru_cache(maxsize=16)
+def _parts(answer: str) -> tuple[AnswerPart, ...]:
+    """Return the parts that have figures; one without any belongs to the next, or to the last of its sentence."""
+    parts: list[AnswerPart] = []
+    sentence = 0
+    rest: list[str] = []
+    is_remark = False
+    for piece in _with_ends(read(answer).pieces):
+        if piece not in MARKS:
+            rest.append(piece)
+            continue
+        if any(FIGURE.fullmatch(one) for one in rest):
+            parts.append(_part(rest, sentence, is_remark=is_remark))
+            rest = []
+        is_remark = piece == REMARK or (is_remark and piece == CLAUSE)
+        if piece == SENTENCE:
+            if rest and parts and parts[-1].sentence == sentence:
+                parts[-1] = _longer(parts[-1], rest)
+            rest = []
+            sentence += 1
+        if len(parts) == _MOST_PARTS:
+            break
+    return tuple(parts)
+
+
+def _with_ends(pieces: Sequence[str]) -> Iterator[str]:
+    """Yield the pieces with a mark instead of each word that joins, and one at the end."""
+    for piece in pieces:
+        if piece in _SPLITTERS:
+            yield CLAUSE
+            continue
+        yield piece
+        if piece.endswith(_KOREAN_CONNECTIVES):
+            yield CLAUSE
+    yield SENTENCE
+
+
+def _part(pieces: list[str], sentence: int, *, is_remark: bool) -> AnswerPart:
+    first = next(at for at, piece in enumerate(pieces) if FIGURE.fullmatch(piece))
+    before, quantities, runs = _read(pieces[:first])
+    behind, more_quantities, more_runs = _read(pieces[first:])
+    return AnswerPart(before, behind, (*quantities, *more_quantities), (*runs, *more_runs), sentence, is_remark)
+
+
+def _longer(part: AnswerPart, pieces: list[str]) -> AnswerPart:
+    words, _, runs = _read(pieces)
+    return replace(part, behind=(*part.behind, *words), runs=(*part.runs, *runs))
+
+
+def _read(pieces: list[str]) -> tuple[tuple[str, ...], tuple[Quantity, ...], tuple[str, ...]]:
+    words: list[StatedWord] = []
+    quantities: list[Quantity] = []
+    runs: list[StatedWord] = []
+    if pieces:
+        read_clause(pieces, words, quantities, runs)
+    forms = [word.form for word in words]
+    forms.extend(left + right for left, right in pairwise(pieces) if left in _PHRASAL and right in _PARTICLES)
+    return tuple(forms), tuple(quantities), tuple(run.form for run in runs)
+
+
+# ── the question ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@lru_cache(maxsize=256)
+def _asked_words(question: str) -> tuple[str, ...]:
+    asked = read(question)
+    words = [_stem(word.form) for word in asked.words]
+    words.extend(left + right for left, right in pairwise(asked.pieces) if left in _PHRASAL and right in _PARTICLES)
+    return tuple(dict.fromkeys(words))[:_MOST_ASKED]
+
+
+@lru_cache(maxsize=256)
+def _asked_pairs(question: str) -> tuple[str, ...]:
+    """Return each two neighbouring characters of the question's runs that are not of grammar."""
+    pairs: list[str] = []
+    for run in read(question).runs:
+        pairs.extend(run.form[at : at + 2] for at in range(len(run.form) - 1))
+    return tuple(dict.fromkeys(pair for pair in pairs if _HIRAGANA.search(pair) is None))[:_MOST_ASKED]
+
+
+def _words(written: str) -> frozenset[str]:
+    return frozenset(written.split())
+
+
+_ANDS = frozenset(("and", "und", "et", "y"))
+_SPLITTERS = (
+    _ANDS
+    | CHOICES
+    | CONTRASTS
+    | _words(
+        """
+        e while whereas während wohingegen tandis alors mientras sowie plus then dann puis luego
+        그리고 반면 하지만 또는
+        """
+    )
+)
+_KOREAN_CONNECTIVES = ("이고", "하고", "고", "며", "지만", "는데", "인데")
+_PHRASAL = frozenset(("check", "log", "sign", "pick", "drop", "move", "turn", "switch", "opt"))
+_PARTICLES = frozenset(("in", "out", "up", "down", "on", "off"))
+_EVENTS = frozenset(("year", "mon", "day"))
+_EVENTS_AND_TIMES = _EVENTS | {"time"}
+_KNOWN_UNITS = frozenset(unit_forms().values()) | frozenset(SIGNS)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_CHANGE_OF_SUBJECT = re.compile(
+    r";|\s(?:while|whereas|während|wohingegen|tandis que|alors que|mientras que)\s"
+    r"|,\s(?:with|but|aber|mais|pero)\s"
+    r"|(?<=\w)\s(?:and|und|et|y)\s(?=(?:Mr|Ms|Mrs|Dr|Herr|Frau|Mme)\b)",
+    re.IGNORECASE,
+)
+_HIRAGANA = re.compile("[ぁ-ゟ]")
+# Bounds for texts made to be slow.
+_MOST_ASKED = 60
+_MOST_INHERITED = 20
+_MOST_PARTS = 100
+_SHORTEST_WITH_AN_E = 4
+_WORDS_OF_A_SUBJECT = 2
+_WORDS_BEFORE_AN_EVENT = 3
+_WORDS_OF_A_SHORT_SENTENCE = 6

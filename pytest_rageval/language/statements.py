@@ -1,0 +1,391 @@
+"""What a text says, clause by clause, to look for a short gold answer in a long one.
+
+A statement holds words with their inflections folded, quantities with their units, and whether each is denied or one of
+several alternatives. Seven languages are read by the tables of `pytest_rageval.language.polarity_words`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import islice, pairwise
+from typing import NamedTuple
+
+from pytest_rageval.language.korean import without_particles
+from pytest_rageval.language.polarity_words import (
+    CHINESE_CONTRASTS,
+    CHINESE_NEGATIONS,
+    CHOICES,
+    CONTRASTS,
+    DETERMINERS,
+    GRAMMAR,
+    HEDGES,
+    INSTEAD,
+    JAPANESE_CONTRASTS,
+    JAPANESE_NEGATIONS,
+    KOREAN_NEGATIONS,
+    LIMITS,
+    NEGATORS,
+    NO,
+    NOT_DENYING_BEFORE,
+    OFFERS,
+    YES,
+)
+from pytest_rageval.language.spelled_quantities import with_plain_spellings
+from pytest_rageval.language.stated_quantities import (
+    FIGURE,
+    Quantity,
+    is_undecided,
+    quantities_at,
+    with_choices,
+    with_open_lists,
+    with_sums,
+)
+from pytest_rageval.language.words import STOP_WORDS, normalise
+
+LONGEST = 20_000
+"""Characters of a text that are read."""
+ROMAN_NUMERALS = {
+    "ii": "2",
+    "iii": "3",
+    "iv": "4",
+    "vi": "6",
+    "vii": "7",
+    "viii": "8",
+    "ix": "9",
+    "xi": "11",
+    "xii": "12",
+}
+SENTENCE, CLAUSE, REMARK = "\x01", "\x02", "\x03"
+"""Marks at the end of a sentence and of a clause, and before a parenthesis: `normalise` keeps them as words."""
+MARKS = frozenset((SENTENCE, CLAUSE, REMARK))
+
+
+class StatedWord(NamedTuple):
+    """A word with its inflection folded."""
+
+    form: str
+    is_denied: bool
+    written: str
+    is_open: bool = False
+    """Whether it stands beside an "or" in a clause that does not decide."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a text says. `answers_yes` is the polarity of its first clause, None for a text without words."""
+
+    words: tuple[StatedWord, ...]
+    quantities: tuple[Quantity, ...]
+    runs: tuple[StatedWord, ...]
+    """Runs of a script without spaces, such as Han."""
+    opening: str
+    """The first clause, if it is one word or run."""
+    answers_yes: bool | None
+    is_plain: bool
+    """Whether a yes or no stands in the first clauses."""
+    text: str = field(repr=False, default="")
+    pieces: tuple[str, ...] = field(repr=False, default=())
+    """Words, figures, runs and marks in their order."""
+
+    @cached_property
+    def is_denying(self) -> bool:
+        """Check whether any word stands behind a negation."""
+        return any(word.is_denied for word in self.words)
+
+    @cached_property
+    def roman(self) -> frozenset[str]:
+        """Return the figures that stand as Roman numerals: Article II."""
+        return frozenset(ROMAN_NUMERALS[word.written] for word in self.words if word.written in ROMAN_NUMERALS)
+
+    @cached_property
+    def affirmed(self) -> frozenset[str]:
+        return frozenset(word.form for word in self.words if not (word.is_denied or word.is_open))
+
+    @cached_property
+    def open(self) -> frozenset[str]:
+        """Return the words that stand as alternatives only."""
+        return frozenset(word.form for word in self.words if word.is_open) - self.affirmed
+
+    @cached_property
+    def denied(self) -> frozenset[str]:
+        return frozenset(word.form for word in self.words if word.is_denied)
+
+    @cached_property
+    def joined(self) -> frozenset[str]:
+        """Return each two neighbours as one word, to find one that is written apart or together."""
+        return frozenset(left.written + right.written for left, right in pairwise(self.words))
+
+
+@lru_cache(maxsize=64)
+def read(text: str) -> Statement:
+    """Read a text of any length; only its beginning counts in a very long one."""
+    text = text[:LONGEST]
+    marked = _GLUED_YEAR.sub(r"\1 ", with_plain_spellings(text))
+    marked = _GLUED_NOTE.sub(r" ", marked)
+    marked = _END_OF_CLAUSE.sub(_mark, marked)
+    pieces = list(_pieces(normalise(marked)))
+    words: list[StatedWord] = []
+    quantities: list[Quantity] = []
+    runs: list[StatedWord] = []
+    for sentence in _sentences(pieces):
+        earlier = len(quantities)
+        ends: list[int] = []
+        for clause in _clauses(sentence):
+            read_clause(clause, words, quantities, runs)
+            if ends and words and words[-1].is_open and is_undecided(sentence):
+                _open_ends(words, ends)
+            ends.append(len(words) - 1)
+        if len(quantities) > earlier + 1:
+            quantities[earlier:] = with_open_lists(sentence, quantities[earlier:])
+    quantities.extend(Quantity(glued[1] + glued[2]) for glued in _GLUED_YEAR.finditer(text))
+    for joined in _JOINED_WORDS.finditer(text):
+        words.extend(StatedWord(folded_word(part.lower()), False, part.lower()) for part in joined.groups())
+    opening = _opening(pieces)
+    return Statement(tuple(words), tuple(dict.fromkeys(quantities)), tuple(runs), *opening, text, tuple(pieces))
+
+
+def _open_ends(words: list[StatedWord], ends: Sequence[int]) -> None:
+    """Mark the last word of each earlier clause as one of several alternatives: it could be red, green or blue."""
+    for at in ends:
+        if at >= 0:
+            words[at] = words[at]._replace(is_open=True)
+
+
+def _mark(match: re.Match[str]) -> str:
+    if match["clause"]:
+        return f" {REMARK if match['clause'] == '(' else CLAUSE} "
+    return f" {SENTENCE} "
+
+
+def _pieces(normal: str) -> Iterator[str]:
+    """Yield words, marks, figures, and runs of scripts without spaces."""
+    if normal.isascii():
+        yield from normal.split()
+        return
+    for word in normal.split():
+        if word.isascii():
+            yield word
+        else:
+            yield from _PIECE.findall(word)
+
+
+def _sentences(pieces: Sequence[str]) -> Iterator[Sequence[str]]:
+    begin = 0
+    for at, piece in enumerate(pieces):
+        if piece == SENTENCE:
+            yield pieces[begin:at]
+            begin = at + 1
+    yield pieces[begin:]
+
+
+def _clauses(pieces: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the words between two marks; a contrast begins a clause of its own."""
+    clause: list[str] = []
+    for piece in pieces:
+        if piece in MARKS or piece in CONTRASTS:
+            if clause:
+                yield clause
+            clause = []
+        else:
+            clause.append(piece)
+    if clause:
+        yield clause
+
+
+def read_clause(clause: list[str], words: list[StatedWord], quantities: list[Quantity], runs: list[StatedWord]) -> None:
+    """Add what a clause says to the lists."""
+    denied = _denied_places(clause)
+    figures = {at for at, piece in enumerate(clause) if FIGURE.fullmatch(piece)}
+    found: list[tuple[int, Quantity]] = []
+    choices = [at for at, piece in enumerate(clause) if piece in CHOICES and 0 < at < len(clause) - 1]
+    if len(clause) > _CLAUSE_OF_ALTERNATIVES and HEDGES.isdisjoint(clause):
+        choices = []
+    for at, piece in enumerate(clause):
+        if at in figures:
+            found += [
+                (at, quantity)
+                for quantity in quantities_at(clause, at, is_denied=denied[at] and not _is_limit(clause, at))
+            ]
+        elif _RUN.match(piece):
+            runs.extend(_runs(piece))
+        elif piece not in _GRAMMAR:
+            is_unit = at > 0 and (at - 1) in figures
+            bare = _bare(piece)
+            if bare and bare not in _GRAMMAR and not (is_unit and bare in _ORDINAL_ENDINGS):
+                is_open = bool(choices) and any(abs(place - at) <= _NEAR_A_CHOICE for place in choices)
+                words.append(StatedWord(folded_word(bare), denied[at], bare, is_open))
+    quantities.extend(with_choices(clause, with_sums(clause, found)))
+
+
+def _is_limit(clause: list[str], at: int) -> bool:
+    """Check for the limit of what is denied, which holds itself: no child under 9 may enter, not before 10."""
+    return at > 0 and clause[at - 1] in LIMITS
+
+
+def _denied_places(clause: list[str]) -> list[bool]:
+    """Return for each word of a clause whether it is denied."""
+    denied = [False] * len(clause)
+    is_denying, reach = False, 0
+    for at, piece in enumerate(clause):
+        following = clause[at + 1] if at + 1 < len(clause) else ""
+        if piece in NEGATORS or (piece == "non" and (following in _FRENCH if at == 0 else clause[at - 1] in _ANDS)):
+            is_denying = following not in NOT_DENYING_BEFORE and _ONLY_BEFORE.get(piece, following) == following
+            reach = at + (_REACH_OF_A_NEGATOR if at or piece not in INSTEAD else _REACH_OF_A_FIRST_INSTEAD)
+            if is_denying and any(word.startswith(OFFERS) for word in clause[at + 1 : at + 4]):
+                denied[:at] = [True] * at
+        elif _is_korean(piece) and any(negation in piece for negation in KOREAN_NEGATIONS):
+            denied[max(0, at - 4) : at + 1] = [True] * (at + 1 - max(0, at - 4))
+        elif piece.startswith(JAPANESE_CONTRASTS):
+            denied[max(0, at - 2) : at] = [True] * (at - max(0, at - 2))
+        elif _RUN.match(piece) and not _KANA.search(piece):
+            is_denying = any(negation in piece for negation in CHINESE_NEGATIONS)
+            reach = at + _REACH_OF_A_NEGATOR
+            if any(contrast in piece for contrast in CHINESE_CONTRASTS):
+                is_denying = False
+        else:
+            denied[at] = denied[at] or (is_denying and at <= reach)
+    return denied
+
+
+def _is_korean(piece: str) -> bool:
+    return "가" <= piece[0] <= "힣"
+
+
+# ── words ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@lru_cache(maxsize=4096)
+def folded_word(word: str) -> str:
+    """Fold the inflection of a word: years and year, tested and testing, marks of accents."""
+    if not word.isascii():
+        decomposed = unicodedata.normalize("NFKD", word)
+        bare = "".join(character for character in decomposed if not unicodedata.combining(character))
+        word = bare if bare.isascii() else word
+    if not word.isascii() or len(word) <= _SHORTEST_STEMMED:
+        return word
+    for ending, instead in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
+            return word[: len(word) - len(ending)] + instead
+    return word
+
+
+def are_alike(word: str, other: str) -> bool:
+    """Check whether two words are equal or have the same beginning, as forms of one word do."""
+    if word == other:
+        return True
+    if word[0] != other[0]:
+        return False
+    if min(len(word), len(other)) < _SHORTEST_ALIKE:
+        return False
+    beginning = max(_SHORTEST_ALIKE, len(word) - 2)
+    return abs(len(word) - len(other)) <= _MOST_ENDING and word[:beginning] == other[:beginning]
+
+
+def _bare(piece: str) -> str:
+    """Return a Korean word without its particles, any other as it is."""
+    return without_particles(piece) if piece and _is_korean(piece) else piece
+
+
+def _runs(run: str) -> Iterator[StatedWord]:
+    """Yield the affirmed and denied parts of a run of Han or kana."""
+    if any(negation in run for negation in JAPANESE_NEGATIONS):
+        for negation in JAPANESE_NEGATIONS:
+            before, found, behind = run.partition(negation)
+            if found:
+                yield StatedWord(before, True, before)
+                if behind:
+                    yield from _runs(behind)
+                return
+    for negation in CHINESE_NEGATIONS if not _KANA.search(run) else ():
+        before, found, behind = run.partition(negation)
+        if found:
+            if before:
+                yield StatedWord(before, False, before)
+            contrast = next((one for one in CHINESE_CONTRASTS if one in behind), None)
+            denied, _, rest = behind.partition(contrast) if contrast else (behind, "", "")
+            if denied:
+                yield StatedWord(denied, True, denied)
+            if rest:
+                yield from _runs(rest)
+            return
+    yield StatedWord(run, False, run)
+
+
+def _opening(pieces: Sequence[str]) -> tuple[str, bool | None, bool]:
+    """Return the first clause if it is one word, and whether the text begins by affirming or denying.
+
+    A yes or no at the beginning of one of the first clauses decides, else the first clause of more than two words.
+    """
+    clauses = list(islice(_clauses(pieces), _CLAUSES_OF_AN_OPENING))
+    if not clauses:
+        return "", None, False
+    alone = clauses[0][0] if len(clauses[0]) == 1 else ""
+    for clause in clauses:
+        if len(clause) > 1 and clause[0] in DETERMINERS:
+            continue
+        if clause[0] in YES:
+            return alone, True, True
+        if clause[0] in NO:
+            return alone, False, True
+    longer = next((clause for clause in clauses if len(clause) > 2 or _RUN.match(clause[0])), clauses[0])
+    return alone, not _is_denying(longer), False
+
+
+def _is_denying(clause: list[str]) -> bool:
+    for piece in clause:
+        if piece in NEGATORS:
+            return True
+        if _is_korean(piece) and any(negation in piece for negation in KOREAN_NEGATIONS):
+            return True
+        if _RUN.match(piece) and any(word.is_denied for word in _runs(piece)):
+            return True
+    return False
+
+
+_END_OF_CLAUSE = re.compile(
+    r"""
+    (?P<sentence>
+        (?<![\s.][A-Za-z])(?<!\b(?:[DMS][rst]|vs))(?<!\bNo(?=\.\s?[0-9]))[.]{1,3}(?=["'”’)\]]{0,3}(?:\s+[^\sa-z]|\s*$))(?<!(?<![0-9]{3})[0-9]\.(?=\s[A-ZÄÖÜa-z]))
+        | [!?…]+ | [。！？｡] | \n+
+    )
+    | (?P<clause>
+        (?<![0-9]),(?=\s) | (?<=[0-9]),(?=\s[^0-9]) | [;、，；] | :(?=\s) | \s[–—-]\s
+        | ["“”„«»()「」『』]
+    )
+    """,
+    re.VERBOSE,
+)
+_GLUED_YEAR = re.compile(r"(?<![\d.,])([12][0-9]{3})([0-9]{1,2})(?=\.(?:\s|$))")
+_GLUED_NOTE = re.compile(
+    r"(?<=[a-zß-ÿ]{3})[0-9]{1,2}(?=\.(?:\s|$))|(?<=[a-zß-ÿ]{3})(?=[0-9]+\s)|(?<=[0-9]{4})[⁰¹²³⁴-⁹]+"
+)
+"""A note's number behind a word: Holt1."""
+_JOINED_WORDS = re.compile(r"\b([A-Z]?[a-z]{2,})([A-Z][a-z]{2,})\b")
+_PIECE = re.compile(
+    r"[0-9<>≤≥≠≈±$€£¥₩₹₽₺₫฿₴₪.,:/%‰°′+^-]*[0-9][0-9a-z.,:/%‰°′+^-]*|[가-힣]+|[぀-ヿ一-鿿々]+|[^\s가-힣぀-ヿ一-鿿々]+"
+)
+_RUN = re.compile("[぀-ヿ一-鿿々]")
+_KANA = re.compile("[぀-ヿ]")
+_GRAMMAR = (STOP_WORDS | GRAMMAR) - NEGATORS
+_ORDINAL_ENDINGS = frozenset(("st", "nd", "rd", "th"))
+_REACH_OF_A_NEGATOR = 6
+_REACH_OF_A_FIRST_INSTEAD = 2
+"""No comma need end it: Statt der Direktorin unterschreibt der Leiter."""
+_ONLY_BEFORE = {"rather": "than", "instead": "of"}
+_ANDS = frozenset(("and", "et", "mais", "e", "y"))
+_FRENCH = frozenset(
+    ("par", "le", "la", "les", "pas", "de", "du", "des", "à", "au", "pour", "avec", "dans", "un", "une")
+)
+"""Behind "non" at the beginning of a clause, where it is no prefix: non-partisan."""
+_NEAR_A_CHOICE = 2
+_CLAUSE_OF_ALTERNATIVES = 5
+_SHORTEST_STEMMED = 3
+_SHORTEST_STEM = 3
+_CLAUSES_OF_AN_OPENING = 4
+_SHORTEST_ALIKE = 5
+_MOST_ENDING = 4
+_ENDINGS = (("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""), ("ly", ""))

@@ -1,0 +1,199 @@
+"""Judging of a stored run in batches: the submission, in a file of the run's folder, and the replies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from pytest_rageval.errors import ModelFailure, SettingsError
+from pytest_rageval.io.atomic import read_json, write_json
+from pytest_rageval.judges.cache.cached_judge import CachedJudge
+from pytest_rageval.judges.judge import Judge, JudgementCache
+from pytest_rageval.judges.model_judge import ModelJudge
+from pytest_rageval.llm.batch import PRICE, BatchClient, BatchExchange, BatchReply, BatchState
+from pytest_rageval.llm.endpoint_options import Tariff
+from pytest_rageval.llm.wire import Wire
+from pytest_rageval.model import Json
+from pytest_rageval.providers import BATCHED
+from pytest_rageval.rescore.rejudge import Rejudge
+from pytest_rageval.run.plan import Plan
+from pytest_rageval.runs.folder import RunFolder
+from pytest_rageval.runs.reader import StoredRun
+
+FILE = "judge_batch.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What was submitted for a run.
+
+    judging    the settings that replaced the run's
+    metrics    the metrics to judge beside those of the run
+    batches    the provider's ids
+    requests   the names of all requests in them
+    submitted  UTC, of the last batch
+    begun      the names of requests whose batch was about to be submitted when the file was written, and when: unless
+               the process was killed at that moment, none
+    collected  UTC, when the run was scored with the replies; None before
+    """
+
+    judging: Mapping[str, Any]
+    metrics: tuple[str, ...]
+    batches: tuple[str, ...] = ()
+    requests: tuple[str, ...] = ()
+    submitted: str | None = None
+    begun: tuple[tuple[str, ...], str] | None = None
+    collected: str | None = None
+
+
+def submission_of(run: StoredRun) -> Submission | None:
+    """Return what was submitted for a run; None if nothing was. SettingsError for a file that is none."""
+    path = run.path / FILE
+    if not path.exists():
+        return None
+    try:
+        return TypeAdapter(Submission).validate_python(read_json(path, "what was submitted"))
+    except ValidationError:
+        raise SettingsError(f"{path}: not a file of submitted batches; remove it and submit anew") from None
+
+
+def check_submission(run: StoredRun) -> None:
+    """Raise SettingsError if a batch of the run waits for its collection."""
+    before = submission_of(run)
+    if before is not None and before.collected is None:
+        since = before.begun[1] if before.begun is not None else before.submitted
+        raise SettingsError(
+            f"run {run.run_id} has a batch under way since {since}: `rageval judge {run.run_id} --collect` fetches it; "
+            f"remove {run.path / FILE} to forget it"
+        )
+
+
+@dataclass(slots=True)
+class BatchedRun:
+    """A stored run that is judged by batches: its requests and their replies.
+
+    make_judge  makes the judge, a new one for each event loop
+    cache       the judge cache, which is read only until all replies are there
+    """
+
+    run: StoredRun
+    plan: Plan
+    submission: Submission
+    make_judge: Callable[[], Judge]
+    cache: JudgementCache | None
+    client: BatchClient = field(default_factory=BatchClient)
+
+    def deferring_judge(self) -> ModelJudge:
+        """Return a judge whose requests go to the batch; raise SettingsError if its provider takes none."""
+        judge = self.make_judge()
+        if not isinstance(judge, ModelJudge) or judge.batch_wire is None:
+            raise SettingsError(f"judge {judge.model!r}: batches are for {' and '.join(BATCHED)}")
+        RunFolder(self.run.path).give_secret(judge)
+        judge.defer_to(self.client)
+        return judge
+
+    def gather(self, watch: Callable[[int], None]) -> dict[str, Json]:
+        """Put all answers to the judge, and return the requests that no reply was collected for."""
+        self.client.waiting.clear()
+        is_anew = self.plan.settings.judge_cache == "refresh"
+        # What the requests cost is counted once, at the end, and so nothing is stored before.
+        judge = CachedJudge(self.deferring_judge(), None if is_anew else self.cache, "read", self.plan.mask)
+        Rejudge(self.run, self.plan, judge, watch).ask_all()
+        return self.client.waiting
+
+    def check_price(self, most: float | None) -> None:
+        """Raise SettingsError if the waiting requests are likely to cost more than the limit."""
+        tariff: Tariff | None = getattr(self.make_judge(), "tariff", None)
+        dollars = tariff and tariff.estimate(map(str, self.client.waiting.values()))
+        if most is not None and dollars is not None and dollars * PRICE > most:
+            likely = f"the batch is likely to cost ${dollars * PRICE:.2f}"
+            raise SettingsError(f"--max-cost: {likely}, more than ${most:.2f}")
+
+    def submit(self) -> None:
+        """Submit the waiting requests; each portion is noted at once, in case that a later one fails."""
+
+        async def submit() -> None:
+            async with self._exchange() as (wire, exchange):
+                for portion in self.client.portions():
+                    self._note(replace(self.submission, begun=(tuple(portion), _now()), collected=None))
+                    try:
+                        batch = await wire.submit_batch(exchange, portion)
+                    except ModelFailure as failure:
+                        if failure.status is not None and failure.status < 500:  # else it may have begun all the same
+                            self._note_none()
+                        raise
+                    self._note_batch(batch)
+
+        try:
+            asyncio.run(submit())
+        except ModelFailure as failure:
+            raise SettingsError(f"the batch cannot be submitted: {failure}") from None
+
+    def fetch(self) -> list[BatchState]:
+        """Fetch the replies of all batches that have ended; return the states of all."""
+        replies = self.client.replies
+
+        async def fetch() -> list[BatchState]:
+            async with self._exchange() as (wire, exchange):
+                if self.submission.begun is not None:  # killed before the answer to a submission was noted
+                    found = await wire.find_batch(exchange, *self.submission.begun, self.submission.batches)
+                    self._note_none() if found is None else self._note_batch(found)
+                states = [await wire.batch_state(exchange, batch) for batch in self.submission.batches]
+                for url in [url for state in states for url in state.results]:
+                    async for line in exchange.lines(url):
+                        key, reply = wire.batch_reply(line)
+                        if key not in replies or reply.status == 200:
+                            replies[key] = reply
+                return states
+
+        try:
+            return asyncio.run(fetch())
+        except (ModelFailure, ValueError) as failure:
+            raise SettingsError(f"the batch cannot be fetched: {failure}; try again later") from None
+
+    def give_up(self, states: Iterable[BatchState]) -> None:
+        """Let the waiting requests fail that ended batches have left without a reply."""
+        words = "; ".join(dict.fromkeys(state.words for state in states))
+        for key in self.client.waiting.keys() & {*self.submission.requests}:
+            self.client.replies[key] = BatchReply(0, problem=f"no reply in its batch ({words})")
+            del self.client.waiting[key]
+
+    def end(self) -> None:
+        """Note that the run was scored."""
+        self._note(replace(self.submission, collected=_now()))
+
+    def _note_none(self) -> None:
+        """Note that what was begun is no batch; without any, forget the submission."""
+        self._note(replace(self.submission, begun=None))
+        if not self.submission.batches:
+            (self.run.path / FILE).unlink()
+
+    def _note_batch(self, batch: str) -> None:
+        before = self.submission
+        assert before.begun is not None
+        batches, requests = (*before.batches, batch), (*before.requests, *before.begun[0])
+        self._note(replace(before, batches=batches, requests=requests, submitted=_now(), begun=None))
+
+    @asynccontextmanager
+    async def _exchange(self) -> AsyncIterator[tuple[Wire, BatchExchange]]:
+        judge = self.deferring_judge()
+        assert judge.batch_wire is not None
+        exchange = judge.defer_to(self.client)
+        try:
+            yield judge.batch_wire, exchange
+        finally:
+            await exchange.aclose()
+
+    def _note(self, submission: Submission) -> None:
+        self.submission = submission
+        write_json(self.run.path / FILE, asdict(submission))
+
+
+def _now() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -1,0 +1,1 @@
+"""The pipeline in reading order: plan, prepare, ask, engine, prefetch, session, finish."""

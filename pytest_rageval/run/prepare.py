@@ -1,0 +1,208 @@
+"""Preparation of a run: everything that it needs, and its configuration, made from settings.
+
+`prepare` reports all that is wrong with the settings and opens nothing that must be closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.cases.gold_places import unwinnable
+from pytest_rageval.cases.loading import CaseFile
+from pytest_rageval.cases.note_folder import NoteFolder
+from pytest_rageval.comparison.baseline import Side, project_baseline
+from pytest_rageval.config.project import Project
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.errors import CaseError, JudgeUnavailable, Problems, SettingsError
+from pytest_rageval.gates.gate import unknown_values
+from pytest_rageval.io.masking import Mask
+from pytest_rageval.judges.judge import Judge, described_judge
+from pytest_rageval.judges.judge_spec import judge_of_run
+from pytest_rageval.matching.dialects import FileNames, namesakes_of
+from pytest_rageval.metrics import load_registry
+from pytest_rageval.metrics.registry import Metric
+from pytest_rageval.model import EvalCase
+from pytest_rageval.run.plan import Plan, make_plan
+from pytest_rageval.run.prefetch import BackgroundLoop
+from pytest_rageval.runs.config import run_config
+from pytest_rageval.runs.folder import check_reports, check_run_id
+from pytest_rageval.runs.run_ref import find_run
+from pytest_rageval.targets import check_target, target_from_spec
+from pytest_rageval.targets.target import Connection, Target, limits_of_system
+
+NO_TARGET = (
+    'no target: say which system to ask with --target, e.g. --target demo, or target = "http://localhost:8080" in '
+    "[tool.rageval]; a rag_client fixture is for pytest alone"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Settings and what they name. `judge` is None if nothing is judged."""
+
+    project: Project
+    plan: Plan
+    judge: Judge | None
+    baseline: Side | None
+
+    @property
+    def settings(self) -> Settings:
+        return self.project.settings
+
+    @property
+    def mask(self) -> Mask:
+        return self.plan.mask
+
+    def knowing(self, namesakes: Iterable[str]) -> Prepared:
+        """Return this for a run some of whose golds have these paths, with names that several files have."""
+        rules = self.plan.place_rules._replace(golds=FileNames(namesakes))
+        return replace(self, plan=replace(self.plan, place_rules=rules))
+
+
+def prepare(
+    project: Project, own_metrics: Iterable[Metric] = (), *, workers: int = 1, is_worker: bool = False
+) -> Prepared:
+    """Look up all that the settings name; raise a SettingsError with everything that is wrong.
+
+    JudgeUnavailable where all is well but the judge's server, which was to say which model it has.
+
+    workers     among how many processes limits and budget are divided
+    is_worker   is this one of them? Then the run's folder has been made elsewhere
+    """
+    problems = Problems()
+    project = problems.attempt(_with_run_id, project) or project
+    root, settings = project
+    registry = problems.attempt(load_registry, list(own_metrics))
+    plan = None if registry is None else problems.attempt(make_plan, settings, registry, root)
+    problems.attempt(check_reports, project.reports)
+    problems.attempt(lambda: project.notes)
+    if not is_worker:
+        problems.attempt(check_run_id, project.reports, settings.run_id)
+    problems.attempt(settings.resolved_headers)
+    if settings.mapping is not None:
+        from pytest_rageval.targets.mapped_target import checked_mapping  # here, because it loads httpx
+
+        problems.attempt(checked_mapping, settings.mapping)
+    baseline = problems.attempt(project_baseline, project)
+    problems.raise_all()
+    assert plan is not None
+    # The judge last: making one may ask its server for its model.
+    judge = None if settings.retrieval_only else judge_of_run(settings, root, workers)
+    return Prepared(project, plan, judge, baseline)
+
+
+def _with_run_id(project: Project) -> Project:
+    """Replace a target like `run:latest` by the run's id, so that config.json names the run."""
+    kind, _, reference = (project.settings.target or "").partition(":")
+    if kind != "run" or not reference:
+        return project
+    try:
+        folder = find_run(project.reports, reference, project.baseline_file, is_finished=True)
+    except SettingsError as error:
+        raise SettingsError(*(f"target run:{reference}: {problem}" for problem in error.problems)) from None
+    if folder.resolve().parent != (project.reports / "runs").resolve():
+        raise SettingsError(f"target run:{reference}: that run is not in {project.reports / 'runs'}; copy it there")
+    return project._replace(settings=project.settings.model_copy(update={"target": f"run:{folder.name}"}))
+
+
+def make_target(project: Project) -> Target:
+    """Make the configured target; raise SettingsError or CaseError if it cannot be made."""
+    if project.settings.target is None:
+        raise SettingsError(NO_TARGET)
+    return target_in(project, project.settings.target)
+
+
+def target_in(project: Project, spec: str, environment: Mapping[str, str] | None = None) -> Target:
+    """Make the target of this specification with the project's settings; the mapping is the configured target's alone.
+
+    environment  the variables of its headers and keys, instead of this process's
+    """
+    settings = project.settings
+    connection = Connection(
+        timeout=settings.timeout,
+        retries=settings.retries,
+        limits=limits_of_system(settings),
+        max_bytes=settings.max_response_bytes,
+        headers=settings.resolved_headers(environment),
+        environment=environment,
+    )
+    mapping = settings.mapping if spec == settings.target else None
+    return target_from_spec(spec, root=project.root, reports=project.reports, connection=connection, mapping=mapping)
+
+
+def check_can_answer(prepared: Prepared, target: Target, cases: Sequence[EvalCase]) -> None:
+    """Raise CaseError if the configured target cannot be reached or lacks answers."""
+    settings = prepared.settings
+    if problems := check_target(target, settings.target or "", cases, is_partial_allowed=settings.allow_partial):
+        raise CaseError(*problems)
+
+
+def check_gate_conditions(prepared: Prepared, files: Sequence[CaseFile]) -> None:
+    """Raise SettingsError if a written gate is for cases that do not exist: it would pass without a look.
+
+    Silent where a file could not be read: its cases are not known.
+    """
+    cases = [case for file in files for case in file.cases]
+    if not cases or any(file.problems for file in files):
+        return
+    if problems := list(unknown_values(prepared.plan.case_gates, cases)):
+        raise SettingsError(*problems)
+
+
+def check_judge(prepared: Prepared, loop: BackgroundLoop) -> None:
+    """Raise JudgeUnavailable if the judge's server cannot be asked; ask nothing in replay."""
+    settings, judge = prepared.settings, prepared.judge
+    check = getattr(judge, "check", None)
+    if judge is None or check is None or settings.judge_cache == "replay" or settings.retrieval_only:
+        return
+    if (problem := loop.run(check())) is not None:
+        raise JudgeUnavailable(f"judge {judge.model!r}: {problem}")
+
+
+def run_check(project: Project, judge: Judge, plan: Plan) -> Mapping[str, Any] | None:
+    """Return what the judge's last check says about the plan's rubrics; None if it was never checked."""
+    from pytest_rageval.judges.canaries import check_of_run, stored_check  # here, because few judges are models
+
+    return check_of_run(stored_check(project.judge_checks_file, judge), judge, plan.wordings)
+
+
+def run_configuration(
+    prepared: Prepared,
+    cases: Collection[EvalCase] = (),
+    files: Iterable[Path] = (),
+    *,
+    judges: Collection[str | None] = (None,),
+    target: str | None = None,
+) -> dict[str, Any]:
+    """Return the content of config.json, credentials not yet masked; without cases, equal on every machine.
+
+    cases, files    all that there are, whatever was selected
+    judges          who judges any of the cases: None for the configured judge, else the place of a fixture's
+    target          what cases are put to, if that is not the configured target
+    """
+    used_target = target or prepared.settings.target or "rag_client fixture"
+    described = _described_judges(prepared, judges)
+    content = run_config(prepared.plan, cases, files, prepared.project.root, used_target, described)
+    judge = prepared.judge
+    if described is not None and None in judges and judge is not None and not judge.heuristic:
+        content["judge_check"] = run_check(prepared.project, judge, prepared.plan)
+    if namesakes := namesakes_of(cases):
+        content["namesakes"] = namesakes
+    if (notes := prepared.project.notes) is not None:
+        content["labels"] = {"cases": len(cases), "cannot_be_won": unwinnable(cases, NoteFolder(notes))}
+    return content
+
+
+def _described_judges(prepared: Prepared, judges: Collection[str | None]) -> dict[str, Any] | None:
+    """Describe the configured judge, and list the fixtures that give one; None if nothing is judged."""
+    settings, judge = prepared.settings, prepared.judge
+    if settings.retrieval_only:
+        return None
+    is_configured = judge is not None and None in judges
+    described = described_judge(judge, settings.judge_temperature) if judge is not None and is_configured else {}
+    if fixtures := sorted(place for place in judges if place is not None):
+        described["fixture"] = fixtures
+    return described or None

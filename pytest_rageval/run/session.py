@@ -1,0 +1,393 @@
+"""One run from opening to end, driven alike by the plugin, the command, the API and workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, closing, contextmanager, nullcontext
+from dataclasses import replace
+from itertools import chain
+from typing import Any, NamedTuple, NoReturn
+
+from pytest_rageval.comparison.outcomes import Ending, ending
+from pytest_rageval.errors import RagevalError, SettingsError
+from pytest_rageval.io.case_output import Output, Routing, routed_streams
+from pytest_rageval.judges.cache.sqlite_cache import project_cache
+from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge_spec import judge_with_cache
+from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem, Trial
+from pytest_rageval.run.engine import Evaluation, Observed, are_at_once, evaluation
+from pytest_rageval.run.finish import Extent, Finished, finish
+from pytest_rageval.run.prefetch import FIRST_CALLS, MOST_OF_A_BLOCK, BackgroundLoop, Call, Prefetcher, calls_of
+from pytest_rageval.run.prepare import Prepared, check_judge
+from pytest_rageval.runs.folder import RunFolder
+from pytest_rageval.runs.interrupts import Interrupts
+from pytest_rageval.runs.reader import open_stored_run
+from pytest_rageval.runs.records import RecordLine, record_lines
+from pytest_rageval.runs.results_file import InterruptedRun, RunJournal, RunWriter
+from pytest_rageval.targets.target import Target
+from pytest_rageval.text import printable
+
+UNWRITABLE = (ValueError, TypeError, RecursionError)
+"""Exceptions of `record_lines` for a result that JSON cannot hold."""
+INTERRUPTED = 2
+"""The exit status of a run that a signal ended."""
+
+
+def _leave_at_once() -> NoReturn:
+    raise KeyboardInterrupt
+
+
+class EvaluatedCase(NamedTuple):
+    """A case with its outcome, its records, and what user code printed for it."""
+
+    evaluation: Evaluation
+    lines: Sequence[RecordLine]
+    printed: Output
+
+    @property
+    def result(self) -> CaseResult:
+        """Return the result over all trials."""
+        return self.evaluation.overall
+
+
+class CaseBlocks:
+    """Consecutive cases for one target and one judge: evaluated in blocks if nothing waits, else asked ahead."""
+
+    def __init__(self, run: RunSession, cases: Sequence[EvalCase], target: Target, judge: Judge | None) -> None:
+        self._run, self._cases, self._target, self._judge = run, cases, target, judge
+        self._prefetcher, self._is_at_once = run.prefetcher, are_at_once(target, judge)
+        self._window = max(1, run.plan.settings.window // run.plan.settings.repeat)
+        self._evaluated: dict[int, EvaluatedCase] = {}
+        self._futures: dict[int, list[Future[Observed]]] = {}
+        self._started = 0
+
+    def case(self, position: int) -> EvaluatedCase:
+        """Return the case at this position, which is asked again on a rerun."""
+        self._prefetcher.is_reading = self._is_at_once
+        if not self._is_at_once:
+            return self._run.evaluated(self._run.trials(self._cases[position]), self._observed(position))
+        if position not in self._evaluated:
+            cases = [*map(self._run.trials, self._cases[position : position + MOST_OF_A_BLOCK])]
+            block = self._prefetcher.read(cases, self._target, self._judge)
+            evaluated = map(self._run.evaluated, cases, block)
+            self._evaluated = dict(enumerate(evaluated, position))
+        return self._evaluated.pop(position)
+
+    def _observed(self, position: int) -> list[Observed]:
+        """Return the observations of a case that may wait, by trial."""
+        self._top_up(position)
+        futures = self._futures.pop(position, None)
+        if futures is None:
+            return self._prefetcher.now(self._run.trials(self._cases[position]), self._target, self._judge)
+        return [*map(self._prefetcher.observed, futures)]
+
+    def _top_up(self, position: int) -> None:
+        """Keep `window` cases started beyond this position, an eighth of it at a time."""
+        first = max(self._started, position)
+        last = min(position + 1 + self._window, len(self._cases))
+        is_due = last - first >= max(1, self._window // 8) or last == len(self._cases) or first == position
+        if first >= last or not is_due:
+            return
+        self._started = last
+        trials = [self._run.trials(case) for case in self._cases[first:last]]
+        started = {at: [Future[Observed]() for _ in of_case] for at, of_case in enumerate(trials, first)}
+        self._futures |= started
+        futures = [*chain.from_iterable(started.values())]
+        self._prefetcher.queue([*chain.from_iterable(trials)], self._target, self._judge, futures)
+
+
+class RunSession:
+    """A run in progress, as one process sees it.
+
+    own_writer    writes the run; None on a worker, whose journal holds its results
+    unfinished    what an interrupted run has, where this one finishes it
+    broken_off    why the run ended before its last case, where its first calls all failed alike
+    notes         what a person should know at the end
+    is_broken     True if its files could not be written
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        config_hash: str,
+        folder: RunFolder | None,
+        *,
+        own_writer: RunWriter | None = None,
+        worker: str | None = None,
+        loop: BackgroundLoop | None = None,
+        interrupts: Interrupts | None = None,
+    ) -> None:
+        is_resumed = folder is not None and prepared.settings.resume is not None
+        self.prepared, self.plan, self.config_hash, self.own_writer = prepared, prepared.plan, config_hash, own_writer
+        self.unfinished = InterruptedRun(folder.path) if folder is not None and is_resumed else None
+        self.journal = RunJournal(folder, prepared.settings, worker, self.unfinished)
+        self.loop = loop or BackgroundLoop(prepared.settings.longest_call)
+        self._owns_loop = loop is None
+        self.prefetcher = Prefetcher(prepared.plan, self.journal.find, self.journal.keep, self.loop)
+        self.interrupts = interrupts or Interrupts(_leave_at_once)
+        if folder is not None:
+            folder.give_secret(prepared.judge)
+        self._first_calls: list[Call] = []
+        self.broken_off: str | None = None
+        self.notes: list[str] = []
+        self.is_broken = False
+        self._finished_rows = 0
+
+    @classmethod
+    def open(
+        cls,
+        prepared: Prepared,
+        config: Mapping[str, Any],
+        *,
+        is_judge_asked: bool = True,
+        loop: BackgroundLoop | None = None,
+        interrupts: Interrupts | None = None,
+    ) -> RunSession:
+        """Begin a run, or continue the resumed one; raise SettingsError if that fails.
+
+        config          the content of config.json
+        is_judge_asked  True if the configured judge judges: then its server must be there
+        loop            where target and judge belong to one; it outlives the run
+        interrupts      takes the signals over, until the run is closed
+        """
+        prepared = prepared.knowing(config.get("namesakes", ()))
+        own_loop = loop or BackgroundLoop(prepared.settings.longest_call)
+        with ExitStack() as opened:
+            if loop is None:
+                opened.callback(own_loop.close)
+            if is_judge_asked:
+                check_judge(prepared, own_loop)
+            writer = _writer_of(prepared, prepared.mask.value(config))
+            opened.callback(writer.folder.close)
+            session = cls(
+                prepared,
+                str(config["config_hash"]),
+                writer.folder,
+                own_writer=writer,
+                loop=own_loop,
+                interrupts=interrupts,
+            )
+            session._owns_loop = loop is None
+            opened.pop_all()  # success: from now on the run closes them
+        if interrupts is not None:
+            interrupts.install()
+        return session
+
+    @classmethod
+    def join(
+        cls,
+        prepared: Prepared,
+        folder: RunFolder | None,
+        worker: str,
+        config_hash: str,
+        loop: BackgroundLoop | None = None,
+    ) -> RunSession:
+        """Join a run, as a worker, that another process has opened; without a folder nothing is written."""
+        return cls(prepared, config_hash, folder, worker=worker, loop=loop)
+
+    @property
+    def writer(self) -> RunWriter:
+        """Return the writer of the run, on the process that controls it."""
+        assert self.own_writer is not None
+        return self.own_writer
+
+    # ── cases ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def is_done(self, case: EvalCase) -> bool:
+        """Return True if the resumed run has a result of this case."""
+        return self.unfinished is not None and self.unfinished.is_done(case.key)
+
+    def waiting(self, cases: Sequence[EvalCase]) -> list[EvalCase]:
+        """Return the cases without a result."""
+        return [case for case in cases if not self.is_done(case)]
+
+    def trials(self, case: EvalCase, test: str | None = None) -> list[Trial]:
+        """Return the trials of one case; `test` is the node id of a test of the user's own."""
+        return [Trial(case, number, test) for number in range(self.plan.settings.repeat)]
+
+    def evaluations(
+        self, cases: Sequence[EvalCase], target: Target, judge: Judge | None, *, breaks_off: bool = True
+    ) -> Iterator[EvaluatedCase]:
+        """Evaluate cases in their order; each result is in the run's files before it is yielded.
+
+        Ends where the first calls all fail alike, unless another process decides about that.
+        """
+        blocks = CaseBlocks(self, cases, target, judge)
+        for position in range(len(cases)):
+            evaluated = blocks.case(position)
+            self.keep(evaluated.lines)
+            yield evaluated
+            if breaks_off and len(self._first_calls) < FIRST_CALLS:
+                self.count(calls_of([evaluated.evaluation]))
+                if self.broken_off is not None:
+                    return
+
+    def evaluate_here(
+        self,
+        cases: Sequence[EvalCase],
+        target: Target,
+        clean: Callable[[str], str],
+        show: Callable[[EvaluatedCase], object],
+        judge: Judge | None = None,
+    ) -> None:
+        """Evaluate cases outside pytest, and show each.
+
+        clean  makes lines fit to be shown that are printed for no case
+        judge  instead of the configured one
+        """
+        with (
+            routed_streams(Routing(Output(clean))),
+            self.asking(target, judge or self.prepared.judge) as cached_judge,
+        ):
+            for evaluated in self.evaluations(cases, target, cached_judge):
+                show(evaluated)
+        self.notes += filter(None, [self.prefetcher.back_off.note])
+
+    def evaluated(self, trials: Sequence[Trial], observed: Sequence[Observed], attempts: int = 1) -> EvaluatedCase:
+        """Score and gate the trials of one case, decide its outcome, and make its records."""
+        scored, printed = self.scored(trials, observed, attempts)
+        end = self.ending(scored.overall)
+        return EvaluatedCase(*self.recorded(with_outcome(scored, end.outcome, end.reason)), printed)
+
+    def scored(
+        self, trials: Sequence[Trial], observed: Sequence[Observed], attempts: int = 1
+    ) -> tuple[Evaluation, Output]:
+        """Score and gate the trials of one case; return also what user code printed for it."""
+        printed = self.prefetcher.printed(trials)
+        with printed:
+            return evaluation(trials, observed, self.plan, attempts), printed
+
+    def ending(self, result: CaseResult) -> Ending:
+        """Return how a case of this result ends, known failures included."""
+        return ending(result, self.plan, self.prepared.baseline)
+
+    def count(self, calls: Iterable[Call]) -> None:
+        """Count calls of cases that ended: the run breaks off if the first ones all failed alike, and cannot heal."""
+        self._first_calls = [*self._first_calls, *calls][:FIRST_CALLS]
+        kinds = {kind for kind, _ in self._first_calls}
+        if len(self._first_calls) == FIRST_CALLS and len(kinds) == 1 and all(kinds):
+            self.broken_off = (
+                f"rageval: the first {FIRST_CALLS} calls all failed alike, so the others were not made: "
+                f"{self._first_calls[-1][1]}; mend that and run again"
+            )
+
+    def recorded(self, evaluated: Evaluation) -> tuple[Evaluation, list[RecordLine]]:
+        """Return the evaluation with its records; one that JSON cannot hold becomes an error."""
+        try:
+            return evaluated, record_lines(evaluated, self.plan, self.config_hash)
+        except UNWRITABLE as error:
+            evaluated = _unwritable(evaluated, error)
+            return evaluated, record_lines(evaluated, self.plan, self.config_hash)
+
+    def keep(self, lines: Sequence[RecordLine]) -> None:
+        """Write records to the run, or on a worker to its journal."""
+        if self.own_writer is not None:
+            self.own_writer.add(lines, is_paid=not self.prefetcher.is_reading)
+        else:
+            self.journal.results(b"\n".join(line.data for line in lines))
+
+    @contextmanager
+    def asking(self, target: Target, judge: Judge | None) -> Iterator[Judge | None]:
+        """Yield the judge behind its cache; close the cache, the target and the configured judge at the end."""
+        prepared = self.prepared
+        cache = project_cache(prepared.settings, prepared.project.judge_cache_file) if judge is not None else None
+        with nullcontext() if cache is None else closing(cache):
+            try:
+                yield None if judge is None else judge_with_cache(judge, cache, prepared.settings, prepared.mask)
+            finally:
+                self.loop.cancel()
+                self.release(target, prepared.judge)
+        self.notes += [note for part in (target, judge, cache) for note in getattr(part, "notes", ())]
+
+    def release(self, *parts: Target | Judge | None) -> None:
+        """Close targets and judges on the loop on which they were used; a blocked one is abandoned with its thread."""
+        for part in parts:
+            if part is not None and not self.loop.is_blocked:
+                self.loop.run(part.aclose())
+
+    # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def stop_asking(self) -> None:
+        """End the loop, after which nothing is observed; safe to call twice."""
+        if self._owns_loop:
+            self.loop.close()
+
+    def has_results(self) -> bool:
+        """Stop asking, and return True if there is anything to finish; remove the folder of an empty run."""
+        self.stop_asking()
+        self.writer.reconcile()
+        if not self.writer.rows and not self.writer.folder.has_observations:
+            self.writer.discard()
+        return bool(self.writer.rows)
+
+    def finish(self, extent: Extent) -> Finished:
+        """Aggregate, compare with the baseline, gate and write; again if late records arrived."""
+        prepared = self.prepared
+        self.writer.reconcile()
+        finished = finish(self.writer, prepared.plan, extent, prepared.baseline, prepared.project.baseline_file)
+        self._finished_rows = len(self.writer.rows)
+        return finished
+
+    def exit_status(self, *, is_interrupted: bool) -> int:
+        """Return the exit status of a run outside pytest, before its gates."""
+        is_failing = any(row.outcome in ("failed", "error") for row in self.writer.rows.values())
+        return INTERRUPTED if is_interrupted else int(is_failing or self.broken_off is not None)
+
+    @property
+    def has_late_results(self) -> bool:
+        """Return True if records arrived since the run was finished."""
+        return len(self.writer.rows) > self._finished_rows
+
+    def cannot_write(self, error: OSError | RagevalError, resume: str) -> str:
+        """Return what could not be written, and the remedy: to go on with `resume`. Files on disk stay."""
+        self.is_broken = True
+        folder = self.writer.folder
+        what = (
+            "; ".join(error.problems)
+            if isinstance(error, RagevalError)
+            else f"{error.filename or folder.path} cannot be written: {error.strerror}"
+        )
+        return f"{what}; mend that, and finish the run with {resume} {folder.run_id}"
+
+    def close(self) -> None:
+        """Release files, lock and signals; safe to call twice."""
+        self.interrupts.begin_closing()
+        try:
+            self.stop_asking()
+        finally:
+            self.journal.close()
+            if self.own_writer is not None:
+                self.own_writer.folder.close()
+            self.interrupts.restore()
+
+
+def _writer_of(prepared: Prepared, config: Mapping[str, Any]) -> RunWriter:
+    project, resumed = prepared.project, prepared.settings.resume
+    try:
+        if resumed is None:
+            return RunWriter.new(project.reports, prepared.plan, config)
+        return RunWriter.resuming(
+            open_stored_run(project.reports, resumed, project.baseline_file), prepared.plan, config
+        )
+    except OSError as error:
+        remedy = "make room, or set another folder with reports"
+        raise SettingsError(f"reports: {error.filename} cannot be written: {error.strerror}; {remedy}") from None
+
+
+def with_outcome(evaluation: Evaluation, outcome: Outcome, reason: str | None) -> Evaluation:
+    """Set the outcome of the case; the outcome of all trials together is that of each."""
+    results = (evaluation.overall, *evaluation.trials)
+    if all((result.outcome, result.reason) == (outcome, reason) for result in results):
+        return evaluation
+    overall, *trials = (replace(result, outcome=outcome, reason=reason) for result in results)
+    return Evaluation(overall, tuple(trials))
+
+
+def _unwritable(evaluation: Evaluation, error: Exception) -> Evaluation:
+    """Replace the evaluation by the error that JSON cannot hold it, without its values."""
+    message = printable(f"{evaluation.overall.key}: its result cannot be written as JSON: {error}")
+    case = evaluation.overall.case
+    bare_case = EvalCase(printable(case.id), printable(case.question), source=case.source)
+    bare = CaseResult(bare_case, "error", error=Problem("record", message))
+    return Evaluation(bare, tuple(replace(bare, trial=result.trial) for result in evaluation.trials))

@@ -1,1 +1,0 @@
-"""Everything besides running cases: logic only, without argument parsing or HTML."""

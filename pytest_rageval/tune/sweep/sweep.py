@@ -1,0 +1,320 @@
+"""A sweep: every point of a grid scored, few by asking; the best one and the default always by asking."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_rageval.config.files import OWN_FILE, SHARED_FILE
+from pytest_rageval.config.project import Project
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.config.settings_sources import load_settings
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.sealed_lines import record_at
+from pytest_rageval.io.suggestions import listed
+from pytest_rageval.matching.dialects import namesakes_of
+from pytest_rageval.model import EvalCase, Json, Observation
+from pytest_rageval.rescore.rescore import observed_of
+from pytest_rageval.run.engine import NO_ANSWER, AskFailure, Observed
+from pytest_rageval.run.finish import Extent, Finished
+from pytest_rageval.run.prepare import Prepared, check_can_answer, prepare, run_configuration
+from pytest_rageval.run.session import RunSession
+from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun
+from pytest_rageval.targets.target import is_called, params_problem
+from pytest_rageval.text import counted
+from pytest_rageval.tune.sweep.asking import NOT_TUNED, Answers, AskingLoop
+from pytest_rageval.tune.sweep.cutting import cut_to, differing, listing, probe_of, why_not_derivable
+from pytest_rageval.tune.sweep.grid import Family, Grid, Point
+from pytest_rageval.tune.sweep.outcome import ScoredPoint, Sweep
+from pytest_rageval.tune.sweep.ranking import case_parts, difference, in_halves, point_scores
+from pytest_rageval.tune.sweep.results_file import SweepFile, SweepRequest
+
+FEW = 0.1
+"""Up to this share of cases whose lists are not cut, these alone are asked at every point of the family."""
+NOTHING_TO_RANK_BY = (
+    "sweep: no point has a score: retrieval is measured where a case has gold or is unanswerable, and the system "
+    "reports its chunks; label some cases, see docs/cases.md"
+)
+ALL_ASKED, THESE_ASKED = "every point of their group was asked", "these were asked at every point"
+
+
+def _first_error(errors: Mapping[str, str]) -> str:
+    key, message = next(iter(errors.items()))
+    return f"all cases ended in errors, as {key}: {message}"
+
+
+class SweepRunner:
+    """Scores every point of a grid. Used as a context: it closes the target that it makes."""
+
+    def __init__(
+        self,
+        project: Project,
+        options: Mapping[str, Json],
+        cases: Sequence[EvalCase],
+        files: Sequence[Path],
+        request: SweepRequest,
+        watch: Callable[[int], None],
+        on_finished: Callable[[Finished, Prepared], object],
+    ) -> None:
+        """Make the target.
+
+        options      those of the command, as settings
+        files        where the cases come from
+        watch        called with the number of asked cases, to show progress
+        on_finished  writes the reports of a run that has ended
+        """
+        self._project, self._options, self._cases, self._files = project, options, cases, files
+        self._grid, self._request = Grid(request.grid, request.indexing), request
+        self._watch, self._on_finished = watch, on_finished
+        keys = tuple(case.key for case in cases)
+        self._choosing, self._confirming = in_halves(keys) if request.confirm else (keys, keys)
+        if not self._choosing or not self._confirming:
+            raise SettingsError(f"--confirm: {counted(len(keys), 'case')} cannot be halved; leave it out")
+        self._by_key = {case.key: case for case in cases}
+        self._points: list[ScoredPoint] = []
+        self._notes: dict[str, None] = {}
+        self._otherwise: dict[str, set[str]] = {ALL_ASKED: set(), THESE_ASKED: set()}
+        """Keys of cases whose lists are not those cut from the widest point, by what was done about it."""
+        self._calls = self._indexings = 0
+        self._index: object = None
+        self._default = self._prepared(Point({}))
+        self._place_rules = self._default.knowing(namesakes_of(cases)).plan.place_rules
+        self._asking = AskingLoop.of(self._default)
+
+    def __enter__(self) -> SweepRunner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._asking.close()
+
+    def check(self) -> None:
+        """Raise SettingsError unless the target can be asked at every point, before anything is asked."""
+        target = self._asking.target
+        if not is_called(target):
+            raise SettingsError(f"sweep: {target.name} is not asked, its answers are there; name another target")
+        # Whatever a system makes of k, no more chunks than that count.
+        if problem := params_problem(target, [name for name in self._grid.values if name != "k"]):
+            raise SettingsError(f"--grid: {problem}")
+        check_can_answer(self._default, target, self._cases)
+        problems: dict[str, None] = {}
+        for point in self._grid.points():
+            try:
+                self._settings(point)
+            except SettingsError as error:
+                problems |= {f"--grid: {problem.replace('--rageval-', '')}": None for problem in error.problems}
+        if problems:
+            raise SettingsError(*problems)
+
+    def run(self, file: SweepFile) -> Sweep:
+        """Score all points; the file holds those scored so far at any time."""
+        self._file = file
+        default = self._scored(Point({}), self._measured(Point({})))
+        if not default.cases:
+            raise SettingsError(f"sweep: as configured, {_first_error(default.errors)}")
+        for family in self._grid.families():
+            self._points += self._family(family)
+            file.keep([default, *self._points])
+        if not self._points:
+            raise SettingsError(*(f"sweep: {note}" for note in self._notes))
+        if all(point.scores.score is None for point in self._points):
+            raise SettingsError(NOTHING_TO_RANK_BY)
+        self._note_differences()
+        self._note_unread()
+        ranked, weights, confirming = self._with_measured_best(), self._request.weights, self._confirming
+        return Sweep(
+            points=ranked,
+            default=default,
+            best_scores=point_scores(ranked[0].cases, weights, confirming),
+            default_scores=point_scores(default.cases, weights, confirming),
+            difference=difference(ranked[0].cases, default.cases, weights, confirming),
+            is_confirmed=self._request.confirm,
+            calls=self._calls,
+            calls_of_all=len(self._cases) * self._project.settings.repeat * (len(self._points) + 1),
+            indexings=self._indexings,
+            notes=tuple(self._notes),
+            choosing=len(self._choosing),
+            confirming=len(confirming),
+            varying=self._grid.varying,
+            configured_in=OWN_FILE if (self._project.root / OWN_FILE).is_file() else SHARED_FILE,
+        )
+
+    # ── the points of a family ────────────────────────────────────────────────────────────────────────────────
+
+    def _family(self, family: Family) -> Iterator[ScoredPoint]:
+        """Measure the widest point, and cut the others from it if a probe shows that this is exact."""
+        widest = self._measured(family.widest)
+        if not widest.observations:
+            self._note(f"{self._named(family.widest)} and its group left out: {_first_error(widest.errors)}")
+            return
+        yield self._scored(family.widest, widest)
+        others = [point for point in family.points if point is not family.widest]
+        if not others:
+            return
+        if (problem := why_not_derivable(widest.observations.values(), family.cuts)) is not None:
+            self._note(f"every point was asked: {problem}")
+        else:
+            doubtful = self._probed(family, widest)
+            is_derived = len(doubtful) <= FEW * len(self._cases)
+            self._otherwise[THESE_ASKED if is_derived else ALL_ASKED] |= {*doubtful}
+            if is_derived:
+                yield from (self._derived(point, widest, doubtful) for point in others)
+                return
+        yield from (self._scored(point, self._measured(point)) for point in others)
+
+    def _probed(self, family: Family, widest: Answers) -> list[str]:
+        """Return the keys of cases whose lists are not those cut from the widest, asked at one more point each."""
+        probes = self._file.probes
+        if family.widest.key not in probes:
+            keys_at: dict[str, tuple[Point, list[str]]] = {}
+            for key, observation in widest.observations.items():
+                point = probe_of(observation, family, self._k_of, self._project.settings.gold_by)
+                keys_at.setdefault(point.key, (point, []))[1].append(key)
+            doubtful = [*widest.errors]
+            for point, keys in keys_at.values():
+                derived = self._cut(point, widest)
+                doubtful += differing({key: derived[key] for key in keys}, self._asked(point, keys).observations)
+            probes[family.widest.key] = doubtful
+            self._file.keep(self._points)
+        return probes[family.widest.key]
+
+    def _derived(self, point: Point, widest: Answers, doubtful: Sequence[str]) -> ScoredPoint:
+        asked = self._asked(point, doubtful).observed
+        certain = {key: value for key, value in self._cut(point, widest).items() if key not in doubtful}
+        return replace(self._scored(point, Answers({**certain, **asked})), asked=len(doubtful))
+
+    def _cut(self, point: Point, widest: Answers) -> dict[str, Observation]:
+        k, gold_by = self._k_of(point), self._project.settings.gold_by
+        cut = widest.observations.items()
+        return {key: cut_to(value, point, k, gold_by, self._place_rules) for key, value in cut}
+
+    def _note_differences(self) -> None:
+        for consequence, keys in self._otherwise.items():
+            if keys:
+                self._note(
+                    f"{counted(len(keys), 'case')} of {len(self._cases)} came otherwise than cut from the widest "
+                    f"point, so {consequence}: {listed(sorted(keys))}"
+                )
+
+    def _note_unread(self) -> None:
+        """Note the parameters of which all values came to the same answers, whatever else was set."""
+        for name in self._grid.varying:
+            groups: dict[object, list[int]] = {}
+            for scored in self._points:
+                others = scored.point.only(other for other in scored.point.params if other != name)
+                groups.setdefault(others, []).append(scored.answers)
+            if all(answers == [answers[0]] * len(self._grid.values[name]) for answers in groups.values()):
+                self._note(f"no answer changed with {name}: the same chunks came at all of its values")
+
+    # ── the best point ────────────────────────────────────────────────────────────────────────────────────────
+
+    def _with_measured_best(self) -> tuple[ScoredPoint, ...]:
+        """Measure the first point until the first is a measured one; return the points in their order."""
+        while (best := (ranked := self._ranked())[0]).run is None:
+            measured = self._scored(best.point, self._measured(best.point))
+            if moved := [key for key, scores in best.cases.items() if measured.cases.get(key) != scores]:
+                self._note(
+                    f"{self._named(best.point)}: {counted(len(moved), 'case')} came otherwise than derived, what was "
+                    f"measured counts: {listed(moved)}"
+                )
+            self._points = [measured if each.point is best.point else each for each in self._points]
+            self._file.keep(self._points)
+        return ranked
+
+    def _ranked(self) -> tuple[ScoredPoint, ...]:
+        """Sort best first, those with errors last: their means lack cases. Of equals, fewer chunks first."""
+
+        def order(scored: ScoredPoint) -> tuple[bool, float, int]:
+            score = -1.0 if scored.scores.score is None else scored.scores.score
+            return bool(scored.errors), -score, self._k_of(scored.point)
+
+        ranked = enumerate(sorted(self._points, key=order), start=1)
+        return tuple(replace(scored, rank=rank) for rank, scored in ranked)
+
+    def _scored(self, point: Point, answers: Answers) -> ScoredPoint:
+        cases = {key: case_parts(observation) for key, observation in answers.observations.items()}
+        scores = point_scores(cases, self._request.weights, self._choosing)
+        same = hash(frozenset((key, listing(observation)) for key, observation in answers.observations.items()))
+        return ScoredPoint(point, scores, cases, answers.run, errors=answers.errors, answers=same)
+
+    def _named(self, point: Point) -> str:
+        return point.of(self._grid.varying)
+
+    def _note(self, note: str) -> None:
+        self._notes[note] = None
+
+    # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _settings(self, point: Point, **run: str) -> Settings:
+        """Return the settings at this point, and of its `run_id` or `resume`; raise SettingsError for bad values."""
+        options = point.options({**self._options, "retrieval_only": True})
+        described = {"description": f"sweep {self._file.sweep_id}: {point}"} if run else {}
+        return load_settings(self._project.root, {**options, **run, **described}).model_copy(update=NOT_TUNED)
+
+    def _prepared(self, point: Point, **run: str) -> Prepared:
+        return prepare(self._project._replace(settings=self._settings(point, **run)))
+
+    def _k_of(self, point: Point) -> int:
+        k = point.params.get("k")
+        return k if isinstance(k, int) else self._project.settings.k
+
+    def _measured(self, point: Point) -> Answers:
+        """Ask the cases at this point as a stored run, or read the run if it has ended.
+
+        The id of the run is the same whenever the sweep is resumed. A run that is resumed asks only what it has no
+        record of. Whatever ends this early leaves a run to be resumed.
+        """
+        name = hashlib.sha256(point.key.encode()).hexdigest()[:8] if point.params else "default"
+        run_id = f"{self._file.sweep_id}-{name}"
+        stored = StoredRun(self._project.reports / "runs" / run_id)
+        if stored.state == "complete":
+            return self._stored(stored)
+        way = "resume" if (stored.path / "config.json").is_file() else "run_id"
+        prepared = replace(self._prepared(point, **{way: run_id}), baseline=None)
+        config = run_configuration(prepared, self._cases, self._files)
+        run = RunSession.open(prepared, config, is_judge_asked=False, loop=self._asking.loop)
+        try:
+            observed = self._asked_in(run, point)
+            expected = frozenset(self._by_key)
+            finished = run.finish(Extent(expected, expected))
+        finally:
+            run.close()
+        self._on_finished(finished, prepared)
+        return Answers(observed, run_id)
+
+    def _asked_in(self, run: RunSession, point: Point) -> dict[str, Observed]:
+        """Ask the cases and return their first trials; of a resumed run also those that it has."""
+        observed: dict[str, Observed] = {}
+        if run.unfinished is not None:
+            recorded = {case.key: run.unfinished.observation(case.key, 0) for case in self._cases if run.is_done(case)}
+            observed |= {key: observation for key, observation in recorded.items() if observation is not None}
+        waiting = run.waiting(self._cases)
+        evaluations = run.evaluations(waiting, self._asking.target, self._asking.judge)
+        for case, evaluated in zip(waiting, evaluations, strict=False):
+            first = evaluated.evaluation.trials[0]
+            observed[case.key] = first.observation or AskFailure(first.error or NO_ANSWER, first.timings, first.answer)
+            self._count(point, len(evaluated.evaluation.trials))
+        return observed
+
+    def _asked(self, point: Point, keys: Sequence[str]) -> Answers:
+        if not keys:
+            return Answers({})
+        observed = self._asking.ask(self._prepared(point), [self._by_key[key] for key in keys])
+        self._count(point, len(keys))
+        return Answers(observed)
+
+    def _count(self, point: Point, asked: int) -> None:
+        index = point.only(self._grid.indexing)
+        self._indexings += bool(asked) and index != self._index
+        self._calls, self._index = self._calls + asked, index if asked else self._index
+        self._watch(self._calls)
+
+    def _stored(self, stored: StoredRun) -> Answers:
+        places = stored.observation_places()
+        if not places and self._cases:
+            raise SettingsError(
+                f"run {stored.run_id} keeps no {OBSERVATIONS}, from which the sweep would go on; begin a new sweep"
+            )
+        first = {key: record_at(place) for (key, trial), place in places.items() if trial == 0}
+        return Answers({key: observed_of(line, stored.config) for key, line in first.items()}, stored.run_id)

@@ -1,0 +1,102 @@
+"""The whole comparison: on labels that people gave to real answers, and what a reader is told of its limits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_rageval.check.calibrate import Calibration, UnlabelledCases
+from pytest_rageval.check.judged_labels import (
+    Examination,
+    JudgedLabel,
+    ScoredLabel,
+    UnscoredLabel,
+    judge_labels,
+)
+from pytest_rageval.check.labels import Label
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.gates.gate import Gate, parse_gate, resolve
+from pytest_rageval.judges.lexical_judge import LexicalJudge
+from pytest_rageval.judges.rubrics import load_rubric
+from pytest_rageval.metrics import load_registry
+from pytest_rageval.model import Judgement, Source
+
+LABELLED = Path(__file__).parents[1] / "data" / "groundedness" / "labelled.jsonl"
+
+
+def a_gate(written: str = "groundedness >= 3.5") -> Gate:
+    return resolve(parse_gate(written, "here"), load_registry(), k=5)
+
+
+def judged(id: str, passes: bool, score: float, *, model: str | None = "m/1") -> ScoredLabel:
+    label = Label(id=id, source=Source("l.jsonl", 1), human_pass=passes)
+    judgement = None if model is None else Judgement("groundedness", {"groundedness": score}, (0.0, 5.0), model=model)
+    return ScoredLabel(label, passes, None, score, judgement=judgement)
+
+
+def compare(*labels: JudgedLabel, unlabelled: UnlabelledCases | None = None) -> Calibration:
+    return Calibration(labels, a_gate(), "groundedness", unlabelled)
+
+
+@pytest.fixture(scope="module")
+def real() -> Calibration:
+    """The lexical judge against every fifth of the labelled answers."""
+    records = [json.loads(line) for line in LABELLED.read_text(encoding="utf-8").splitlines()][::5]
+    labels = [
+        Label(
+            id=one["id"],
+            source=Source("labelled.jsonl", number),
+            human_pass=not int(one["hallucinated"]),
+            question=one["question"],
+            answer=one["answer"],
+            contexts=tuple(one["contexts"]),
+        )
+        for number, one in enumerate(records, start=1)
+    ]
+    how = Examination(a_gate(), load_rubric("groundedness"), Settings())
+    found = [*judge_labels([*map(UnscoredLabel.beside, labels)], LexicalJudge(), how)]
+    return Calibration(found, how.gate, "groundedness")
+
+
+def test_the_lexical_judge_is_told_from_chance_by_real_labels(real: Calibration):
+    assert real.heuristic
+    assert real.models[0].startswith("lexical/")
+    assert real.auroc is not None
+    assert real.auroc.interval is not None
+    assert real.auroc.interval[0] > 0.75
+    assert real.confusion.kappa is not None
+    assert real.confusion.kappa.value > 0.3
+
+
+def test_every_real_label_is_in_the_figures_or_counted_apart(real: Calibration):
+    assert len(real.cases) + sum(real.unscored.values()) + sum(real.errors.values()) == len(real.judged) == 134
+    assert real.confusion.n == len(real.cases)
+    assert real.errors == {}
+
+
+def test_nothing_but_errors_gives_no_figure_and_no_crash():
+    found = compare(UnscoredLabel(Label(id="a", source=Source("l.jsonl", 1)), None, "no reply", "timeout"))
+    assert found.as_mapping()["agreement"] is None
+    assert found.verdict == "agreement cannot be told"
+    assert (found.auroc, found.of_scores["spearman"], found.rates["by_people"], found.curve) == (None, None, None, ())
+
+
+def test_scores_by_several_judges_are_not_passed_off_as_one():
+    found = compare(judged("a", True, 5.0), judged("b", False, 1.0, model="m/2"), judged("c", True, 5.0, model=None))
+    assert any(
+        note.startswith("several judges are mixed here") and note.endswith("m/1, m/2, scores that came with the labels")
+        for note in found.notes
+    )
+
+
+def test_a_run_without_scores_gives_no_rate():
+    found = compare(judged("a", True, 5.0), judged("b", False, 1.0), unlabelled=UnlabelledCases("r1", (), 4))
+    assert (found.rates["corrected"], found.rates["unlabelled"]) == (None, None)
+    assert "run r1 has no unlabelled case with a score for groundedness: no pass rate for it" in found.notes
+
+
+def test_people_who_said_one_thing_of_all_are_no_measure():
+    found = compare(judged("a", True, 5.0), judged("b", True, 1.0))
+    assert any(note.startswith("people said the same of all answers") for note in found.notes)
