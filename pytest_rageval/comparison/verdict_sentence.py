@@ -8,10 +8,10 @@ from typing import Any, Literal, NamedTuple
 
 from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.changes import JUDGED_OTHERWISE, OVERALL
+from pytest_rageval.comparison.compared_sides import Comparison
 from pytest_rageval.comparison.gates_now import Both
 from pytest_rageval.comparison.layer_table import layer_notes
 from pytest_rageval.comparison.outcomes import IS_KNOWN
-from pytest_rageval.comparison.verdicts import Comparison
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.matching.dialects import AMBIGUOUS, DOUBTS, MISSED
