@@ -12,7 +12,9 @@ from pytest_rageval.comparison.case_diff import detail
 from pytest_rageval.comparison.changes import gain, paired
 from pytest_rageval.comparison.compared_sides import Comparison, compare_sides
 from pytest_rageval.comparison.gates_now import Both
-from pytest_rageval.comparison.verdict_sentence import RunVerdict, comparison_notes, pair_verdict
+from pytest_rageval.comparison.notes import comparison_notes
+from pytest_rageval.comparison.pair_verdict import pair_verdict
+from pytest_rageval.comparison.verdict_sentence import RunVerdict
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Gates
 from pytest_rageval.metrics import load_registry
