@@ -40,7 +40,7 @@ WIDTH = 100
 @click.option("--ignore-invariants", is_flag=True, help="Compare what another judge scored, too.")
 @click.option("--exit-zero", is_flag=True, help="End with 0 whatever the verdict is.")
 @REPORTS
-@exit_codes({0: "nothing got worse, or --exit-zero", 1: "a gate fails, a case newly fails, or the verdict is red"})
+@exit_codes({0: "run B passes, or --exit-zero", 1: "run B fails the build"})
 def compare(before: str, after: str, form: str, output: Path | None, **options: Any) -> None:
     """Compare run A (before) with run B (after): ids, `latest`, `latest~1`, `baseline`, folders or metrics files."""
     # A run of 100,000 cases is a million small objects without cycles, and the process ends soon.
@@ -65,7 +65,7 @@ def compare(before: str, after: str, form: str, output: Path | None, **options: 
         click.echo(text.encode("utf-8", "backslashreplace"), nl=False)
     else:
         click.echo(json_for(sys.stdout, text) if form == "json" else text, nl=False)
-    is_refused = comparison.verdict.is_failing and not comparison.is_compared
+    is_refused = comparison.verdict.fails_build and not comparison.is_compared
     for problem in comparison.mismatches if is_refused else ():
         what = " ".join(printable(str(problem)).split())
         click.echo(
@@ -73,7 +73,7 @@ def compare(before: str, after: str, form: str, output: Path | None, **options: 
             + "; --ignore-invariants compares all the same" * ("no case is on both sides" not in what),
             err=True,
         )
-    sys.exit(1 if comparison.verdict.is_failing and not options["exit_zero"] else 0)
+    sys.exit(1 if comparison.verdict.fails_build and not options["exit_zero"] else 0)
 
 
 def _next(comparison: ComparisonReport, after: Side) -> Iterator[str]:

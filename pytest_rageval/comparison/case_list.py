@@ -164,7 +164,7 @@ def changes_of(comparison: Mapping[str, Any] | None) -> dict[str, str]:
     changes: dict[str, str] = {}
     if comparison is None or not comparison.get("compared", True):
         return changes
-    for change, name in (*CHANGES.items(), ("new", "changed_cases")):
+    for change, name in (*CHANGES.items(), ("worse", "fails_new_gate"), ("new", "changed_cases")):
         for case in comparison.get(name, ()):
             key = case["case_key"] if isinstance(case, Mapping) else case
             changes.setdefault(key, change)

@@ -43,6 +43,20 @@ def gate_line(gate: Mapping[str, Any]) -> str:
     return f"{line} · {figures}" if figures else line
 
 
+def gate_reason(gate: Mapping[str, Any]) -> str:
+    """Return why a gate fails the run, in a few words: `run gate recall_any@5 0.81 < 0.85`."""
+    name = gate.get("label", gate["metric"])
+    if gate["value"] is None:
+        return f"run gate {name} was not measured"
+    if not is_regression(gate):
+        return f"run gate {name} {short(gate['value'])} {_OPPOSITE[gate['op']]} {short(gate['limit'])}"
+    moved = "fell" if gate["op"] == "drop" else "rose"
+    return f"{name} {moved} by {short(abs(gate['value']))}, tolerated {short(gate['limit'])}"
+
+
+_OPPOSITE = {">=": "<", ">": "<=", "<=": ">", "<": ">="}
+
+
 def evidence(change: Mapping[str, Any]) -> str:
     """Return interval and p of the deciding test, the paired cases and the detectable change; '' without cases."""
     if not change["n_paired"]:

@@ -59,12 +59,14 @@ class CaseFlips(NamedTuple):
     flipped_to_pass  failed before; now each gate that failed is measured and passes
     not_measured     failed before, do not fail now, but a gate that failed was not measured
     newly_gated      fail now, only by gates that the earlier run did not measure
+    fails_new_gate   failed before and fail now, by a gate among others that did not fail before
     """
 
     flipped_to_fail: list[str]
     flipped_to_pass: list[str]
     not_measured: list[str]
     newly_gated: list[str]
+    fails_new_gate: list[str]
 
 
 class Both(NamedTuple):
@@ -136,13 +138,16 @@ def gates_of_case(key: str, both: Both) -> CaseGates | None:
 
 def case_flips(both: Both) -> CaseFlips:
     """Return the shared cases that newly fail, that are fixed, and those where neither is known."""
-    flips = CaseFlips([], [], [], [])
+    flips = CaseFlips([], [], [], [], [])
     outcomes_was = values_at(both.was.outcomes, both.shared.before)
     outcomes_now = values_at(both.now.outcomes, both.shared.after)
     for key, was, now in zip(both.shared.keys, outcomes_was, outcomes_now, strict=True):
-        if was == now:
+        if was in IS_BAD and now in IS_BAD:
+            if gates_newly_failed(key, both):
+                flips.fails_new_gate.append(key)
+        elif was == now:
             continue
-        if now in IS_BAD and was not in IS_BAD:
+        elif now in IS_BAD:
             if was != "passed" or _is_failure_measured_before(key, both):
                 flips.flipped_to_fail.append(key)
             else:
@@ -152,6 +157,14 @@ def case_flips(both: Both) -> CaseFlips:
         elif was in IS_BAD and now in ("passed", "skipped"):
             flips.not_measured.append(key)
     return flips
+
+
+def gates_newly_failed(key: str, both: Both) -> list[str]:
+    """Return the metrics whose gates a shared case fails now and did not fail before, without cut-offs, sorted."""
+    gates = gates_of_case(key, both)
+    if gates is None:
+        return []
+    return sorted(gates.failed_now - gates.failed_before - set(both.unlike))
 
 
 def _is_failure_measured_before(key: str, both: Both) -> bool:

@@ -9,10 +9,10 @@ from pytest_rageval.comparison.compared_sides import Comparison
 from pytest_rageval.comparison.gate_lines import is_regression
 from pytest_rageval.comparison.gates_now import Both, gates_of_case
 from pytest_rageval.comparison.outcomes import IS_KNOWN
+from pytest_rageval.comparison.verdict_facts import VerdictFacts
 from pytest_rageval.comparison.verdict_sentence import (
     NOT_COMPARABLE,
     RunVerdict,
-    VerdictFacts,
     not_comparable,
     run_verdict,
 )
@@ -45,6 +45,7 @@ def pair_verdict(after: Side, comparison: Comparison, current: Settings, damages
         problems=problems,
         exit_status=decided.get("exit_status", 0),
         is_waived=current.allow_regressions,
+        known_failures=decided.get("known_failures") or "fail",
     )
     return run_verdict(facts)
 

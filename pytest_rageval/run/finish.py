@@ -15,9 +15,10 @@ from pytest_rageval.comparison.baseline import Side, write_baseline
 from pytest_rageval.comparison.compared_sides import Comparison, compare_with_baseline
 from pytest_rageval.comparison.gates_now import GATES
 from pytest_rageval.comparison.notes import comparison_notes, doubt_notes
+from pytest_rageval.comparison.verdict_facts import VerdictFacts
+from pytest_rageval.comparison.verdict_reasons import RUN_THROUGH
 from pytest_rageval.comparison.verdict_sentence import (
     NOT_COMPARABLE,
-    VerdictFacts,
     not_comparable,
     run_verdict,
 )
@@ -39,8 +40,6 @@ from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.row import Row, cases_of, flagged, in_order
 from pytest_rageval.text import counted
 
-RUN_THROUGH = (0, 1)
-"""Exit codes of pytest with which all selected tests were run."""
 INTERRUPTED = "baseline not updated: the session was interrupted; run it to its end"
 KEPT = ("run_id", "timestamp", "concurrency", "hardware")
 """Keys of `volatile` about the asking, which re-scoring keeps; the others follow from the records."""
@@ -184,7 +183,13 @@ def _with_verdict(finished: Finished, plan: Plan, extent: Extent) -> Finished:
     metrics, settings = finished.metrics, plan.settings
     is_waived = settings.allow_regressions or settings.update_baseline
     facts = VerdictFacts(
-        metrics, metrics["comparison"], metrics["gates"], finished.problems, extent.exit_status, is_waived=is_waived
+        metrics,
+        metrics["comparison"],
+        metrics["gates"],
+        finished.problems,
+        extent.exit_status,
+        is_waived=is_waived,
+        known_failures=settings.known_failures,
     )
     decided: dict[str, Any] = {"known_failures": settings.known_failures}
     if extent.exit_status and not (facts.outcome("failed") or facts.outcome("error")):

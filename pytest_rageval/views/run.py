@@ -143,6 +143,7 @@ def cases_by_change(comparison: Content, other: str, *, is_partial: bool) -> Ite
     """Yield lists of cases that changed against another run, as metrics.json names them: title, tone, keys."""
     titles: Mapping[str, tuple[str, Tone]] = {
         "flipped_to_fail": (f"fails now, did not in {other}", "worse"),
+        "fails_new_gate": (f"fails a gate that did not fail in {other}", "worse"),
         "flipped_to_pass": (f"passes now, failed in {other}", "better"),
         "not_measured": (f"failed in {other} by gates that were not measured now", "doubtful"),
         "newly_gated": (f"fails gates that {other} did not measure", "doubtful"),

@@ -31,7 +31,6 @@ def answer(question):
     return {"answer": "It boils at 100 degrees.", "chunks": [right]}
 '''
 WATER: dict[str, Any] = {"gold": {"answer": "100 degrees", "chunk_ids": ["water"]}}
-BOTH: dict[str, Any] = {"gold": {"answer": "100 degrees", "chunk_ids": ["water", "ice"], "required": [["water", "ice"]]}}
 CASES = [
     ("right", WATER, None),
     ("break", WATER, "system_error"),

@@ -15,7 +15,8 @@ from pytest_rageval.comparison.changes import signed_width
 from pytest_rageval.comparison.cut_offs import renamed_metrics
 from pytest_rageval.comparison.gates_now import Both
 from pytest_rageval.comparison.pairing import ComparisonReport, build_comparison
-from pytest_rageval.comparison.verdict_sentence import SYMBOLS, RunVerdict, VerdictFacts, run_verdict
+from pytest_rageval.comparison.verdict_facts import VerdictFacts
+from pytest_rageval.comparison.verdict_sentence import SYMBOLS, RunVerdict, run_verdict
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics import load_registry
@@ -159,9 +160,16 @@ class PageRun:
             return self.comparison_verdict
         metrics, is_waived = self.metrics, self.settings.allow_regressions or self.settings.update_baseline
         comparison = metrics.get("comparison")
-        verdict = run_verdict(
-            VerdictFacts(metrics, comparison, self.gates, self.problems, self.exit_status, is_waived=is_waived)
+        facts = VerdictFacts(
+            metrics,
+            comparison,
+            self.gates,
+            self.problems,
+            self.exit_status,
+            is_waived=is_waived,
+            known_failures=self.decided.get("known_failures") or "fail",
         )
+        verdict = run_verdict(facts)
         if self.side.damage is not None or self.decided.get("word") not in SYMBOLS or "tone" not in self.decided:
             return verdict
         return replace(verdict, tone=self.decided["tone"], word=self.decided["word"])
