@@ -126,7 +126,7 @@ def test_a_damaged_line_costs_details_and_not_the_page(tmp_path: Path, file: str
     html = report_html(page)
     assert f"{path}:1: does not match its checksum" in unescape(html)
     assert loss in html
-    assert "12</b> cases newly fail" in html
+    assert "12 cases newly fail" in html
     assert "✘ FAILED" in body_of(html)
 
 
