@@ -102,7 +102,7 @@ STATES = {
         metrics(passed=10), gates=[a_gate(False, "<", value=0.5, limit=0.4)] * 5,
     ),
     "a gate that nothing measured": a_state(
-        "red", "Fails the build: run gate mrr was not measured. 1 of 1 passes.",
+        "red", "Fails the build: run gate mrr was not measured. 1 of 1 case passes.",
         metrics(passed=1), gates=[a_gate(False, ">=", value=None, limit=0.4)],
     ),
     "no baseline": a_state(
@@ -127,7 +127,7 @@ STATES = {
         "red", "Fails the build: all 7 cases end in errors. 0 of 7 pass.", metrics(error=7), comparison(),
     ),
     "the only case is an error": a_state(
-        "red", "Fails the build: the only case ends in an error. 0 of 1 passes.", metrics(error=1), comparison(),
+        "red", "Fails the build: the only case ends in an error. 0 of 1 case passes.", metrics(error=1), comparison(),
     ),
     "0 cases": a_state(
         "amber", "Passes: nothing fails, and there is no baseline yet. 0 of 0 pass.", metrics(),
