@@ -262,5 +262,5 @@ def test_what_the_how_to_makes_with_a_framework_is_evaluated(
     project.write(f"{module}.py", source)
     project.cases(CASES)
     wanted = ("--judge", "none", "--metrics", "recall_any,exact_match")
-    project.rageval("run", "--target", f"{module}:{target}", *wanted).stdout.fnmatch_lines(["*1 of 1 passes*"])
+    project.rageval("run", "--target", f"{module}:{target}", *wanted).stdout.fnmatch_lines(["*1 of 1 case passes*"])
     assert scores.items() <= project.records()["b"]["scores"].items()
