@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from pytest_rageval.judges.canaries import Verdict, canaries_for, rubrics_of, st
 from pytest_rageval.judges.judge import Judge, identity_of
 from pytest_rageval.judges.judge_spec import judge_of_run, judge_with_cache
 from pytest_rageval.llm.endpoint_options import Tariff
-from pytest_rageval.model import Observation
+from pytest_rageval.model import Judgement, Observation
 from pytest_rageval.rescore.rejudge import Rejudge
 from pytest_rageval.rescore.relabel import Line
 from pytest_rageval.rescore.rescore import observed_of
@@ -32,7 +32,8 @@ from pytest_rageval.runs.reader import StoredRun
 NO_JUDGE = "there is no judge to check; name one with --judge"
 PASSAGES = 1
 """Passages of usual length: those of the canaries are short."""
-FEWEST, SHARE = 20, 0.05
+FEWEST = 20
+SHARE = 0.05
 """The default number of answers to check: this many, or this share of a large run."""
 APART = 0.2
 """The tolerated difference of two scores as a share of their scale (a point of five); more is a disagreement."""
@@ -43,7 +44,8 @@ ROUNDING = 1e-9
 
 def configured_judge(settings: Settings, root: Path, problem: str) -> Judge:
     """Make the configured judge, or raise a SettingsError with this problem. It belongs to one event loop."""
-    if (judge := judge_of_run(settings, root, workers=1)) is None:
+    judge = judge_of_run(settings, root, workers=1)
+    if judge is None:
         raise SettingsError(f"judge {settings.judge!r}: {problem}")
     return judge
 
@@ -51,7 +53,8 @@ def configured_judge(settings: Settings, root: Path, problem: str) -> Judge:
 async def _check_server(judge: Judge) -> None:
     """Raise a SettingsError if the judge's server says, at no cost, why it cannot be asked."""
     check: Callable[[], Awaitable[str | None]] | None = getattr(judge, "check", None)
-    if check is not None and (problem := await check()) is not None:
+    problem = await check() if check is not None else None
+    if problem is not None:
         raise SettingsError(f"judge {judge.model!r}: {problem}")
 
 
@@ -82,7 +85,8 @@ def judge_at_hand(
     cache = project_cache(project.settings, project.judge_cache_file)
     with closing(cache) if cache is not None else nullcontext():
         yield judge_with_cache(judge, cache, settings, mask)
-    for note in (*(cache.notes if cache is not None else ()), *getattr(judge, "notes", ())):
+    notes_of_cache = cache.notes if cache is not None else ()
+    for note in (*notes_of_cache, *getattr(judge, "notes", ())):
         tell(note)
 
 
@@ -102,16 +106,20 @@ class TriedJudge(NamedTuple):
 
     def conclusions(self) -> Iterator[str]:
         """Yield one line each on what the judge can and cannot be trusted with."""
-        model, by_rubric = self.judge.model, rubrics_of(self.verdicts)
-        if trusted := [rubric for rubric, group in by_rubric.items() if all(verdict.passed for verdict in group)]:
+        model = self.judge.model
+        by_rubric = rubrics_of(self.verdicts)
+        trusted = [rubric for rubric, group in by_rubric.items() if all(verdict.passed for verdict in group)]
+        if trusted:
             yield f"{model} can be trusted with {', '.join(trusted)}, as far as these canaries tell"
         for rubric, group in by_rubric.items():
             failed = [verdict for verdict in group if not verdict.passed]
+            if not failed:
+                continue
             names = ", ".join(verdict.canary for verdict in failed)
             # The same bad answer without the attack got a low score, so the attack raised it.
-            if failed and all(verdict.is_attack and verdict.score is not None for verdict in failed):
+            if all(verdict.is_attack and verdict.score is not None for verdict in failed):
                 yield f"{model} is talked into a better score for {rubric}: {names}"
-            elif failed:
+            else:
                 yield f"{model} cannot be trusted with {rubric}, {len(failed)} of {len(group)} canaries failed: {names}"
 
 
@@ -134,7 +142,8 @@ def try_judge(project: Project, tell_cost: Callable[[str], object], repeats: int
             await _check_server(judge)
             return await try_canaries(judge, wordings, repeats)
 
-    if not (verdicts := asyncio.run(ask())):
+    verdicts = asyncio.run(ask())
+    if not verdicts:
         raise SettingsError(f"judge {judge.model!r} has none of the rubrics that canaries are for")
     if not any(verdict.scores for verdict in verdicts):
         return TriedJudge(judge, verdicts, "not kept: no score came, which says nothing about the judge")
@@ -159,6 +168,11 @@ class JudgementPair(NamedTuple):
     first: float
     second: float
     gate: str | None = None
+
+    @property
+    def answer(self) -> tuple[str, int]:
+        """Return the case and the trial that tell one answer from another."""
+        return self.case_key, self.trial
 
     @property
     def disagrees(self) -> bool:
@@ -198,28 +212,29 @@ def check_by_second_judge(
     if not lines:
         raise SettingsError(f"run {run.run_id} has no judgements to check; `rageval judge {run.run_id}` makes some")
     again = Rejudge(run, second, judge, watch)
-    rejudged = [*again.lines(iter(lines))]
-    pairs = [pair for both in zip(lines, rejudged, strict=True) for pair in _pairs(*both, run, first)]
+    rejudged = list(again.lines(iter(lines)))
+    pairs: list[JudgementPair] = []
+    for line, rejudged_line in zip(lines, rejudged, strict=True):
+        pairs += _pairs(line, rejudged_line, run, first)
     if not pairs:
         raise SettingsError(f"judge {judge.model!r} cannot be compared: it gives none of the scores that the run has")
-    before, now = ([each for line in of for each in line["judgements"].values()] for of in (lines, rejudged))
-    served = [{each.get("extra", {}).get("served_model") for each in judgements} for judgements in (before, now)]
     disagreeing = [pair for pair in pairs if pair.disagrees]
-    answers, apart = ({(pair.case_key, pair.trial) for pair in each} for each in (pairs, disagreeing))
+    answers = {pair.answer for pair in pairs}
+    disagreeing_answers = {pair.answer for pair in disagreeing}
+    judgements = _judgements_of(lines)
+    models = {judgement["model"] for judgement in judgements}
     figures = {
-        "disagreement_rate": len(apart) / len(answers),
+        "disagreement_rate": len(disagreeing_answers) / len(answers),
         "spot_check_n": len(answers),
-        "judge": ", ".join(sorted({each["model"] for each in before})),
+        "judge": ", ".join(sorted(models)),
         "second_judge": judge.model,
         "failed": again.failed,
-        "by_rubric": {
-            rubric: _agreement_of([pair for pair in pairs if pair.rubric == rubric])
-            for rubric in sorted({pair.rubric for pair in pairs})
-        },
+        "by_rubric": _agreement_by_rubric(pairs),
         "disagreements": [pair._asdict() for pair in disagreeing],
     }
     problem = None if again.problem is None else f"{again.problem.kind}: {again.problem.message}"
-    return SpotCheck(figures, disagreeing, problem, frozenset(filter(None, served[0] & served[1])))
+    served_by_both = _served_models(judgements) & _served_models(_judgements_of(rejudged))
+    return SpotCheck(figures, disagreeing, problem, served_by_both)
 
 
 def _drawn_lines(run: StoredRun, n: int | None) -> list[Line]:
@@ -231,13 +246,31 @@ def _drawn_lines(run: StoredRun, n: int | None) -> list[Line]:
     return [record_at(places[key]) for key in sorted(draw.sample(judged, size))]
 
 
+def _judgements_of(lines: Iterable[Line]) -> list[Mapping[str, Any]]:
+    return [judgement for line in lines for judgement in line["judgements"].values()]
+
+
+def _served_models(judgements: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    models = (judgement.get("extra", {}).get("served_model") for judgement in judgements)
+    return frozenset(model for model in models if model)
+
+
+def _agreement_by_rubric(pairs: Sequence[JudgementPair]) -> dict[str, dict[str, float]]:
+    by_rubric: dict[str, list[JudgementPair]] = {}
+    for pair in pairs:
+        by_rubric.setdefault(pair.rubric, []).append(pair)
+    return {rubric: _agreement_of(by_rubric[rubric]) for rubric in sorted(by_rubric)}
+
+
 def _agreement_of(scores: Sequence[JudgementPair]) -> dict[str, float]:
+    n = len(scores)
     disagreeing = sum(pair.disagrees for pair in scores)
+    differences = [abs(pair.first - pair.second) for pair in scores]
     return {
-        "n": len(scores),
+        "n": n,
         "disagreeing": disagreeing,
-        "disagreement_rate": disagreeing / len(scores),
-        "mean_difference": math.fsum(abs(pair.first - pair.second) for pair in scores) / len(scores),
+        "disagreement_rate": disagreeing / n,
+        "mean_difference": math.fsum(differences) / n,
     }
 
 
@@ -247,22 +280,37 @@ def _is_same_judge(run: StoredRun, first: Plan, second: Plan, judge: Judge) -> b
     if "identity" in configured:
         is_same = configured["identity"] == identity_of(judge)
     else:  # without an identity, as of a fixture's judge, only the model is known
-        judged = {record["judge"]["model"] for record in run.records() if record["judge"]}
-        is_same = judge.model in (judged if "fixture" in configured else {configured.get("model")})
-    versions = ({name: wording.prompt_version for name, wording in plan.wordings.items()} for plan in (first, second))
-    return is_same and next(versions) == next(versions)
+        if "fixture" in configured:
+            models = {record["judge"]["model"] for record in run.records() if record["judge"]}
+        else:
+            models = {configured.get("model")}
+        is_same = judge.model in models
+    return is_same and _prompt_versions(first) == _prompt_versions(second)
+
+
+def _prompt_versions(plan: Plan) -> dict[str, str]:
+    return {name: wording.prompt_version for name, wording in plan.wordings.items()}
 
 
 def _pairs(line: Line, rejudged: Line, run: StoredRun, plan: Plan) -> Iterator[JudgementPair]:
-    obs, again = observed_of(line, run.config), observed_of(rejudged, run.config)
+    obs = observed_of(line, run.config)
+    again = observed_of(rejudged, run.config)
     if not isinstance(obs, Observation) or not isinstance(again, Observation):
         return
-    for rubric in filter(again.judgements.__contains__, obs.judgements):
-        both = obs.judgements[rubric], again.judgements[rubric]
-        for name in sorted(both[0].scores.keys() & both[1].scores.keys()):
-            first, second = ((of.scores[name] - of.scale[0]) / (of.scale[1] - of.scale[0]) for of in both)
+    for rubric, judgement in obs.judgements.items():
+        if rubric not in again.judgements:
+            continue
+        second_judgement = again.judgements[rubric]
+        for name in sorted(judgement.scores.keys() & second_judgement.scores.keys()):
+            first = _share_of_scale(judgement, name)
+            second = _share_of_scale(second_judgement, name)
             gate = _gate_between(name, first, second, obs, plan)
             yield JudgementPair(line["case_key"], line["trial"], rubric, name, first, second, gate)
+
+
+def _share_of_scale(judgement: Judgement, name: str) -> float:
+    low, high = judgement.scale
+    return (judgement.scores[name] - low) / (high - low)
 
 
 def _gate_between(name: str, first: float, second: float, obs: Observation, plan: Plan) -> str | None:

@@ -93,8 +93,9 @@ class Examination(NamedTuple):
         scored = self.gate.measure(obs)
         if isinstance(scored, NotApplicable):
             # Hardly a rubric applies without contexts, and the measure sees only that nothing was judged.
-            is_bare = scored == NOT_JUDGED and not contexts(obs.case, obs.answer, obs.k)
-            return replace(answer, reason=(NO_CONTEXT if is_bare else scored).reason)
+            if scored == NOT_JUDGED and not contexts(obs.case, obs.answer, obs.k):
+                scored = NO_CONTEXT
+            return replace(answer, reason=scored.reason)
         judgement = obs.judged(self.gate.name) or next(iter(obs.judgements.values()), None)
         labelled = self._scored(answer, scored.value)
         return replace(labelled, judgement=judgement, judge=judge if judgement is not None else None)
@@ -111,8 +112,9 @@ class Examination(NamedTuple):
     def _on_scale(self, score: float) -> float:
         """Convert a score from the rubric's scale to the metric's."""
         assert self.gate.measure is not None
-        (low, high), (from_low, from_high) = self.gate.measure.metric.scale, self.rubric.scale
-        return low + (score - from_low) * (high - low) / (from_high - from_low)
+        low, high = self.gate.measure.metric.scale
+        lowest, highest = self.rubric.scale
+        return low + (score - lowest) * (high - low) / (highest - lowest)
 
 
 def labelled_answers(
@@ -136,20 +138,24 @@ def labelled_answers(
         try:
             if wanted not in runs:
                 stored = open_run(wanted)
-                places = stored.observation_places()
-                if not places:
-                    remedy = "label answers of another run, or their texts"
-                    raise SettingsError(f"run {stored.run_id} keeps no observations: {remedy}")
-                runs[wanted] = (
-                    stored,
-                    {key: places[key, trial] for key, trial in sorted(places, key=lambda one: -one[1])},
-                )
+                runs[wanted] = stored, _first_trials(stored)
             answers.append(_recorded(label, label.case_key, *runs[wanted]))
         except SettingsError as error:
             problems += [f"{label.source}: {problem}" for problem in error.problems]
     if problems:
         raise CaseError(*problems)
     return answers
+
+
+def _first_trials(run: StoredRun) -> dict[str, Place]:
+    """Return the place of the first trial's observation, by case."""
+    places = run.observation_places()
+    if not places:
+        raise SettingsError(f"run {run.run_id} keeps no observations: label answers of another run, or their texts")
+    first: dict[str, Place] = {}
+    for key, trial in sorted(places, key=lambda case_and_trial: case_and_trial[1]):
+        first.setdefault(key, places[key, trial])
+    return first
 
 
 def _recorded(label: Label, case_key: str, run: StoredRun, places: Mapping[str, Place]) -> UnscoredLabel:
