@@ -233,7 +233,7 @@ def _of_the_judge(project: Project, judge: Judge) -> Iterator[Diagnosis]:
     yield success(judge.model)
     check = run_check(project, judge, make_plan(project.settings, load_registry(), project.root))
     for doubt in doubts_about(described_judge(judge, project.settings.judge_temperature), check):
-        yield warning(doubt, command=JUDGE if "judge-check" in doubt else "")
+        yield warning(doubt.text, command=JUDGE if doubt.is_unchecked else "")
     if check is None or check["unchecked"]:
         return
     if not any(rubric["failed"] for rubric in check["rubrics"].values()):
