@@ -82,14 +82,19 @@ class Sweep(NamedTuple):
     @property
     def front(self) -> tuple[ScoredPoint, ...]:
         """Return the points that no other beats in both recall and negative accuracy, by recall; of equals the best."""
-        axes = [(point, _axes(point)) for point in self.points]
-        front = [
-            point
-            for point, (recall, negative) in axes
-            if not any(r >= recall and n >= negative and (r > recall or n > negative) for _, (r, n) in axes)
-        ]
-        return tuple(sorted({_axes(point): point for point in reversed(front)}.values(), key=_axes))
+        best_of: dict[tuple[float, float], ScoredPoint] = {}
+        for point in self.points:  # best first
+            best_of.setdefault(_axes(point), point)
+        unbeaten = [axes for axes in best_of if not any(_beats(other, axes) for other in best_of)]
+        return tuple(best_of[axes] for axes in sorted(unbeaten))
 
 
 def _axes(point: ScoredPoint) -> tuple[float, float]:
-    return (point.scores.recall or 0.0, point.scores.negative_accuracy or 0.0)
+    return point.scores.recall or 0.0, point.scores.negative_accuracy or 0.0
+
+
+def _beats(axes: tuple[float, float], other: tuple[float, float]) -> bool:
+    """Return True if a point is better than another in one of both, and not worse in the other one."""
+    recall, negative = axes
+    other_recall, other_negative = other
+    return axes != other and recall >= other_recall and negative >= other_negative
