@@ -7,9 +7,10 @@ semantic conventions for generative AI, OpenInference (as Phoenix exports it), L
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any, Literal
 
 from pytest_rageval.cases.drafts import draft_id
@@ -139,19 +140,24 @@ class TracedAnswer:
 
     def draft(self) -> dict[str, Json]:
         """Draft a case of the first question, without gold: a bad answer does not contain the right one."""
-        names = ("chunk_id", "rel_path", "heading_path")
-        cited = [
-            {name: chunk[name] for name in names if name in chunk}
-            | ({"text": chunk["text"][:LONGEST_PASSAGE]} if "text" in chunk else {})
-            for chunk in self.chunks or ()
-        ]
+        question = self.questions[0]
         origin: dict[str, Json] = {"trace_id": self.trace_id, "feedback": self.feedback, "answer": self.answer}
+        if self.chunks:
+            origin["cited"] = [_cited(chunk) for chunk in self.chunks]
         return {
-            "id": draft_id(self.questions[0]).replace("draft-", "trace-"),
-            "question": self.questions[0],
+            "id": draft_id(question).replace("draft-", "trace-"),
+            "question": question,
             "tags": ["draft", "from-traces"],
-            "metadata": {"draft": origin | ({"cited": cited} if cited else {})},
+            "metadata": {"draft": origin},
         }
+
+
+def _cited(chunk: Mapping[str, Any]) -> dict[str, Json]:
+    """Return a chunk as a draft keeps it."""
+    cited: dict[str, Json] = {name: chunk[name] for name in ("chunk_id", "rel_path", "heading_path") if name in chunk}
+    if "text" in chunk:
+        cited["text"] = chunk["text"][:LONGEST_PASSAGE]
+    return cited
 
 
 # ── what becomes of them ──────────────────────────────────────────────────────────────────────────────────────
@@ -185,26 +191,35 @@ def match_traces(traced: Sequence[TracedAnswer], cases: Sequence[EvalCase]) -> M
     by_name: defaultdict[str, dict[str, EvalCase]] = defaultdict(dict)
     by_question: defaultdict[str, list[EvalCase]] = defaultdict(list)
     for case in cases:
-        by_name[case.id][case.key] = by_name[case.key][case.key] = case
+        by_name[case.id][case.key] = case
+        by_name[case.key][case.key] = case
         by_question[fold(case.question)].append(case)
     answers: dict[str, TracedAnswer] = {}
     for entry in traced:
         if entry.answer is None and entry.chunks is None:
             matched.silent.append(entry)
             continue
-        asked = (by_question[fold(text)] for text in entry.questions)
-        fitting = [*by_name[entry.case_id or ""].values()] or next(filter(None, asked), [])
-        if not fitting:
-            (matched.unmatched if entry.questions else matched.silent).append(entry)
+        fitting = list(by_name[entry.case_id or ""].values())
+        for text in entry.questions:
+            if not fitting:
+                fitting = by_question[fold(text)]
+        if not fitting and entry.questions:
+            matched.unmatched.append(entry)
+        elif not fitting:
+            matched.silent.append(entry)
         for case in fitting:
-            matched.repeated += case.key in answers
+            if case.key in answers:
+                matched.repeated += 1
             answers[case.key] = entry
     for case in cases:
-        if (answer := answers.get(case.key)) is None:
+        answer = answers.get(case.key)
+        if answer is None:
             matched.unanswered.append(case)
-        else:
-            matched.records.append(answer.record(case.key if len(by_name[case.id]) > 1 else case.id))
-            matched.undocumented += answer.chunks is None
+            continue
+        is_ambiguous = len(by_name[case.id]) > 1
+        matched.records.append(answer.record(case.key if is_ambiguous else case.id))
+        if answer.chunks is None:
+            matched.undocumented += 1
     return matched
 
 
@@ -227,20 +242,21 @@ def traced_answer(spans: Sequence[Span]) -> TracedAnswer:
     """Read the answer of a trace, its spans in order: from the root first, then from those that answer last."""
     ids = {span.span_id for span in spans}
     root = next((span for span in spans if span.parent_id not in ids), spans[0])
-    later = [span for span in reversed(spans) if span is not root]
-    speakers = [root, *(span for span in later if not span.is_retrieval)]
-    questions = [*_texts([root], QUESTION, _question_in)]
+    others = [span for span in spans if span is not root]
+    last_first = others[::-1]
+    speakers = [root, *(span for span in last_first if not span.is_retrieval)]
+    questions = list(_texts([root], QUESTION, _question_in))
     for alias in QUESTION:  # the surest names first, of whatever span
-        questions += _texts([span for span in spans if span is not root], (alias,), _question_in)
+        questions += _texts(others, (alias,), _question_in)
     return TracedAnswer(
-        root.trace_id,
-        next(_texts(spans, CASE_ID, _name_in), None),
-        tuple(dict.fromkeys(questions)),
-        next(_texts(speakers, ANSWER, _answer_in), None),
-        _chunks_of(spans),
-        next(_texts([*later, root], MODEL, _name_in), None),
-        _latency_ms(root, spans),
-        _feedback(spans),
+        trace_id=root.trace_id,
+        case_id=next(_texts(spans, CASE_ID, _name_in), None),
+        questions=tuple(dict.fromkeys(questions)),
+        answer=next(_texts(speakers, ANSWER, _answer_in), None),
+        chunks=_chunks_of(spans),
+        model=next(_texts([*last_first, root], MODEL, _name_in), None),
+        latency_ms=_latency_ms(root, spans),
+        feedback=_feedback(spans),
     )
 
 
@@ -249,14 +265,17 @@ def _latency_ms(root: Span, spans: Sequence[Span]) -> float | None:
         return root.seconds * 1000
     start = root.start or min((span.start for span in spans if span.start is not None), default=None)
     end = root.end or max((span.end for span in spans if span.end is not None), default=None)
-    return None if start is None or end is None or end < start else (end - start) * 1000
+    if start is None or end is None or end < start:
+        return None
+    return (end - start) * 1000
 
 
 def _texts(spans: Iterable[Span], aliases: Sequence[str], text_in: Callable[[Json], str | None]) -> Iterator[str]:
     for span in spans:
         for alias in aliases:
-            if text := (text_in(span.attributes.get(alias)) or "").strip():
-                yield text
+            text = text_in(span.attributes.get(alias)) or ""
+            if text.strip():
+                yield text.strip()
 
 
 def _name_in(value: Json) -> str | None:
@@ -266,12 +285,30 @@ def _name_in(value: Json) -> str | None:
 def _text_in(value: Json, roles: Sequence[str], keys: Sequence[str]) -> str | None:
     """Return a text, the text below one of these keys of an object, or that of the last message of these roles."""
     if isinstance(value, dict):
-        lists = (value[key] for key in ("messages", "choices") if isinstance(value.get(key), list))
-        text = _content(value) if _role(value) in roles else None
-        value = next(lists, None) or text or next((t for key in keys if isinstance(t := value.get(key), str)), None)
+        value = _text_or_messages(value, roles, keys)
     if isinstance(value, list):
-        return next((text for one in reversed(value) if _role(one) in roles and (text := _content(one))), None)
+        for message in reversed(value):
+            text = _content(message) if _role(message) in roles else None
+            if text:
+                return text
+        return None
     return value if isinstance(value, str) else None
+
+
+def _text_or_messages(value: dict[str, Any], roles: Sequence[str], keys: Sequence[str]) -> Json:
+    """Return the messages of an object, its text if it is a message of these roles, or the text below one of the keys.
+
+    An empty list of messages, or an empty text, does not count.
+    """
+    lists = (value.get(key) for key in ("messages", "choices"))
+    messages = next((listed for listed in lists if isinstance(listed, list)), None)
+    if messages:
+        return messages
+    text = _content(value) if _role(value) in roles else None
+    if text:
+        return text
+    members = (value.get(key) for key in keys)
+    return next((member for member in members if isinstance(member, str)), None)
 
 
 _question_in = partial(_text_in, roles=("user", "human"), keys=INNER_QUESTION)
@@ -305,7 +342,8 @@ def _content(message: Json) -> str | None:
 def _chunks_of(spans: Sequence[Span]) -> list[dict[str, Json]] | None:
     """Return the documents of the surest list that can be read or is empty, in their order; None without any."""
     for documents in _document_lists(spans):
-        if (chunks := _chunks(documents)) or not documents:
+        chunks = _chunks(documents)
+        if chunks or not documents:
             return chunks
     return None
 
@@ -313,12 +351,16 @@ def _chunks_of(spans: Sequence[Span]) -> list[dict[str, Json]] | None:
 def _document_lists(spans: Sequence[Span]) -> Iterator[list[Json]]:
     """Yield the documents of all spans by the surest names first, then what each retrieving span gave as its output."""
     for alias in DOCUMENTS:
-        if listed := [value for span in spans if isinstance(value := span.attributes.get(alias), list)]:
-            yield [document for value in listed for document in value]
+        values = [span.attributes.get(alias) for span in spans]
+        lists = [value for value in values if isinstance(value, list)]
+        if lists:
+            yield list(chain.from_iterable(lists))
     for span in spans:
         if span.is_retrieval or RETRIEVAL_WORD in span.name.lower():
-            for value in map(span.attributes.get, ANSWER):
-                output = value.get("documents", value.get("results")) if isinstance(value, dict) else value
+            for alias in ANSWER:
+                output = span.attributes.get(alias)
+                if isinstance(output, dict):
+                    output = output.get("documents", output.get("results"))
                 if isinstance(output, list):
                     yield output
 
@@ -327,7 +369,8 @@ def _chunks(documents: Iterable[Json]) -> list[dict[str, Json]]:
     chunks: dict[Any, dict[str, Json]] = {}
     for chunk in map(_chunk, documents):
         chunks.setdefault((chunk.get("chunk_id"), chunk.get("text")), chunk)
-    return [{**chunk, "rank": rank} for rank, chunk in enumerate(filter(None, chunks.values()), start=1)]
+    known = [chunk for chunk in chunks.values() if chunk]
+    return [{**chunk, "rank": rank} for rank, chunk in enumerate(known, start=1)]
 
 
 def _chunk(written: Json) -> dict[str, Json]:
@@ -337,24 +380,40 @@ def _chunk(written: Json) -> dict[str, Json]:
     both = [document, metadata] if isinstance(metadata, dict) else [document]
 
     def first(aliases: Sequence[str], *kinds: type) -> Any:
-        values = (record.get(alias) for record in both for alias in aliases)
-        return next((v for v in values if isinstance(v, kinds) and not isinstance(v, bool) and v != ""), None)
+        for record in both:
+            for alias in aliases:
+                value = record.get(alias)
+                if isinstance(value, kinds) and not isinstance(value, bool) and value != "":
+                    return value
+        return None
 
-    parts = {part: first(aliases, str, int) for part, aliases in DOCUMENT_PARTS.items()}
-    chunk: dict[str, Json] = {part: str(text) for part, text in parts.items() if text is not None}
+    chunk: dict[str, Json] = {}
+    for part, aliases in DOCUMENT_PARTS.items():
+        text = first(aliases, str, int)
+        if text is not None:
+            chunk[part] = str(text)
     score = first(DOCUMENT_SCORE, int, float)
-    return chunk if score is None else {**chunk, "score_final": float(score)}
+    if score is not None:
+        chunk["score_final"] = float(score)
+    return chunk
 
 
 def _feedback(spans: Sequence[Span]) -> Feedback | None:
     """Return a person's feedback on the answer; down if several disagree, since that is looked for."""
-    given = [score for span in spans for score in span.feedback]
-    verdicts = {_verdict(value) for name, value in given if any(word in name.lower() for word in FEEDBACK_NAME)}
-    return "down" if "down" in verdicts else "up" if "up" in verdicts else None
+    verdicts: set[Feedback | None] = set()
+    for span in spans:
+        for name, value in span.feedback:
+            if any(word in name.lower() for word in FEEDBACK_NAME):
+                verdicts.add(_verdict(value))
+    if "down" in verdicts:
+        return "down"
+    return "up" if "up" in verdicts else None
 
 
 def _verdict(value: Json) -> Feedback | None:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return "down" if value <= 0 else "up"
     word = str(value).strip().lower()
-    return "down" if word in DOWN else "up" if word in UP else None
+    if word in DOWN:
+        return "down"
+    return "up" if word in UP else None
