@@ -143,9 +143,7 @@ def _spans(document: Json, form: TraceFormat, *, is_listed: bool = False) -> Ite
 def _span(record: Mapping[str, Any], form: TraceFormat, trace_id: str | None = None) -> Span:
     """Return one record as a span; `trace_id` is that of the trace around it, which is its parent by default."""
     flat = _flat({name: value for name, value in record.items() if name != "attributes"})
-    events: list[_Event] = []
-    for event in record.get("events") or ():
-        events.append(_Event(str(event.get("name")), _key_values(event.get("attributes"))))
+    events = [_Event.of(event) for event in record.get("events") or ()]
     attributes = _attributes(record, flat, events, form)
     seconds = record.get("latency")
     return Span(
@@ -164,6 +162,10 @@ def _span(record: Mapping[str, Any], form: TraceFormat, trace_id: str | None = N
 class _Event(NamedTuple):
     name: str
     attributes: Mapping[str, Json]
+
+    @classmethod
+    def of(cls, event: Mapping[str, Any]) -> _Event:
+        return cls(str(event.get("name")), _key_values(event.get("attributes")))
 
     @property
     def is_evaluation(self) -> bool:
