@@ -105,14 +105,8 @@ def read_labels(path: Path, scale: tuple[float, float], max_line_bytes: int) -> 
     the rubric's `scale`.
     """
     report = Report(str(path))
-    lines = read_lines(path, report, max_line_bytes)
-    rows: Iterator[JsonRow | CsvRow]
-    if path.suffix.lower() == ".csv":
-        rows = csv_rows(lines, report, _COLUMNS, [_LABELS], max_line_bytes)
-    else:
-        rows = json_rows(lines, report)
     labels: dict[str, Label] = {}
-    for number, row in enumerate(rows):
+    for number, row in enumerate(_rows(path, report, max_line_bytes)):
         if number >= MOST_LABELS:
             report.add(row.line, 1, f"more than {MOST_LABELS:,} labels; the rest was not read")
             break
@@ -130,6 +124,13 @@ def read_labels(path: Path, scale: tuple[float, float], max_line_bytes: int) -> 
     if len(report):
         raise CaseError(*report.problems)
     return tuple(labels.values())
+
+
+def _rows(path: Path, report: Report, max_line_bytes: int) -> Iterator[JsonRow | CsvRow]:
+    lines = read_lines(path, report, max_line_bytes)
+    if path.suffix.lower() == ".csv":
+        return csv_rows(lines, report, _COLUMNS, [_LABELS], max_line_bytes)
+    return json_rows(lines, report)
 
 
 def _label(row: JsonRow | CsvRow, path: Path, scale: tuple[float, float], report: Report) -> Label | None:

@@ -71,8 +71,8 @@ def is_warning(gate: Mapping[str, Any]) -> bool:
         return False
     if gate["value"] is None:
         return False
-    is_worse_above = gate["op"] == "rise"
-    return (gate["value"] > 0) == is_worse_above
+    has_risen = bool(gate["value"] > 0)
+    return has_risen == (gate["op"] == "rise")
 
 
 def _verdict(gate: Mapping[str, Any]) -> str:
