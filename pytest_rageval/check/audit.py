@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,13 +42,13 @@ def likeness(first: frozenset[tuple[str, str]], second: frozenset[tuple[str, str
 def near_duplicates(questions: Sequence[str], least: float = LEAST_LIKENESS) -> Iterator[tuple[int, int]]:
     """Yield each question that resembles an earlier one, with the first such: (later, earlier)."""
     sets = [shingles(question) for question in questions]
-    counts = Counter(shingle for members in sets for shingle in members)
+    counts = Counter(chain.from_iterable(sets))
     # Sets that are alike share one of their rarest pairs: only those are looked up (prefix filtering).
     by_rare: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for later, members in enumerate(sets):
         rarest = sorted(members, key=lambda shingle: (counts[shingle], shingle))
         prefix = rarest[: len(rarest) - ceil(least * len(rarest)) + 1]
-        candidates = sorted({earlier for shingle in prefix for earlier in by_rare[shingle]})
+        candidates = sorted(set[int]().union(*(by_rare[shingle] for shingle in prefix)))
         match = next((earlier for earlier in candidates if likeness(members, sets[earlier]) >= least), None)
         if match is not None:
             yield later, match

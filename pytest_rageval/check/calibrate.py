@@ -74,7 +74,7 @@ class Calibration:
     gate        resolved, on a metric of which more is better, and `scale` that metric's
     unscored, errors
                 how many the judge did not score by reason, and how many could not be judged by kind of error
-    messages    what the errors said, each once
+    messages    the messages of the errors, each once
     of_scores   the agreement with what people scored
     curve       points of the ROC, see `roc`
     thresholds  by aim the limit that serves best, or why none is named

@@ -1,4 +1,4 @@
-"""The newest calibration of each judge and metric, kept beside the judge cache, and those of a run's judge."""
+"""The newest calibration of each judge and metric, stored with the judge cache, and those of a run's judge."""
 
 from __future__ import annotations
 

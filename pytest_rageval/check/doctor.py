@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
+from itertools import chain
 from typing import Any
 
 from pytest_rageval.cases.discovery import find_case_files
@@ -159,9 +160,11 @@ def look_at_configuration(project: Project) -> Iterator[Diagnosis]:
         yield warning("no configuration", fix, INIT)
     loaded = [load_file(path, project.root) for path in find_case_files(project.root, project.settings.cases)]
     if loaded and not any(file.problems for file in loaded):
-        cases = [case for file in loaded for case in file.cases]
-        yield from (failure(problem) for problem in unknown_values(plan.case_gates, cases))
-    yield from (warning(line) for line in doubtful_limits([*plan.case_gates, *plan.run_gates]))
+        cases = chain.from_iterable(file.cases for file in loaded)
+        for problem in unknown_values(plan.case_gates, cases):
+            yield failure(problem)
+    for doubt in doubtful_limits([*plan.case_gates, *plan.run_gates]):
+        yield warning(doubt)
     try:
         project_baseline(project)
     except SettingsError as error:
@@ -180,7 +183,7 @@ def look_at_cases(project: Project) -> Iterator[Diagnosis]:
         yield failure(what, "write evalcases/NAME.jsonl", INIT)
         return
     loaded = [load_file(path, project.root) for path in files]
-    problems = [problem for file in loaded for problem in file.problems]
+    problems = list(chain.from_iterable(file.problems for file in loaded))
     for problem in problems[:MOST_PROBLEMS]:
         yield failure(problem, command=VALIDATE)
     if len(problems) > MOST_PROBLEMS:

@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing, contextmanager, nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -247,7 +248,7 @@ def _drawn_lines(run: StoredRun, n: int | None) -> list[Line]:
 
 
 def _judgements_of(lines: Iterable[Line]) -> list[Mapping[str, Any]]:
-    return [judgement for line in lines for judgement in line["judgements"].values()]
+    return list(chain.from_iterable(line["judgements"].values() for line in lines))
 
 
 def _served_models(judgements: Iterable[Mapping[str, Any]]) -> frozenset[str]:

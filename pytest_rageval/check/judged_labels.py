@@ -27,7 +27,7 @@ from pytest_rageval.text import excerpt
 class ScoredLabel:
     """An answer that both a person and the judge scored, on the metric's scale.
 
-    human        what a person scored, None where only pass or fail was said
+    human        a person's score; None if they said only pass or fail
     passes       a person's verdict; without one, whether their score passes the gate
     observation  None for a label without texts
     judgement    None where the label brought its judge's score along
@@ -45,7 +45,7 @@ class ScoredLabel:
 
 @dataclass(frozen=True, slots=True)
 class UnscoredLabel:
-    """A labelled answer without a judge's score, as a stored run or the texts beside the label give it.
+    """A labelled answer without a judge's score, as a stored run or the label's own texts give it.
 
     reason  why there is none; empty before it is judged
     error   the kind of error that is why; with a run, of the error in place of the observation
@@ -59,8 +59,8 @@ class UnscoredLabel:
     judge: str | None = None
 
     @classmethod
-    def beside(cls, label: Label) -> UnscoredLabel:
-        """Return the answer in the texts beside the label."""
+    def of_texts(cls, label: Label) -> UnscoredLabel:
+        """Return the answer in the label's own texts."""
         case = EvalCase(label.id, label.question or "", contexts=label.contexts, source=label.source)
         return cls(label, observe(case, Answer(text=label.answer), k=max(1, len(label.contexts))))
 
@@ -76,7 +76,7 @@ class Examination(NamedTuple):
     settings: Settings
 
     def known(self, answer: UnscoredLabel, *, is_judged_again: bool) -> JudgedLabel:
-        """Return the label with the score beside it or the result of its run, else as it is: it is to be judged.
+        """Return the label with its recorded score or the result of its run; unchanged if it is to be judged.
 
         is_judged_again  scores of runs do not count; their errors do
         """
@@ -129,7 +129,7 @@ def labelled_answers(
     runs: dict[str, tuple[StoredRun, Mapping[str, Place]]] = {}
     for label in labels:
         if label.case_key is None:
-            answers.append(UnscoredLabel.beside(label))
+            answers.append(UnscoredLabel.of_texts(label))
             continue
         wanted = label.run or run
         if wanted is None:

@@ -195,6 +195,7 @@ def write_baseline(
     """
     cases_now = cases_of(rows)
     write_texts(path, str(metrics["volatile"].get("run_id")), cases_now, folder)
+    # The comparison was with the baseline that this one replaces.
     kept = {name: value for name, value in metrics.items() if name != "comparison"}
     kept["config"] = {name: value for name, value in config.items() if name not in OF_THE_RUN}
     head = json_text(kept, sort_keys=True).removesuffix("\n}")
@@ -323,6 +324,7 @@ def write_texts(baseline: Path, run_id: str, rows: Iterable[Row], folder: Path) 
     for file in (folder / RESULTS, *journals(folder, RESULTS)):
         records |= records_of(file, {*keys})
     in_order = [records[key] for key in keys if key in records]
+    # A redacted run records no texts: its questions are None.
     with_text = [record for record in in_order if record["question"] is not None]
     lines = [sealed_line({"run_id": run_id})]
     lines += [sealed_line(_kept(record)) for record in with_text]
@@ -342,6 +344,7 @@ def read_texts(baseline: Path, run_id: str | None) -> Mapping[str, Record]:
     path = texts_path(baseline)
     try:
         packed = path.read_bytes() if path.stat().st_size <= MOST_BYTES else b""
+        # Bounded, as a small file can unpack to any size.
         text = zlib.decompressobj(_GZIP).decompress(packed, 2 * MOST_BYTES)
         head, *records = map(unsealed, text.split(b"\n"))
         cases = {record["case_key"]: record for record in records}

@@ -191,6 +191,7 @@ def list_cases(
     if side.run is not None:
         recorded, places = _recorded(side.run)
     if recorded:
+        # A damaged run may have lost records; nothing could be shown of these cases.
         now = now.without(now.places.keys() - recorded.keys())
     else:
         recorded = _fields_of_table(side)

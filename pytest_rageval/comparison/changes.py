@@ -83,7 +83,7 @@ def paired(before: CaseColumns, after: CaseColumns, shared: SharedCases) -> dict
     for name in sorted(before.scores):
         was = values_at(before.scores[name], shared.before)
         now = values_at(after.scores.get(name, nowhere), shared.after)
-        if None in was or None in now:
+        if None in was or None in now:  # else, as nearly always, the columns are taken as they are
             both = [(old, new) for old, new in zip(was, now, strict=True) if old is not None and new is not None]
             lost = [old for old, new in zip(was, now, strict=True) if new is None and old is not None]
             column = Pairs([old for old, _ in both], [new for _, new in both], lost)
@@ -111,6 +111,7 @@ def paired_change(pairs: Pairs, scale: Sequence[float]) -> Change:
         detectable = detectable_share(n, n_changed)
     else:
         detectable = detectable_mean(differences, widest, moments)
+    # A test of differences within cases: cases vary far more than a change of the system moves them.
     test = paired_test(differences, widest, moments)
     return Change(
         before=math.fsum(befores) / n,
@@ -146,6 +147,7 @@ def with_adjusted_p(changes: Mapping[str, Change]) -> dict[str, Change]:
     for name, change in changes.items():
         ci = change.ci
         if change.test is not None and change.test.p <= LEVEL:
+            # Widened, so that interval and adjusted p never contradict each other.
             ci = change.test.interval(level)
         result[name] = replace(change, p_adjusted=p_values.get(name, change.p), ci=ci)
     return result
@@ -181,6 +183,7 @@ def compared_metrics(
     for name in changes:
         is_of_run = described[name]["run_level"]
         if name.partition("@")[0] in unlike:
+            # Another judge or prompt scores the same answers otherwise: the system need not have changed.
             reasons[name] = JUDGED_OTHERWISE
         elif is_of_run and not is_of_same_cases:
             reasons[name] = "not of the same cases"

@@ -79,6 +79,7 @@ def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
     that. If a side has no cases, compare every metric as one of the whole run.
     """
     if before.scores is None or after.scores is None:
+        # Pairing needs cases on both sides.
         before = _aggregates(before)
         after = _aggregates(after)
     metrics_before = before.metrics["metrics"]
@@ -88,6 +89,7 @@ def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
     renamed = paired_cut_offs(metrics_before, metrics_after, before.k, plan.settings.k)
     labels = {name: cut_off_label(old, name) for old, name in renamed.items()}
     both = _compared_cases(before, after, ground, renamed, plan)
+    # From here on, a metric with another cut-off has its current name.
     earlier = {renamed.get(name, name): metric for name, metric in metrics_before.items()}
     compared = compared_metrics(
         metrics_after,
@@ -97,6 +99,7 @@ def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
         is_of_same_cases=_are_same_cases(both, ground),
     )
     shared_names = metrics_before.keys() & metrics_after.keys()
+    # A default gate moves to a cut-off that both sides measured: without a pair it would compare nothing.
     regressions = [at_shared_cut_off(gate, shared_names, before.k) for gate in plan.regressions]
     verdicts = metric_verdicts(compared, regressions, earlier)
     content = {
@@ -207,6 +210,7 @@ def _compared_cases(before: Side, after: Side, ground: _Ground, renamed: Mapping
     was = before.cases.without(ground.changed).renamed(renamed)
     now = after.cases.without(ground.changed)
     if ground.matched_otherwise:
+        # A system that begins to report headings retrieves neither better nor worse for that.
         metrics = before.metrics["metrics"]
         retrieval = {renamed.get(name, name) for name, metric in metrics.items() if metric["layer"] == "L2"}
         was = was.unscored(ground.matched_otherwise, retrieval)
@@ -223,6 +227,7 @@ def _compared_cases(before: Side, after: Side, ground: _Ground, renamed: Mapping
 
 def _are_same_cases(both: Both, ground: _Ground) -> bool:
     """Return False if a case changed or is on one side only; a side of aggregates has no cases that could differ."""
+    # Metrics of a whole run cannot leave out a case: they are compared over the same cases alone.
     if ground.changed:
         return False
     if not both.was or not both.now:
@@ -305,6 +310,7 @@ SEARCHED_RUNS = 20
 
 def compare_with_previous(run: StoredRun, cases: Cases, plan: Plan) -> Mapping[str, Any] | None:
     """Compare a run with the last complete one before it, as if that were the baseline; None without such a run."""
+    # A point of a sweep was a trial: its settings are not those before.
     folders: list[Path] = [path for path in in_time(run.path.parent) if path == run.path or not is_of_sweep(path)]
     if run.path not in folders:
         return None

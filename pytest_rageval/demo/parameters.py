@@ -99,7 +99,7 @@ def parse_body(kind: type[Body], body: bytes) -> Body:
 
 
 def _problem(kind: type[BaseModel], detail: Any) -> str:
-    said = detail["msg"][:1].lower() + detail["msg"][1:]
+    message = detail["msg"][:1].lower() + detail["msg"][1:]
     if detail["type"] == "json_invalid":
         return f"the body is not JSON: {detail['ctx']['error']}"
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in detail["loc"])
@@ -108,7 +108,7 @@ def _problem(kind: type[BaseModel], detail: Any) -> str:
         return f"unknown parameter {_shown(where)}; known are {', '.join(kind.model_fields)}"
     if detail["type"] == "missing":
         return f"{where} is missing"
-    return f"{where or 'the body'} is {_shown(detail['input'])}: {said}"
+    return f"{where or 'the body'} is {_shown(detail['input'])}: {message}"
 
 
 def _shown(value: object) -> str:

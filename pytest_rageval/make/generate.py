@@ -219,7 +219,7 @@ class Spent:
 
 
 class ModelDrafts:
-    """Asks a model for drafts, section by section. Replies are kept in a file beside the drafts, line by line."""
+    """The drafts of a model, asked section by section. Replies are stored in a file next to the drafts, one a line."""
 
     def __init__(self, model: ChatModel, journal: Path, *, most: int = 3, concurrency: int = 4) -> None:
         self.spent = Spent()

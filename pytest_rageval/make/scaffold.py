@@ -97,11 +97,11 @@ def _template(name: str) -> str:
 
 
 def _write(root: Path, name: str, text: str) -> ScaffoldFile:
-    """Write a file, or `X.new` (`X.new2`, …) beside one of another content."""
+    """Write a file, or `X.new` (`X.new2`, …) next to one with other content."""
     numbered = [f"{name}.new{number}" for number in range(2, 100)]
-    beside = [name, f"{name}.new", *numbered]
+    names = [name, f"{name}.new", *numbered]
     try:
-        for place in beside:
+        for place in names:
             path = root / place
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
@@ -115,7 +115,7 @@ def _write(root: Path, name: str, text: str) -> ScaffoldFile:
             return ScaffoldFile(place, "written" if is_own else "written beside yours: take from it what you want")
     except OSError as error:
         raise SettingsError(f"{error.filename or root / name}: cannot be written: {error.strerror}") from None
-    raise SettingsError(f"{root / name}: there are {len(beside)} of it already; remove some")
+    raise SettingsError(f"{root / name}: there are {len(names)} of it already; remove some")
 
 
 def _first_cases(notes: Path | None) -> str:

@@ -112,7 +112,7 @@ class TracedAnswer:
     """One request of a trace.
 
     questions  what may be the question, the surest first: a prompt may hold more than it
-    chunks     records of an answers file; None where no documents are told
+    chunks     records of an answers file; None if the trace reports no documents
     """
 
     trace_id: str

@@ -220,7 +220,7 @@ class SweepRunner:
                 )
 
     def _note_unread(self) -> None:
-        """Note the parameters of which all values came to the same answers, whatever else was set."""
+        """Note the parameters whose values all gave the same answers, at any values of the others."""
         for name in self._grid.varying:
             groups: dict[object, list[int]] = {}
             for scored in self._points:
