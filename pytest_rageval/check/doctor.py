@@ -136,7 +136,7 @@ def look_at_ontology(project: Project) -> Iterator[Diagnosis]:
 
 def look_at_extras(_: Project) -> Iterator[Diagnosis]:
     """List the installed and the missing extras."""
-    installed = [name for name, modules in EXTRAS.items() if all(find_spec(module) for module in modules)]
+    installed = [name for name, modules in EXTRAS.items() if all(map(find_spec, modules))]
     missing = [name for name in EXTRAS if name not in installed]
     fix = f"pip install 'pytest-rageval[{missing[0]}]', for one that you need" if missing else ""
     yield success(f"installed: {', '.join(installed) or 'none'}; not: {', '.join(missing) or 'none'}", fix)

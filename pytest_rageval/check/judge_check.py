@@ -109,11 +109,13 @@ class TriedJudge(NamedTuple):
         """Yield one line each on what the judge can and cannot be trusted with."""
         model = self.judge.model
         by_rubric = rubrics_of(self.verdicts)
-        trusted = [rubric for rubric, group in by_rubric.items() if all(verdict.passed for verdict in group)]
+        failed_by_rubric: dict[str, list[Verdict]] = {}
+        for rubric, group in by_rubric.items():
+            failed_by_rubric[rubric] = [verdict for verdict in group if not verdict.passed]
+        trusted = [rubric for rubric, failed in failed_by_rubric.items() if not failed]
         if trusted:
             yield f"{model} can be trusted with {', '.join(trusted)}, as far as these canaries tell"
-        for rubric, group in by_rubric.items():
-            failed = [verdict for verdict in group if not verdict.passed]
+        for rubric, failed in failed_by_rubric.items():
             if not failed:
                 continue
             names = ", ".join(verdict.canary for verdict in failed)
@@ -121,7 +123,8 @@ class TriedJudge(NamedTuple):
             if all(verdict.is_attack and verdict.score is not None for verdict in failed):
                 yield f"{model} is talked into a better score for {rubric}: {names}"
             else:
-                yield f"{model} cannot be trusted with {rubric}, {len(failed)} of {len(group)} canaries failed: {names}"
+                share = f"{len(failed)} of {len(by_rubric[rubric])} canaries failed"
+                yield f"{model} cannot be trusted with {rubric}, {share}: {names}"
 
 
 def try_judge(project: Project, tell_cost: Callable[[str], object], repeats: int = 1) -> TriedJudge:

@@ -72,7 +72,8 @@ def is_warning(gate: Mapping[str, Any]) -> bool:
     if gate["value"] is None:
         return False
     has_risen = bool(gate["value"] > 0)
-    return has_risen == (gate["op"] == "rise")
+    is_rise_worse = bool(gate["op"] == "rise")
+    return has_risen == is_rise_worse
 
 
 def _verdict(gate: Mapping[str, Any]) -> str:

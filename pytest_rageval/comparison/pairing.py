@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any
@@ -280,9 +280,7 @@ def _gains(before: Mapping[str, float], after: Mapping[str, float], described: M
     return {name: share for name, share in gains.items() if share}
 
 
-def by_category(
-    both: Both, categories: Mapping[str, str], flips: Mapping[str, Collection[str]]
-) -> dict[str, Any] | None:
+def by_category(both: Both, categories: Mapping[str, str], flips: Mapping[str, Set[str]]) -> dict[str, Any] | None:
     """Return outcomes, flips and metric means by category, over the cases scored on both sides.
 
     None if neither side has categories.
@@ -293,18 +291,20 @@ def by_category(
     return {name: _category(both, shared, flips) for name, shared in sorted(members.items())}
 
 
-def _category(both: Both, members: SharedCases, flips: Mapping[str, Collection[str]]) -> dict[str, Any]:
+def _category(both: Both, members: SharedCases, flips: Mapping[str, Set[str]]) -> dict[str, Any]:
     metrics: dict[str, dict[str, Any]] = {}
     for name, pairs in paired(both.was, both.now, members).items():
         if pairs.before:
             before = _mean(pairs.before)
             after = _mean(pairs.after)
             metrics[name] = {"before": before, "after": after, "delta": after - before, "n": len(pairs.before)}
+    keys_of_members = {*members.keys}
+    flipped = {name: len(keys & keys_of_members) for name, keys in flips.items()}
     return {
         "cases": len(members.keys),
         "passed_before": values_at(both.was.outcomes, members.before).count("passed"),
         "passed_after": values_at(both.now.outcomes, members.after).count("passed"),
-        **{flip: sum(key in keys for key in members.keys) for flip, keys in flips.items()},
+        **flipped,
         "metrics": metrics,
     }
 

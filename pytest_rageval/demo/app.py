@@ -159,7 +159,8 @@ async def _body(receive: Receive) -> bytes:
     body = b""
     while True:
         message = await receive()
-        body += message.get("body", b"")
+        part: bytes = message.get("body", b"")
+        body += part
         if len(body) > BODY_BYTES:
             raise BadRequest(f"the body is larger than {BODY_BYTES:,} bytes", status=413)
         if not message.get("more_body", False):

@@ -153,13 +153,12 @@ class Llm:
         schema: tuple[str, Mapping[str, Json]] | None = None,
     ) -> tuple[ChatReply, str]:
         """Return the reply, and the marker that fenced off the material; `schema` is its name and the schema."""
+        last_turns = ask.history[-TURNS:]
+        texts = [f"{_place(chunk)}\n{chunk.text}" for chunk in passages]
         variables = {
             "question": ask.question[:LONGEST_TURN],
-            "history": [{"role": turn.role[:40], "text": turn.text[:LONGEST_TURN]} for turn in ask.history[-TURNS:]],
-            "contexts": [
-                {"id": str(number), "text": f"{_place(chunk)}\n{chunk.text}"[:LONGEST_PASSAGE]}
-                for number, chunk in enumerate(passages, start=1)
-            ],
+            "history": [{"role": turn.role[:40], "text": turn.text[:LONGEST_TURN]} for turn in last_turns],
+            "contexts": [{"id": str(n), "text": text[:LONGEST_PASSAGE]} for n, text in enumerate(texts, start=1)],
         }
         marker = new_marker(variables)
         prompt = fenced_prompt(template, variables, marker)

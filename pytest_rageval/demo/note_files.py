@@ -41,8 +41,11 @@ def read_notes(corpus: Path) -> tuple[Note, ...]:
 def _names_in(vault: Path) -> list[str]:
     """Return the paths of a vault's notes, relative to it, sorted."""
     rel_paths = [path.relative_to(vault) for path in vault.rglob("*.md") if path.is_file()]
-    visible = [rel_path for rel_path in rel_paths if not any(part.startswith(".") for part in rel_path.parts)]
-    return sorted(rel_path.as_posix() for rel_path in visible)
+    return sorted(rel_path.as_posix() for rel_path in rel_paths if not _is_hidden(rel_path))
+
+
+def _is_hidden(rel_path: Path) -> bool:
+    return any(part.startswith(".") for part in rel_path.parts)
 
 
 def _read_note(path: Path, vault: str, rel_path: str) -> Note:

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +80,7 @@ class Library:
             self._notes = read_notes(self._corpus)
             self._graph = load_graph(self._graph_path) if self._graph_path else None
         cuts = [cut_note(note, budget) for note in self._notes]
-        chunks = [chunk for cut in cuts for chunk in cut.chunks]
+        chunks = list(chain.from_iterable(cut.chunks for cut in cuts))
         index = Index(chunks, budget)
         return BuiltIndex(index, Folders(chunks), coverage(self._notes, cuts, budget, index.version), self._graph)
 
@@ -91,7 +92,8 @@ def coverage(notes: Sequence[Note], cuts: Sequence[CutNote], budget: TokenBudget
     """
     without = [(note, why_empty(note, cut)) for note, cut in zip(notes, cuts, strict=True) if not cut.chunks]
     reasons = Counter(reason for _, reason in without)
-    sizes = sorted(chunk.token_count for cut in cuts for chunk in cut.chunks)
+    chunks = chain.from_iterable(cut.chunks for cut in cuts)
+    sizes = sorted(chunk.token_count for chunk in chunks)
     embedded = len(sizes)
     skipped = sum(cut.skipped for cut in cuts)
     of_type = {

@@ -70,8 +70,8 @@ def _identity(chunk: Chunk) -> tuple[object, ...]:
 
 def differing(derived: Mapping[str, Observation], real: Mapping[str, Observation]) -> list[str]:
     """Return the keys of cases that retrieve something else when asked, or could not be asked."""
-    keys: list[str] = []
-    for key, observation in derived.items():
-        if key not in real or listing(observation) != listing(real[key]):
-            keys.append(key)
-    return keys
+
+    def differs(key: str) -> bool:
+        return key not in real or listing(derived[key]) != listing(real[key])
+
+    return [key for key in derived if differs(key)]

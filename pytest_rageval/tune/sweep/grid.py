@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 from pytest_rageval.config.settings import RESERVED_PARAMS
@@ -44,12 +44,16 @@ class Point:
 
     def of(self, names: Iterable[str]) -> str:
         """Return the values of these parameters for people: `min_score 0.3, k 5`."""
-        named = [f"{name} {value_text(self.params[name])}" for name in names if name in self.params]
+        named = [f"{name} {value_text(value)}" for name, value in self._some(names)]
         return ", ".join(named) or "as configured"
 
     def values(self, names: Iterable[str]) -> str:
         """Return the values alone, if the names are shown above: `0.3, 5`."""
-        return ", ".join(value_text(self.params[name]) for name in names if name in self.params) or str(self)
+        return ", ".join(value_text(value) for _, value in self._some(names)) or str(self)
+
+    def _some(self, names: Iterable[str]) -> list[tuple[str, Json]]:
+        """Return those of these parameters that the point has, with their values."""
+        return [(name, self.params[name]) for name in names if name in self.params]
 
     @property
     def key(self) -> str:
@@ -58,7 +62,7 @@ class Point:
 
     def only(self, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
         """Return the values of these parameters as a key to group by."""
-        return tuple((name, json.dumps(self.params[name])) for name in names if name in self.params)
+        return tuple((name, json.dumps(value)) for name, value in self._some(names))
 
     def options(self, given: Mapping[str, Any] | None = None) -> dict[str, Json]:
         """Return the point and the given options as options of a run, by field of Settings."""
@@ -75,7 +79,7 @@ class Point:
 
     def toml(self, *, is_own_file: bool = False) -> str:
         """Return lines for pyproject.toml that make this point the default; `is_own_file`: for rageval.toml."""
-        fields = [f"{name} = {json.dumps(self.params[name])}" for name in FIELDS if name in self.params]
+        fields = [f"{name} = {json.dumps(value)}" for name, value in self._some(FIELDS)]
         others: list[str] = []
         for name, value in self.params.items():
             # TOML has no null, which resets a parameter: one that is left out has its default.
@@ -115,7 +119,7 @@ class Grid:
 
     def points(self) -> list[Point]:
         """Return every combination."""
-        return [point for family in self.families() for point in family.points]
+        return list(chain.from_iterable(family.points for family in self.families()))
 
     def families(self) -> list[Family]:
         """Return the points in groups that differ only in their cuts, by index."""

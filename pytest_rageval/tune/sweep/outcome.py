@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -85,7 +85,7 @@ class Sweep(NamedTuple):
         best_of: dict[tuple[float, float], ScoredPoint] = {}
         for point in self.points:  # best first
             best_of.setdefault(_axes(point), point)
-        unbeaten = [axes for axes in best_of if not any(_beats(other, axes) for other in best_of)]
+        unbeaten = [axes for axes in best_of if not _is_beaten(axes, best_of)]
         return tuple(best_of[axes] for axes in sorted(unbeaten))
 
 
@@ -93,8 +93,11 @@ def _axes(point: ScoredPoint) -> tuple[float, float]:
     return point.scores.recall or 0.0, point.scores.negative_accuracy or 0.0
 
 
-def _beats(axes: tuple[float, float], other: tuple[float, float]) -> bool:
-    """Return True if a point is better than another in one of both, and not worse in the other one."""
+def _is_beaten(axes: tuple[float, float], others: Iterable[tuple[float, float]]) -> bool:
+    """Return True if another point is better in one of both, and not worse in the other one."""
     recall, negative = axes
-    other_recall, other_negative = other
-    return axes != other and recall >= other_recall and negative >= other_negative
+    for other in others:
+        other_recall, other_negative = other
+        if other != axes and other_recall >= recall and other_negative >= negative:
+            return True
+    return False

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from pytest_rageval.errors import SettingsError
@@ -129,9 +130,9 @@ def difference(
     Each part is a mean over cases of its own. A case's share in the difference of the scores, times the number of all
     cases, has this difference for its mean: so one interval serves for the sum of the parts.
     """
-    changes = [_changes(after[key], before[key]) for key in keys if key in after and key in before]
-    changes = [change for change in changes if change]
-    present = Counter(name for change in changes for name in change)
+    of_both = [_changes(after[key], before[key]) for key in keys if key in after and key in before]
+    changes = [change for change in of_both if change]
+    present = Counter(chain.from_iterable(changes))
     total = math.fsum(weights[name] for name in present)
     if not total:
         return Gain(0.0, None, None, 0)
