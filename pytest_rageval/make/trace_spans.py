@@ -175,7 +175,7 @@ class _Event(NamedTuple):
 def _attributes(
     record: Mapping[str, Any], flat: Mapping[str, Json], events: Iterable[_Event], form: TraceFormat
 ) -> Mapping[str, Json]:
-    """Return a record's attributes by dotted names; of several places with one name, the first counts."""
+    """Return a record's attributes by dotted names; if several places hold a name, the first counts."""
     of_langfuse: dict[str, Json] = {}
     if form is FORMATS["langfuse"]:
         of_langfuse = {name: record[name] for name in OF_LANGFUSE if record.get(name) is not None}
