@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.baseline import Side
-from pytest_rageval.comparison.changes import Shares, moved_scores, shares_of
+from pytest_rageval.comparison.changes import moved_scores
+from pytest_rageval.comparison.severity import Shares, shares_of
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.io.sealed_lines import Members, Place, whole_records

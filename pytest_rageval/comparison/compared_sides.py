@@ -15,10 +15,10 @@ from pytest_rageval.comparison.changes import (
     compared_metrics,
     fallen_together,
     paired,
-    worst_first,
 )
 from pytest_rageval.comparison.cut_offs import at_shared_cut_off, cut_off_label, paired_cut_offs
 from pytest_rageval.comparison.gates_now import Both, case_flips, decided_by_gates_now, gate_changes, gates_of
+from pytest_rageval.comparison.severity import worst_first
 from pytest_rageval.comparison.verdicts import Verdict, is_listed, metric_verdicts, regression_result
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.regression import RegressionGate
