@@ -58,9 +58,10 @@ class UnlabelledCases:
         left_out = set(labelled) & passing.keys()
         unlabelled = [passes for key, passes in passing.items() if key not in left_out]
         scored = [passes for passes in unlabelled if passes]
+        shares = [sum(passes) / len(passes) for passes in scored]
         return cls(
             run_id=run.run_id,
-            passing=tuple(sum(passes) / len(passes) for passes in scored),
+            passing=tuple(shares),
             without_score=len(unlabelled) - len(scored),
             left_out=len(left_out),
             models=frozenset(models),

@@ -112,7 +112,8 @@ def _drawn_lines(run: StoredRun, n: int | None) -> list[Line]:
     """Draw judged observations: `n`, or by default a share of the run."""
     places = run.observation_places()
     judged = sorted(key for key, place in places.items() if record_at(place)["judgements"])
-    size = min(len(judged), n or max(FEWEST, math.ceil(SHARE * len(judged))))
+    usual = max(FEWEST, math.ceil(SHARE * len(judged)))
+    size = min(len(judged), n or usual)
     draw = random.Random(f"spot check of {run.config['config_hash']}")  # noqa: S311 because it is to be the same again
     return [record_at(places[key]) for key in sorted(draw.sample(judged, size))]
 
@@ -190,7 +191,8 @@ def _gate_between(name: str, first: float, second: float, obs: Observation, plan
         if gate.measure is None or gate.measure.metric.name != name:
             continue
         low, high = gate.measure.metric.scale
-        passes = {gate.holds(low + share * (high - low)) for share in (first, second)}
-        if len(passes) > 1 and looks_at(gate, GatedTrial(obs, {gate.name: first})):
+        first_passes = gate.holds(low + first * (high - low))
+        second_passes = gate.holds(low + second * (high - low))
+        if first_passes != second_passes and looks_at(gate, GatedTrial(obs, {gate.name: first})):
             return str(gate)
     return None

@@ -226,7 +226,9 @@ class Folders:
         chosen = tuple(name for name in best_first if score_of[name] >= least)
         if not chosen:
             return Selection((), "no folder name, title or heading shares enough with the question: all are searched")
-        words = set[str]().union(*(self._in_name[name] | self._in_heading[name] for name in chosen))
+        words: set[str] = set()
+        for name in chosen:
+            words.update(self._in_name[name], self._in_heading[name])
         shared = [term for term in terms if term in words]
         return Selection(chosen, f"names, titles or headings share: {', '.join(shared)}")
 

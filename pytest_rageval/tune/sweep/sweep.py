@@ -185,12 +185,15 @@ class SweepRunner:
         """Return the keys of cases whose lists are not those cut from the widest, asked at one more point each."""
         probes = self._file.probes
         if family.widest.key not in probes:
-            keys_at: dict[str, tuple[Point, list[str]]] = {}
+            point_of: dict[str, Point] = {}
+            keys_at: dict[str, list[str]] = {}
             for key, observation in widest.observations.items():
                 point = probe_of(observation, family, self._k_of, self._project.settings.gold_by)
-                keys_at.setdefault(point.key, (point, []))[1].append(key)
+                point_of[point.key] = point
+                keys_at.setdefault(point.key, []).append(key)
             doubtful = [*widest.errors]
-            for point, keys in keys_at.values():
+            for point_key, keys in keys_at.items():
+                point = point_of[point_key]
                 cut = self._cut(point, widest)
                 derived = {key: cut[key] for key in keys}
                 doubtful += differing(derived, self._asked(point, keys).observations)
