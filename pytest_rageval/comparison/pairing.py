@@ -45,6 +45,7 @@ COPIED = (
     "only_after",
     "not_measured",
     "newly_gated",
+    "fails_new_gate",
     "added_failing",
     "changed_cases",
     "changed_failing",

@@ -58,6 +58,7 @@ SHOWN_SCORES, SHOWN_GROUPS = 5, 3
 ELSEWHERE = "--format html shows more of them, --format json all"
 ONE_SIDED = {
     "not_measured": "Failed before, and the gates that failed were not measured now",
+    "fails_new_gate": "Failed before, and fail a new gate",
     "newly_gated": "Fail gates that were not measured before",
     "changed_cases": "Changed in between, compared with nothing",
     "only_before": "Only before",
