@@ -25,6 +25,7 @@ from pytest_rageval.io.messages import Finding, Findings, Report, Unsound, inval
 from pytest_rageval.io.records import Name, RecordReader
 from pytest_rageval.io.strict_json import parse
 from pytest_rageval.model import EvalCase, Json, Source
+from pytest_rageval.model.case_fields import OTHER_DESCRIPTIVE_NAMES
 
 if TYPE_CHECKING:
     from pytest_rageval.cases.csv_rows import CsvRow
@@ -163,8 +164,9 @@ def _converted_rows(rows: Iterable[JsonRow | CsvRow], report: Report, partner: P
 
 
 _OF_A_REFERENCE_ROW = frozenset(
-    {"id", "question", "tag", "tags", "contexts", "domain", "difficulty", "vaults", "folders", "history", "metadata"}
+    {"id", "question", "tag", "tags", "contexts", *OTHER_DESCRIPTIVE_NAMES, "vaults", "folders", "history", "metadata"}
 )
+"""Keys beside which a blank reference is an answer that was forgotten; a category may say that there is none."""
 MISSING = "is missing; write it, or say that the case has no answer with answerable = false"
 
 

@@ -13,6 +13,7 @@ from pytest_rageval.cases.exchange.reading import RowReading
 from pytest_rageval.cases.exchange.row_files import squad_row
 from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.model import Answer, EvalCase, Json
+from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 from pytest_rageval.text import counted
 
 FEWEST = 1e-6
@@ -137,9 +138,7 @@ COLUMNS = (
     "question",
     "reference",
     "answerable",
-    "category",
-    "difficulty",
-    "domain",
+    *DESCRIPTIVE_NAMES,
     "tags",
     "vaults",
     "folders",
