@@ -175,7 +175,7 @@ def test_a_case_field_is_one_row_and_is_read_filtered_broken_down_and_shown(tmp_
     index = index_of_page((project.path / "reports" / "runs" / "one" / "report.html").read_text(encoding="utf-8"))
     assert "audience" in index["descriptive"]
     assert sorted(index["audiences"]) == ["", "customers", "staff"]
-    project.rageval("run", "--only", "audience:customers", "--from", "one", "--rageval-run-id", "two")
+    project.rageval("run", "--only", "audience:customers", "--from", "one", "--run-id", "two")
     assert [*project.results("two")] == ["boil"]
     table = project.path / "run.csv"
     project.rageval("export", "one", "--output", table)

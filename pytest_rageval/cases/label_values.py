@@ -51,10 +51,15 @@ _ANCHOR_PARTS = (
 def _anchor_values(record: Record, before: Marks, marks: Marks) -> dict[KeyPath, Json]:
     values: dict[KeyPath, Json] = {}
     for name, in_gold, on_line in _ANCHOR_PARTS:
-        old, new = getattr(before, name), getattr(marks, name)
+        old = getattr(before, name)
+        new = getattr(marks, name)
+        if new == old:
+            continue
         path = _path(record, in_gold, on_line)
-        if new != old:
-            values[path] = [list(group) for group in new] if name == "groups" else _written(new, old, _at(record, path))
+        if name == "groups":
+            values[path] = [list(group) for group in new]
+        else:
+            values[path] = _written(new, old, _at(record, path))
     rule = _path(record, "recency_conflict_rule", "recency_conflict_rule")
     if not marks.answerable and _at(record, rule) is not None:
         values[rule] = None
@@ -63,32 +68,41 @@ def _anchor_values(record: Record, before: Marks, marks: Marks) -> dict[KeyPath,
 
 def _id_values(record: Record, before: Marks, marks: Marks) -> dict[KeyPath, Json]:
     values: dict[KeyPath, Json] = {}
-    spelling = spelling_of(tuple(record), tuple(_inner(record, "gold")))
-    is_layered = "layers" in spelling or "doc_chunk_ids" in _inner(record, "gold")
-    ids: KeyPath = ("gold", "doc_chunk_ids" if is_layered else "chunk_ids")
-    irrelevant: KeyPath = ("gold", "irrelevant_ids")
-    if "ids" in spelling:
-        ids, irrelevant = ("relevant_ids",), ("irrelevant_ids",)
+    gold = _inner(record, "gold")
+    ids, irrelevant = _id_paths(record, gold)
     if marks.golds != before.golds:
         values[ids] = list(marks.golds)
-        grades = _inner(record, "gold").get("relevance")
-        if isinstance(grades, dict) and any(gold in grades for gold in set(before.golds) - set(marks.golds)):
-            remaining = {name: grade for name, grade in grades.items() if grade <= 0 or name in marks.golds}
-            values["gold", "relevance"] = remaining
+        grades = gold.get("relevance")
+        removed = set(before.golds) - set(marks.golds)
+        if isinstance(grades, dict) and not removed.isdisjoint(grades):
+            # A grade above 0 would make the chunk a gold again.
+            values["gold", "relevance"] = {
+                chunk_id: grade for chunk_id, grade in grades.items() if grade <= 0 or chunk_id in marks.golds
+            }
     if marks.irrelevant != before.irrelevant:
         values[irrelevant] = list(marks.irrelevant)
     return values
 
 
+def _id_paths(record: Record, gold: Record) -> tuple[KeyPath, KeyPath]:
+    """Return the paths of the relevant and the irrelevant ids in the record's own format."""
+    spelling = spelling_of(tuple(record), tuple(gold))
+    if "ids" in spelling:
+        return ("relevant_ids",), ("irrelevant_ids",)
+    is_layered = "layers" in spelling or "doc_chunk_ids" in gold
+    return ("gold", "doc_chunk_ids" if is_layered else "chunk_ids"), ("gold", "irrelevant_ids")
+
+
 def _path(record: Record, in_gold: str, on_line: str) -> KeyPath:
     """Return the path of a part: its present one, or one that matches the line's other parts."""
-    gold = _inner(record, "gold")
     if record.get(on_line) is not None:
         return (on_line,)
+    gold = _inner(record, "gold")
     is_canonical = any(key in gold for key in ("supports", "support_groups", "irrelevant_supports"))
-    return (
-        ("gold", in_gold) if in_gold in gold or (is_canonical and record.get("gold_supports") is None) else (on_line,)
-    )
+    has_supports_on_line = record.get("gold_supports") is not None
+    if in_gold in gold or (is_canonical and not has_supports_on_line):
+        return ("gold", in_gold)
+    return (on_line,)
 
 
 def _inner(record: Record, key: str) -> Mapping[str, Json]:
@@ -97,7 +111,9 @@ def _inner(record: Record, key: str) -> Mapping[str, Json]:
 
 
 def _at(record: Record, path: KeyPath) -> Json:
-    return record.get(path[0]) if len(path) == 1 else _inner(record, path[0]).get(path[1])
+    if len(path) == 1:
+        return record.get(path[0])
+    return _inner(record, path[0]).get(path[1])
 
 
 def _written(places: Sequence[Place], before: Sequence[Place], written: Json) -> list[Json]:

@@ -194,7 +194,8 @@ class ResponseReader(RecordReader[R]):
             response = self.read(_apart(data, self._form))
         else:
             response = self.read(data, text=text)
-        free = [(name, value) for name, value in data.items() if type(value) in (dict, list) and name not in _TYPED]
+        containers = [(name, value) for name, value in data.items() if type(value) in (dict, list)]
+        free = [(name, value) for name, value in containers if name not in _TYPED]
         if free or response.debug:
             problems = Findings()
             for path, value in _free_parts(free, data.get("debug"), response):
@@ -223,13 +224,19 @@ _TYPED = frozenset({"debug", "retrieved_chunks", "references", "latency", "conte
 
 def _free_parts(free: list[tuple[str, Json]], debug: Any, response: NativeResponse) -> Iterator[tuple[Path, Json]]:
     """Yield the values without a declared type."""
-    yield from (((name,), value) for name, value in free)
-    yield from ((("debug", name), value) for name, value in (debug or NOTHING).items() if name not in _TYPED)
+    for name, value in free:
+        yield (name,), value
+    for name, value in (debug or NOTHING).items():
+        if name not in _TYPED:
+            yield ("debug", name), value
     # Chunks are many and mostly plain: a check of all of them costs as much as reading half of them.
-    chunks = getattr(response, "retrieved_chunks", None) or (response.debug and response.debug.retrieved_chunks)
-    for name, values in (("retrieved_chunks", chunks), ("references", response.references)):
-        if extra := [value.extra for value in values or () if value.extra]:
-            yield (name,), extra
+    chunks = getattr(response, "retrieved_chunks", None)
+    if not chunks and response.debug:
+        chunks = response.debug.retrieved_chunks
+    if extra_of_chunks := [chunk.extra for chunk in chunks or () if chunk.extra]:
+        yield ("retrieved_chunks",), extra_of_chunks
+    if extra_of_references := [reference.extra for reference in response.references or () if reference.extra]:
+        yield ("references",), extra_of_references
 
 
 def _apart(value: Json, kind: type) -> Json:
@@ -248,7 +255,8 @@ def _apart(value: Json, kind: type) -> Json:
         elif name == "heading_path" and isinstance(inner, (list, dict)):
             members[name] = heading_text(inner)
         elif inner is not None:
-            members[name] = int(inner) if name in _WHOLE and isinstance(inner, float) and inner % 1 == 0 else inner
+            is_whole = name in _WHOLE and isinstance(inner, float) and inner % 1 == 0
+            members[name] = int(inner) if is_whole else inner
     return members
 
 
@@ -283,20 +291,26 @@ def answer_in(response: NativeResponse, extra: Mapping[str, Json]) -> Answer:
         _check_versions(versions, ("versions",) if _has(response, "versions") else ("debug", "versions"))
     if latency and None in latency.values():
         latency = {phase: duration for phase, duration in latency.items() if duration is not None}
+    if debug.extra:
+        extra = {**extra, "debug": debug.extra}
     return Answer(
-        response.answer,
-        response.references,
-        response.abstained,
-        response.abstain_reason,
-        chunks,
-        selection,
-        None if trace is None else Trace(*(getattr(trace, name) for name in (*_FIELDS[Trace], EXTRA))),
-        latency or {},
-        usage or {},
-        versions or {},
-        coverage,
-        {**extra, "debug": debug.extra} if debug.extra else extra,
+        text=response.answer,
+        references=response.references,
+        abstained=response.abstained,
+        abstain_reason=response.abstain_reason,
+        chunks=chunks,
+        folder_selection=selection,
+        trace=None if trace is None else _to_trace(trace),
+        latency=latency or {},
+        usage=usage or {},
+        versions=versions or {},
+        indexing_coverage=coverage,
+        extra=extra,
     )
+
+
+def _to_trace(reported: Any) -> Trace:
+    return Trace(**{name: getattr(reported, name) for name in (*_FIELDS[Trace], EXTRA)})
 
 
 _NO_DEBUG = Debug()
@@ -341,8 +355,10 @@ def answer_to_response(answer: Answer, *, keeps_objects: bool = False) -> dict[s
         "abstain_reason": answer.abstain_reason,
         "debug": _without_none(debug) | extra.pop("debug", NOTHING) or None,
     }
-    is_empty = answer.text is None and answer.chunks is None
-    return ({"answer": None} if is_empty else {}) | _without_none(response) | extra
+    members = _without_none(response) | extra
+    if answer.text is None and answer.chunks is None:  # else nothing would show that it is an answer
+        return {"answer": None, **members}
+    return members
 
 
 def _all_written(values: tuple[Any, ...] | None, *, keeps_objects: bool) -> tuple[Json, ...] | None:
