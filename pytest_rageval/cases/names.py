@@ -181,13 +181,13 @@ def _field(roles: set[str], *, has_unknown: bool = False) -> str | None:
         roles = roles - {"address", PAGES}
     if "unwanted" in roles and roles & _OF_GOLD:
         return None
-    if roles & {FACTS, "part"} and "system" not in roles:
+    if roles & {FACTS, "part"} and not is_of_system:
         if "alternative" in roles:
             return None if has_unknown else ANSWER
         is_named = FACTS in roles or not has_unknown
         return FACTS if is_named and not roles & _NO_FACTS else None
     if PAGES in roles:
-        return PAGES if roles <= {PAGES, PLACES, "gold", "number", "name"} and not roles & {"system"} else None
+        return PAGES if roles <= {PAGES, PLACES, "gold", "number", "name"} else None
     if HEADINGS in roles and roles <= {HEADINGS, PLACES, "gold", "name"}:
         return HEADINGS
     if "other" in roles or ("name" in roles and PLACES not in roles):
@@ -212,11 +212,9 @@ def _field(roles: set[str], *, has_unknown: bool = False) -> str | None:
         return ANSWER
     if "output" in roles:
         return GIVEN
-    return (
-        "id"
-        if "number" in roles and roles <= {"number", QUESTION}
-        else next((label for label in LABELS if label in roles), None)
-    )
+    if "number" in roles and roles <= {"number", QUESTION}:
+        return "id"
+    return next((label for label in LABELS if label in roles), None)
 
 
 def is_plain_answer(name: str) -> bool:

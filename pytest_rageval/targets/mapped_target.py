@@ -26,7 +26,8 @@ from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.llm.credentials import with_target_token
 from pytest_rageval.model import Answer, AskRequest, Json, Trace
 from pytest_rageval.targets.blank_answers import sign_of_no_answer
-from pytest_rageval.targets.native_contract import RECORD_FIELDS, FlatResponse, answer_from_record, data_from_body
+from pytest_rageval.targets.native_contract import RECORD_FIELDS, answer_from_record, data_from_body
+from pytest_rageval.targets.native_shapes import FlatResponse
 from pytest_rageval.targets.target import USUAL, Connection
 
 if TYPE_CHECKING:

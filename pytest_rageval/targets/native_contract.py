@@ -8,72 +8,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from operator import attrgetter
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import AfterValidator, ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic import ValidationError
 
 from pytest_rageval.errors import TargetError
-from pytest_rageval.io.expected import EXTRA, Expects
+from pytest_rageval.io.expected import EXTRA
 from pytest_rageval.io.messages import Finding, Findings, Path, Unsound, describe, mistyped, shown_value
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import StrictJsonError, limits_broken, parse, plain_json
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.matching.spellings import heading_text
-from pytest_rageval.model import NOTHING, Answer, Chunk, Edge, Entity, FolderSelection, Json, Reference, Trace
+from pytest_rageval.model import NOTHING, Answer, Chunk, Entity, FolderSelection, Json, Reference, Trace
 from pytest_rageval.model.versions import A_VERSION, VERSION_NAMES, is_version
 from pytest_rageval.targets.blank_answers import sign_of_no_answer
-
-
-def _edge(value: Json) -> Edge:
-    try:
-        return Edge.parse(value)
-    except ValueError:
-        raise PydanticCustomError("edge_type", "Input should be an edge") from None
-
-
-_AN_EDGE = Expects("an edge: 's -p-> o' or {subject, predicate, object}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Trace(Trace):
-    """A trace with its edges as they are written."""
-
-    kg_edges: tuple[Annotated[Any, AfterValidator(_edge), _AN_EDGE], ...] | None = None
-
-
-@dataclass(frozen=True)
-class Debug:
-    """The members of `debug`; `extra` holds unknown ones."""
-
-    retrieved_chunks: tuple[Chunk, ...] | None = None
-    folder_selection: FolderSelection | None = None
-    latency: Mapping[str, float | None] | None = None
-    trace: _Trace | None = None
-    indexing_coverage: Mapping[str, Json] | None = None
-    usage: Mapping[str, Json] | None = None
-    versions: Mapping[str, Json] | None = None
-    extra: Mapping[str, Json] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class NativeResponse:
-    """A native response: its members at the top level."""
-
-    answer: str | None = None
-    references: tuple[Reference, ...] | None = None
-    abstained: bool | None = None
-    abstain_reason: str | None = None
-    debug: Debug | None = None
-    extra: Mapping[str, Json] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class FlatResponse(Debug, NativeResponse):
-    """A response that may have the members of `debug` at its top level."""
-
+from pytest_rageval.targets.native_shapes import Debug, FlatResponse, NativeResponse
 
 T = TypeVar("T")
 R = TypeVar("R", bound=NativeResponse)
@@ -144,7 +95,9 @@ def read_response(data: Json) -> Answer:
 
 def misplaced_fields(answer: Answer) -> list[str]:
     """Return fields at the top level that are only read under `debug`, and are not there."""
-    named = [name for name in _FIELDS[Debug] if answer.extra.get(name) is not None] if answer.extra else ()
+    if not answer.extra:
+        return []
+    named = [name for name in _FIELDS[Debug] if answer.extra.get(name) is not None]
     return [name for name in named if not getattr(answer, _NAMES.get(name, name))]
 
 
@@ -389,7 +342,8 @@ _FIELDS: dict[type, Mapping[str, None]] = {
     kind: _names_of(kind) for kind in (Debug, Chunk, Reference, Entity, FolderSelection, Trace)
 }
 _DEBUG_PARTS: Callable[[Any], tuple[Any, ...]] = attrgetter(*_FIELDS[Debug])
-_RESPONSES, _RECORDS = ResponseReader(NativeResponse), ResponseReader(FlatResponse)
+_RESPONSES = ResponseReader(NativeResponse)
+_RECORDS = ResponseReader(FlatResponse)
 RECORD_FIELDS = _FIELDS[FlatResponse].keys()
 """Keys that an answer record may have at its top level."""
 

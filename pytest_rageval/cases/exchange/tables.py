@@ -124,8 +124,12 @@ def _line_of(text: str, number: int) -> str:
 
 def _separator(header: str, separators: str) -> str:
     """Return the separator that gives a column of questions, else the one that gives most columns."""
-    columns = {separator: [cell.strip(' "\r') for cell in header.split(separator)] for separator in separators}
-    return max(separators, key=lambda one: (QUESTION in map(field_of, columns[one]), len(columns[one])))
+
+    def fitness(separator: str) -> tuple[bool, int]:
+        columns = [cell.strip(' "\r') for cell in header.split(separator)]
+        return QUESTION in map(field_of, columns), len(columns)
+
+    return max(separators, key=fitness)
 
 
 _PREFIXED = re.compile(r"(inputs?|outputs?|reference|expected)[._](.+)")
@@ -134,7 +138,9 @@ _PREFIXED = re.compile(r"(inputs?|outputs?|reference|expected)[._](.+)")
 def _nested(row: Mapping[str, Json], header: Sequence[str]) -> dict[str, Json]:
     """Join columns such as `input_question` and `output_answer` to objects, as LangSmith and Phoenix export them."""
     heads = {match[1] for name in header if (match := _PREFIXED.fullmatch(name))}
-    if not ({"input", "inputs"} & heads and {"output", "outputs", "reference", "expected"} & heads):
+    has_input = not heads.isdisjoint(("input", "inputs"))
+    has_output = not heads.isdisjoint(("output", "outputs", "reference", "expected"))
+    if not (has_input and has_output):
         return dict(row)
     nested: dict[str, Json] = {}
     for name, value in row.items():
@@ -166,10 +172,16 @@ def _csv_rows(
                     problem = "the row has more cells than the header; quote commas"
                     report.add_row(before + reader.line_num, [Finding((), problem)])
                     continue
-                named = {name.strip(): cell for name, cell in cells.items() if isinstance(name, str) and name.strip()}
-                row = {name: value_of_cell(name, cell) for name, cell in named.items()}
+                row: dict[str, Json] = {}
+                for written, cell in cells.items():
+                    name = written.strip() if isinstance(written, str) else ""
+                    if name:
+                        row[name] = value_of_cell(name, cell)
                 if is_deepeval:
-                    row |= {name: cell.split("|") for name in _JOINED if isinstance(cell := row.get(name), str)}
+                    for name in _JOINED:
+                        joined = row.get(name)
+                        if isinstance(joined, str):
+                            row[name] = joined.split("|")
                 yield before + reader.line_num, _nested(row, reader.fieldnames or ())
     except csv.Error as error:
         report.add_whole(f"not valid CSV: {error}")
