@@ -106,9 +106,7 @@ def load_answers(
     return reading.finished(system)
 
 
-def _rows(
-    lines: Iterator[FileLine], report: Report, max_bytes: int, *, is_table: bool
-) -> Iterator[JsonRow | CsvRow]:
+def _rows(lines: Iterator[FileLine], report: Report, max_bytes: int, *, is_table: bool) -> Iterator[JsonRow | CsvRow]:
     if is_table:
         return csv_rows(lines, report, _CELLS, _NEEDED, max_bytes, naming=_known_names, others="text")
     return json_rows(lines, report, usual_line)
