@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from pytest_rageval.cases.exchange.case_rows import PlacedRow
@@ -32,7 +33,8 @@ _IN_WORDS: Mapping[str, int] = {
 
 def joined_judgements(rows: Sequence[PlacedRow], note: Callable[[str], None]) -> list[PlacedRow]:
     """Return the rows, those of one query as one if they differ only in a document and its grade."""
-    names = list(dict.fromkeys(name for _, row in rows[:100] for name in row))
+    first_rows = [row for _, row in rows[:100]]
+    names = list(dict.fromkeys(chain.from_iterable(first_rows)))
     columns = _columns(rows, names)
     if columns is None:
         return list(rows)
@@ -79,7 +81,7 @@ def _columns(rows: Sequence[PlacedRow], names: Sequence[str]) -> _Columns | None
     of_documents = [name for name in names if field_of(name) in (IDS, PLACES, CONTEXTS) and name not in grades]
     named = [name for name in of_documents if all(_is_named(row.get(name)) for _, row in rows)]
     texts = [name for name in of_documents if name not in named]
-    is_text = all(isinstance(row.get(name), str) for name in texts for _, row in rows)
+    is_text = all(isinstance(row.get(name), str) for _, row in rows for name in texts)
     if question is None or len(grades) != 1 or len(named) > 1 or not of_documents or not is_text:
         return None
     return _Columns(question, grades[0], named[0] if named else "", tuple(texts))
