@@ -11,6 +11,7 @@ import subprocess
 import tomllib
 import zlib
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ from processes import python
 from project import ALONE, BOT, PLAIN, SOME, ProjectFolder, a_case, a_missed_case
 
 import pytest_rageval
+from pytest_rageval.comparison.case_filter import WORDS
+from pytest_rageval.model import EvalCase
+from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS
 
 pytestmark = pytest.mark.child_process
 PACKAGE = Path(pytest_rageval.__file__).parent
@@ -178,7 +182,7 @@ def test_a_case_field_is_one_row_and_is_read_filtered_broken_down_and_shown(tmp_
     project.rageval("run", "--only", "audience:customers", "--from", "one", "--run-id", "two")
     assert [*project.results("two")] == ["boil"]
     table = project.path / "run.csv"
-    project.rageval("export", "one", "--output", table)
+    project.rageval("export", "one", "--format", "csv", "--output", table)
     assert "audience" in table.read_text(encoding="utf-8").splitlines()[0]
     browser = project.python("-c", FORM_OF_BROWSER)
     assert browser.stdout.split() == ["staff", "staff", "True", "audience"], browser.stderr
@@ -194,3 +198,11 @@ def test_a_run_from_before_a_case_field_can_still_be_read(tmp_path: Path):
     assert "1 passed" in project.rageval("report", "old") + project.rageval("gate", "old")
     project.pytest("new")
     assert "cases" in project.rageval("compare", "old", "new")
+
+
+def test_descriptive_fields_are_fields_of_a_case_and_no_other_words_of_the_filter():
+    names = [field.name for field in DESCRIPTIVE_FIELDS]
+    assert set(names) <= {field.name for field in fields(EvalCase)}
+    other_words = {"outcome", "changed", "tag", "file", "layer", "doubt", "id", "fell", "latency", "drop", "level"}
+    assert set(WORDS) == {*names, *other_words} - {"id", "fell", "latency", "drop", "level"}
+    assert other_words.isdisjoint(names)
