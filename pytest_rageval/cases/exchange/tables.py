@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
@@ -278,8 +279,16 @@ def _cells(sheet: Any, name: str, most_rows: int) -> Iterator[list[object]]:
 
 def _shown(value: object, number_format: str) -> object:
     """Return a value as the sheet shows it: a share as a percentage, a date without its midnight."""
-    if value is None or isinstance(value, bool):
-        return "" if value is None else str(value).lower()
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, (int, float)):
-        return f"{100 * value:.10g}%" if "%" in number_format else int(value) if value == int(value) else value
-    return value.isoformat().removesuffix("T00:00:00") if isinstance(value, date) else value
+        if not math.isfinite(value):
+            return ""  # 1E400, which no sheet shows either
+        if "%" in number_format:
+            return f"{100 * value:.10g}%"
+        return int(value) if value == int(value) else value
+    if isinstance(value, date):
+        return value.isoformat().removesuffix("T00:00:00")
+    return value
