@@ -147,8 +147,7 @@ class ResponseReader(RecordReader[R]):
             response = self.read(_apart(data, self._form))
         else:
             response = self.read(data, text=text)
-        containers = [(name, value) for name, value in data.items() if type(value) in (dict, list)]
-        free = [(name, value) for name, value in containers if name not in _TYPED]
+        free = [(name, value) for name, value in data.items() if type(value) in (dict, list) and name not in _TYPED]
         if free or response.debug:
             problems = Findings()
             for path, value in _free_parts(free, data.get("debug"), response):

@@ -44,7 +44,8 @@ class RowReport(Report):
             if self.has_lines and isinstance(place, int):
                 self.add(place, 1, str(finding), named)
             else:
-                self.add_whole(f"{place if isinstance(place, str) else f'row {place}'}: {finding}")
+                shown_place = place if isinstance(place, str) else f"row {place}"
+                self.add_whole(f"{shown_place}: {finding}")
 
 
 def table_rows(path: Path, report: RowReport, longest: int) -> Iterator[PlacedRow]:
@@ -52,11 +53,14 @@ def table_rows(path: Path, report: RowReport, longest: int) -> Iterator[PlacedRo
     suffix = path.suffix.lower()
     text = _table_text(path, report, longest)
     separators = SEPARATORS[suffix]
-    if said := _SEP.match(text):
-        text, separators = text[said.end() :], said[1]
-        report.notes.append(f"{report.file}: the first line, sep={said[1]}, was read as the separator of the cells")
+    lines_before = 0
+    if named := _SEP.match(text):
+        separators = named[1]
+        text = text[named.end() :]
+        lines_before = 1
+        report.notes.append(f"{report.file}: the first line, sep={separators}, was read as the separator of the cells")
     above = _rows_above_header(text, separators, longest)
-    rows = list(_csv_rows(text, separators, report, above, 1 if said else 0, longest))
+    rows = list(_csv_rows(text, separators, report, above, lines_before, longest))
     header = list(rows[0][1]) if rows else []
     yield from case_rows(rows, header, lambda note: report.notes.append(f"{report.file}: {note}"))
 
