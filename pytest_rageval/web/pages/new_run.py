@@ -17,10 +17,10 @@ from pytest_rageval.text import printable
 from pytest_rageval.web.forms import FormState, Submitted, read_form
 from pytest_rageval.web.jobs.job import Job, Source
 from pytest_rageval.web.jobs.jobs import TheJobs
-from pytest_rageval.web.jobs.run_choice import AnswersUpload, RunChoice, read_answers_upload
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import page, path_to, redirect
+from pytest_rageval.web.run_choice import AnswersUpload, RunChoice, read_answers_upload
 from pytest_rageval.web.run_list import Rows, TheFolders, made_from
 from pytest_rageval.web.site import TheSite
 from pytest_rageval.web.upload import Upload, Uploads, file_of
