@@ -261,19 +261,26 @@ def _is_folder(path: Path) -> bool:
 @contextmanager
 def locked(home: Path) -> Iterator[None]:
     """Lock a folder or a file against other writers, or raise SettingsError if another one keeps it too long."""
-    until = time.monotonic() + LOCK_PATIENCE_S
-    while True:
-        try:
-            descriptor = take_lock(home)
-            break
-        except LockHeld:
-            if time.monotonic() > until:
-                raise SettingsError(f"{home}: another program keeps it locked; try again when it has ended") from None
-            time.sleep(0.01)
+    try:
+        descriptor = wait_for_lock(home, LOCK_PATIENCE_S)
+    except LockHeld:
+        raise SettingsError(f"{home}: another program keeps it locked; try again when it has ended") from None
     try:
         yield
     finally:
         os.close(descriptor)
+
+
+def wait_for_lock(path: Path, seconds: float) -> int:
+    """Return the descriptor of a lock, or raise LockHeld if another process keeps it that long."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return take_lock(path)
+        except LockHeld:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.01)
 
 
 def sealed_text(text: str) -> str:
