@@ -19,6 +19,7 @@ from pytest_rageval.web.forms import submitted
 from pytest_rageval.web.guard import Guard
 from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.label_desk import LabelDesk
+from pytest_rageval.web.opened_runs import OpenedRuns
 from pytest_rageval.web.pages import (
     agents,
     api,
@@ -35,7 +36,6 @@ from pytest_rageval.web.pages import (
 )
 from pytest_rageval.web.rendering import page
 from pytest_rageval.web.rendering import router as assets
-from pytest_rageval.web.run_cases import OpenedRuns
 from pytest_rageval.web.run_list import RunFolders
 from pytest_rageval.web.run_shelf import RunShelf
 from pytest_rageval.web.sessions import API, Sessions, TokenCheck, open_key
