@@ -74,12 +74,14 @@ class LabelLines:
         self._write(f"{self.session.labelled} of {len(self.session.cases)} in {clean(self.session.store.file_name)}")
 
     def _obey(self, line: str) -> None:
-        session, case = self.session, self.session.case
-        verb = "show" if line.startswith("show") else line[:1] if line[:1] in f"{ascii_letters}/?" else ""
+        session = self.session
+        case = session.case
+        verb = _verb_of(line)
         if not line or verb in SESSION_CALLS:
             session.do(*SESSION_CALLS[verb or "save"])
         else:
-            session.message, session.asks_to_clear = "", False
+            session.message = ""
+            session.asks_to_clear = False
             try:
                 self._verbs.get(verb, self._unknown)(line.removeprefix(verb).strip())
             except CaseError as error:
@@ -113,7 +115,8 @@ class LabelLines:
 
     def _marked(self) -> str:
         session = self.session
-        return f" {'answerable · ' if session.marks.answerable else ''}{golds_line(session, session_view(session))}"
+        answerable = "answerable · " if session.marks.answerable else ""
+        return f" {answerable}{golds_line(session, session_view(session))}"
 
     def _show(self, rest: str) -> None:
         for row in self._rows(rest):
@@ -127,13 +130,15 @@ class LabelLines:
         candidates = len(self.session.pool.candidates)
         if not numbers or re.sub(r"[\d\s,]", "", rest):
             raise CaseError(f"{rest!r} is no list of chunk numbers, as in: 1 3")
-        if invalid := [number for number in numbers if not 1 <= int(number) <= candidates]:
-            raise CaseError(f"there is no chunk {invalid[0]}; there are {candidates}")
+        for number in numbers:
+            if not 1 <= int(number) <= candidates:
+                raise CaseError(f"there is no chunk {number}; there are {candidates}")
         return [int(number) - 1 for number in numbers]
 
     def _each(self, rest: str, action: Callable[[], object]) -> None:
         for row in self._rows(rest):
-            self.session.row, self.session.range_start = row, None
+            self.session.row = row
+            self.session.range_start = None
             action()
 
     def _group(self, rest: str) -> None:
@@ -148,7 +153,8 @@ class LabelLines:
             raise CaseError("name a chunk and its lines, as in: v 3 2-4")
         (row,) = self._rows(parts[1])
         lines = (self.session.pool.candidates[row].chunk.text or "").split("\n")
-        first, last = int(parts[2]), int(parts[3] or parts[2])
+        first = int(parts[2])
+        last = int(parts[3] or parts[2])
         if not 1 <= first <= last <= len(lines):
             raise CaseError(f"chunk {parts[1]} has lines 1 to {len(lines)}")
         self._each(parts[1], lambda: self.session.add_snippet("\n".join(lines[first - 1 : last])))
@@ -167,6 +173,14 @@ class LabelLines:
 
     def _unknown(self, _rest: str) -> None:
         raise CaseError("no such command; ? shows them")
+
+
+def _verb_of(line: str) -> str:
+    """Return the word or the letter that a line begins with; nothing for a list of chunks."""
+    if line.startswith("show"):
+        return "show"
+    first = line[:1]
+    return first if first in f"{ascii_letters}/?" else ""
 
 
 def _lines(candidate: Candidate) -> list[str]:
