@@ -26,12 +26,12 @@ from pytest_rageval.web.run_cases import RunCases
 from pytest_rageval.web.run_list import RunFolders, recent_runs_of, states_of
 from pytest_rageval.web.site import Site, UnknownPageError, of_app
 
-DESCRIBED = ("scale", "better", "layer")
-
 
 def cases_of_report(report: PageRun) -> RunCases:
     """Return the cases of a finished run, with the recorded changes if the other run is gone."""
-    listed, decided, run = report.listed, report.metrics.get("comparison"), report.side.run
+    listed = report.listed
+    decided = report.metrics.get("comparison")
+    run = report.side.run
     assert run is not None  # because the app opens runs by their ids
     if report.before is None and decided and decided["compared"]:
         changes = changes_of(decided)
@@ -43,9 +43,12 @@ def cases_of_report(report: PageRun) -> RunCases:
 def recorded_cases(run: StoredRun) -> RunCases:
     """Return the recorded cases of a run without aggregates, without a comparison."""
     registry = registry_of(run)
-    names = (str(name) for name in run.config.get("metrics", ()))
-    metrics = {name: registry[bare] for name in names if (bare := name.partition("@")[0]) in registry}
-    described = {name: {part: getattr(metric, part) for part in DESCRIBED} for name, metric in metrics.items()}
+    described = {}
+    for name in map(str, run.config.get("metrics", ())):
+        bare = name.partition("@")[0]
+        if bare in registry:
+            metric = registry[bare]
+            described[name] = {"scale": metric.scale, "better": metric.better, "layer": metric.layer}
     return RunCases(list_cases(recorded_side(run, described), before=CaseColumns()), run)
 
 
@@ -59,7 +62,8 @@ class OpenedRuns:
     """The most recently read runs, by id and compared run."""
 
     def __init__(self, site: Site, folders: RunFolders) -> None:
-        self._site, self._folders = site, folders
+        self._site = site
+        self._folders = folders
         self._kept: dict[object, tuple[object, RunCases]] = {}
         self._reading = threading.Lock()
 
@@ -97,21 +101,25 @@ class OpenedRuns:
 
     def _result(self, run_id: str, other: str | None, stamp: object, read: Callable[[], RunCases]) -> RunCases:
         """Return what was read from files in this state; two windows on a large run read it once."""
-        if (opened := self._known(run_id, other, stamp)) is not None:
-            return opened  # while another run is read
+        opened = self._known(run_id, other, stamp)
+        if opened is not None:
+            return opened  # without the lock, which another run may keep for seconds
         with self._reading:
-            if (opened := self._known(run_id, other, stamp)) is None:
-                try:
-                    with no_collection(is_for_good=True):
-                        opened = read()
-                except (KeyError, TypeError, ValueError, AttributeError, LookupError) as error:
-                    # The readers trust files that a run wrote; an edited one must become a page.
-                    what = f"its files are not what a run writes: {type(error).__name__}: {error}; were they edited?"
-                    raise SettingsError(f"run {run_id}: {what}") from None
-                self._kept.pop((run_id, other), None)
-                self._kept[run_id, other] = stamp, opened
-                while len(self._kept) > MOST_KEPT:
-                    del self._kept[next(iter(self._kept))]
+            opened = self._known(run_id, other, stamp)
+            if opened is not None:
+                return opened  # another window has read it meanwhile
+            try:
+                with no_collection(is_for_good=True):
+                    opened = read()
+            except (KeyError, TypeError, ValueError, AttributeError, LookupError) as error:
+                # The readers trust files that a run wrote; an edited one must become a page.
+                what = f"its files are not what a run writes: {type(error).__name__}: {error}; were they edited?"
+                raise SettingsError(f"run {run_id}: {what}") from None
+            self._kept.pop((run_id, other), None)
+            self._kept[run_id, other] = stamp, opened
+            while len(self._kept) > MOST_KEPT:
+                oldest = next(iter(self._kept))
+                del self._kept[oldest]
             return opened
 
     def _known(self, run_id: str, other: str | None, stamp: object) -> RunCases | None:
@@ -119,7 +127,8 @@ class OpenedRuns:
         return opened if known == stamp else None
 
     def _opened(self, run_id: str, other: str | None) -> RunCases:
-        run, project = self._site.stored_run(run_id), self._site.project()
+        run = self._site.stored_run(run_id)
+        project = self._site.project()
         if other is None:
             before = compared_side(run, project.reports, project.baseline_file)
         else:
@@ -127,7 +136,7 @@ class OpenedRuns:
         trend = recent_runs_of(self._folders.rows(), printable(run_id))
         report = read_page(side_of_run(run), before, project.settings, is_chosen=other is not None, trend=trend)
         opened = cases_of_report(report)
-        _ = opened.start
+        _ = opened.start  # computed here, while other windows wait for it
         return opened
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -52,7 +53,8 @@ class CaseQuery(NamedTuple):
     @property
     def asked(self) -> dict[str, object]:
         """Return the parameters of an address that asks the same."""
-        return {**self._asdict(), "page": self.page if self.page > 1 else None, "col": [*self.col] or None}
+        page = self.page if self.page > 1 else None
+        return {"q": self.q, "sort": self.sort, "page": page, "col": [*self.col] or None}
 
 
 def _query(
@@ -66,10 +68,12 @@ def _query(
 ) -> CaseQuery:
     """Return the query of an address. A menu adds, replaces or removes a term of the filter."""
     for word, value in (("outcome", outcome), ("category", category), ("tag", tag)):
-        if value:
-            rest = re.sub(_TERM_OF.format(word), " ", q).strip()
+        if not value:
+            continue
+        q = re.sub(_TERM_OF.format(word), " ", q).strip()
+        if value != ANY:
             quoted = json.dumps(value, ensure_ascii=False) if re.search(r'[\s",]', value) else value
-            q = rest if value == ANY else f"{rest} {word}:{quoted}".strip()
+            q = f"{q} {word}:{quoted}".strip()
     return CaseQuery(q, sort, page, tuple(col or ()))
 
 
@@ -93,7 +97,7 @@ class CasePage:
 
     @property
     def pages(self) -> int:
-        return max(1, -(-self.left // ROWS))
+        return max(1, math.ceil(self.left / ROWS))
 
     @property
     def first(self) -> int:
@@ -115,8 +119,12 @@ class CasePage:
     @property
     def chosen(self) -> dict[str, str]:
         """Return the values of the menus that stand in the filter."""
-        matches = {word: re.search(_TERM_OF.format(word), self.query.q) for word in self.cases.menus}
-        return {word: match[0].partition(":")[2].strip('"') for word, match in matches.items() if match}
+        chosen = {}
+        for word in self.cases.menus:
+            term = re.search(_TERM_OF.format(word), self.query.q)
+            if term is not None:
+                chosen[word] = term[0].partition(":")[2].strip('"')
+        return chosen
 
 
 class Neighbours(NamedTuple):
@@ -166,11 +174,11 @@ class RunCases:
     def menus(self) -> Mapping[str, Sequence[str]]:
         """Return the values of the menus beside the filter."""
         cases = self.listed.cases
-        found = {
-            "outcome": {*map(attrgetter("outcome"), cases)},
-            "category": {*map(attrgetter("category"), cases)} - {""},
-            "tag": {*chain.from_iterable(map(attrgetter("tags"), cases))},
-        }
+        # `map` and `chain` rather than loops: a run may have 100,000 cases.
+        outcomes = set(map(attrgetter("outcome"), cases))
+        categories = set(map(attrgetter("category"), cases)) - {""}
+        tags = set(chain.from_iterable(map(attrgetter("tags"), cases)))
+        found = {"outcome": outcomes, "category": categories, "tag": tags}
         return {word: sorted(names)[:MOST_IN_MENU] for word, names in found.items()}
 
     @cached_property
@@ -188,7 +196,8 @@ class RunCases:
             found = self.matching(query.q, query.sort)
         except FilterError as error:
             return CasePage(self, query._replace(page=1), problem=str(error))
-        number = max(1, min(query.page, -(-len(found) // ROWS)))
+        last = max(1, math.ceil(len(found) / ROWS))
+        number = min(query.page, last)
         rows = found[ROWS * (number - 1) : ROWS * number]
         return CasePage(self, query._replace(page=number), rows, len(found))
 
@@ -200,8 +209,10 @@ class RunCases:
             keys = []
         if key not in keys:
             return Neighbours(None, len(keys))
-        place, around = keys.index(key), [None, *keys, None]
-        return Neighbours(place + 1, len(keys), around[place], around[place + 2])
+        place = keys.index(key)
+        previous = keys[place - 1] if place > 0 else None
+        following = keys[place + 1] if place + 1 < len(keys) else None
+        return Neighbours(place + 1, len(keys), previous, following)
 
     def matching(self, query: str = "", sort: str = "") -> Sequence[ListedCase]:
         """Return the cases that pass a filter, in order; raise FilterError if one is invalid."""
@@ -223,14 +234,17 @@ class RunCases:
 
     def _sorted(self, left: Sequence[int], sort: str) -> Sequence[int]:
         """Sort by latency, id or a metric, cases without a value last; else the worst first."""
-        name, is_turned = sort.removeprefix("-"), sort.startswith("-")
         if not sort:
             return left
+        name = sort.removeprefix("-")
+        is_turned = sort.startswith("-")
         if name == "id":
             return sorted(left, key=lambda number: printable(self.listed.cases[number].id), reverse=is_turned)
-        if (column := self._filter.column(name)) is None:
-            there = ", ".join([*self._filter.measured, *self.table.metrics])
-            raise FilterError(f"{name!r} is nothing to sort by; there are id, {there}")
+        column = self._filter.column(name)
+        if column is None:
+            known = ", ".join([*self._filter.measured, *self.table.metrics])
+            raise FilterError(f"{name!r} is nothing to sort by; there are id, {known}")
         measured = {number: value for number in left if (value := column[number]) is not None}
-        order = sorted(measured, key=measured.__getitem__, reverse=is_turned)
-        return [*order, *(number for number in left if number not in measured)]
+        in_order = sorted(measured, key=measured.__getitem__, reverse=is_turned)
+        without_value = [number for number in left if number not in measured]
+        return [*in_order, *without_value]
