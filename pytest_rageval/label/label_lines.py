@@ -16,8 +16,8 @@ from string import ascii_letters
 
 from pytest_rageval.errors import CaseError
 from pytest_rageval.label.label_session import LabelSession
+from pytest_rageval.label.marks_view import case_title, clean, golds_line, marks_view, question_line
 from pytest_rageval.label.pools import Candidate
-from pytest_rageval.label.session_view import case_title, clean, golds_line, question_line, session_view
 from pytest_rageval.text import printable
 
 HELP = """\
@@ -104,7 +104,7 @@ class LabelLines:
 
     def _show_chunks(self, first: int) -> None:
         pool = self.session.pool
-        for row, candidate in zip(session_view(self.session).rows[first:], pool.candidates[first:], strict=True):
+        for row, candidate in zip(marks_view(self.session).rows[first:], pool.candidates[first:], strict=True):
             sign = f" {row.origin[-1]}" if row.origin[-1:] in ("S", "–") else ""
             place = clean(" > ".join(filter(None, (row.place, candidate.chunk.heading_path))))
             self._write(f"{row.number:>3} ({row.symbol or ' '}){sign} {place}")
@@ -116,7 +116,7 @@ class LabelLines:
     def _marked(self) -> str:
         session = self.session
         answerable = "answerable · " if session.marks.answerable else ""
-        return f" {answerable}{golds_line(session, session_view(session))}"
+        return f" {answerable}{golds_line(session, marks_view(session))}"
 
     def _show(self, rest: str) -> None:
         for row in self._rows(rest):
@@ -161,7 +161,7 @@ class LabelLines:
 
     def _find(self, rest: str) -> None:
         if self.session.find(rest):
-            row = session_view(self.session).rows[self.session.row]
+            row = marks_view(self.session).rows[self.session.row]
             self._write(f"{row.number:>3} {clean(row.place)}")
 
     def _ask(self, rest: str) -> None:

@@ -23,19 +23,19 @@ from textual.widgets.text_area import Selection
 from pytest_rageval.label.label_keys import DRAFT_KEYS, KEYS, KeysScreen
 from pytest_rageval.label.label_lines import edit_draft
 from pytest_rageval.label.label_session import LabelSession
-from pytest_rageval.label.pools import Pool
-from pytest_rageval.label.session_view import (
+from pytest_rageval.label.marks_view import (
     GAP,
     MOST_SHOWN,
-    SessionView,
+    MarksView,
     case_title,
     clean,
     displayed,
     golds_line,
+    marks_view,
     question_line,
     row_text,
-    session_view,
 )
+from pytest_rageval.label.pools import Pool
 from pytest_rageval.text import counted, printable
 
 LEAST_WIDTH, LEAST_HEIGHT, LEAST = 40, 12, "40 × 12"
@@ -178,7 +178,7 @@ class LabelScreen(App[None]):
         session = self.session
         size = self.size
         screen = self.screen_stack[0]  # below the list of keys, if that is open
-        view = session_view(session, hides_ranks=self._hides_scores)
+        view = marks_view(session, hides_ranks=self._hides_scores)
         screen.set_class(size.width < LEAST_WIDTH or size.height < LEAST_HEIGHT, "-small")
         message = SNIPPET if isinstance(self.focused, ChunkText) else clean(session.message)
         answerable = f"answerable? {self._answerable()}" if self._is_wide else self._answerable()
@@ -214,7 +214,7 @@ class LabelScreen(App[None]):
         bar = "▓" * done + "░" * (10 - done)
         return f"{bar}  {clean(session.store.file_name)} {saved}"
 
-    def _place(self, view: SessionView) -> str:
+    def _place(self, view: MarksView) -> str:
         """Return the path and the headings of the current chunk; a space, which draws the border, without one."""
         if self.session.row >= len(view.rows):
             return " "
@@ -228,7 +228,7 @@ class LabelScreen(App[None]):
             return "[a/u]"
         return "[a] yes" if marks.answerable else "[u] no"
 
-    def _notes(self, view: SessionView) -> Iterator[str]:
+    def _notes(self, view: MarksView) -> Iterator[str]:
         if self.size.height <= LEAST_HEIGHT:
             return
         yield from map(printable, self.opinions.get(self.session.case.id, ()))
@@ -241,7 +241,7 @@ class LabelScreen(App[None]):
             notes.append(note)
         yield " · ".join(notes)
 
-    def _draw_chunks(self, chunks: OptionList, view: SessionView) -> None:
+    def _draw_chunks(self, chunks: OptionList, view: MarksView) -> None:
         session = self.session
         waiting = f"asking {clean(', '.join(session.source.systems)) or 'the search'} …"
         chunks.border_title = Text(view.title if session.waits_for is None else waiting)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from pytest_rageval.label.label_session import LabelSession
-from pytest_rageval.label.session_view import SessionView, session_view
+from pytest_rageval.label.marks_view import MarksView, marks_view
 from pytest_rageval.web.label_desk import Blank, LabelPlace
 
 MOST_LINES, LONGEST_LINE = 200, 2_000
@@ -33,7 +33,7 @@ class LabelView:
     """The values that the label page shows of a session; `of` is what every face shows."""
 
     session: LabelSession
-    of: SessionView
+    of: MarksView
     lines: list[LineView]
     more_lines: int
     draft: str | None
@@ -54,7 +54,7 @@ class LabelView:
 
 def label_view(session: LabelSession, *, hides_scores: bool = False) -> LabelView:
     """Return the current view of a session."""
-    view = session_view(session, hides_ranks=hides_scores)
+    view = marks_view(session, hides_ranks=hides_scores)
     written = view.text.split("\n") if view.text else []
     lines = []
     start = 0

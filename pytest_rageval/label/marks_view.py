@@ -1,4 +1,4 @@
-"""What every face shows of a labelling session: the chunks with their marks, the groups, the text pointed at."""
+"""The chunks of a case with their marks, as every face shows them: groups, snippets, lines for a terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_SHOWN, LONGEST_LINE = 20_000, 500
 """Characters of a chunk that are shown, and of a line before it is broken: the widget lays out whole lines."""
 
 
-class RowView(NamedTuple):
+class ChunkView(NamedTuple):
     """One chunk of the list.
 
     mark     gold, irrelevant, or nothing
@@ -44,7 +44,7 @@ class RowView(NamedTuple):
         return GAP.join(self.headings)
 
 
-class SessionView(NamedTuple):
+class MarksView(NamedTuple):
     """The case on screen.
 
     groups   numbers of the chunks by group of golds
@@ -54,7 +54,7 @@ class SessionView(NamedTuple):
     """
 
     title: str
-    rows: list[RowView]
+    rows: list[ChunkView]
     groups: dict[int, list[int]]
     irrelevant: list[int]
     text: str
@@ -62,7 +62,7 @@ class SessionView(NamedTuple):
     note: str
 
 
-def session_view(session: LabelSession, *, hides_ranks: bool = False) -> SessionView:
+def marks_view(session: LabelSession, *, hides_ranks: bool = False) -> MarksView:
     """Return the present view of a session; a blind labeller is not told who gave a chunk."""
     pool = session.pool
     matches = session.matches()
@@ -81,7 +81,7 @@ def session_view(session: LabelSession, *, hides_ranks: bool = False) -> Session
         spans = list(_spans(session, golds, text))
         if not session.is_blind:
             note = candidate.origin(is_gold=bool(golds), hides_ranks=hides_ranks)
-    return SessionView(
+    return MarksView(
         title=f"chunks of {pool.asked} ({len(rows)})",
         rows=rows,
         groups=groups,
@@ -92,7 +92,7 @@ def session_view(session: LabelSession, *, hides_ranks: bool = False) -> Session
     )
 
 
-def _rows(session: LabelSession, matches: MatchedMarks) -> Iterator[RowView]:
+def _rows(session: LabelSession, matches: MatchedMarks) -> Iterator[ChunkView]:
     marked = zip(session.pool.candidates, matches.golds, matches.irrelevant, strict=True)
     for at, (candidate, golds, irrelevant) in enumerate(marked):
         chunk = candidate.chunk
@@ -106,7 +106,7 @@ def _rows(session: LabelSession, matches: MatchedMarks) -> Iterator[RowView]:
         elif irrelevant:
             mark = "irrelevant"
         headings = [part.strip().lstrip("# ") for part in (chunk.heading_path or "").split(">")]
-        yield RowView(
+        yield ChunkView(
             number=at + 1,
             mark=mark,
             origin=origin,
@@ -154,7 +154,7 @@ def question_line(session: LabelSession) -> str:
     return f"Q  {shown}{clean(session.case.question)}"
 
 
-def golds_line(session: LabelSession, view: SessionView) -> str:
+def golds_line(session: LabelSession, view: MarksView) -> str:
     """Return the numbers of the golds by group, of the irrelevant chunks, and of the steps to undo."""
     golds = "none, unanswerable"
     if session.marks.answerable:
@@ -169,7 +169,7 @@ def _group_text(group: int, numbers: Sequence[int]) -> str:
     return f"group {group} = {{{chunks}}}" if numbers else f"group {group} = –"
 
 
-def row_text(row: RowView) -> Text:
+def row_text(row: ChunkView) -> Text:
     """Return the row of a chunk: the note and its last heading first, which are cut last."""
     folder, _, name = row.place.rpartition("/")
     heading = "".join(f"{GAP}{heading}" for heading in row.headings[-1:])
