@@ -25,12 +25,11 @@ from pytest_rageval.web.pages.agent_form import (
     MAPPED,
     AgentForm,
     agent_of_form,
-    agent_values,
-    found_values,
     read_agent_form,
     shown_metrics,
     with_default_prompt,
 )
+from pytest_rageval.web.pages.agent_values import agent_values, found_values
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import Site, TheSite
 from pytest_rageval.web.versions.agent import MAIN_RUBRIC, Agent, AgentVersion, editable_rubrics, threshold_gate
