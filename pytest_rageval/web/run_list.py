@@ -177,7 +177,7 @@ class RunFilter(NamedTuple):
 def run_choices(rows: Rows) -> dict[str, list[str]]:
     """Return the values of the exact fields of the filter among these runs, `UNVERSIONED` last."""
     states = {run.state for run in rows}
-    choices = {"state": [state for state in RUN_STATES if state in states]}
+    choices: dict[str, list[str]] = {"state": [state for state in RUN_STATES if state in states]}
     for name in ("agent", "dataset", "source"):
         values = {getattr(run, name) or UNVERSIONED for run in rows}
         choices[name] = sorted(values, key=lambda value: (value == UNVERSIONED, value))
