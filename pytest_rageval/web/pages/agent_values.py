@@ -108,8 +108,9 @@ def _mapped_parts(mapping: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     parts: dict[str, Any] = {"question": next(iter(request))}
     chunks = response.get("retrieved_chunks", {})
-    if isinstance(chunks, Mapping):
-        parts |= chunks
+    if not isinstance(chunks, Mapping):
+        return {}  # one expression for the whole list, for which the form has no field
+    parts |= chunks
     parts["answer"] = response.get("answer", "")
     return parts
 
