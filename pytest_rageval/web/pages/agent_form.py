@@ -118,7 +118,8 @@ def read_agent_form(form: FormData, registry: Registry) -> FormState[AgentForm]:
     for kind in ("param", "header"):
         names = state.values.get(f"{kind}_name", ())
         values = state.values.get(f"{kind}_value", ())
-        rows = [row for row in zip_longest(names, values, fillvalue="") if any(map(str.strip, row))]  # none is blank
+        # The form has a blank row for one more.
+        rows = [row for row in zip_longest(names, values, fillvalue="") if any(map(str.strip, row))]
         pairs[f"{kind}_name"] = [name for name, _ in rows]
         pairs[f"{kind}_value"] = [value for _, value in rows]
     model = None if state.model is None else state.model.model_copy(update=pairs)
