@@ -232,26 +232,38 @@ class JobStatus:
 def status(folder: Path, job: Job, run_folder: Path, progress: Progress) -> JobStatus:
     """Return the current status of a job."""
     # Check the lock before the end: a run that ends in between is then seen as going or ended, never as killed.
-    is_going, code = is_locked(folder), number_in(folder / ENDED, "exit_code")
-    is_cancelled, has_run = (folder / CANCELLED).exists(), (run_folder / CONFIG).is_file()
-    verdict = _verdict(run_folder)
-    state: State
-    if code is None and is_going:
+    has_process = is_locked(folder)
+    code = number_in(folder / ENDED, "exit_code")
+    is_cancelled = (folder / CANCELLED).exists()
+    has_run = (run_folder / CONFIG).is_file()
+    if code is None and has_process:
         state, sentence = _going(progress, is_cancelled=is_cancelled, has_run=has_run)
-    elif code in ENDED_WITH_A_VERDICT and verdict is not None:
-        state, sentence = "finished", verdict["sentence"]
-    elif is_cancelled:
+        return JobStatus(job, state, sentence, progress, has_run, _tone(state))
+
+    verdict = _verdict(run_folder)
+    # A process that was killed after its last file was written has a verdict and no exit code.
+    is_finished = code in ENDED_WITH_A_VERDICT or (code is None and not is_cancelled)
+    if verdict is not None and is_finished:
+        return JobStatus(job, "finished", verdict["sentence"], progress, has_run, verdict["tone"])
+    if is_cancelled:
         state, sentence = "stopped", f"cancelled: {progress.ended}"
     elif code is not None:
-        reason = next((line for line in reversed(log_tail(folder / LOG)) if line.startswith("ERROR: ")), None)
-        what = f"exit code {code}" if reason is None else reason.removeprefix("ERROR: ")
-        state, sentence = "failed", f"the run did not come to its end: {what}"
-    elif verdict is not None:
-        state, sentence = "finished", verdict["sentence"]
+        state, sentence = "failed", f"the run did not come to its end: {_reason(folder, code)}"
     else:
         state, sentence = "killed", f"its process is gone without an end: {progress.ended}"
-    tone = verdict["tone"] if verdict is not None and state == "finished" else TONES.get(state, "grey")
-    return JobStatus(job, state, sentence, progress, has_run, tone)
+    return JobStatus(job, state, sentence, progress, has_run, _tone(state))
+
+
+def _tone(state: State) -> str:
+    return TONES.get(state, "grey")
+
+
+def _reason(folder: Path, code: int) -> str:
+    """Return the last error that a run printed, or else its exit code."""
+    for line in reversed(log_tail(folder / LOG)):
+        if line.startswith("ERROR: "):
+            return line.removeprefix("ERROR: ")
+    return f"exit code {code}"
 
 
 def _verdict(run_folder: Path) -> Mapping[str, str] | None:

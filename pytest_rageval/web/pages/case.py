@@ -25,9 +25,10 @@ from pytest_rageval.text import printable
 from pytest_rageval.views.case import CaseView
 from pytest_rageval.web.forms import Submitted
 from pytest_rageval.web.label_desk import LabelPlace
+from pytest_rageval.web.opened_runs import TheRuns
 from pytest_rageval.web.pages.run import any_cases
 from pytest_rageval.web.rendering import page, path_to, redirect
-from pytest_rageval.web.run_cases import CaseQuery, Filter, Order, TheRuns
+from pytest_rageval.web.run_cases import CaseQuery, Filter, Order
 from pytest_rageval.web.run_rows import origin_of
 from pytest_rageval.web.site import TheSite, UnknownPageError
 
@@ -80,18 +81,23 @@ def show_case(
     """Show a case of a run, alone or before and after; `against` is the run to compare with."""
     stored = site.stored_run(run_id)
     opened = runs.open(run_id, against) if against else any_cases(runs, stored)
-    case, report = opened.case(key), opened.report
+    report = opened.report
+    case = opened.case(key)
     if case is None:
         raise UnknownPageError(f"run {run_id} has no case {key!r}")
     shown: CaseView | None
     if report is not None:
-        shown, registry = next(case_views(report, [case]), None), report.registry
+        registry = report.registry
+        shown = next(case_views(report, [case]), None)
     else:
         registry = registry_of(stored)
         records = read_case_lines(stored, {case.key})[case.key].records
         shown = recorded_case_of(stored, representative_trial(records), registry, site.project().baseline_file).view
     has_both_sides = report is not None and report.has_both_sides
-    names = [*(score.metric for score in shown.scores), *(gate["metric"] for gate in shown.gates)] if shown else []
+    names: list[str] = []
+    if shown is not None:
+        names += [score.metric for score in shown.scores]
+        names += [gate["metric"] for gate in shown.gates]
     return page(
         request,
         "case_page.html",
@@ -111,7 +117,8 @@ def show_case(
 def save_draft_case(submitted: Submitted, site: TheSite, run_id: str) -> Response:
     """Add a draft to the drafts file of the case, which no run reads, and open it for labelling."""
     project = site.project()
-    run, case = site.stored_run(run_id), str(submitted.get("case", ""))
+    run = site.stored_run(run_id)
+    case = str(submitted.get("case", ""))
     records = _records_by_trial(run, RESULTS, check_result, case)
     if not records:
         raise UnknownPageError(f"run {run_id} has recorded no case {case!r}")
@@ -134,7 +141,7 @@ def _records_by_trial(run: StoredRun, name: str, check: Check, case: str) -> dic
 def _drafts_file(root: Path, written: str) -> str:
     """Return the drafts file that a run names if it is inside the project, else the common one."""
     path = PurePosixPath(written)
-    is_inside = (
-        not path.is_absolute() and ".." not in path.parts and (root / path).resolve().is_relative_to(root.resolve())
-    )
+    if path.is_absolute() or ".." in path.parts:
+        return OTHER_DRAFTS
+    is_inside = (root / path).resolve().is_relative_to(root.resolve())  # a link may lead out of the project
     return path.as_posix() if is_inside and (root / path).parent.is_dir() else OTHER_DRAFTS

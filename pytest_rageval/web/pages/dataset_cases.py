@@ -66,7 +66,8 @@ class OpenCase(NamedTuple):
 
 def _open_case(store: Datasets, slug: str, number: int, position: str) -> OpenCase:
     """Return the case at a 1-based position or a new one; raise UnknownPageError if there is none."""
-    cases, original = store.cases(slug, number), None
+    cases = store.cases(slug, number)
+    original: EvalCase | None = None
     if position != NEW:
         is_number = position.isascii() and position.isdigit() and len(position) < 10
         if not is_number or not 0 < int(position) <= len(cases):
@@ -90,7 +91,9 @@ def save_dataset_case(
     request: Request, site: TheSite, store: Datasets, submitted: Submitted, opened: TheCase
 ) -> Response:
     """Save the next version with this case changed, added or removed."""
-    original, state, case = opened.original, read_form(CASE_FORM, submitted), None
+    original = opened.original
+    state = read_form(CASE_FORM, submitted)
+    case: EvalCase | None = None
     if state.model is None or state.model.action == "save" or original is None:
         state, case = case_of_form(submitted, original, site.settings.limits.field_characters)
         state = _checked(state, case, opened)
@@ -98,13 +101,11 @@ def save_dataset_case(
         state = state.with_problem("", "This is the only case; a dataset needs one.")
     if state.model is None:
         return _case_form(request, store, opened, state, status=422)
-    after = [case if other is original else other for other in opened.cases]
-    after += [case] if original is None else []
     note = state.model.note.strip() or _words(case, original)
     version = opened.version
     try:
-        kept = [other for other in after if other is not None]
-        saved = store.save(version.slug, version.about, kept, note, state.model.based_on)
+        cases = _cases_after(opened, case)
+        saved = store.save(version.slug, version.about, cases, note, state.model.based_on)
     except NewerVersion as newer:
         return _conflict(request, store, opened, state, case, newer)
     return redirect(path_to("datasets", saved.slug, "diff", before=saved.number - 1, after=saved.number))
@@ -121,12 +122,28 @@ def _checked(state: FormState[CaseForm], case: EvalCase | None, opened: OpenCase
     return state
 
 
+def _cases_after(opened: OpenCase, case: EvalCase | None) -> list[EvalCase]:
+    """Return the cases of the next version: `case` added, in place of the original, or None to remove that."""
+    if opened.original is None:
+        return [*opened.cases] if case is None else [*opened.cases, case]
+    after = []
+    for other in opened.cases:
+        if other is not opened.original:
+            after.append(other)
+        elif case is not None:
+            after.append(case)
+    return after
+
+
 def _words(case: EvalCase | None, original: EvalCase | None) -> str:
     """Return what changes; `case` is None if it is removed, `original` if it is new."""
     named = f"case {shown_value((case or original or NO_CASE).id)}"
-    if case is None or original is None:
-        return f"{named} {'removed' if case is None else 'added'}"
-    return f"{named}: {', '.join(change.name for change in case_changes(original, case))}"
+    if case is None:
+        return f"{named} removed"
+    if original is None:
+        return f"{named} added"
+    names = [change.name for change in case_changes(original, case)]
+    return f"{named}: {', '.join(names)}"
 
 
 def _conflict(
@@ -144,8 +161,8 @@ def _conflict(
     case_id = (opened.original or typed or NO_CASE).id
     cases = store.cases(newer.slug, newer.newest)
     theirs = next((case for case in cases if case.id == case_id), None)
-    place = str(cases.index(theirs) + 1) if theirs is not None else NEW
-    mine = case_changes(theirs, typed) if theirs is not None and typed is not None else []
+    place = NEW if theirs is None else str(cases.index(theirs) + 1)
+    mine = [] if theirs is None or typed is None else case_changes(theirs, typed)
     conflict = {"number": newer.newest, "mine": mine, "is_there": theirs is not None, "is_removal": typed is None}
     now = OpenCase(store.read(newer.slug, newer.newest), place, cases, theirs)
     form: FormState[CaseForm] = FormState({**state.values, "id": case_id}, state.errors)
