@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 
 import click
 
-from pytest_rageval.cli.options import EXISTING_FILE, echo_json
+from pytest_rageval.cli.options import EXISTING_FILE, echo_json, exit_codes
 from pytest_rageval.cli.terminal import clean
 from pytest_rageval.config.options import HTTP, is_target, kind_of
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.masking import public_target
 from pytest_rageval.make.scaffold import CI, CI_FILES, Choice, scaffold
 from pytest_rageval.render.text.columns import aligned
 from pytest_rageval.targets.first_contact import (
@@ -51,6 +52,7 @@ NEXT = (
 @click.option("--ci", type=click.Choice(CI), help="Where the cases run for each change.")
 @click.option("--yes", is_flag=True, help="Ask nothing: what is not given is demo, no notes, no CI.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text; asks nothing.")
+@exit_codes({1: "the files are written, but no run can read the server's replies yet"})
 def init(
     target: str | None,
     notes: Path | None,
@@ -65,13 +67,15 @@ def init(
 
     Asks three questions at most, each of them an option as well. A URL (of a server, or of its OpenAPI description) is
     asked one question: where its reply holds answer and chunks is shown, and written as `target.mapping`. No file is
-    overwritten: where one is there, X.new is written beside it.
+    overwritten: where one is there, X.new is written beside it. A server that gives no readable reply does not keep the
+    files from being written.
     """
     choice = _choice(target, notes, ci, is_asked=not (yes or as_json))
     if reply is not None and kind_of(choice.target) is not HTTP:
         raise SettingsError(f"--reply: a sample reply describes a server; {choice.target} is none")
     if path is not None and reply is None:
         raise click.UsageError("--path goes with --reply; without it, the server is asked in the usual places")
+    problem = None
     if kind_of(choice.target) is HTTP:
         is_person = not (yes or as_json) and sys.stdin.isatty()
         if reply is not None:
@@ -80,14 +84,29 @@ def init(
             contact = _first_contact(choice.target, is_person=is_person)
         choice = choice._replace(target=contact.url or choice.target, mapping=contact.mapping)
         click.echo(clean("\n".join(contact.said)) + "\n", err=as_json)
+        problem = _problem_of_server(contact, choice.target)
     done = scaffold(Path.cwd(), choice)
     if as_json:
-        echo_json(
-            {"target": choice.target, "files": [file._asdict() for file in done]}, ["rageval doctor", "rageval run"]
-        )
-        return
+        content: dict[str, Any] = {"target": choice.target, "files": [file._asdict() for file in done]}
+        if problem is not None:
+            content["problems"] = [problem]
+        echo_json(content, ["rageval doctor", "rageval run"])
+        raise SystemExit(0 if problem is None else 1)
     click.echo(printable("\n".join(aligned([(file.path, file.state) for file in done], to_the_left=True))))
     click.echo("\nNext:\n" + "\n".join(aligned(_next(), indent="  ", to_the_left=True)))
+    if problem is not None:
+        click.echo(f"ERROR: {problem}", err=True)
+        raise SystemExit(1)
+
+
+def _problem_of_server(contact: FirstContact, url: str) -> str | None:
+    """Return why no run can ask the server yet, None if one can."""
+    server = clean(public_target(url))
+    if not contact.is_usable:
+        return f"{server}: no readable reply, so no run can ask it yet; mend that, and call rageval init again"
+    if contact.is_path_missing:
+        return f"{server}: it is not known where it takes a question; name the path with --path, as in --path /ask"
+    return None
 
 
 def _sampled(reply: Path, url: str, path: str | None, *, is_person: bool) -> FirstContact:
@@ -98,7 +117,8 @@ def _sampled(reply: Path, url: str, path: str | None, *, is_person: bool) -> Fir
     if path is None and is_person:
         path = click.prompt("Path where the server takes a question, as in /ask", default="/").strip()
     if path is None:
-        return contact._replace(said=(*contact.said, "missing: the path of the server; --path names it, as in /ask"))
+        said = (*contact.said, "missing: the path of the server; --path names it, as in /ask")
+        return contact._replace(said=said, is_path_missing=True)
     return contact._replace(mapping={"path": f"/{path.lstrip('/')}", **contact.mapping})
 
 
