@@ -22,10 +22,12 @@ from pytest_rageval.check.audit import (
     findings_in_notes,
     findings_in_runs,
 )
-from pytest_rageval.cli.case_exchange import cases_from_traces, convert, export_cases
+from pytest_rageval.cli.case_export import export_cases
 from pytest_rageval.cli.case_files import PATHS, case_files, unmatched_patterns
+from pytest_rageval.cli.conversion import convert
 from pytest_rageval.cli.options import FOLDER, JSON, REPORTS, echo_json, exit_codes, output_option
 from pytest_rageval.cli.stored_run import open_run
+from pytest_rageval.cli.traces import cases_from_traces
 from pytest_rageval.comparison.case_diff import representative_trial
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError

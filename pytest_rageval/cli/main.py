@@ -60,7 +60,7 @@ VERBS = {
     },
 }
 """The verbs and their subjects, by group."""
-MODULE_OF = {"abstention": "score", "answers": "case_exchange"}
+MODULE_OF = {"abstention": "score"}
 """Modules of verbs that share one."""
 GROUP_OF = {verb: group for group, verbs in VERBS.items() for verb in verbs}
 
