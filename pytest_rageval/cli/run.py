@@ -213,7 +213,7 @@ def run_project(
 
 
 def _submit_judging(ended: CommandRun, settings: Settings, screen: Screen) -> None:
-    from pytest_rageval.cli.judge import submit_batch  # here, because few runs are judged so
+    from pytest_rageval.cli.judge_batch import submit_batch  # here, because few runs are judged so
     from pytest_rageval.cli.stored_run import open_run
 
     judging = {"judge": settings.judge, "judge_base_url": settings.judge_base_url, "retrieval_only": False}
