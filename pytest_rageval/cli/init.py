@@ -70,14 +70,15 @@ def init(
     overwritten: where one is there, X.new is written beside it. A server that gives no readable reply does not keep the
     files from being written.
     """
-    choice = _choice(target, notes, ci, is_asked=not (yes or as_json))
+    is_asked = not (yes or as_json)
+    choice = _choice(target, notes, ci, is_asked=is_asked)
     if reply is not None and kind_of(choice.target) is not HTTP:
         raise SettingsError(f"--reply: a sample reply describes a server; {choice.target} is none")
     if path is not None and reply is None:
         raise click.UsageError("--path goes with --reply; without it, the server is asked in the usual places")
     problem = None
     if kind_of(choice.target) is HTTP:
-        is_person = not (yes or as_json) and sys.stdin.isatty()
+        is_person = is_asked and sys.stdin.isatty()
         if reply is not None:
             contact = _sampled(reply, choice.target, path, is_person=is_person)
         else:
@@ -92,7 +93,8 @@ def init(
             content["problems"] = [problem]
         echo_json(content, ["rageval doctor", "rageval run"])
         raise SystemExit(0 if problem is None else 1)
-    click.echo(printable("\n".join(aligned([(file.path, file.state) for file in done], to_the_left=True))))
+    written = aligned([(file.path, file.state) for file in done], to_the_left=True)
+    click.echo(printable("\n".join(written)))
     click.echo("\nNext:\n" + "\n".join(aligned(_next(), indent="  ", to_the_left=True)))
     if problem is not None:
         click.echo(f"ERROR: {problem}", err=True)
@@ -112,7 +114,10 @@ def _problem_of_server(contact: FirstContact, url: str) -> str | None:
 def _sampled(reply: Path, url: str, path: str | None, *, is_person: bool) -> FirstContact:
     """Read a sample reply; ask for the path of the server, which no reply tells, if its URL has none."""
     contact = contact_of_sample(reply.read_bytes(), reply.name)
-    if contact.mapping is None or (path is None and urlsplit(url).path not in ("", "/")):
+    if contact.mapping is None:
+        return contact
+    has_path = urlsplit(url).path not in ("", "/")
+    if path is None and has_path:
         return contact
     if path is None and is_person:
         path = click.prompt("Path where the server takes a question, as in /ask", default="/").strip()
@@ -132,8 +137,10 @@ def _first_contact(url: str, *, is_person: bool) -> FirstContact:
         token = click.prompt("It wants a key (not stored, not shown)", hide_input=True, default="", show_default=False)
         os.environ[TOKEN] = token  # of this process alone: what is shown loses it
         contact = _asked(url, token)
+    if contact.is_answered and not is_person:
+        return contact
     remedy = f"it wants a key: set {TOKEN}, which is sent as `Authorization: Bearer …`, or headers in the table"
-    return contact if contact.is_answered and not is_person else contact._replace(said=(*contact.said, remedy))
+    return contact._replace(said=(*contact.said, remedy))
 
 
 def _asked(url: str, token: str) -> FirstContact:
@@ -145,10 +152,12 @@ def _choice(target: str | None, notes: Path | None, ci: Any, *, is_asked: bool) 
     """Return the given choices, and ask for the others at a terminal."""
     if is_asked and None in (target, ci) and not sys.stdin.isatty():
         raise click.UsageError("there is no terminal to ask on; give --target and --ci, or --yes for the demo")
-    if target is not None and (problem := _problem_of(target)) is not None:
-        raise SettingsError(f"--target: {problem}")
     if target is None:
         target = _asked_target() if is_asked else "demo"
+    else:
+        problem = _problem_of(target)
+        if problem is not None:
+            raise SettingsError(f"--target: {problem}")
     if notes is None and is_asked and target != "demo":
         notes = _asked_notes()
     if ci is None:
@@ -158,9 +167,12 @@ def _choice(target: str | None, notes: Path | None, ci: Any, *, is_asked: bool) 
 
 def _asked_target() -> str:
     question = "What answers your questions? A URL, a Python function as module:function, or demo"
-    while (problem := _problem_of(answer := click.prompt(question, default="demo").strip())) is not None:
+    while True:
+        answer: str = click.prompt(question, default="demo").strip()
+        problem = _problem_of(answer)
+        if problem is None:
+            return answer
         click.echo(problem, err=True)
-    return str(answer)
 
 
 def _asked_notes() -> Path | None:
@@ -176,11 +188,10 @@ def _problem_of(target: str) -> str | None:
     """Return why this is no target, None if it is one."""
     if is_target(target):
         return None
-    remedy = (
-        f"; did you mean http://{target}?"
-        if re.fullmatch(r"[\w.-]+:\d+(/\S*)?", target)
-        else (", expected http://HOST, module:function or demo")
-    )
+    remedy = ", expected http://HOST, module:function or demo"
+    is_like_host = re.fullmatch(r"[\w.-]+:\d+(/\S*)?", target)
+    if is_like_host:
+        remedy = f"; did you mean http://{target}?"
     return printable(f"{target!r} is no target{remedy}")
 
 
@@ -197,5 +208,6 @@ def _next() -> list[tuple[str, str]]:
     here = Path.cwd()
     is_root = any((here / name).is_file() for name in settings)
     above = any((folder / name).is_file() for folder in here.parents for name in settings)
-    root = "" if is_root or not above else " --rootdir ."
+    # Without it, pytest would take the folder above for its root.
+    root = " --rootdir ." if above and not is_root else ""
     return [(command.replace("pytest", f"pytest{root}", 1), what) for command, what in NEXT]
