@@ -15,7 +15,8 @@ from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.render.html.page_run import PageRun, compared_side
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.views.case import CaseContext, CaseView, case_view
+from pytest_rageval.views.case import case_view
+from pytest_rageval.views.case_content import CaseContext, CaseView
 
 
 def case_views(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[CaseView | None]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from pytest_rageval.text import printable, score_text
-from pytest_rageval.views.case import CaseView
+from pytest_rageval.views.case_content import CaseView
 from pytest_rageval.views.case_parts import ChunkRow
 
 HEADS = ("rank", "gold", "score", "place and text")

@@ -11,7 +11,7 @@ from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.model import Observation
 from pytest_rageval.render.text.columns import aligned, last_wrapped, shortened, wrapped
 from pytest_rageval.text import printable, score_text
-from pytest_rageval.views.case import CaseView
+from pytest_rageval.views.case_content import CaseView
 from pytest_rageval.views.case_parts import ChunkRow
 
 TEXT = 300
