@@ -11,7 +11,7 @@ from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.render.html.sections import MetricRow, metric_row
 from pytest_rageval.runs.config_diff import flat_settings
 from pytest_rageval.text import NO_VALUE, duration, short
-from pytest_rageval.views.comparison import ComparedMetric, moved_metrics
+from pytest_rageval.views.compared_metrics import ComparedMetric, moved_metrics
 from pytest_rageval.views.parts import Tone
 
 TILES = 5

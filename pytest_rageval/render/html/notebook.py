@@ -10,7 +10,7 @@ from pytest_rageval.render.html.case_view import case_views
 from pytest_rageval.render.html.environment import rendered
 from pytest_rageval.render.html.first_screen import moves, tiles
 from pytest_rageval.render.html.page_run import PageRun
-from pytest_rageval.views.comparison import METRIC_COLUMNS
+from pytest_rageval.views.compared_metrics import METRIC_COLUMNS
 
 MOST_BYTES = 200_000
 """Size of one output: notebooks store outputs, and viewers cut or refuse large ones."""

@@ -23,7 +23,8 @@ from pytest_rageval.render.html.case_view import case_views
 from pytest_rageval.render.html.environment import macro, on_one_line, policy, rendered, script, style
 from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.text import printable
-from pytest_rageval.views.comparison import METRIC_COLUMNS, ONE_SIDED, fallen_lines, settings_table, versions_table
+from pytest_rageval.views.compared_metrics import METRIC_COLUMNS, fallen_lines
+from pytest_rageval.views.comparison import ONE_SIDED, settings_table, versions_table
 from pytest_rageval.views.history import runs_table
 from pytest_rageval.views.run import SHOWN_ERRORS, equal_errors
 

@@ -31,7 +31,7 @@ from pytest_rageval.runs.config_diff import flat_settings, setting_text
 from pytest_rageval.runs.judge_notes import failure_note
 from pytest_rageval.stats.intervals import cases_with_values, mean_of_means_interval
 from pytest_rageval.text import NO_VALUE, change, counted, denominator, duration, percent, score_text
-from pytest_rageval.views.comparison import ComparedMetric, compared_metric
+from pytest_rageval.views.compared_metrics import ComparedMetric, compared_metric
 from pytest_rageval.views.parts import Tone
 
 SHOWN_CATEGORIES = 30

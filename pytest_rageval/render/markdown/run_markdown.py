@@ -15,7 +15,7 @@ from pytest_rageval.render.markdown.view_markdown import block_lines
 from pytest_rageval.render.text.columns import shortened
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
-from pytest_rageval.views.comparison import metrics_section
+from pytest_rageval.views.compared_metrics import metrics_section
 from pytest_rageval.views.run import gates_to_show
 
 FAILING = ("error", "failed")
