@@ -9,7 +9,7 @@ import click
 from pytest_rageval.cli.judge_batch import collect_batch, submit_batch
 from pytest_rageval.cli.judging import judge_again, judging_settings
 from pytest_rageval.cli.options import NOT_READY, STOPPED, CommandOnRun, exit_codes
-from pytest_rageval.cli.score import rescore_options, take_rescore_options
+from pytest_rageval.cli.score import RescoreOptions, rescore_options, take_rescore_options
 from pytest_rageval.cli.spot_check import run_spot_check
 from pytest_rageval.cli.stored_run import open_run, run_argument
 from pytest_rageval.config.options import OPTIONS
@@ -78,12 +78,7 @@ def judge(
             overrides[name] = value
     flags = {"--judge": overrides, "--metrics": metrics, "--claim-level": claim_level, "--spot-check": is_spot_check}
     shared = take_rescore_options(options, changes_scores=[flag for flag, value in flags.items() if value])
-    if is_spot_check and (shared.paths or shared.output_metrics):
-        raise click.UsageError("--spot-check changes no score; leave --cases and --output-metrics out")
-    if [is_batch, is_collecting, is_spot_check].count(True) > 1:
-        raise click.UsageError("--batch, --collect and --spot-check are three things; take one of them")
-    if (is_batch or is_collecting) and (shared.paths or shared.aggregate_only):
-        raise click.UsageError("a batch judges by the labels of the run; leave --cases and --aggregate-only out")
+    _check_usage(shared, is_batch=is_batch, is_collecting=is_collecting, is_spot_check=is_spot_check)
     if is_collecting and (overrides or metrics or claim_level):
         raise click.UsageError("--collect judges as was submitted; name judge, rubrics and metrics with --batch")
     at = open_run(
@@ -112,3 +107,13 @@ def judge(
         submit_batch(at, judging, names)
     else:
         judge_again(at, judging, names, shared, is_named="judge" in overrides)
+
+
+def _check_usage(shared: RescoreOptions, *, is_batch: bool, is_collecting: bool, is_spot_check: bool) -> None:
+    """Raise UsageError for kinds of judging that do not go together, or not with the shared options."""
+    if is_spot_check and (shared.paths or shared.output_metrics):
+        raise click.UsageError("--spot-check changes no score; leave --cases and --output-metrics out")
+    if [is_batch, is_collecting, is_spot_check].count(True) > 1:
+        raise click.UsageError("--batch, --collect and --spot-check are three things; take one of them")
+    if (is_batch or is_collecting) and (shared.paths or shared.aggregate_only):
+        raise click.UsageError("a batch judges by the labels of the run; leave --cases and --aggregate-only out")

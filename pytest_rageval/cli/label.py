@@ -20,7 +20,7 @@ from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.label.label_agreement import agreements
 from pytest_rageval.label.label_lines import LabelLines
 from pytest_rageval.label.label_session import LabelSession, unlabelled
-from pytest_rageval.label.label_store import opinion_file, opinion_files, opinions
+from pytest_rageval.label.label_store import LabelStore, opinion_file, opinion_files, opinions
 from pytest_rageval.label.opening import (
     Labelling,
     cases_to_label,
@@ -63,17 +63,9 @@ def label(
     by one. Every case is saved when it is left; CASES.bak holds the file as it was.
     """
     labelling = Labelling(path, targets, notes, blind)
-    if labelling.is_of_drafts and (blind or is_agreement):
-        raise click.UsageError("--blind and --agree are for cases, not for drafts")
-    if blind is not None and is_agreement:
-        raise click.UsageError("--blind writes an opinion, --agree compares them; give one of the two")
-    is_only_in_terminal = (targets, notes, blind is not None, is_agreement, is_unlabelled, is_plain, as_json)
-    if is_web and any(is_only_in_terminal):
-        raise click.UsageError(
-            "--web goes with --case alone; the page asks what the configuration names, and knows one opinion"
-        )
-    if as_json and not is_agreement:
-        raise click.UsageError("--json goes with --agree")
+    of_terminal = (targets, notes, blind is not None, is_agreement, is_unlabelled, is_plain, as_json)
+    is_web_mixed = is_web and any(of_terminal)
+    _check_usage(labelling, is_agreement=is_agreement, is_web_mixed=is_web_mixed, as_json=as_json)
     project = find_project({"target": targets[0]} if targets else {})
     cases = cases_to_label(path, project)
     if is_web:
@@ -95,9 +87,37 @@ def label(
             click.echo(f"{printable(str(path))}: every case is labelled")
             return
     has_screen = _has_screen(is_plain=is_plain)
+    _label(labelling, project, cases, store, case_id=case_id, disputes=disputes, has_screen=has_screen)
+
+
+def _check_usage(labelling: Labelling, *, is_agreement: bool, is_web_mixed: bool, as_json: bool) -> None:
+    """Raise UsageError for options that do not go together. `is_web_mixed`: --web, and options of the terminal."""
+    if labelling.is_of_drafts and (labelling.blind or is_agreement):
+        raise click.UsageError("--blind and --agree are for cases, not for drafts")
+    if labelling.blind is not None and is_agreement:
+        raise click.UsageError("--blind writes an opinion, --agree compares them; give one of the two")
+    if is_web_mixed:
+        raise click.UsageError(
+            "--web goes with --case alone; the page asks what the configuration names, and knows one opinion"
+        )
+    if as_json and not is_agreement:
+        raise click.UsageError("--json goes with --agree")
+
+
+def _label(
+    labelling: Labelling,
+    project: Project,
+    cases: list[EvalCase],
+    store: LabelStore,
+    *,
+    case_id: str | None,
+    disputes: dict[str, list[str]],
+    has_screen: bool,
+) -> None:
+    """Show the cases until a person leaves them. `disputes`: the labels on which opinions differ, by case."""
     systems = project_systems(labelling, project, cases)
     with closing(pool_source(labelling, project, cases, systems)) as source:
-        session = LabelSession(cases, store, source, is_blind=blind is not None)
+        session = LabelSession(cases, store, source, is_blind=labelling.blind is not None)
         if case_id is not None:
             session.open_case(case_id)
         if has_screen:
@@ -109,7 +129,7 @@ def label(
         raise CaseError(session.message)
     # Accepted drafts have left their file; they are cases of another one now.
     if known_notes is not None and not labelling.is_of_drafts:
-        _tell_whole_notes(cases_to_label(path, project), known_notes)
+        _tell_whole_notes(cases_to_label(labelling.path, project), known_notes)
 
 
 def _tell_whole_notes(cases: Sequence[EvalCase], notes: NoteFolder) -> None:

@@ -71,9 +71,7 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
         labels = list(gold_labels(labelled.gold))
     comparison = None
     if run.other is not None:
-        answer_before = None
-        if before and earlier:
-            answer_before = _answer(earlier, before.observations.get(earlier["trial"]))
+        answer_before = _answer_before(before, earlier)
         comparison = case_comparison(record, earlier, answer, answer_before, run.names)
     every_gate: list[tuple[str, str, str]] = []
     if observation and run.plan:
@@ -161,6 +159,13 @@ def _answer(record: Mapping[str, Any], line: Mapping[str, Any] | None) -> str | 
     """Return the answer, in full if the run keeps observations."""
     answer = (line["answer"] or {}).get("answer") if line else None
     return limited(answer if answer is not None else record["answer"])
+
+
+def _answer_before(before: CaseLines | None, earlier: Mapping[str, Any] | None) -> str | None:
+    """Return the answer of the other run. `earlier`: the record that represents its trials."""
+    if before is None or earlier is None:
+        return None
+    return _answer(earlier, before.observations.get(earlier["trial"]))
 
 
 def _question(record: Mapping[str, Any], line: Mapping[str, Any] | None) -> str | None:
