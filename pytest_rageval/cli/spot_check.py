@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from pytest_rageval.check.judge_check import TOO_OFTEN, SpotCheck, check_by_second_judge
+from pytest_rageval.check.spot_check import TOO_OFTEN, SpotCheck, check_by_second_judge
 from pytest_rageval.cli.judging import interruptible, judge_of_plan, judging_settings, warn
 from pytest_rageval.cli.output import Progress
 from pytest_rageval.cli.stored_run import OpenedRun

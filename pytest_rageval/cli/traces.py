@@ -17,8 +17,9 @@ from pytest_rageval.errors import CaseError
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import and_more
+from pytest_rageval.make.trace_answer import TracedAnswer, traced_answer
 from pytest_rageval.make.trace_spans import FORMATS, read_traces
-from pytest_rageval.make.traces import MatchedTraces, TracedAnswer, drafts_of, match_traces, traced_answer
+from pytest_rageval.make.traces import MatchedTraces, drafts_of, match_traces
 from pytest_rageval.text import counted, printable
 
 SHOWN = 20
