@@ -49,6 +49,8 @@ class FirstContact(NamedTuple):
     mapping  `target.mapping` of the configuration; None for the native contract, or without a usable reply
     is_answered  whether it replied at all
     is_refused  whether it wants a key (status 401 or 403)
+    is_native  whether it speaks the native contract, which needs no mapping
+    is_path_missing  whether nothing tells where it takes a question
     url      where it was asked, without the path of the mapping; empty if nothing was
     """
 
@@ -57,6 +59,13 @@ class FirstContact(NamedTuple):
     is_answered: bool = False
     url: str = ""
     is_refused: bool = False
+    is_native: bool = False
+    is_path_missing: bool = False
+
+    @property
+    def is_usable(self) -> bool:
+        """Return True if a run can read the server's replies."""
+        return self.is_native or self.mapping is not None
 
 
 async def first_contact(url: str, question: str, connection: Connection, key: str = "") -> FirstContact:
@@ -185,7 +194,8 @@ def _read(body: bytes, status: str, path: str, key: str, question: str = "") -> 
         return FirstContact((status, f"the reply is no JSON: {error}"), is_answered=True)
     keys = f"keys of the reply: {listed(_shown_keys(data), 16)}"
     if isinstance(data, dict) and "answer" in data and "debug" in data and path in (NATIVE, ""):
-        return FirstContact((status, keys, "it speaks the native contract: no mapping is needed"), is_answered=True)
+        said = (status, keys, "it speaks the native contract: no mapping is needed")
+        return FirstContact(said, is_answered=True, is_native=True)
     response, missing = response_mapping(data, question)
     if not response:
         return FirstContact((status, keys, "no text looks like an answer, and no list like chunks"), is_answered=True)

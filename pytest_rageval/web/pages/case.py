@@ -22,7 +22,7 @@ from pytest_rageval.runs.row import check_observation, check_result
 from pytest_rageval.runs.run_files import journals
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import printable
-from pytest_rageval.views.case import CaseView
+from pytest_rageval.views.case_content import CaseView
 from pytest_rageval.web.forms import Submitted
 from pytest_rageval.web.label_desk import LabelPlace
 from pytest_rageval.web.opened_runs import TheRuns
