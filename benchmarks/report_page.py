@@ -20,7 +20,7 @@ from typing import Any
 
 from harness import Figure, Row, Scale, empty_folder, measure_inside
 
-from pytest_rageval.runs.row import SCHEMA
+from pytest_rageval.runs.records.line_form import SCHEMA
 
 SIZES = (100, 10_000, 100_000)
 GOALS = {100: (0.3, 0.1, 300), 10_000: (3, 1.5, 500), 100_000: (20, 10, 1200)}
@@ -87,7 +87,7 @@ def store_run(folder: Path, records: list[dict[str, Any]], plan: Any) -> None:
     from pytest_rageval.io.atomic import write_json
     from pytest_rageval.runs.aggregate import RunInfo, aggregate
     from pytest_rageval.runs.columns import write_scores
-    from pytest_rageval.runs.records import to_line
+    from pytest_rageval.runs.records.result_line import to_line
     from pytest_rageval.runs.row import Row as CaseRow
 
     folder.mkdir(parents=True)

@@ -15,7 +15,6 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.canaries import Verdict, canaries_for, rubrics_of, store_check, try_canaries
@@ -25,9 +24,10 @@ from pytest_rageval.llm.endpoint_options import Tariff
 from pytest_rageval.model import Observation
 from pytest_rageval.rescore.rejudge import Rejudge
 from pytest_rageval.rescore.relabel import Line
-from pytest_rageval.rescore.rescore import observed_of
 from pytest_rageval.run.plan import Plan, own_rubrics
 from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.observation_line import observed_of
+from pytest_rageval.runs.records.record_files import record_at
 
 NO_JUDGE = "there is no judge to check; name one with --judge"
 PASSAGES = 1

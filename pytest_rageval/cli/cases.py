@@ -33,9 +33,9 @@ from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.messages import escape_text
-from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.model import Chunk, EvalCase, Gold
 from pytest_rageval.run.prepare import make_target
+from pytest_rageval.runs.records.record_files import record_at
 from pytest_rageval.targets.http_target import ListsChunks
 from pytest_rageval.text import counted, printable
 

@@ -24,9 +24,10 @@ from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.sealed_lines import sealed_line, unsealed
 from pytest_rageval.runs.columns import CaseColumns
-from pytest_rageval.runs.reader import RESULTS, StoredRun, checked_config, checked_metrics, open_stored_run
+from pytest_rageval.runs.reader import StoredRun, checked_config, checked_metrics, open_stored_run
+from pytest_rageval.runs.records.line_form import RESULTS
+from pytest_rageval.runs.records.record_files import record_paths
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
-from pytest_rageval.runs.run_files import journals
 
 SCHEMA = 1
 """The schema of metrics.json; a baseline is a metrics.json with cases."""
@@ -305,7 +306,7 @@ def write_texts(baseline: Path, run_id: str, rows: Iterable[Row], folder: Path) 
     """Write the texts of a run's cases, failing ones first, up to a size; remove the file if there are none."""
     ordered = sorted(rows, key=lambda row: (row.outcome == "passed", row.key))
     keys = list(dict.fromkeys(row.key for row in ordered))[:MOST_CASES]
-    files = (folder / RESULTS, *journals(folder, RESULTS))
+    files = record_paths(folder, RESULTS)
     records = {key: record for file in files for key, record in records_of(file, {*keys}).items()}
     told = [records[key] for key in keys if key in records and records[key]["question"] is not None]
     lines = [sealed_line({"run_id": run_id}), *map(sealed_line, map(_kept, told))]

@@ -6,20 +6,20 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.changes import Shares, moved_scores, shares_of
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.gate import UNCATEGORISED
-from pytest_rageval.io.sealed_lines import Members, Place, whole_records
+from pytest_rageval.io.sealed_lines import Place
 from pytest_rageval.matching.dialects import NO_DOUBT, worst_doubt
 from pytest_rageval.model import NOTHING
 from pytest_rageval.runs.columns import CaseColumns, Column, shared_cases, values_at
-from pytest_rageval.runs.reader import RESULTS, StoredRun
-from pytest_rageval.runs.row import IS_BAD, SCHEMA, Row, SharedParts, cases_of, check_result, row_records
-from pytest_rageval.runs.run_files import journals
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import RESULT, RESULTS, Members
+from pytest_rageval.runs.records.record_files import record_paths, row_records, whole_records
+from pytest_rageval.runs.row import IS_BAD, Row, SharedParts, cases_of
 
 CHANGES = {"worse": "flipped_to_fail", "fixed": "flipped_to_pass", "unmeasured": "unmeasured", "new": "only_after"}
 """The changes of a case since the baseline, with the lists of metrics.json that name such cases; else `same`."""
@@ -28,7 +28,6 @@ FAILING = IS_BAD | {"error"}
 """Outcomes of cases that failed or ended in an error."""
 _RANKS = {"worse": 0, "error": 1, "failed": 2, "unmeasured": 3, "xfailed": 4}
 _LISTED = Members(
-    SCHEMA,
     "case_key",
     "trial",
     "outcome",
@@ -242,22 +241,18 @@ def _levels(columns: CaseColumns, shares: Shares) -> Iterator[float | None]:
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def files_of(run: StoredRun, name: str) -> list[Path]:
-    """Return the run's files of this name: its own and, if it has not ended or was killed, those of its workers."""
-    return [path for path in (run.path / name, *journals(run.path, name)) if path.is_file()]
-
-
 def recorded_side(run: StoredRun, metrics: Mapping[str, Any]) -> Side:
     """Return a run without aggregates as a side; `metrics` describes its metrics."""
     shared = SharedParts()
-    rows = (Row.of(record, shared) for path in files_of(run, RESULTS) for record in row_records(path))
+    rows = (Row.of(record, shared) for path in record_paths(run.path, RESULTS) for record in row_records(path))
     return Side(run.run_id, {"metrics": metrics, "volatile": {}}, CaseColumns.of_rows(cases_of(rows)), run.config, run)
 
 
 def _recorded(run: StoredRun) -> tuple[dict[str, Sequence[Any]], dict[str, Place]]:
     """Return the fields that its record fills of each recorded case, by key, and the place of the record."""
     trials: dict[tuple[str, int], tuple[Sequence[Any], Place]] = {}
-    for place_of_record, record in whole_records(files_of(run, RESULTS), check=check_result, members=_LISTED):
+    records = whole_records(record_paths(run.path, RESULTS), RESULT, members=_LISTED)
+    for place_of_record, record in records:
         try:
             trials[record["case_key"], record["trial"]] = _fields(record), place_of_record
         except (KeyError, TypeError, AttributeError) as error:

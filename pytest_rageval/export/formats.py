@@ -17,9 +17,9 @@ from pytest_rageval.cases.exchange.retrieval_sets import run_lines, trec_id
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.export_source import FIELDS, ExportSource, as_json, flat
 from pytest_rageval.export.report_json import json_lines
-from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.model import Chunk, Observation
-from pytest_rageval.runs.observations import observation_of
+from pytest_rageval.runs.records.observation_line import observation_of
+from pytest_rageval.runs.records.record_files import record_at
 from pytest_rageval.text import printable
 
 Cell = str | bool | int | float | None

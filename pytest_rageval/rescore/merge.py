@@ -15,7 +15,8 @@ from pytest_rageval.run.finish import Extent, Finished, finish
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.config import dataset_hash_of
-from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import OBSERVATION, OBSERVATIONS, RESULT, RESULTS
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.run_files import lines_in_order
 from pytest_rageval.text import counted
@@ -66,9 +67,9 @@ def merge(runs: Sequence[StoredRun], plan: Plan, reports: Path, baseline: Side |
     writer = RunWriter.new(reports, plan, config)
     try:
         writer.folder.log(f"merged from {', '.join(run.run_id for run in runs)}")
-        for line in lines_in_order((run.path / RESULTS for run in runs), source="source"):
+        for line in lines_in_order((run.path / RESULTS for run in runs), RESULT):
             writer.take(line.encode())
-        for line in lines_in_order((run.path / OBSERVATIONS for run in runs), source="case"):
+        for line in lines_in_order((run.path / OBSERVATIONS for run in runs), OBSERVATION):
             writer.folder.append(OBSERVATIONS, line)
         keys = {key for key, _ in writer.rows}
         return finish(writer, plan, Extent(every=keys, expected=keys), baseline, file)

@@ -21,8 +21,9 @@ from pytest_rageval.run.finish import Finished, conclude
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.decision_hash import labelled_gold, regated_hash
 from pytest_rageval.runs.folder import RunFolder
-from pytest_rageval.runs.reader import RESULTS, StoredRun
-from pytest_rageval.runs.records import verdict_record
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import RESULTS
+from pytest_rageval.runs.records.result_line import verdict_record
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.stored_plan import plan_of, settings_of
 

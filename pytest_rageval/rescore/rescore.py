@@ -8,28 +8,28 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.cases.canonical import case_from_mapping
 from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.outcomes import ending_from_records
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import OddScoreError, SettingsError
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.masking import public_target
-from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.metrics.registry import Measure, is_described
-from pytest_rageval.model import NotApplicable, Observation, Problem, RunFacts, Score, Timings, Trial
+from pytest_rageval.model import NotApplicable, Observation, RunFacts, Score
 from pytest_rageval.rescore.relabel import Labels, Line, Lines
-from pytest_rageval.run.engine import AskFailure, Observed, evaluation
+from pytest_rageval.run.engine import evaluation
 from pytest_rageval.run.finish import Extent, Finished, finish
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.config import config_hash_of
 from pytest_rageval.runs.folder import RunFolder
-from pytest_rageval.runs.observations import observation_of
-from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.runs.records import CUT, case_fields, result_record, to_line
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import OBSERVATIONS, RESULTS
+from pytest_rageval.runs.records.observation_line import observed_of, trial_of
+from pytest_rageval.runs.records.record_files import record_at
+from pytest_rageval.runs.records.record_texts import CUT
+from pytest_rageval.runs.records.result_line import case_fields, result_record, to_line
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.stored_plan import plan_of, settings_of
-from pytest_rageval.targets.native_contract import answer_from_line
 
 OF_JUDGING = (
     "judge",
@@ -272,28 +272,6 @@ def _recorded_of_run(measure: Measure, metrics: Mapping[str, Any]) -> Measure:
         return NotApplicable("only pytest can compute it") if value is None else Score(value)
 
     return replace(measure, metric=replace(measure.metric, function=recorded, options={}))
-
-
-# ── lines of observations.jsonl ───────────────────────────────────────────────────────────────────────────────
-
-
-def observed_of(line: Line, config: Mapping[str, Any]) -> Observed:
-    """Read a line of observations.jsonl; raise SettingsError if it is not one that a run writes."""
-    try:
-        if line["error"] is None and (observation := observation_of(line, config)) is not None:
-            return observation
-        answer = None if line["answer"] is None else answer_from_line(line["answer"], line["case_key"])
-        return AskFailure(Problem(**line["error"]), Timings(**line["timings"]), answer)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        where = f"{OBSERVATIONS}: {line.get('case_key')!r}"
-        raise SettingsError(f"{where}: not an observation as a run writes it; was the file changed?") from None
-
-
-def trial_of(line: Line) -> Trial:
-    """Return the trial of a line of observations.jsonl."""
-    case = case_from_mapping(line["case"])
-    test = line["case_key"].removeprefix(case.key).removeprefix("::")
-    return Trial(case, line["trial"], test or None)
 
 
 def _was_evaluated(record: Line) -> bool:

@@ -18,8 +18,9 @@ from pytest_rageval.metrics.registry import LAYERS, Measure
 from pytest_rageval.model import NotApplicable, RunFacts
 from pytest_rageval.run.engine import failed_metric
 from pytest_rageval.run.plan import Plan
+from pytest_rageval.runs.records.line_form import PHASES
 from pytest_rageval.runs.reservations import doubts_in, not_judged, open_abstentions, reruns
-from pytest_rageval.runs.row import ASK_FAILED, PHASES, Row, cases_of, flagged, in_order, legacy_names
+from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, flagged, in_order, legacy_names
 from pytest_rageval.stats.intervals import Interval, mean_interval, share_interval
 
 BREAKDOWNS = ("category", "tag", "difficulty", "domain", "answerable")

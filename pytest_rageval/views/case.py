@@ -17,7 +17,7 @@ from pytest_rageval.matching.dialects import MISSED
 from pytest_rageval.metrics.registry import Registry, is_described
 from pytest_rageval.model import Observation
 from pytest_rageval.run.plan import Plan
-from pytest_rageval.runs.observations import observation_of
+from pytest_rageval.runs.records.observation_line import observation_of
 from pytest_rageval.runs.row import IS_BAD
 from pytest_rageval.text import duration, score_text, short
 from pytest_rageval.views.case_claims import CheckedClaim, checked_claims

@@ -27,7 +27,7 @@ from pytest_rageval.io.sealed_lines import unsealed
 from pytest_rageval.model import FailedGate
 from pytest_rageval.runs.aggregate import with_aliases
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
-from pytest_rageval.runs.records import CUT
+from pytest_rageval.runs.records.record_texts import CUT
 
 LONG = "Water boils at 100 degrees. " * 30
 

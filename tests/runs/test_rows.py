@@ -20,8 +20,10 @@ from pytest_rageval.model import CaseResult, EvalCase, Problem, Timings
 from pytest_rageval.run.plan import make_plan
 from pytest_rageval.runs.columns import SCORES, CaseColumns, read_scores, write_scores
 from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.runs.records import result_record, to_line
-from pytest_rageval.runs.row import NEEDED, WHERE_WRITTEN, Row, SharedParts, cases_of, in_order, row_records
+from pytest_rageval.runs.records.line_form import NEEDED, WHERE_WRITTEN
+from pytest_rageval.runs.records.record_files import row_records
+from pytest_rageval.runs.records.result_line import result_record, to_line
+from pytest_rageval.runs.row import Row, SharedParts, cases_of, in_order
 
 
 @pytest.mark.parametrize(

@@ -27,10 +27,11 @@ from pytest_rageval.run.plan import Plan, make_plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
 from pytest_rageval.runs.columns import CaseColumns, write_scores
 from pytest_rageval.runs.config import dataset_hash_of, run_config
-from pytest_rageval.runs.observations import observation_line
-from pytest_rageval.runs.records import result_record, to_line
+from pytest_rageval.runs.records.line_form import SCHEMA
+from pytest_rageval.runs.records.observation_line import observation_line
+from pytest_rageval.runs.records.result_line import result_record, to_line
 from pytest_rageval.runs.results_file import RunWriter
-from pytest_rageval.runs.row import SCHEMA, CaseScores, Row, cases_of
+from pytest_rageval.runs.row import CaseScores, Row, cases_of
 
 REGISTRY = load_registry()
 

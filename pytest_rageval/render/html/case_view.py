@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.comparison.baseline import Side
-from pytest_rageval.comparison.case_diff import READ, CaseLines, Record, representative_trial, trials_of
-from pytest_rageval.comparison.case_list import ListedCase, files_of, listed_case
+from pytest_rageval.comparison.case_diff import READ, CaseLines, Record, representative_trial
+from pytest_rageval.comparison.case_list import ListedCase, listed_case
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.render.html.page_run import PageRun, compared_side
 from pytest_rageval.run.plan import Plan
-from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import OBSERVATIONS, RESULTS
+from pytest_rageval.runs.records.line_scan import trials_of
+from pytest_rageval.runs.records.record_files import record_paths
 from pytest_rageval.views.case import CaseContext, CaseView, case_view
 
 
@@ -91,7 +94,7 @@ def _read_answers(side: Side, keys: Set[str], damages: list[str]) -> dict[str, C
     if side.run is None:
         return {key: CaseLines({record["trial"]: record}, {}) for key, record in side.records(keys).items()}
     try:
-        records = trials_of(side.run.path / RESULTS, keys)
+        records = trials_of(side.run.path / RESULTS, keys, READ)
         texts = ((key, trial["answer"] or "") for key, trials in records.items() for trial in trials.values())
         observations = _observations(side.run, {key for key, text in texts if text.endswith("…")})
     except SettingsError as damage:
@@ -107,7 +110,7 @@ def _observations(run: StoredRun, keys: Set[str]) -> dict[str, dict[int, Record]
 def _trials(run: StoredRun, name: str, keys: Set[str], fields: Set[str]) -> dict[str, dict[int, Mapping[str, Any]]]:
     """Return the lines of one kind by case and trial."""
     lines: dict[str, dict[int, Record]] = {}
-    for path in files_of(run, name) if keys else ():
+    for path in record_paths(run.path, name) if keys else ():
         for key, trials in trials_of(path, keys, fields).items():
             lines.setdefault(key, {}).update(trials)
     return lines

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from pytest_rageval.abstention.languages import untrained_language
 from pytest_rageval.cases.canonical import content_hash
-from pytest_rageval.config.settings import Settings
 from pytest_rageval.io.sealed_lines import sealed_line
-from pytest_rageval.judges.judge import asked_of, served_model
 from pytest_rageval.matching.places import gold_kind, matching_fields
 from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.answer import answer_kinds
@@ -22,25 +18,23 @@ from pytest_rageval.model import (
     CaseResult,
     Chunk,
     EvalCase,
+    FailedGate,
     FailedJudgement,
     GoldKind,
     Matching,
     Observation,
     Problem,
-    Trace,
+    Timings,
 )
 from pytest_rageval.model.versions import is_version
 from pytest_rageval.run.engine import Evaluation
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.decision_hash import decision_hash
-from pytest_rageval.runs.row import PHASES, SCHEMA, legacy_names
-from pytest_rageval.targets.native_contract import answer_to_response, misplaced_fields
-from pytest_rageval.text import cut
-
-CUT = 200
-"""The length in characters of a text in results.jsonl."""
-LONGEST_MESSAGE = 2_000
-"""In characters; messages of this package are shorter."""
+from pytest_rageval.runs.records.judged_fields import NO_COST, UNJUDGED, judge_cost, judge_input, judged_fields
+from pytest_rageval.runs.records.line_form import PHASES, SCHEMA
+from pytest_rageval.runs.records.record_texts import RecordTexts, error_record
+from pytest_rageval.runs.row import legacy_names
+from pytest_rageval.targets.native_contract import misplaced_fields
 
 
 def result_record(
@@ -91,16 +85,16 @@ def result_record(
             "retry_wait_ms": timings.retry_wait_ms,
         },
         "retrieval_metrics": flat,
-        **(_judged(judged, text) if judged else _UNJUDGED),
+        **(judged_fields(judged, text) if judged else UNJUDGED),
         "abstention": _abstention(obs, scores, text, plan) if obs and answer.text is not None else None,
         "layers": plan.registry.by_layer(scores),
         "scores": scores,
         "score_details": {name: text.detail(detail) for name, detail in result.details.items()},
         "trace": text.trace(answer.trace) if answer.trace is not None else None,
-        "judge_input": _judge_input(judged, plan.settings.k, text) if judged else None,
-        "cost": {**(_judge_cost(judged) if judged else _NO_COST), "target_usage": (obs and obs.answer.usage) or None},
+        "judge_input": judge_input(judged, plan.settings.k, text) if judged else None,
+        "cost": {**(judge_cost(judged) if judged else NO_COST), "target_usage": (obs and obs.answer.usage) or None},
         "verdict": verdict_record(result, overall or result),
-        "error": _error(result.error, text),
+        "error": error_record(result.error, text),
         "skipped_metrics": result.skipped_metrics,
         "metric_errors": {name: text.message(why) for name, why in result.metric_errors.items()},
         **matching_fields(result, plan.place_rules),
@@ -114,12 +108,6 @@ def result_record(
 
 
 _NO_ANSWER, _UNMATCHED = Answer(), Matching()
-_UNJUDGED: Mapping[str, Any] = {"groundedness": None, "correctness": None, "judgements": {}, "judge": None}
-_NO_COST: Mapping[str, Any] = {
-    **dict.fromkeys(("judge_tokens", "judge_cost_usd", "judge_saved_usd")),
-    "judgements": 0,
-    "judgements_cached": 0,
-}
 YES_OR_NO = ("scope_miss", "attribution_hit")
 """Retrieval metrics that are booleans under their flat names."""
 
@@ -209,12 +197,6 @@ def _reported(answer: Answer) -> list[str]:
     return reported
 
 
-def _error(problem: Problem | None, text: RecordTexts) -> dict[str, Any] | None:
-    if problem is None:
-        return None
-    return {"kind": problem.kind, "message": text.message(problem.message), "raw": text(problem.raw)}
-
-
 def _abstention(obs: Observation, scores: Mapping[str, float], text: RecordTexts, plan: Plan) -> dict[str, Any] | None:
     is_worded = obs.answer.abstained is None and obs.answer.text is not None and bool(obs.answer.text.strip())
     if is_worded and not plan.scores_answers:  # to read the wording takes a third of the time of a recorded case
@@ -237,119 +219,7 @@ def _abstention(obs: Observation, scores: Mapping[str, float], text: RecordTexts
     return recorded
 
 
-# ── judgements ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _judged(obs: Observation, text: RecordTexts) -> dict[str, Any]:
-    """Return the judgements by metric, groundedness and correctness again by themselves, and the judges."""
-    every = list(obs.judgements.values())
-    by_metric = {
-        metric: {
-            "score": score,
-            "reasoning": text(judgement.reasoning),
-            "supported_claims": [text(claim) for claim in judgement.supported_claims],
-            "unsupported_claims": [text(claim) for claim in judgement.unsupported_claims],
-            "model": judgement.model,
-            "heuristic": judgement.heuristic,
-        }
-        for judgement in every
-        for metric, score in judgement.scores.items()
-    }
-    return {
-        "groundedness": by_metric.get("groundedness"),
-        "correctness": by_metric.get("correctness"),
-        "judgements": by_metric,
-        "judge": {
-            "model": every[0].model,
-            "heuristic": every[0].heuristic,
-            "prompt_versions": {judgement.rubric: judgement.prompt_version for judgement in every},
-            "flags": {judgement.rubric: list(judgement.flags) for judgement in every if judgement.flags},
-            "failed": {judgement.rubric: _error(judgement.error, text) for judgement in every if judgement.error},
-            "served": sorted({served for judgement in every if (served := served_model(judgement)) is not None}),
-        },
-    }
-
-
-def _judge_input(obs: Observation, k: int, text: RecordTexts) -> dict[str, Any]:
-    top = (obs.answer.chunks or ())[:k]
-    return {
-        "question": text(obs.case.question),
-        "answer": text(obs.answer.text),
-        "context_chunk_ids": [chunk.chunk_id for chunk in top],
-        "context_chunks_truncated": [text(chunk.text) for chunk in top],
-    }
-
-
-def _judge_cost(obs: Observation) -> dict[str, Any]:
-    """Return what judging cost now and what the cache saved; a cached judgement costs nothing."""
-    judgements = list(obs.judgements.values())
-    paid, kept = ([each for each in judgements if each.cached == cached] for cached in (False, True))
-    tokens = _sum(count for judgement in paid for count in (judgement.tokens_in, judgement.tokens_out))
-    is_free = bool(kept) and not paid
-    return {
-        **{f"judge_{name}": count for name, count in asked_of(paid).items()},
-        "judge_tokens": 0 if is_free else None if tokens is None else int(tokens),
-        "judge_cost_usd": 0.0 if is_free else _sum(judgement.cost_usd for judgement in paid),
-        "judge_saved_usd": _sum(judgement.cost_usd for judgement in kept),
-        "judgements": len(judgements),
-        "judgements_cached": len(kept),
-    }
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    """Return the sum of the known amounts; None if all are unknown, which is not 0."""
-    amounts = [value for value in values if value is not None]
-    return math.fsum(amounts) if amounts else None
-
-
-# ── texts and lines ───────────────────────────────────────────────────────────────────────────────────────────
-
-
-class RecordTexts:
-    """Texts of a record in the form that the settings allow: whole, cut, or left out."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._saves_traces, self._redacts = settings.save_traces, settings.redact
-        self._longest = sys.maxsize if settings.store_full_text else CUT
-
-    def __call__(self, text: str | None) -> str | None:
-        if text is None or self._redacts:
-            return None
-        return text if len(text) <= self._longest else text[:CUT] + "…"
-
-    def all(self, texts: Iterable[str] | None) -> list[str] | None:
-        """Return each of several texts; None without texts or with `redact`."""
-        return None if texts is None or self._redacts else [self(text) or "" for text in texts]
-
-    def detail(self, detail: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the details of a score; with `redact` only its numbers and booleans."""
-        if self._redacts:
-            return {name: value for name, value in detail.items() if isinstance(value, bool | int | float)}
-        return {name: self.tree(value) for name, value in detail.items()}
-
-    def message(self, message: str) -> str | None:
-        """Return an error's message, which may quote what the system sent; None with `redact`."""
-        return None if self._redacts else cut(message, LONGEST_MESSAGE)
-
-    def reason(self, result: CaseResult) -> str | None:
-        """Return the reason for the outcome; with `redact` only if skipped or xfailed, which quote no exception."""
-        is_quotable = result.outcome in ("skipped", "xfailed") and result.error is None
-        if result.reason is None or (self._redacts and not is_quotable):
-            return None
-        return cut(result.reason, LONGEST_MESSAGE)
-
-    def tree(self, value: Any) -> Any:
-        """Apply the limits to each text in a nested value; return None with `redact`."""
-        if self._redacts:
-            return None
-        if isinstance(value, str):
-            return self(value)
-        if isinstance(value, Mapping):
-            return {name: self.tree(member) for name, member in value.items()}
-        return [self.tree(item) for item in value] if isinstance(value, list | tuple) else value
-
-    def trace(self, trace: Trace) -> Any:
-        return self.tree(answer_to_response(Answer(trace=trace))["debug"]["trace"]) if self._saves_traces else None
+# ── lines ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class RecordLine(NamedTuple):
@@ -380,3 +250,37 @@ def record_lines(evaluation: Evaluation, plan: Plan, config_hash: str) -> list[R
         RecordLine.of(plan.mask.value(result_record(result, plan, config_hash, evaluation.overall)))
         for result in evaluation.trials
     ]
+
+
+# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observation | None) -> CaseResult:
+    """Return the result in a line of results.jsonl, without what only the observation holds."""
+    verdict, error, latency = record["verdict"], record["error"], record["latency"]
+    return CaseResult(
+        case,
+        record["outcome"],
+        observation=observation,
+        scores=record["scores"],
+        details=record["score_details"],
+        skipped_metrics=record["skipped_metrics"],
+        passed_gates=verdict["gates_held"],
+        failed_gates=tuple(FailedGate(**gate) for gate in verdict["failed_gates"]),
+        unobserved=tuple(verdict.get("unobserved", ())),
+        unexamined=tuple(verdict.get("unexamined", ())),
+        is_gold_examined=bool(verdict.get("gold_examined")),
+        has_ungated_facts=verdict.get("facts_examined") is False,
+        error=Problem(error["kind"], error["message"] or "") if error else None,
+        metric_errors=record.get("metric_errors", {}),
+        reason=record["reason"],
+        timings=Timings(
+            latency["queue_ms"],
+            latency["total_ms"],
+            latency["judge_ms"],
+            latency.get("retry_wait_ms"),
+            record.get("requests"),
+        ),
+        trial=record["trial"],
+        attempts=record["attempts"],
+    )
