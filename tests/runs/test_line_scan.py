@@ -38,6 +38,7 @@ def test_a_scanned_line_says_what_its_record_says(outcome: str, trial: int):
     record, scanned = record_of(line, RESULT), ended_trial(line)
     assert scanned is not None
     assert (scanned.outcome, scanned.is_first) == (record["outcome"], record["trial"] == 0)
+    assert scanned.judge_cost_usd == record["cost"]["judge_cost_usd"]
 
 
 @pytest.mark.parametrize("outcome", CASES)

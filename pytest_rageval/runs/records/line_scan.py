@@ -21,7 +21,7 @@ from pytest_rageval.runs.records.record_files import damaged_line
 _BEGINNING = re.compile(rb'\{"schema":\d+,"case_key":("(?:[^"\\]|\\.)*")')
 _NAME, _FURTHEST, _END = b'"case_key":', 40, b'",'
 _OUTCOME = re.compile(rb'"outcome":"(\w+)"')
-_COST = re.compile(rb'"judge_cost_usd":([0-9.eE+-]+)')
+_COST = re.compile(rb'"judge_cost_usd":(null|[0-9.eE+-]+),"judge_saved_usd":')
 _TRIAL = b'"trial":'
 
 
@@ -67,8 +67,9 @@ def ended_trial(line: bytes) -> EndedTrial | None:
     outcome = _OUTCOME.search(line)
     if outcome is None:
         return None
-    # Our keys come before and after any that a system may have named the same: the first outcome, the last cost.
+    # Our keys come before and after any that a system may have named the same: the first outcome, the last cost, which
+    # is null where nothing was judged.
     costs = _COST.findall(line)
-    cost = float(costs[-1]) if costs else None
+    cost = None if not costs or costs[-1] == b"null" else float(costs[-1])
     trial = line[line.rfind(_TRIAL) + len(_TRIAL) :]
     return EndedTrial(outcome[1].decode(), trial.startswith(b"0"), cost)
