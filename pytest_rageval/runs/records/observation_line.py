@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, fields, replace
 from functools import partial
 from typing import Any
@@ -44,7 +44,7 @@ def observation_line(trial: Trial, observed: Observed, settings: Settings) -> by
     obs = observed if isinstance(observed, Observation) else None
     problem = None if isinstance(observed, Observation) else observed.problem
     answer, timings = observed.answer, observed.timings
-    if answer is not None and not settings.save_traces:
+    if answer is not None and answer.trace is not None and not settings.save_traces:
         answer = replace(answer, trace=None)
     record = {
         "schema": SCHEMA,
@@ -85,15 +85,19 @@ _WRITER: TypeAdapter[Any] = TypeAdapter(
 
 
 def _matching(matching: Matching) -> dict[str, Any]:
-    sets = {"hits": matching.hits, "cited": matching.cited}
     return {
         "kind": matching.kind,
         "golds": matching.golds,
-        **{name: None if found is None else [sorted(each) for each in found] for name, found in sets.items()},
+        "hits": _sorted_golds(matching.hits),
+        "cited": _sorted_golds(matching.cited),
         "irrelevant": matching.irrelevant,
         "flags": matching.flags,
         "loose": matching.loose,
     }
+
+
+def _sorted_golds(matches: Sequence[Set[int]] | None) -> list[list[int]] | None:
+    return None if matches is None else [*map(sorted, matches)]
 
 
 def _judgement(judgement: Judgement) -> dict[str, Any]:
