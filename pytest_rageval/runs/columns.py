@@ -157,9 +157,8 @@ _OUTCOMES = frozenset({"passed", "failed", "error", "skipped", "xfailed"})
 _NUMBERS = frozenset({int, float, type(None)})
 
 
-def write_scores(folder: Path, rows: Iterable[Row]) -> None:
-    """Write the score table of a run, one row per case; equal cases give equal bytes."""
-    cases = CaseColumns.of_rows(rows)
+def write_scores(folder: Path, cases: CaseColumns) -> None:
+    """Write the score table of a run, with the categories of its cases; equal cases give equal bytes."""
     columns = (
         cases.case_keys,
         cases.content_hashes,

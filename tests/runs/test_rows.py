@@ -101,7 +101,7 @@ ROWS = [
 
 
 def test_what_was_written_comes_back(tmp_path: Path):
-    write_scores(tmp_path, ROWS)
+    write_scores(tmp_path, CaseColumns.of_rows(ROWS))
     found = read_scores(tmp_path)
     assert found is not None
     assert found == CaseColumns.of_rows(ROWS)
@@ -124,7 +124,7 @@ def test_what_was_written_comes_back(tmp_path: Path):
     ],
 )
 def test_a_damaged_table_is_refused_with_what_to_do(tmp_path: Path, damage):
-    write_scores(tmp_path, ROWS)
+    write_scores(tmp_path, CaseColumns.of_rows(ROWS))
     text = (tmp_path / SCORES).read_text(encoding="utf-8")
     (tmp_path / SCORES).write_text(damage(text), encoding="utf-8")
     remedy = "was it changed? remove it, and results.jsonl is read instead"
@@ -133,7 +133,7 @@ def test_a_damaged_table_is_refused_with_what_to_do(tmp_path: Path, damage):
 
 
 def test_a_damaged_column_is_named_by_its_line(tmp_path: Path):
-    write_scores(tmp_path, ROWS)
+    write_scores(tmp_path, CaseColumns.of_rows(ROWS))
     text = (tmp_path / SCORES).read_text(encoding="utf-8")
     (tmp_path / SCORES).write_text(text.replace('"passed"', '"failed"', 1), encoding="utf-8")
     with pytest.raises(SettingsError, match=r"scores\.jsonl:4: does not match its checksum"):
@@ -145,7 +145,7 @@ def test_a_damaged_column_is_named_by_its_line(tmp_path: Path):
                                           ('"cases":3', '"cases":4'), ('"outcome"', '"came"'),
                                           ('"schema":2', '"schema":1')])  # fmt: skip
 def test_columns_that_no_run_writes_are_refused_whatever_their_checksums(tmp_path: Path, old: str, new: str):
-    write_scores(tmp_path, ROWS)
+    write_scores(tmp_path, CaseColumns.of_rows(ROWS))
     change_lines(tmp_path / SCORES, lambda line: line.replace(old, new))
     with pytest.raises(SettingsError, match=r"not a table of scores; .*results\.jsonl is read instead"):
         read_scores(tmp_path)

@@ -136,7 +136,7 @@ def store(
     content["volatile"] = content["volatile"] | {"run_id": run_id}
     write_json(folder / "metrics.json", content)
     write_json(folder / "config.json", a_config(rows, **(config or {})))
-    write_scores(folder, cases_of(rows))
+    write_scores(folder, CaseColumns.of_rows(cases_of(rows)))
     if records is not None:
         lines = (to_line(a_record(row, **records.get(row.key, {}))) + "\n" for row in rows)
         (folder / "results.jsonl").write_text("".join(lines), encoding="utf-8")
