@@ -95,7 +95,7 @@ def store_run(folder: Path, records: list[dict[str, Any]], plan: Any) -> None:
     info = RunInfo("hash", None, len(records), False, None, {"run_id": folder.name})
     write_json(folder / "metrics.json", aggregate(case_rows, plan, info))
     write_json(folder / "config.json", {"k": 5, "dataset_hash": "d", "settings": {"gold_by": "anchors"}})
-    write_scores(folder, case_rows)
+    write_scores(folder, CaseColumns.of_rows(case_rows))
     with (folder / "results.jsonl").open("w", encoding="utf-8") as file:
         file.writelines(to_line(record) + "\n" for record in records)
     with (folder / "observations.jsonl").open("w", encoding="utf-8") as file:
