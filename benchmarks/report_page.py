@@ -86,7 +86,7 @@ def store_runs(folder: Path, cases: int) -> None:
 def store_run(folder: Path, records: list[dict[str, Any]], plan: Any) -> None:
     from pytest_rageval.io.atomic import write_json
     from pytest_rageval.runs.aggregate import RunInfo, aggregate
-    from pytest_rageval.runs.columns import write_scores
+    from pytest_rageval.runs.columns import CaseColumns, write_scores
     from pytest_rageval.runs.records.result_line import to_line
     from pytest_rageval.runs.row import Row as CaseRow
 
