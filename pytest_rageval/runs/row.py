@@ -114,10 +114,14 @@ class Row:
     @classmethod
     def of(cls, record: Mapping[str, Any], shared: SharedParts | None = None) -> Row:
         """Return the row of one line of results.jsonl. `shared`: the values shared by all rows in memory."""
+        shared = shared or SharedParts()
         error = record["error"] or {}
         abstained = record["abstention"] or {}
-        shared = shared or SharedParts()
-        failed = tuple((gate["metric"], gate["tag"] or gate["metric"]) for gate in record["verdict"]["failed_gates"])
+        verdict = record["verdict"]
+        failed = tuple((gate["metric"], gate["tag"] or gate["metric"]) for gate in verdict["failed_gates"])
+        latency = {name: number for name, number in record["latency"].items() if number is not None}
+        if record.get("requests") is not None:
+            latency["requests"] = record["requests"]
         return cls(
             key=record["case_key"],
             trial=record["trial"],
@@ -127,26 +131,23 @@ class Row:
             scores={intern(name): score for name, score in record["scores"].items()},
             not_applicable=shared.value(frozenset(record["skipped_metrics"])),
             failed=shared.value(failed),
-            gates_examined=record["verdict"]["gates_held"] + len(record["verdict"]["failed_gates"]),
-            trial_passed=record["verdict"].get("trial_passed", record["verdict"]["passed"]),
+            gates_examined=verdict["gates_held"] + len(failed),
+            trial_passed=verdict.get("trial_passed", verdict["passed"]),
             error_kind=error.get("kind"),
             message=error.get("message") or record["reason"],
             is_blank=abstained.get("decided_by") == "empty answer",
-            is_undecided=abstained.get("undecided", False),
-            untrained_language=abstained.get("untrained_language"),
-            latency={
-                name: number
-                for name, number in (*record["latency"].items(), ("requests", record.get("requests")))
-                if number is not None
-            },
+            latency=latency,
             cost=shared.mapping("cost", record["cost"]),
             judge=shared.mapping("judge", record["judge"]),
+            # Records of older runs have no further fields.
             decision_hash=record.get("decision_hash"),
             metric_errors=shared.value(frozenset(record.get("metric_errors", ()))),
-            has_ungated_gold=record["verdict"].get("gold_examined") is False,
-            has_ungated_facts=record["verdict"].get("facts_examined") is False,
+            has_ungated_gold=verdict.get("gold_examined") is False,
+            has_ungated_facts=verdict.get("facts_examined") is False,
             attempts=record.get("attempts", 1),
             doubts=record.get("doubt") or NOTHING,
+            is_undecided=abstained.get("undecided", False),
+            untrained_language=abstained.get("untrained_language"),
         )
 
 

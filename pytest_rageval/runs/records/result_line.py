@@ -44,67 +44,102 @@ def result_record(
 
     `overall`: the result over all trials of the case, which the verdict is about; None with a single trial.
     """
-    case, scores, timings = result.case, result.scores, result.timings
-    obs, text = result.observation, RecordTexts(plan.settings)
+    case, obs = result.case, result.observation
+    text = RecordTexts(plan.settings)
     answer = obs.answer if obs else result.answer or _NO_ANSWER
-    judged = obs if obs and obs.judgements else None
     kind = obs.matching.kind if obs else gold_kind(case.gold, plan.settings.gold_by)
-    extra, phases = answer.extra, answer.latency
-    flat = legacy_names(scores, plan.settings.k)
-    for name in YES_OR_NO:
-        if flat[name] is not None:
-            flat[name] = bool(flat[name])
-    # Most members of most records are empty: their functions are called for the others alone.
-    return {
-        "schema": SCHEMA,
-        "case_key": result.key,
-        **case_fields(case, plan, kind),
+    # `line_scan` reads progress and single cases without parsing the line, and counts on the order of its fields.
+    record: dict[str, Any] = {"schema": SCHEMA, "case_key": result.key}
+    record |= case_fields(case, plan, kind)
+    record |= {
         "gold": kind,
         "outcome": result.outcome,
         "reason": text.reason(result) if result.reason is not None else None,
         "question": text(case.question),
         "reference_answers": text.all(case.gold.answers),
+    }
+    record |= _answer_fields(answer, obs.matching if obs else _UNMATCHED, text)
+    record |= {
+        "config": config_hash,
+        "indexing_coverage": answer.indexing_coverage,
+        "latency": _latency(result.timings, answer),
+        "retrieval_metrics": _flat_scores(result.scores, plan.settings.k),
+    }
+    record |= _score_fields(result, plan, text)
+    record |= {
+        "verdict": verdict_record(result, overall or result),
+        "error": error_record(result.error, text),
+        "skipped_metrics": result.skipped_metrics,
+        "metric_errors": {name: text.message(why) for name, why in result.metric_errors.items()},
+    }
+    record |= matching_fields(result, plan.place_rules)
+    record |= {
+        "versions": _versions(answer),
+        "reported": _reported(answer),
+        "unread": misplaced_fields(answer) if answer.extra else [],
+        "trial": result.trial,
+        "attempts": result.attempts,
+        "requests": result.timings.requests,
+    }
+    return record
+
+
+def _answer_fields(answer: Answer, matching: Matching, text: RecordTexts) -> dict[str, Any]:
+    """Return what the system answered and retrieved, and what a file of answers says of itself."""
+    # Most members of most answers are empty: their functions are called for the others alone.
+    extra = answer.extra
+    return {
         "answer": text(answer.text),
         "references": [
             {"chunk_id": cited.chunk_id, "rel_path": cited.rel_path, "heading_path": cited.heading_path}
             for cited in answer.references or ()
         ],
-        "retrieved_chunks": _chunks(answer.chunks, obs.matching if obs else _UNMATCHED, text) if answer.chunks else (),
+        "retrieved_chunks": _chunks(answer.chunks, matching, text) if answer.chunks else (),
         "folder_selection": _selection(answer, text),
         "model_name": extra.get("model_name"),
         "timestamp": extra.get("timestamp"),
         "meta": text.tree(extra["meta"]) if "meta" in extra else None,
-        "config": config_hash,
-        "indexing_coverage": answer.indexing_coverage,
-        "latency": {
-            # As we measured it; if nothing was called, as the system reports it, like its phases.
-            "total_ms": timings.ask_ms if timings.ask_ms is not None else phases.get("total_ms"),
-            "queue_ms": timings.queue_ms,
-            **{phase: phases.get(phase) for phase in PHASES},
-            "judge_ms": timings.judge_ms,
-            "retry_wait_ms": timings.retry_wait_ms,
-        },
-        "retrieval_metrics": flat,
-        **(judged_fields(judged, text) if judged else UNJUDGED),
-        "abstention": _abstention(obs, scores, text, plan) if obs and answer.text is not None else None,
+    }
+
+
+def _latency(timings: Timings, answer: Answer) -> dict[str, Any]:
+    """Return the times as we measured them; the phases, and the total if nothing was called, as the system says."""
+    phases = answer.latency
+    return {
+        "total_ms": timings.ask_ms if timings.ask_ms is not None else phases.get("total_ms"),
+        "queue_ms": timings.queue_ms,
+        **{phase: phases.get(phase) for phase in PHASES},
+        "judge_ms": timings.judge_ms,
+        "retry_wait_ms": timings.retry_wait_ms,
+    }
+
+
+def _flat_scores(scores: Mapping[str, float], k: int) -> dict[str, Any]:
+    """Return the retrieval scores by their flat legacy names, those of yes and no as booleans."""
+    flat = legacy_names(scores, k)
+    for name in YES_OR_NO:
+        if flat[name] is not None:
+            flat[name] = bool(flat[name])
+    return flat
+
+
+def _score_fields(result: CaseResult, plan: Plan, text: RecordTexts) -> dict[str, Any]:
+    """Return judgements, abstention and scores, with what they were made from and what they cost."""
+    obs, scores = result.observation, result.scores
+    judged = obs if obs and obs.judgements else None
+    trace = (obs.answer if obs else result.answer or _NO_ANSWER).trace
+    fields: dict[str, Any] = dict(judged_fields(judged, text) if judged else UNJUDGED)
+    fields |= {
+        "abstention": _abstention(obs, scores, text, plan) if obs and obs.answer.text is not None else None,
         "layers": plan.registry.by_layer(scores),
         "scores": scores,
         "score_details": {name: text.detail(detail) for name, detail in result.details.items()},
-        "trace": text.trace(answer.trace) if answer.trace is not None else None,
+        "trace": text.trace(trace) if trace is not None else None,
         "judge_input": judge_input(judged, plan.settings.k, text) if judged else None,
-        "cost": {**(judge_cost(judged) if judged else NO_COST), "target_usage": (obs and obs.answer.usage) or None},
-        "verdict": verdict_record(result, overall or result),
-        "error": error_record(result.error, text),
-        "skipped_metrics": result.skipped_metrics,
-        "metric_errors": {name: text.message(why) for name, why in result.metric_errors.items()},
-        **matching_fields(result, plan.place_rules),
-        "versions": _versions(answer),
-        "reported": _reported(answer),
-        "unread": misplaced_fields(answer) if extra else [],
-        "trial": result.trial,
-        "attempts": result.attempts,
-        "requests": timings.requests,
     }
+    cost = judge_cost(judged) if judged else NO_COST
+    fields["cost"] = {**cost, "target_usage": (obs and obs.answer.usage) or None}
+    return fields
 
 
 _NO_ANSWER, _UNMATCHED = Answer(), Matching()
