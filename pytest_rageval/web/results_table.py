@@ -9,8 +9,8 @@ from io import BytesIO
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.case_list import CaseList
+from pytest_rageval.export.csv_format import as_text
 from pytest_rageval.export.export_source import ExportSource, flat, look_through
-from pytest_rageval.export.formats import as_text
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.line_form import OBSERVATIONS
 from pytest_rageval.runs.records.record_files import record_at, record_paths
