@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_rageval.judges.judge import asked_of, served_model
-from pytest_rageval.model import Observation
+from pytest_rageval.model import Judgement, Observation
 from pytest_rageval.runs.records.record_texts import RecordTexts, error_record
 
 UNJUDGED: Mapping[str, Any] = {"groundedness": None, "correctness": None, "judgements": {}, "judge": None}
@@ -20,31 +20,41 @@ NO_COST: Mapping[str, Any] = {
 
 def judged_fields(obs: Observation, text: RecordTexts) -> dict[str, Any]:
     """Return the judgements by metric, groundedness and correctness again by themselves, and the judges."""
-    every = list(obs.judgements.values())
-    by_metric = {
-        metric: {
-            "score": score,
-            "reasoning": text(judgement.reasoning),
-            "supported_claims": [text(claim) for claim in judgement.supported_claims],
-            "unsupported_claims": [text(claim) for claim in judgement.unsupported_claims],
-            "model": judgement.model,
-            "heuristic": judgement.heuristic,
-        }
-        for judgement in every
-        for metric, score in judgement.scores.items()
-    }
+    judgements = list(obs.judgements.values())
+    by_metric: dict[str, dict[str, Any]] = {}
+    for judgement in judgements:
+        for metric, score in judgement.scores.items():
+            by_metric[metric] = _judgement_record(judgement, score, text)
     return {
         "groundedness": by_metric.get("groundedness"),
         "correctness": by_metric.get("correctness"),
         "judgements": by_metric,
-        "judge": {
-            "model": every[0].model,
-            "heuristic": every[0].heuristic,
-            "prompt_versions": {judgement.rubric: judgement.prompt_version for judgement in every},
-            "flags": {judgement.rubric: list(judgement.flags) for judgement in every if judgement.flags},
-            "failed": {judgement.rubric: error_record(judgement.error, text) for judgement in every if judgement.error},
-            "served": sorted({served for judgement in every if (served := served_model(judgement)) is not None}),
-        },
+        "judge": _judge_record(judgements, text),
+    }
+
+
+def _judgement_record(judgement: Judgement, score: float, text: RecordTexts) -> dict[str, Any]:
+    return {
+        "score": score,
+        "reasoning": text(judgement.reasoning),
+        "supported_claims": [text(claim) for claim in judgement.supported_claims],
+        "unsupported_claims": [text(claim) for claim in judgement.unsupported_claims],
+        "model": judgement.model,
+        "heuristic": judgement.heuristic,
+    }
+
+
+def _judge_record(judgements: Sequence[Judgement], text: RecordTexts) -> dict[str, Any]:
+    """Return who judged, by which prompts, and what is to be said of single judgements, by rubric."""
+    served = {served_model(judgement) for judgement in judgements}
+    failed = [judgement for judgement in judgements if judgement.error]
+    return {
+        "model": judgements[0].model,
+        "heuristic": judgements[0].heuristic,
+        "prompt_versions": {judgement.rubric: judgement.prompt_version for judgement in judgements},
+        "flags": {judgement.rubric: list(judgement.flags) for judgement in judgements if judgement.flags},
+        "failed": {judgement.rubric: error_record(judgement.error, text) for judgement in failed},
+        "served": sorted(model for model in served if model is not None),
     }
 
 
@@ -61,18 +71,25 @@ def judge_input(obs: Observation, k: int, text: RecordTexts) -> dict[str, Any]:
 
 def judge_cost(obs: Observation) -> dict[str, Any]:
     """Return what judging cost now and what the cache saved; a cached judgement costs nothing."""
-    judgements = list(obs.judgements.values())
-    paid, kept = ([each for each in judgements if each.cached == cached] for cached in (False, True))
-    tokens = _sum(count for judgement in paid for count in (judgement.tokens_in, judgement.tokens_out))
-    is_free = bool(kept) and not paid
-    return {
-        **{f"judge_{name}": count for name, count in asked_of(paid).items()},
-        "judge_tokens": 0 if is_free else None if tokens is None else int(tokens),
-        "judge_cost_usd": 0.0 if is_free else _sum(judgement.cost_usd for judgement in paid),
-        "judge_saved_usd": _sum(judgement.cost_usd for judgement in kept),
-        "judgements": len(judgements),
-        "judgements_cached": len(kept),
-    }
+    paid: list[Judgement] = []
+    kept: list[Judgement] = []
+    for judgement in obs.judgements.values():
+        if judgement.cached:
+            kept.append(judgement)
+        else:
+            paid.append(judgement)
+    cost: dict[str, Any] = {f"judge_{name}": count for name, count in asked_of(paid).items()}
+    if kept and not paid:
+        cost["judge_tokens"] = 0
+        cost["judge_cost_usd"] = 0.0
+    else:
+        tokens = _sum(count for judgement in paid for count in (judgement.tokens_in, judgement.tokens_out))
+        cost["judge_tokens"] = None if tokens is None else int(tokens)
+        cost["judge_cost_usd"] = _sum(judgement.cost_usd for judgement in paid)
+    cost["judge_saved_usd"] = _sum(judgement.cost_usd for judgement in kept)
+    cost["judgements"] = len(paid) + len(kept)
+    cost["judgements_cached"] = len(kept)
+    return cost
 
 
 def _sum(values: Iterable[float | None]) -> float | None:

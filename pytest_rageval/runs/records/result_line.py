@@ -292,7 +292,7 @@ def record_lines(evaluation: Evaluation, plan: Plan, config_hash: str) -> list[R
 
 def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observation | None) -> CaseResult:
     """Return the result in a line of results.jsonl, without what only the observation holds."""
-    verdict, error, latency = record["verdict"], record["error"], record["latency"]
+    verdict, error = record["verdict"], record["error"]
     return CaseResult(
         case,
         record["outcome"],
@@ -302,20 +302,26 @@ def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observatio
         skipped_metrics=record["skipped_metrics"],
         passed_gates=verdict["gates_held"],
         failed_gates=tuple(FailedGate(**gate) for gate in verdict["failed_gates"]),
+        error=Problem(error["kind"], error["message"] or "") if error else None,
+        reason=record["reason"],
+        timings=_read_timings(record),
+        trial=record["trial"],
+        attempts=record["attempts"],
+        # Records of older runs have no further fields.
         unobserved=tuple(verdict.get("unobserved", ())),
         unexamined=tuple(verdict.get("unexamined", ())),
         is_gold_examined=bool(verdict.get("gold_examined")),
         has_ungated_facts=verdict.get("facts_examined") is False,
-        error=Problem(error["kind"], error["message"] or "") if error else None,
         metric_errors=record.get("metric_errors", {}),
-        reason=record["reason"],
-        timings=Timings(
-            latency["queue_ms"],
-            latency["total_ms"],
-            latency["judge_ms"],
-            latency.get("retry_wait_ms"),
-            record.get("requests"),
-        ),
-        trial=record["trial"],
-        attempts=record["attempts"],
+    )
+
+
+def _read_timings(record: Mapping[str, Any]) -> Timings:
+    latency = record["latency"]
+    return Timings(
+        latency["queue_ms"],
+        latency["total_ms"],
+        latency["judge_ms"],
+        latency.get("retry_wait_ms"),
+        record.get("requests"),
     )
