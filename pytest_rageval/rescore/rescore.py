@@ -221,11 +221,12 @@ def plan_again(
 
 def _has_full_texts(run: StoredRun) -> bool:
     """Return True if a text is longer than the cut, which only `store_full_text` allows."""
-    return any(
-        len(text or "") > CUT + 1
-        for record in run.records()
-        for text in (record["question"], record["answer"], *(chunk["text"] for chunk in record["retrieved_chunks"]))
-    )
+    for record in run.records():
+        texts = [record["question"], record["answer"]]
+        texts += [chunk["text"] for chunk in record["retrieved_chunks"]]
+        if any(len(text or "") > CUT + 1 for text in texts):
+            return True
+    return False
 
 
 # ── values from records, which are not computed again ─────────────────────────────────────────────────────────
