@@ -10,9 +10,9 @@ from operator import attrgetter
 from sys import intern
 from typing import Any, TypeVar
 
-from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.model import NOTHING
+from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS, descriptions_in
 
 ASK_FAILED = frozenset(
     {
@@ -73,8 +73,8 @@ class Row:
     outcome: str
     content_hash: str
     groups: Mapping[str, tuple[str, ...]]
-    """The values of this case by breakdown ('category', 'tag', 'difficulty', 'domain', 'answerable') and by the other
-    conditions of gates ('requires_kg', 'gold', 'groups', 'answer')."""
+    """The values of this case by breakdown (a descriptive field, 'tag', 'answerable') and by the other conditions of
+    gates ('requires_kg', 'gold', 'groups', 'answer')."""
     scores: Mapping[str, float]
     not_applicable: frozenset[str]
     failed: tuple[tuple[str, str], ...]
@@ -169,10 +169,8 @@ class SharedParts:
     def groups(self, record: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
         """Return the breakdowns of a record; records with equal labels share one mapping."""
         labels = (
-            record["category"],
+            descriptions_in(record),
             tuple(record["tags"]),
-            record["difficulty"],
-            record["domain"],
             record["answerable"],
             record.get("requires_kg"),
             record.get("gold"),
@@ -193,21 +191,20 @@ class SharedParts:
 
 
 def _groups(
-    category: str | None,
+    descriptions: tuple[str | None, ...],
     tags: tuple[str, ...],
-    difficulty: str | None,
-    domain: str | None,
     answerable: bool,
     requires_kg: bool | None,
     gold: str | None,
     has_groups: bool | None,
     answer: tuple[str, ...],
 ) -> Mapping[str, tuple[str, ...]]:
-    return {
-        "category": (category or UNCATEGORISED,),
+    groups: dict[str, tuple[str, ...]] = {}
+    for described, text in zip(DESCRIPTIVE_FIELDS, descriptions, strict=True):
+        value = text or described.absent
+        groups[described.name] = (value,) if value else ()
+    return groups | {
         "tag": tuple(dict.fromkeys(tags)),
-        "difficulty": (difficulty,) if difficulty else (),
-        "domain": (domain,) if domain else (),
         "answerable": ("answerable" if answerable else "unanswerable",),
         "requires_kg": ("true" if requires_kg else "false",),
         "gold": (gold or "none",),

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 from pytest_rageval.comparison.case_list import CaseList
 from pytest_rageval.export.csv_format import as_text
 from pytest_rageval.export.export_source import ExportSource, flat, look_through
+from pytest_rageval.model.case_fields import CATEGORY, PROMINENT_NAMES
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.line_form import OBSERVATIONS
 from pytest_rageval.runs.records.record_files import record_at, record_paths
 from pytest_rageval.text import cut, printable, score_text
 
 TEXTS = ("question", "answer", "reference")
-MORE = ("category", "tags", "difficulty", "latency")
+MORE = (CATEGORY, "tags", *(name for name in PROMINENT_NAMES if name != CATEGORY), "latency")
 EXPLANATION = "explanation"
 LONGEST = 280
 """Characters of a text in a cell."""

@@ -10,6 +10,7 @@ from pydantic import StrictInt, StrictStr, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from pytest_rageval.io.sealed_lines import DamagedLineError, check_seal, unsealed
+from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 
 RESULTS, OBSERVATIONS = "results.jsonl", "observations.jsonl"
 SCHEMA = 2
@@ -107,9 +108,6 @@ NEEDED = (
     "trial",
     "content_hash",
     "answerable",
-    "category",
-    "difficulty",
-    "domain",
     "tags",
     "requires_kg",
     "gold",
@@ -127,6 +125,7 @@ NEEDED = (
     "versions",
 )
 WHERE_WRITTEN = (
+    *DESCRIPTIVE_NAMES,
     "decision_hash",
     "requests",
     "attempts",
