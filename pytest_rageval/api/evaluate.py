@@ -61,13 +61,15 @@ def evaluate(
     asked_target = _target(target, prepared, cases_to_ask)
     root = prepared.project.root
     own_judge = None if judge is None or isinstance(judge, str) else judge_from_object(judge)
-    config = run_configuration(
-        prepared,
-        cases_to_ask,
-        [path for path in dict.fromkeys(root / case.source.file for case in cases_to_ask) if path.is_file()],
-        judges=(None,) if own_judge is None else (f"evaluate(judge={type(judge).__name__})",),
-        target=None if target is None or isinstance(target, str) else f"evaluate(target={_name(target)})",
-    )
+    sources = dict.fromkeys(root / case.source.file for case in cases_to_ask)
+    case_files = [path for path in sources if path.is_file()]  # given cases may be in none
+    judges: tuple[str | None, ...] = (None,)
+    if own_judge is not None:
+        judges = (f"evaluate(judge={type(judge).__name__})",)
+    named_target = None
+    if target is not None and not isinstance(target, str):
+        named_target = f"evaluate(target={_name(target)})"
+    config = run_configuration(prepared, cases_to_ask, case_files, judges=judges, target=named_target)
     run = RunSession.open(prepared, config, is_judge_asked=own_judge is None)
     try:
         is_interrupted = _ask(run, cases_to_ask, asked_target, own_judge)

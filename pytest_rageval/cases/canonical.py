@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from json.encoder import encode_basestring_ascii
+from operator import attrgetter
 from typing import Annotated, Any
 
 from pytest_rageval.errors import CaseError
@@ -109,8 +110,8 @@ def _gold_to_mapping(gold: Gold) -> dict[str, Json]:
     mapping: dict[str, Json] = {}
     if gold.answers is not None:
         mapping["answer"] = gold.answers[0] if len(gold.answers) == 1 else list(gold.answers)
-    for name, write in _GOLD_WRITERS.items():
-        if (part := getattr(gold, name)) is not None:
+    for (name, write), part in zip(_GOLD_WRITERS.items(), _gold_parts(gold), strict=True):
+        if part is not None:
             mapping[name] = write(part)
     if gold.ids_are_prefixes:
         mapping["ids_are_prefixes"] = True
@@ -145,6 +146,7 @@ _GOLD_WRITERS: Mapping[str, Callable[[Any], Json]] = {
     "kg_edges": lambda edges: [edge._asdict() for edge in edges],
     "recency_conflict_rule": str,
 }
+_gold_parts = attrgetter(*_GOLD_WRITERS)
 
 
 _RECORDED = RecordReader[EvalCase](Annotated[EvalCase, Expects("{id, question, …}")])

@@ -105,7 +105,11 @@ def _meaning(path: Path) -> str:
 
 
 LINES: RecordReader[dict[str, Any]] = RecordReader(
-    Line, "put what is your own into 'metadata'", _meaning, [f"gold.{key}" for key in IN_GOLD]
+    Line,
+    "put what is your own into 'metadata'",
+    _meaning,
+    [f"gold.{key}" for key in IN_GOLD],
+    repeats_texts=True,
 )
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from pytest_rageval.cases.conversion import Converted, case_from_record, usual_case
 from pytest_rageval.cases.discovery import (
@@ -20,7 +20,7 @@ from pytest_rageval.cases.discovery import (
 )
 from pytest_rageval.cases.keys import CELLS, Cell, Label
 from pytest_rageval.io.collector import no_collection
-from pytest_rageval.io.lines import JsonRow, json_rows, read_lines
+from pytest_rageval.io.lines import JsonRow, json_rows, lines_of_stream, read_lines
 from pytest_rageval.io.messages import Finding, Findings, Report, Unsound, invalid
 from pytest_rageval.io.records import Name, RecordReader
 from pytest_rageval.io.strict_json import parse
@@ -64,6 +64,13 @@ def load_file(path: Path, root: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -
         partner = _find_partner(path, report, root, max_line_bytes)
     read = _usual_case(report.file) if partner is None else _in_full
     return cases_of_rows(path, rows_of(path, report, max_line_bytes, read=read), report, partner)
+
+
+def load_stream(stream: BinaryIO, name: str, *, max_line_bytes: int) -> CaseFile:
+    """Read lines of JSON that are in no file, with the checks and messages of a case file of this name."""
+    report = Report(name)
+    lines = lines_of_stream(stream, report, max_line_bytes)
+    return cases_of_rows(Path(name), json_rows(lines, report, _usual_case(name)), report)
 
 
 def _in_full(_text: str, _number: int) -> None:

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.verdict import GatedTrial, looks_at
-from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.judges.judge import Judge, identity_of
 from pytest_rageval.model import Judgement, Observation
 from pytest_rageval.rescore.rejudge import Rejudge
 from pytest_rageval.rescore.relabel import Line
-from pytest_rageval.rescore.rescore import observed_of
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.observation_line import observed_of
+from pytest_rageval.runs.records.record_files import record_at
 
 FEWEST = 20
 SHARE = 0.05

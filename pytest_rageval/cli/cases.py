@@ -35,10 +35,10 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.messages import escape_text
-from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.model import Chunk, EvalCase, Gold
 from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS, DescriptiveField
 from pytest_rageval.run.prepare import make_target
+from pytest_rageval.runs.records.record_files import record_at
 from pytest_rageval.targets.http_target import ListsChunks
 from pytest_rageval.text import counted, printable
 

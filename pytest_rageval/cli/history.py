@@ -11,7 +11,7 @@ import click
 from pytest_rageval.cli.options import FORM_JSON, REPORTS, echo_json
 from pytest_rageval.cli.output import columns, echo_view
 from pytest_rageval.config.project import find_project
-from pytest_rageval.export.formats import Cell, csv_line
+from pytest_rageval.export.csv_format import Cell, csv_line
 from pytest_rageval.render.text.columns import shortened
 from pytest_rageval.render.text.view_text import table_width
 from pytest_rageval.runs.aggregate import OUTCOMES

@@ -23,8 +23,8 @@ from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import CaseResult, EvalCase, Json
 from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 from pytest_rageval.run.plan import make_plan
-from pytest_rageval.runs.records import result_record
-from pytest_rageval.runs.row import SCHEMA
+from pytest_rageval.runs.records.line_form import SCHEMA
+from pytest_rageval.runs.records.result_line import result_record
 
 PARTS = ("commands", "pytest_options", "settings", "environment", "case", "result", "gates", "metrics")
 PACKAGE = Path(__file__).parents[1]

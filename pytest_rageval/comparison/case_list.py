@@ -7,14 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from itertools import chain
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.changes import moved_scores
 from pytest_rageval.comparison.severity import Shares, shares_of
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.sealed_lines import Members, Place, whole_records
+from pytest_rageval.io.sealed_lines import Place
 from pytest_rageval.matching.dialects import NO_DOUBT, worst_doubt
 from pytest_rageval.model import NOTHING
 from pytest_rageval.model.case_fields import (
@@ -25,9 +24,10 @@ from pytest_rageval.model.case_fields import (
     descriptions_in,
 )
 from pytest_rageval.runs.columns import CaseColumns, Column, shared_cases, values_at
-from pytest_rageval.runs.reader import RESULTS, StoredRun
-from pytest_rageval.runs.row import IS_BAD, SCHEMA, Row, SharedParts, cases_of, check_result, row_records
-from pytest_rageval.runs.run_files import journals
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import RESULT, RESULTS, Members
+from pytest_rageval.runs.records.record_files import record_paths, row_records, whole_records
+from pytest_rageval.runs.row import IS_BAD, Row, SharedParts, cases_of
 
 CHANGES = {"worse": "flipped_to_fail", "fixed": "flipped_to_pass", "unmeasured": "unmeasured", "new": "only_after"}
 """The changes of a case since the baseline, with the lists of metrics.json that name such cases; else `same`."""
@@ -36,7 +36,6 @@ FAILING = IS_BAD | {"error"}
 """Outcomes of cases that failed or ended in an error."""
 _RANKS = {"worse": 0, "error": 1, "failed": 2, "unmeasured": 3, "xfailed": 4}
 _LISTED = Members(
-    SCHEMA,
     "case_key",
     "trial",
     "outcome",
@@ -291,15 +290,10 @@ def _levels(columns: CaseColumns, shares: Shares) -> Iterator[float | None]:
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def files_of(run: StoredRun, name: str) -> list[Path]:
-    """Return the run's files of this name: its own and, if it has not ended or was killed, those of its workers."""
-    return [path for path in (run.path / name, *journals(run.path, name)) if path.is_file()]
-
-
 def recorded_side(run: StoredRun, metrics: Mapping[str, Any]) -> Side:
     """Return a run without aggregates as a side; `metrics` describes its metrics."""
     shared = SharedParts()
-    records = chain.from_iterable(map(row_records, files_of(run, RESULTS)))
+    records = chain.from_iterable(map(row_records, record_paths(run.path, RESULTS)))
     rows = (Row.of(record, shared) for record in records)
     scores = CaseColumns.of_rows(cases_of(rows))
     return Side(run.run_id, {"metrics": metrics, "volatile": {}}, scores, run.config, run)
@@ -311,7 +305,7 @@ def _recorded(run: StoredRun) -> tuple[dict[str, Sequence[Any]], dict[str, Place
     Of several trials, the first with an error is shown, else the first.
     """
     trials: dict[tuple[str, int], tuple[Sequence[Any], Place]] = {}
-    for place, record in whole_records(files_of(run, RESULTS), check=check_result, members=_LISTED):
+    for place, record in whole_records(record_paths(run.path, RESULTS), RESULT, members=_LISTED):
         try:
             trials[record["case_key"], record["trial"]] = _fields(record), place
         except (KeyError, TypeError, AttributeError) as error:

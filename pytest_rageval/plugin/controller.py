@@ -42,7 +42,7 @@ from pytest_rageval.run.prepare import check_can_answer, run_configuration
 from pytest_rageval.run.session import RunSession
 from pytest_rageval.runs.interrupts import Interrupted, Interrupts, is_called_by_script
 from pytest_rageval.runs.judge_notes import estimate
-from pytest_rageval.runs.records import RecordLine
+from pytest_rageval.runs.records.result_line import RecordLine
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.text import printable
 

@@ -21,7 +21,7 @@ from pytest_rageval.plugin.evaluator import RESULTS
 from pytest_rageval.plugin.items import EvalItem
 from pytest_rageval.run.engine import Evaluation
 from pytest_rageval.run.session import RunSession, with_outcome
-from pytest_rageval.runs.records import RecordLine
+from pytest_rageval.runs.records.result_line import RecordLine
 from pytest_rageval.text import printable
 
 PACKAGE = Path(__file__).parent.parent

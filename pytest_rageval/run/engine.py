@@ -18,7 +18,7 @@ from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.judge import Judge, judges_at_once, judges_in_turns
 from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.matching.places import observe
-from pytest_rageval.metrics.registry import GENERATED
+from pytest_rageval.metrics.registry import GENERATED, Scored
 from pytest_rageval.model import (
     NOTHING,
     Answer,
@@ -229,13 +229,16 @@ def ask_request(case: EvalCase, plan: Plan, trial: int = 0) -> AskRequest:
     )
 
 
-def score_case(case: EvalCase, observed: Observed, plan: Plan) -> CaseResult:
-    """Score an observation by every measure and gate it, as the only trial of its case. Pure."""
+def score_case(case: EvalCase, observed: Observed, plan: Plan, stored: Mapping[str, Scored] = NOTHING) -> CaseResult:
+    """Score an observation by every measure and gate it, as the only trial of its case. Pure.
+
+    `stored`: what some measures gave before, which are not asked again.
+    """
     if isinstance(observed, AskFailure):
         return CaseResult(case, "error", error=observed.problem, timings=observed.timings, answer=observed.answer)
     if (missing := _missing_answer(observed, plan)) is not None:
         return CaseResult(case, "error", observation=observed, error=missing, timings=observed.timings)
-    measured = _measured(observed, plan)
+    measured = _measured(observed, plan, stored)
     if measured.failed and (problem := _gated_failure(observed, measured.failed, plan)) is not None:
         return CaseResult(case, "error", observation=observed, error=problem, timings=observed.timings)
     return CaseResult(
@@ -295,11 +298,11 @@ class _Measurements(NamedTuple):
         return {name: str(failure) for name, failure in self.failed.items()}
 
 
-def _measured(observation: Observation, plan: Plan) -> _Measurements:
+def _measured(observation: Observation, plan: Plan, stored: Mapping[str, Scored]) -> _Measurements:
     scores, details, skipped, unobserved, broken, failed = {}, {}, {}, [], [], {}
     for measure in plan.measures:
         try:
-            scored = measure.score(observation)
+            scored = stored[measure.name] if stored and measure.name in stored else measure.score(observation)
         except FailedJudgement as failure:
             failed[measure.name] = failure
             continue
@@ -359,11 +362,17 @@ class Evaluation(NamedTuple):
     trials: tuple[CaseResult, ...]
 
 
-def evaluation(trials: Sequence[Trial], observed: Sequence[Observed], plan: Plan, attempts: int = 1) -> Evaluation:
-    """Score all trials of one case. Pure."""
+def evaluation(
+    trials: Sequence[Trial],
+    observed: Sequence[Observed],
+    plan: Plan,
+    attempts: int = 1,
+    stored: Sequence[Mapping[str, Scored]] | None = None,
+) -> Evaluation:
+    """Score all trials of one case. Pure. `stored`: for each trial as for `score_case`."""
     results = []
-    for trial, observation in zip(trials, observed, strict=True):
-        result = score_case(trial.case, observation, plan)
+    for trial, observation, scores in zip(trials, observed, stored or [NOTHING] * len(trials), strict=True):
+        result = score_case(trial.case, observation, plan, scores)
         if (result.trial, result.test, result.attempts) != (trial.number, trial.test, attempts):
             result = replace(result, trial=trial.number, test=trial.test, attempts=attempts)
         results.append(result)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -46,7 +47,7 @@ KEPT = ("run_id", "timestamp", "concurrency", "hardware")
 """Keys of `volatile` about the asking, which re-scoring keeps; the others follow from the records."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Finished:
     """A finished run. `problems` by name fail the run; `notes` are for people."""
 
@@ -60,7 +61,7 @@ class Finished:
     is_unfinished: bool = False
     """True if selected cases have no record: then the run can be resumed."""
 
-    @property
+    @cached_property
     def cases(self) -> CaseColumns:
         """Outcomes and scores by case key."""
         return CaseColumns.of_rows(self.rows)
@@ -118,7 +119,7 @@ def finish(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None,
             _with_baseline(finished, plan, extent, baseline_file, writer.folder.path), plan, extent
         )
     write_json(writer.folder.path / CONFIG, {**finished.config, RECORDED: writer.seal()})
-    write_scores(writer.folder.path, finished.rows)
+    write_scores(writer.folder.path, finished.cases)
     writer.folder.log(f"finished: {counted(len(finished.rows), 'case')}, {finished.metrics['outcomes']}")
     write_metrics(writer.folder.path / METRICS, finished.metrics)
     if extent.earlier is None or is_last_run(extent.earlier, writer.folder.reports):

@@ -24,7 +24,7 @@ from pytest_rageval.judges.rubrics.prompt_text import joint_prompt
 from pytest_rageval.matching.dialects import ANY_PLACES, PlaceRules
 from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.ontology.rates import CHECKED, load_validator
-from pytest_rageval.metrics.registry import GENERATED, LAYERS, Measure, Metric, Registry, option_types
+from pytest_rageval.metrics.registry import GENERATED, LAYERS, Measure, Metric, Registry, RunScore, option_types
 from pytest_rageval.model import EvalCase, GoldKind, Judgement
 
 RETRIEVAL_ONLY_LAYERS = (LAYERS.keys() - GENERATED) | {"abstention"}
@@ -53,6 +53,8 @@ class Plan:
     ontology: str | None = None
     wordings: Mapping[str, Rubric] = field(default_factory=dict)
     place_rules: PlaceRules = field(default=ANY_PLACES, repr=False, compare=False)
+    stored_run_scores: Mapping[str, RunScore] = field(default_factory=dict, repr=False, compare=False)
+    """The scores of a stored run by those run-level measures that only pytest can compute."""
     mask: Mask = field(default=Mask(()), repr=False, compare=False)
     """Masks the credentials of this run in texts of systems, judges and exceptions."""
 

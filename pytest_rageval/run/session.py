@@ -23,7 +23,7 @@ from pytest_rageval.run.prepare import Prepared, check_judge
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.interrupts import Interrupts
 from pytest_rageval.runs.reader import open_stored_run
-from pytest_rageval.runs.records import RecordLine, record_lines
+from pytest_rageval.runs.records.result_line import RecordLine, record_lines
 from pytest_rageval.runs.results_file import InterruptedRun, RunJournal, RunWriter
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import printable

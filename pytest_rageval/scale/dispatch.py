@@ -13,7 +13,7 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.run.prefetch import Tally
 from pytest_rageval.run.prepare import Prepared
 from pytest_rageval.run.session import RunSession
-from pytest_rageval.runs.reader import OBSERVATIONS
+from pytest_rageval.runs.records.line_form import OBSERVATIONS
 from pytest_rageval.scale.assignment import WorkerShare, shares
 from pytest_rageval.scale.portions import Block, Portion, Portions, portion_size
 from pytest_rageval.text import counted

@@ -15,7 +15,7 @@ from pytest_rageval.run.prepare import Prepared, make_target, prepare
 from pytest_rageval.run.session import EvaluatedCase, RunSession
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.folder import RunFolder
-from pytest_rageval.runs.reader import OBSERVATIONS
+from pytest_rageval.runs.records.line_form import OBSERVATIONS
 from pytest_rageval.scale.assignment import Assignment, baseline_hash, own_configuration
 from pytest_rageval.scale.portions import MOST_OF_A_BLOCK, Block, Failure
 

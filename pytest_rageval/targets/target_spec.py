@@ -39,7 +39,7 @@ def target_from_spec(
     kind = kind_of(spec)
     target: Target | None = None
     if kind is not PYTHON:
-        module = import_module(f"pytest_rageval.targets.{kind.module}")
+        module = import_module(f"pytest_rageval.{kind.room}.{kind.module}")
         target = cast("Target | None", module.from_spec(spec, Surroundings(root, reports, connection, mapping)))
     elif factory := _plugged_in(name):
         target = factory(rest)

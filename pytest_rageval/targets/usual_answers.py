@@ -55,7 +55,7 @@ def usual_line(text: str, _number: int) -> UsualLine | None:
 @cache
 def _usual_lines() -> TypeAdapter[dict[str, Any]]:
     """Return the reader of lines without free parts, as plain data: half of the time of an Answer."""
-    strict = with_config(ConfigDict(strict=True, extra="forbid", allow_inf_nan=False))
+    strict = with_config(ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, cache_strings="keys"))
 
     def members(kind: Any, *left_out: str) -> dict[str, Any]:
         return {name: of for name, of in get_type_hints(kind).items() if name not in left_out}

@@ -13,7 +13,7 @@ from pytest_rageval.comparison.case_list import case_id, place_text
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.model import EvalCase, Observation
 from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
-from pytest_rageval.runs.observations import observation_of
+from pytest_rageval.runs.records.observation_line import observation_of
 from pytest_rageval.runs.row import IS_BAD
 from pytest_rageval.text import duration, score_text, short
 from pytest_rageval.views.case_claims import checked_claims

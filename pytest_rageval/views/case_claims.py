@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_rageval.runs.records import CUT
+from pytest_rageval.runs.records.record_texts import CUT
 from pytest_rageval.views.text_diff import word_set
 
 CLAIM_METRICS = ("groundedness", "faithfulness", "claim_support")

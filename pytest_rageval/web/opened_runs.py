@@ -18,8 +18,9 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.render.html.page_run import PageRun, compared_side, read_page
 from pytest_rageval.runs.columns import SCORES, CaseColumns
-from pytest_rageval.runs.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.runs.run_files import journals
+from pytest_rageval.runs.reader import CONFIG, METRICS, StoredRun
+from pytest_rageval.runs.records.line_form import OBSERVATIONS, RESULTS
+from pytest_rageval.runs.records.record_files import journals
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import printable
 from pytest_rageval.web.run_cases import RunCases

@@ -9,12 +9,12 @@ from io import BytesIO
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.case_list import CaseList
+from pytest_rageval.export.csv_format import as_text
 from pytest_rageval.export.export_source import ExportSource, flat, look_through
-from pytest_rageval.export.formats import as_text
-from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.model.case_fields import CATEGORY, PROMINENT_NAMES
-from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun
-from pytest_rageval.runs.run_files import journals
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import OBSERVATIONS
+from pytest_rageval.runs.records.record_files import record_at, record_paths
 from pytest_rageval.text import cut, printable, score_text
 
 TEXTS = ("question", "answer", "reference")
@@ -48,7 +48,7 @@ class ResultsTable:
     @cached_property
     def source(self) -> ExportSource:
         """Return the records, in full if the run keeps observations."""
-        has_observations = (self.run.path / OBSERVATIONS).is_file() or bool(journals(self.run.path, OBSERVATIONS))
+        has_observations = bool(record_paths(self.run.path, OBSERVATIONS))
         return look_through(self.run, full_text=has_observations)
 
     @cached_property

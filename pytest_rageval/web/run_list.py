@@ -16,7 +16,8 @@ from pytest_rageval.io.atomic import is_locked
 from pytest_rageval.render.html.figures import Spark, spark
 from pytest_rageval.render.html.first_screen import PREFERRED
 from pytest_rageval.runs.history import PastRun, with_changes
-from pytest_rageval.runs.reader import CONFIG, METRICS, RESULTS
+from pytest_rageval.runs.reader import CONFIG, METRICS
+from pytest_rageval.runs.records.line_form import RESULTS
 from pytest_rageval.text import printable
 from pytest_rageval.web.jobs.job import (
     ENDED,

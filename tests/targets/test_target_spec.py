@@ -229,6 +229,6 @@ def test_answers_must_cover_the_cases(tmp_path: Path):
 def test_every_kind_can_be_made_is_spelt_in_the_help_and_stands_in_the_docs():
     docs = (Path(__file__).parents[2] / "docs" / "targets.md").read_text(encoding="utf-8")
     for kind in KINDS_OF_TARGETS:
-        assert kind is PYTHON or import_module(f"pytest_rageval.targets.{kind.module}").from_spec
+        assert kind is PYTHON or import_module(f"pytest_rageval.{kind.room}.{kind.module}").from_spec
         assert kind.short in OPTIONS[0].help
         assert kind.names == () or any(f"`{name}" in docs for name in kind.names)

@@ -243,7 +243,7 @@ def test_a_log_stays_below_its_limit_and_shows_no_credential(tmp_path: Path):
 
 def record(key: str, outcome: str, trial: int = 0, cost: float | None = None, **more: object) -> str:
     before = {"schema": 2, "case_key": key, "outcome": outcome, "reason": 'says "outcome":"error"'}
-    behind = {"cost": {"judge_cost_usd": cost}, "trial": trial, "attempts": 1}
+    behind = {"cost": {"judge_cost_usd": cost, "judge_saved_usd": None}, "trial": trial, "attempts": 1}
     return json.dumps({**before, "meta": {"outcome": "error", "trial": 7}, **more, **behind}, separators=(",", ":"))
 
 

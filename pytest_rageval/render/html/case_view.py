@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.comparison.baseline import Side
-from pytest_rageval.comparison.case_diff import READ, CaseLines, Record, representative_trial, trials_of
-from pytest_rageval.comparison.case_list import ListedCase, files_of, listed_case
+from pytest_rageval.comparison.case_diff import READ, CaseLines, Record, representative_trial
+from pytest_rageval.comparison.case_list import ListedCase, listed_case
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.render.html.page_run import PageRun, compared_side
 from pytest_rageval.run.plan import Plan
-from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import OBSERVATIONS, RESULTS
+from pytest_rageval.runs.records.line_scan import trials_of
+from pytest_rageval.runs.records.record_files import record_paths
 from pytest_rageval.views.case import case_view
 from pytest_rageval.views.case_content import CaseContext, CaseView
 
@@ -108,7 +111,7 @@ def _read_answers(side: Side, keys: Set[str], damages: list[str]) -> dict[str, C
     if side.run is None:
         return {key: CaseLines({record["trial"]: record}, {}) for key, record in side.records(keys).items()}
     try:
-        records = trials_of(side.run.path / RESULTS, keys)
+        records = trials_of(side.run.path / RESULTS, keys, READ)
         cut_keys = {key for key, trials in records.items() if _has_cut_answer(trials.values())}
         observations = _observations(side.run, cut_keys)
     except SettingsError as damage:
@@ -130,7 +133,7 @@ def _trials(run: StoredRun, name: str, keys: Set[str], fields: Set[str]) -> dict
     lines: dict[str, dict[int, Record]] = {}
     if not keys:
         return lines
-    for path in files_of(run, name):
+    for path in record_paths(run.path, name):
         for key, trials in trials_of(path, keys, fields).items():
             lines.setdefault(key, {}).update(trials)
     return lines

@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_rageval.check.calibration_record import CalibrationRecord, stored_calibrations
 from pytest_rageval.comparison.baseline import Side, open_side
-from pytest_rageval.comparison.case_list import CaseList, Fall, ListedCase, changes_of, files_of, list_cases
+from pytest_rageval.comparison.case_list import CaseList, Fall, ListedCase, changes_of, list_cases
 from pytest_rageval.comparison.changes import signed_width
 from pytest_rageval.comparison.cut_offs import renamed_metrics
 from pytest_rageval.comparison.gates_now import Both
@@ -22,7 +22,9 @@ from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.runs.columns import CaseColumns, Column
 from pytest_rageval.runs.history import PastRun, past_run, with_changes
-from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import OBSERVATIONS, RESULTS
+from pytest_rageval.runs.records.record_files import record_paths
 from pytest_rageval.runs.run_ref import in_time, is_of_sweep
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import counted
@@ -188,7 +190,7 @@ class PageRun:
             return [f"{self.run_id} is known by its aggregates and scores only: no case can be opened"]
         total = self.metrics["total_tests"]
         folder = self.side.run.path.name
-        present = {name for name in effects if files_of(self.side.run, name)}
+        present = {name for name in effects if record_paths(self.side.run.path, name)}
         missing = []
         if self.side.damage is not None:
             missing.append(self.side.damage)

@@ -12,16 +12,17 @@ from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.matching.dialects import namesakes_of
 from pytest_rageval.model import EvalCase, Json, Observation
-from pytest_rageval.rescore.rescore import observed_of
 from pytest_rageval.run.engine import NO_ANSWER, AskFailure, Observed
 from pytest_rageval.run.finish import Extent, Finished
 from pytest_rageval.run.prepare import Prepared, check_can_answer, prepare, run_configuration
 from pytest_rageval.run.session import RunSession
-from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import OBSERVATIONS
+from pytest_rageval.runs.records.observation_line import observed_of
+from pytest_rageval.runs.records.record_files import record_at
 from pytest_rageval.targets.target import is_called, params_problem
 from pytest_rageval.text import counted
 from pytest_rageval.tune.sweep.asking import NOT_TUNED, Answers, AskingLoop

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import math
 import os
-import re
 import threading
 import time
 from collections import Counter
@@ -22,7 +21,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import is_locked, open_regular, read_json, readable_json
-from pytest_rageval.runs.reader import CONFIG, RESULTS, StoredRun
+from pytest_rageval.runs.reader import CONFIG, StoredRun
+from pytest_rageval.runs.records.line_form import RESULTS
+from pytest_rageval.runs.records.line_scan import ended_trial
 from pytest_rageval.text import counted
 
 JOB, PROCESS, ENDED, CANCELLED, LOG = "job.json", "process.json", "ended.json", "cancelled", "log.txt"
@@ -97,9 +98,6 @@ def tail(path: Path, size: int) -> bytes:
 
 BLOCK = 8 * 2**20
 MANY_A_SECOND = 100
-_OUTCOME = re.compile(rb'"outcome":"(\w+)"')
-_COST = re.compile(rb'"judge_cost_usd":([0-9.eE+-]+)')
-_TRIAL = b'"trial":'
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,14 +187,13 @@ class ProgressReader:
             return
 
     def _count(self, line: bytes) -> None:
-        # Our keys come before and after any that a system may have named the same; quotation marks in texts are
-        # escaped. Parsing each record takes fifty times as long.
-        if (outcome := _OUTCOME.search(line)) is None:
+        ended = ended_trial(line)
+        if ended is None:
             return
-        if costs := _COST.findall(line):
-            self._cost = (self._cost or 0.0) + float(costs[-1])
-        if line[line.rfind(_TRIAL) + len(_TRIAL) :].startswith(b"0"):
-            self._outcomes[outcome[1].decode()] += 1
+        if ended.judge_cost_usd is not None:
+            self._cost = (self._cost or 0.0) + ended.judge_cost_usd
+        if ended.is_first:
+            self._outcomes[ended.outcome] += 1
 
 
 State = Literal["starting", "running", "stopping", "finished", "stopped", "killed", "failed"]

@@ -13,13 +13,16 @@ from pytest_rageval.cases.drafts import ENDING, add_drafts, answer_draft, drafts
 from pytest_rageval.comparison.case_diff import representative_trial
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.io.sealed_lines import Check, index, record_at
 from pytest_rageval.render.html.case_view import case_views, read_case_lines, recorded_case_of
 from pytest_rageval.render.html.report_page import KEYS
 from pytest_rageval.render.html.sections import definitions_of
-from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.runs.row import check_observation, check_result
-from pytest_rageval.runs.run_files import journals
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import (
+    OBSERVATION,
+    RESULT,
+    RecordKind,
+)
+from pytest_rageval.runs.records.record_files import index, record_at, record_paths
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import printable
 from pytest_rageval.views.case_content import CaseView
@@ -119,11 +122,11 @@ def save_draft_case(submitted: Submitted, site: TheSite, run_id: str) -> Respons
     project = site.project()
     run = site.stored_run(run_id)
     case = str(submitted.get("case", ""))
-    records = _records_by_trial(run, RESULTS, check_result, case)
+    records = _records_by_trial(run, RESULT, case)
     if not records:
         raise UnknownPageError(f"run {run_id} has recorded no case {case!r}")
     record = representative_trial(records)
-    line = _records_by_trial(run, OBSERVATIONS, check_observation, case).get(record["trial"])
+    line = _records_by_trial(run, OBSERVATION, case).get(record["trial"])
     draft = answer_draft(record, line, run_id)
     if draft is None:
         raise SettingsError(f"run {run_id} keeps no texts (redact): there is no question to draft a case from")
@@ -132,9 +135,9 @@ def save_draft_case(submitted: Submitted, site: TheSite, run_id: str) -> Respons
     return redirect(LabelPlace(file=file, case=str(draft["id"])).address)
 
 
-def _records_by_trial(run: StoredRun, name: str, check: Check, case: str) -> dict[int, Mapping[str, Any]]:
+def _records_by_trial(run: StoredRun, kind: RecordKind, case: str) -> dict[int, Mapping[str, Any]]:
     """Return the records of a case by trial, including those in the journals of crashed workers."""
-    places = index([run.path / name, *journals(run.path, name)], check=check, keeps=lambda key: key[0] == case)
+    places = index(record_paths(run.path, kind.file), kind, keeps=lambda key: key[0] == case)
     return {trial: record_at(place) for (_, trial), place in places.items()}
 
 

@@ -13,7 +13,7 @@ from pytest_rageval.cases.exchange.tool_cases import write_csv
 from pytest_rageval.cases.marks import Marks
 from pytest_rageval.check.audit import AuditFinding, audit_in_words, findings_in_files, findings_in_notes
 from pytest_rageval.errors import CaseError, SettingsError
-from pytest_rageval.export.formats import as_text
+from pytest_rageval.export.csv_format import as_text
 from pytest_rageval.model import EvalCase
 from pytest_rageval.web.label_desk import TheDesk, offered_systems
 from pytest_rageval.web.pages.agents import Agents

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.export.formats import csv_line, csv_lines
+from pytest_rageval.export.csv_format import csv_line, csv_lines
 from pytest_rageval.export.report_json import json_lines
 from pytest_rageval.render.html.report_file import FILES
 from pytest_rageval.render.html.report_page import KEYS

@@ -7,13 +7,12 @@ from pathlib import Path
 
 from pytest_rageval.errors import CaseError, SettingsError, TargetError
 from pytest_rageval.io.messages import Findings, Report, Unsound, shown_value
-from pytest_rageval.io.sealed_lines import DamagedLineError, lines_of, record_of
+from pytest_rageval.io.sealed_lines import DamagedLineError, lines_of
 from pytest_rageval.io.strict_json import Positions
 from pytest_rageval.model import Answer, AskRequest
+from pytest_rageval.runs.records.line_form import OBSERVATIONS, record_of
 from pytest_rageval.targets.native_contract import read_response
 from pytest_rageval.targets.target import Surroundings
-
-OBSERVATIONS = "observations.jsonl"
 
 
 def from_spec(spec: str, given: Surroundings) -> RecordedTarget | None:
