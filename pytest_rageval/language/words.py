@@ -131,7 +131,7 @@ def _as_ascii(character: str, category: str) -> str | None:
 
 
 # Marks that `statements` puts between clauses, \x01 to \x03, stay as words.
-_UNUSUAL = re.compile(r"[^A-Za-z\s\x01-\x03,;:!?'\"().-]")
+_UNUSUAL = re.compile(r"[^A-Za-z\s\x01-\x03,;:!?'\"().-]", re.ASCII)
 _JOINING_MARK = re.compile(r"\.(?=[a-z])|(?<![a-z])-|-(?![a-z])")
 """A point before a letter, or a hyphen that is not between two letters: .NET, e.g, -x."""
 _BETWEEN_WORDS = str.maketrans("-", " ", ",;:!?'\"().")

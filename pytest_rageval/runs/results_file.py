@@ -56,13 +56,13 @@ class NotedRecord(NamedTuple):
 def noted_record(record: Mapping[str, Any], shared: SharedParts) -> NotedRecord:
     """Return what a run notes of a record; `shared` has the parts that rows share."""
     return NotedRecord(
-        Row.of(record, shared),
-        record["indexing_coverage"],
-        record["versions"],
-        record.get("reported") or (),
-        record.get("unread") or (),
-        record.get("flags") or (),
-        record.get("model_name"),
+        row=Row.of(record, shared),
+        coverage=record["indexing_coverage"],
+        versions=record["versions"],
+        reported=record.get("reported", ()),
+        unread=record.get("unread", ()),
+        flags=record.get("flags") or (),
+        model_name=record.get("model_name"),
     )
 
 

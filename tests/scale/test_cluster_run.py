@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from project import SOME, Project, a_case
@@ -294,7 +295,7 @@ def test_a_worker_is_told_where_answers_are_and_reads_no_file_that_was_checked(
     worker = PortionWorker()
     written = assignment(prepared, WorkerShare(0, 1, 2, None), target.checked()).model_dump_json()
     assert worker.begin(written) == []
-    records = {}
+    records: dict[str, dict[str, Any]] = {}
     for portion in (cases[:10], cases[10:]):
         for block in worker.blocks(portion, run.config_hash, target.records_of(portion)):
             records |= {record["case_key"]: record for record in map(json.loads, block.results.splitlines())}
