@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.baseline import Side
-from pytest_rageval.comparison.changes import Shares, moved_scores, shares_of
+from pytest_rageval.comparison.changes import moved_scores
+from pytest_rageval.comparison.severity import Shares, shares_of
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.io.sealed_lines import Members, Place, whole_records
@@ -191,6 +192,7 @@ def list_cases(
     if side.run is not None:
         recorded, places = _recorded(side.run)
     if recorded:
+        # A damaged run may have lost records; nothing could be shown of these cases.
         now = now.without(now.places.keys() - recorded.keys())
     else:
         recorded = _fields_of_table(side)
