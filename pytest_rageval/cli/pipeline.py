@@ -36,7 +36,7 @@ REPORTS = ("summary.md", "report.html")
 class Workers(NamedTuple):
     """The workers that ask, made for one run, and the greatest number of them."""
 
-    crew: Callable[[Prepared, str], Crew]
+    crew: Callable[[Prepared, str, Target], Crew]
     most: int
 
 
@@ -147,7 +147,7 @@ class CommandRun:
     def _evaluate_elsewhere(self, cases: Sequence[EvalCase], workers: Workers) -> None:
         run = self.run
         number = crew_size(self.prepared, len(cases), workers.most)
-        crew = workers.crew(run.prepared, run.config_hash)
+        crew = workers.crew(run.prepared, run.config_hash, self._target)
         cluster_run = ClusterRun(run, cases, crew, number)
         dispatch = cluster_run.dispatch
 

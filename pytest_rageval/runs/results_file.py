@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
@@ -43,6 +43,31 @@ from pytest_rageval.runs.run_files import CRASH, fold_journals, repair
 
 MOST_UNWRITTEN, MOMENT_S = 256, 0.2
 """How many records may wait to be written, and for how many seconds."""
+
+
+class NotedRecord(NamedTuple):
+    """What a run notes of a record: its row, and what the system reported of itself."""
+
+    row: Row
+    coverage: Mapping[str, Any] | None
+    versions: Mapping[str, Any] | None
+    reported: Sequence[str]
+    unread: Sequence[str]
+    flags: Sequence[str]
+    model_name: object
+
+
+def noted_record(record: Mapping[str, Any], shared: SharedParts) -> NotedRecord:
+    """Return what a run notes of a record; `shared` has the parts that rows share."""
+    return NotedRecord(
+        row=Row.of(record, shared),
+        coverage=record["indexing_coverage"],
+        versions=record["versions"],
+        reported=record.get("reported", ()),
+        unread=record.get("unread", ()),
+        flags=record.get("flags") or (),
+        model_name=record.get("model_name"),
+    )
 
 
 class RunWriter:
@@ -121,14 +146,26 @@ class RunWriter:
     def add(self, lines: Iterable[RecordLine], *, is_paid: bool = True) -> None:
         """Add lines of results.jsonl; lines of free answers are written in blocks."""
         for line in lines:
-            self._unwritten.append(line.data)
-            row = self.note(line.record)
-            self._noted_bytes += len(line.data) + 1
-            if row.outcome == "error":
-                self.folder.log(f"{row.key}: {row.error_kind}: {row.message or 'its message is left out'}")
-            if len(self._unwritten) >= MOST_UNWRITTEN or time.monotonic() > self._written_at + MOMENT_S:
-                self._write()
+            self._add(line.data, noted_record(line.record, self._shared))
         if is_paid:
+            self._write()
+
+    def take_noted(self, lines: bytes, noted: Sequence[NotedRecord]) -> None:
+        """Add the lines that another process made, without reading them again."""
+        for line, of_line in zip(lines.split(b"\n"), noted, strict=True):
+            if self.crashes[of_line.row.key]:
+                self.take(line)
+            else:
+                self._add(line, of_line)
+        self._write()
+
+    def _add(self, line: bytes, noted: NotedRecord) -> None:
+        self._unwritten.append(line)
+        row = self._note(noted)
+        self._noted_bytes += len(line) + 1
+        if row.outcome == "error":
+            self.folder.log(f"{row.key}: {row.error_kind}: {row.message or 'its message is left out'}")
+        if len(self._unwritten) >= MOST_UNWRITTEN or time.monotonic() > self._written_at + MOMENT_S:
             self._write()
 
     def _write(self) -> None:
@@ -194,18 +231,20 @@ class RunWriter:
 
     def note(self, record: Mapping[str, Any]) -> Row:
         """Store what aggregation needs of a record, without writing it."""
-        row = Row.of(record, self._shared)
+        return self._note(noted_record(record, self._shared))
+
+    def _note(self, noted: NotedRecord) -> Row:
+        row = noted.row
         self._has_replaced |= (row.key, row.trial) in self.rows
         self.rows[row.key, row.trial] = row
-        if (coverage := record["indexing_coverage"]) is not None:
+        if (coverage := noted.coverage) is not None:
             self._coverages.setdefault(json.dumps(coverage, sort_keys=True), (row.key, coverage))
-        self.versions = self.versions or record["versions"]
-        self.reported.update(record.get("reported", ()))
-        self.unread.update(record.get("unread", ()))
-        if flags := record.get("flags"):
-            self.place_flags += [flag for flag in flags if AMBIGUOUS in flag or MISSED in flag]
-        if isinstance(name := record.get("model_name"), str):
-            self.model_names.add(name)
+        self.versions = self.versions or noted.versions
+        self.reported.update(noted.reported)
+        self.unread.update(noted.unread)
+        self.place_flags += [flag for flag in noted.flags if AMBIGUOUS in flag or MISSED in flag]
+        if isinstance(noted.model_name, str):
+            self.model_names.add(noted.model_name)
         return row
 
     @property

@@ -275,4 +275,4 @@ class ClusterRun:
         if block.observations:
             self._writer.folder.append(OBSERVATIONS, block.observations)
         if block.results:
-            self._writer.take(block.results)
+            self._writer.take_noted(block.results, block.noted)

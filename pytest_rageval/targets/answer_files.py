@@ -11,12 +11,11 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.keys import Cell
 from pytest_rageval.cases.names import ANSWER, CONTEXTS, GIVEN, QUESTION, RETRIEVED, field_of, is_plain_answer
-from pytest_rageval.errors import CaseError, TargetError
+from pytest_rageval.errors import CaseError, SettingsError, TargetError
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.io.lines import FileLine, JsonRow, json_rows, read_lines
 from pytest_rageval.io.messages import Report, Unsound, describe, invalid, shown_value
@@ -24,22 +23,13 @@ from pytest_rageval.io.records import Name
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.io.suggestions import did_you_mean, listed
 from pytest_rageval.model import NOTHING, Answer, Chunk, Json
+from pytest_rageval.targets.answer_records import AnswerRecord, CheckedAnswers
 from pytest_rageval.targets.native_contract import RECORD_FIELDS, ResponseReader, answer_in
 from pytest_rageval.targets.native_shapes import FlatResponse
 from pytest_rageval.targets.usual_answers import ASKING, asking, usual_line
 
 LONGEST_LINE = 16 * 2**20
 """Longest line in bytes: the limit of one response over the network."""
-
-
-class AnswerRecord(NamedTuple):
-    """One line. `name` is its id as written, a case's id or its full key; without an id it is `asking(question)`."""
-
-    name: str
-    line: int
-    question: str | None
-    text: str | tuple[int, int]
-    """The answer as JSON; without a key `extra` in it the place of its line in the file: offset and length in bytes."""
 
 
 BLOCK = 1 << 18
@@ -53,10 +43,26 @@ class AnswersFile:
         self, path: Path, file: str, system: str | None, records: Mapping[str, AnswerRecord], notes: tuple[str, ...]
     ) -> None:
         self.file, self.system, self.records, self.notes = file, system, records, notes
+        self._path = path
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         weakref.finalize(self, os.close, self._descriptor)
         self._state = self._present_state()
         self._block = 0, b""
+
+    @classmethod
+    def without_records(cls, checked: CheckedAnswers) -> AnswersFile:
+        """Open a file that was checked before; raise SettingsError if it was changed since."""
+        try:
+            answers = cls(Path(checked.path), checked.file, checked.system, {}, checked.notes)
+        except OSError as error:
+            raise SettingsError(f"{checked.file} cannot be read: {error.strerror}") from None
+        if answers._state != checked.state:
+            raise SettingsError(f"{checked.file} was changed while it was used; run again")
+        return answers
+
+    def checked(self, name: str) -> CheckedAnswers:
+        """Describe this file for another process; `name` is that of the target."""
+        return CheckedAnswers(name, str(self._path.absolute()), self.file, self.system, self._state, self.notes)
 
     def _present_state(self) -> tuple[int, int]:
         now = os.fstat(self._descriptor)

@@ -10,6 +10,7 @@ from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.language.words import fold
 from pytest_rageval.model import Answer, AskRequest, EvalCase
 from pytest_rageval.targets.answer_files import AnswersFile, load_answers
+from pytest_rageval.targets.answer_records import AnswerRecord, CheckedAnswers
 from pytest_rageval.targets.target import Surroundings
 from pytest_rageval.targets.usual_answers import ASKING, asking
 
@@ -42,6 +43,24 @@ class AnswersTarget:
         self.name = name or f"answers:{answers.file}{of_system}"
         self.notes = list(answers.notes)
         self._answers = answers
+
+    @classmethod
+    def of_checked(cls, checked: CheckedAnswers) -> AnswersTarget:
+        """Make the target of a checked file; `take` tells it the records of the cases that it will be asked."""
+        return cls(AnswersFile.without_records(checked), checked.name)
+
+    def checked(self) -> CheckedAnswers:
+        """Describe the file for another process."""
+        return self._answers.checked(self.name)
+
+    def records_of(self, cases: Sequence[EvalCase]) -> list[AnswerRecord]:
+        """Return the records with the answers to these cases."""
+        names = [self._name(case.key, case.question) for case in cases]
+        return [self._answers.records[name] for name in names if name is not None]
+
+    def take(self, records: Iterable[AnswerRecord]) -> None:
+        """Answer by these records from now on."""
+        self._answers.records = {record.name: record for record in records}
 
     async def ask(self, request: AskRequest) -> Answer:
         """Return the answer to the case with this key; TargetError if the file has none or its question differs."""

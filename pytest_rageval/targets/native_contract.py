@@ -231,8 +231,11 @@ def answer_in(response: NativeResponse, extra: Mapping[str, Json]) -> Answer:
     """Return the answer in a response; raise Unsound if it holds a member of `debug` twice."""
     debug = response.debug or _NO_DEBUG
     parts = _DEBUG_PARTS(debug)
-    if isinstance(response, FlatResponse) and any(part is not None for part in _DEBUG_PARTS(response)):
-        pairs = list(zip(_FIELDS[Debug], _DEBUG_PARTS(response), parts, strict=True))
+    flat = _DEBUG_PARTS(response) if isinstance(response, FlatResponse) else _NO_PARTS
+    if flat != _NO_PARTS and parts == _NO_PARTS:
+        parts = flat
+    elif flat != _NO_PARTS:
+        pairs = list(zip(_FIELDS[Debug], flat, parts, strict=True))
         for name, part, other in pairs:
             if part is not None and other is not None:
                 message = f"is {describe(other)}, expected one of {name} and debug.{name}, not both"
@@ -341,6 +344,7 @@ _FIELDS: dict[type, Mapping[str, None]] = {
     kind: _names_of(kind) for kind in (Debug, Chunk, Reference, Entity, FolderSelection, Trace)
 }
 _DEBUG_PARTS: Callable[[Any], tuple[Any, ...]] = attrgetter(*_FIELDS[Debug])
+_NO_PARTS = _DEBUG_PARTS(_NO_DEBUG)
 _RESPONSES = ResponseReader(NativeResponse)
 _RECORDS = ResponseReader(FlatResponse)
 RECORD_FIELDS = _FIELDS[FlatResponse].keys()
