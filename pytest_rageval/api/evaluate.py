@@ -17,7 +17,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.case_output import Output
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges import judge_from_object
-from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.model import EvalCase
 from pytest_rageval.render.run_reports import write_all_reports
@@ -147,7 +147,7 @@ def _name(target: object) -> str:
     return f"{named.__module__}.{named.__qualname__}"
 
 
-def _ask(run: RunSession, cases: Sequence[EvalCase], target: Target, judge: Judge | None) -> bool:
+def _ask(run: RunSession, cases: Sequence[EvalCase], target: Target, judge: BaseJudge | None) -> bool:
     """Record the results of all cases; return True if Ctrl-C ended it.
 
     What their code prints is shown as it comes, line by line: the script is the user's own.

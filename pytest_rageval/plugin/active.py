@@ -26,7 +26,7 @@ from pytest_rageval.io.case_output import Output
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
-from pytest_rageval.judges.judge import Judge, JudgementCache
+from pytest_rageval.judges.judge import BaseJudge, JudgementCache
 from pytest_rageval.model import CaseResult, EvalCase
 from pytest_rageval.plugin.batches import AdaptedFixtures
 from pytest_rageval.plugin.case_hook import marked_cases, metrics_of_hook, with_case_hook
@@ -246,7 +246,7 @@ class ActiveSession:
             pytest.fail("; ".join(problems), pytrace=False)
         yield from self._lent(target)
 
-    def judge(self) -> Iterator[Judge | None]:
+    def judge(self) -> Iterator[BaseJudge | None]:
         yield from self._lent(self.prepared.judge)
 
     def _lent(self, part: Any) -> Iterator[Any]:

@@ -15,7 +15,7 @@ from pytest_rageval.gates.verdict import GatedTrial, MeasuredTrial, ending_by_ga
 from pytest_rageval.http.call_limit import CallPlaces, in_places
 from pytest_rageval.http.call_tally import CallTally, call_clock, tallied
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.judges.judge import Judge, judges_at_once, judges_in_turns
+from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics.registry import GENERATED
@@ -54,13 +54,13 @@ Observed = Observation | AskFailure
 OnError = Callable[[JudgeError], Problem]
 
 
-def are_at_once(target: Target, judge: Judge | None) -> bool:
+def are_at_once(target: Target, judge: BaseJudge | None) -> bool:
     """Return True if neither ever waits: then a case can be observed on demand, without a loop."""
-    return asks_at_once(target) and (judge is None or judges_at_once(judge))
+    return asks_at_once(target) and (judge is None or judge.answers_at_once)
 
 
 def observe_at_once(
-    case: EvalCase, target: Target, judge: Judge | None, plan: Plan, *, submitted: float, trial: int
+    case: EvalCase, target: Target, judge: BaseJudge | None, plan: Plan, *, submitted: float, trial: int
 ) -> Observed:
     """Ask and judge one case on this thread, with a target and a judge that never wait."""
     observing = observe_case(case, target, judge, plan, submitted=submitted, trial=trial)
@@ -76,7 +76,7 @@ def observe_at_once(
 async def observe_case(
     case: EvalCase,
     target: Target,
-    judge: Judge | None,
+    judge: BaseJudge | None,
     plan: Plan,
     *,
     submitted: float | None = None,
@@ -170,9 +170,9 @@ def _fit(answer: Answer, plan: Plan) -> Answer:
 
 
 async def _judged(
-    judge: Judge, case: EvalCase, asked: _TimedAnswer, plan: Plan, trial: int, places: CallPlaces | None
+    judge: BaseJudge, case: EvalCase, asked: _TimedAnswer, plan: Plan, trial: int, places: CallPlaces | None
 ) -> _TimedAnswer:
-    takes_place = places is not None and not judges_at_once(judge) and not judges_in_turns(judge)
+    takes_place = places is not None and not judge.answers_at_once and not judge.takes_turns
     async with places.place() if takes_place and places is not None else nullcontext():
         started = time.perf_counter()
         with nullcontext() if takes_place else in_places(places), call_clock() as clock:
@@ -182,13 +182,13 @@ async def _judged(
 
             judgements = await judgements_of(judge, case, asked.answer, plan, trial, on_error)
         judge_ms = round(max(0.0, _ms(started) - 1000 * clock.waited_s), 3)
-    if places is not None and not judges_at_once(judge):
+    if places is not None and not judge.answers_at_once:
         await asyncio.sleep(0)  # the next call that waits for the place is sent before we compute
     return _TimedAnswer(asked.answer, replace(asked.timings, judge_ms=judge_ms), judgements)
 
 
 async def judgements_of(
-    judge: Judge, case: EvalCase, answer: Answer, plan: Plan, trial: int = 0, on_error: OnError | None = None
+    judge: BaseJudge, case: EvalCase, answer: Answer, plan: Plan, trial: int = 0, on_error: OnError | None = None
 ) -> dict[str, Judgement]:
     """Return the judgements of one answer by rubric, as a run of this plan does; `on_error` as for `judge_answer`."""
     settings = plan.settings

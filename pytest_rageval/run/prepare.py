@@ -19,7 +19,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import CaseError, JudgeUnavailable, Problems, SettingsError
 from pytest_rageval.gates.gate import unknown_values
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.judges.judge import Judge, described_judge
+from pytest_rageval.judges.judge import BaseJudge, described_judge
 from pytest_rageval.judges.judge_spec import judge_of_run
 from pytest_rageval.matching.dialects import FileNames, namesakes_of
 from pytest_rageval.metrics import load_registry
@@ -45,7 +45,7 @@ class Prepared:
 
     project: Project
     plan: Plan
-    judge: Judge | None
+    judge: BaseJudge | None
     baseline: Side | None
 
     @property
@@ -155,14 +155,14 @@ def check_gate_conditions(prepared: Prepared, files: Sequence[CaseFile]) -> None
 def check_judge(prepared: Prepared, loop: BackgroundLoop) -> None:
     """Raise JudgeUnavailable if the judge's server cannot be asked; ask nothing in replay."""
     settings, judge = prepared.settings, prepared.judge
-    check = getattr(judge, "check", None)
-    if judge is None or check is None or settings.judge_cache == "replay" or settings.retrieval_only:
+    if judge is None or judge.is_local or settings.judge_cache == "replay" or settings.retrieval_only:
         return
-    if (problem := loop.run(check())) is not None:
+    problem = loop.run(judge.check())
+    if problem is not None:
         raise JudgeUnavailable(f"judge {judge.model!r}: {problem}")
 
 
-def run_check(project: Project, judge: Judge, plan: Plan) -> Mapping[str, Any] | None:
+def run_check(project: Project, judge: BaseJudge, plan: Plan) -> Mapping[str, Any] | None:
     """Return what the judge's last check says about the plan's rubrics; None if it was never checked."""
     from pytest_rageval.judges.canaries import check_of_run, stored_check  # here, because few judges are models
 

@@ -13,6 +13,7 @@ from judge_server import JudgeServer
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges import judge_from_spec
+from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.judges.judging import CLAIMS_AT_ONCE, judge_answer
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.metrics import load_registry
@@ -24,7 +25,7 @@ CASE = EvalCase("q1", "How fast is the camera?")
 ANSWER = Answer("It runs at 30 Hz and is red.", chunks=(Chunk("c1", text="The camera runs at 30 Hz."),))
 
 
-class Splitting:
+class Splitting(BaseJudge):
     """Splits any answer into these claims, and supports those that hold a word of the context."""
 
     model, heuristic = "splitting/1", False

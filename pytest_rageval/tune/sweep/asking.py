@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pytest_rageval.config.tables import Gates
 from pytest_rageval.io.case_output import Output
-from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.model import EvalCase, Observation, Trial
 from pytest_rageval.run.engine import AskFailure, Observed
 from pytest_rageval.run.prefetch import BackgroundLoop, Prefetcher
@@ -43,7 +43,7 @@ class AskingLoop:
 
     target: Target
     loop: BackgroundLoop
-    judge: Judge | None = None
+    judge: BaseJudge | None = None
     new_output: Callable[[], Output] = Output
 
     @classmethod
