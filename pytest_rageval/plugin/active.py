@@ -43,7 +43,7 @@ from pytest_rageval.run.prepare import Prepared, check_gate_conditions, make_tar
 from pytest_rageval.run.session import CaseBlocks, EvaluatedCase, RunSession
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.shards import Shard
-from pytest_rageval.targets.target import Target
+from pytest_rageval.targets.target import BaseTarget
 from pytest_rageval.text import counted, printable
 
 NO_TARGET = (
@@ -70,7 +70,7 @@ class ActiveSession:
         self._progress_line: ProgressLine | None = None
         self._files: dict[Path, CaseFile] = {}
         self._collectors: list[EvalFile] = []
-        self._target: Target | None = None
+        self._target: BaseTarget | None = None
         self._uncounted = FIRST_CALLS
         """How many more calls of this process can decide that the run breaks off."""
         self.mask = Mask(secrets_of_environment(os.environ))
@@ -228,7 +228,7 @@ class ActiveSession:
 
     # ── target, judge and cache, as the fixtures give them ────────────────────────────────────────────────────
 
-    def make_target(self) -> Target:
+    def make_target(self) -> BaseTarget:
         """Return the configured target, made once; RagevalError if it cannot be made."""
         if self._target is None:
             if self.settings.target is None:
@@ -236,7 +236,7 @@ class ActiveSession:
             self._target = make_target(self.prepared.project)
         return self._target
 
-    def target(self) -> Iterator[Target]:
+    def target(self) -> Iterator[BaseTarget]:
         problems: tuple[str, ...] = ()
         try:
             target = self.make_target()

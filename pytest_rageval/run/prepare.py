@@ -31,7 +31,7 @@ from pytest_rageval.runs.config import run_config
 from pytest_rageval.runs.folder import check_reports, check_run_id
 from pytest_rageval.runs.run_ref import find_run
 from pytest_rageval.targets import check_target, target_from_spec
-from pytest_rageval.targets.target import Connection, Target, limits_of_system
+from pytest_rageval.targets.target import BaseTarget, Connection, limits_of_system
 
 NO_TARGET = (
     'no target: say which system to ask with --target, e.g. --target demo, or target = "http://localhost:8080" in '
@@ -108,14 +108,14 @@ def _with_run_id(project: Project) -> Project:
     return project._replace(settings=project.settings.model_copy(update={"target": f"run:{folder.name}"}))
 
 
-def make_target(project: Project) -> Target:
+def make_target(project: Project) -> BaseTarget:
     """Make the configured target; raise SettingsError or CaseError if it cannot be made."""
     if project.settings.target is None:
         raise SettingsError(NO_TARGET)
     return target_in(project, project.settings.target)
 
 
-def target_in(project: Project, spec: str, environment: Mapping[str, str] | None = None) -> Target:
+def target_in(project: Project, spec: str, environment: Mapping[str, str] | None = None) -> BaseTarget:
     """Make the target of this specification with the project's settings; the mapping is the configured target's alone.
 
     environment  the variables of its headers and keys, instead of this process's
@@ -133,7 +133,7 @@ def target_in(project: Project, spec: str, environment: Mapping[str, str] | None
     return target_from_spec(spec, root=project.root, reports=project.reports, connection=connection, mapping=mapping)
 
 
-def check_can_answer(prepared: Prepared, target: Target, cases: Sequence[EvalCase]) -> None:
+def check_can_answer(prepared: Prepared, target: BaseTarget, cases: Sequence[EvalCase]) -> None:
     """Raise CaseError if the configured target cannot be reached or lacks answers."""
     settings = prepared.settings
     if problems := check_target(target, settings.target or "", cases, is_partial_allowed=settings.allow_partial):

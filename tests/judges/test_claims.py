@@ -20,6 +20,7 @@ from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import Answer, AskRequest, CaseResult, Chunk, EvalCase, Gold, Judgement, JudgeRequest
 from pytest_rageval.run.engine import observe_case, score_case
 from pytest_rageval.run.plan import make_plan
+from pytest_rageval.targets.target import BaseTarget
 
 CASE = EvalCase("q1", "How fast is the camera?")
 ANSWER = Answer("It runs at 30 Hz and is red.", chunks=(Chunk("c1", text="The camera runs at 30 Hz."),))
@@ -150,7 +151,7 @@ CAMERA_CASE = EvalCase("q1", "How fast is the camera?", gold=Gold(answers=("30 H
 CHUNKS = (Chunk("a#1", rel_path="a.md", text="The camera runs at 30 Hz."), Chunk("b#1", rel_path="b.md", text="29 Hz"))
 
 
-class Replying:
+class Replying(BaseTarget):
     """A system that gives this answer to everything."""
 
     name = "replying"
