@@ -64,6 +64,7 @@ LIGHT = (
     "plugin/fixtures",
     "plugin/hooks",
     "plugin/hookspecs",
+    "plugin/entry",
     "plugin/session",
 )
 """Modules that a suite without cases may load: they need the standard library and pytest, and each other."""

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
@@ -37,6 +37,16 @@ def one_case(rag_client: object, rag_judge: object, rag_judge_cache: object) -> 
     """Stand for all eval items: the parameters are the fixtures that every item resolves."""
 
 
+class RunControl(Protocol):
+    """The part of a session that writes the run; reports reach it through the hooks of every session."""
+
+    def open_for_workers(self) -> None: ...
+
+    def take_report(self, report: pytest.TestReport) -> None: ...
+
+    def count_calls(self, report: pytest.TestReport) -> None: ...
+
+
 class EvalSession:
     """Facts about one session, on any process."""
 
@@ -44,6 +54,8 @@ class EvalSession:
         self.config = config
         self.root = config.rootpath
         self.is_worker = hasattr(config, "workerinput")
+        self.controller: RunControl | None = None
+        """The part that writes the run, once the session has cases; None on a worker of xdist."""
         self.notes: list[str] = []
         """Notes for the end of the run."""
         self.of_pytest: pytest.Session

@@ -70,6 +70,7 @@ OF_A_GUEST = {
     "pytest_rageval.io",
     "pytest_rageval.io.collector",
     "pytest_rageval.plugin",
+    "pytest_rageval.plugin.entry",
     "pytest_rageval.plugin.fixtures",
     "pytest_rageval.plugin.hooks",
     "pytest_rageval.plugin.hookspecs",
