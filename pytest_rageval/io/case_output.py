@@ -110,6 +110,10 @@ class Stream:
         self._beneath: Any = beneath._beneath if isinstance(beneath, Stream) else beneath
         self._name, self._routing = name, routing
 
+    def is_over(self, stream: object) -> bool:
+        """Return True if this is the stream beneath."""
+        return stream is self._beneath
+
     def _output(self) -> Output | None:
         output = OUTPUT.get()
         return self._routing.of_foreign_code() if output is None and self._routing is not None else output
