@@ -221,10 +221,14 @@ class Prefetcher:
 
     def printed(self, trials: Sequence[Trial]) -> Output:
         """Return what user code printed for these trials, and forget it."""
-        first, *others = [self._printed.pop((trial.case.key, trial.number), self.new_output()) for trial in trials]
-        for other in others:
-            first.extend(other)
-        return first
+        printed: Output | None = None
+        for trial in trials:
+            output = self._printed.pop((trial.case.key, trial.number), None)
+            if printed is None:
+                printed = output
+            elif output is not None:
+                printed.extend(output)
+        return self.new_output() if printed is None else printed
 
     def _output(self, trial: Trial) -> Output:
         output = self._printed[trial.case.key, trial.number] = self.new_output()
