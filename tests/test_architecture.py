@@ -31,7 +31,7 @@ FLOORS = (
     ("comparison",),
     ("run.finish",),
     ("run.prepare",),
-    ("run.session",),
+    ("run.ongoing_run",),
     ("rescore", "export"),
     ("scale",),
     ("check",),
@@ -65,7 +65,7 @@ LIGHT = (
     "plugin/hooks",
     "plugin/hookspecs",
     "plugin/entry",
-    "plugin/session",
+    "plugin/light_session",
 )
 """Modules that a suite without cases may load: they need the standard library and pytest, and each other."""
 HOMES = {"httpx": "http", "pytest": "plugin", "ray": "scale"}

@@ -22,8 +22,8 @@ from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.model import EvalCase
 from pytest_rageval.render.run_reports import write_all_reports
 from pytest_rageval.run.finish import Extent
+from pytest_rageval.run.ongoing_run import EvaluatedCase, OngoingRun
 from pytest_rageval.run.prepare import Prepared, check_can_answer, make_target, prepare, run_configuration
-from pytest_rageval.run.session import EvaluatedCase, RunSession
 from pytest_rageval.targets import target_from_object
 from pytest_rageval.targets.target import BaseTarget
 from pytest_rageval.text import printable
@@ -68,7 +68,7 @@ def evaluate(
         judges=(None,) if own_judge is None else (f"evaluate(judge={type(judge).__name__})",),
         target=None if target is None or isinstance(target, str) else f"evaluate(target={_name(target)})",
     )
-    run = RunSession.open(prepared, config, is_judge_asked=own_judge is None)
+    run = OngoingRun.open(prepared, config, is_judge_asked=own_judge is None)
     try:
         is_interrupted = _ask(run, cases_to_ask, asked_target, own_judge)
         if not run.has_results() and is_interrupted:
@@ -147,7 +147,7 @@ def _name(target: object) -> str:
     return f"{named.__module__}.{named.__qualname__}"
 
 
-def _ask(run: RunSession, cases: Sequence[EvalCase], target: BaseTarget, judge: BaseJudge | None) -> bool:
+def _ask(run: OngoingRun, cases: Sequence[EvalCase], target: BaseTarget, judge: BaseJudge | None) -> bool:
     """Record the results of all cases; return True if Ctrl-C ended it.
 
     What their code prints is shown as it comes, line by line: the script is the user's own.
@@ -169,7 +169,7 @@ def _ask(run: RunSession, cases: Sequence[EvalCase], target: BaseTarget, judge: 
 
 
 def _finished(
-    run: RunSession, cases: Sequence[EvalCase], notes: Sequence[str], *, is_interrupted: bool
+    run: OngoingRun, cases: Sequence[EvalCase], notes: Sequence[str], *, is_interrupted: bool
 ) -> EvaluatedRun:
     keys = {case.key for case in cases}
     status = run.exit_status(is_interrupted=is_interrupted)

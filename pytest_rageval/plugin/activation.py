@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.controller import Controller
-from pytest_rageval.plugin.session import EvalSession
+from pytest_rageval.plugin.light_session import LightSession
 from pytest_rageval.plugin.worker import Worker
 
 
-def activate(session: EvalSession) -> ActiveSession:
+def activate(session: LightSession) -> ActiveSession:
     """Begin a session with cases, on whichever process."""
     active = ActiveSession(session)
     manager = session.config.pluginmanager

@@ -31,13 +31,13 @@ from pytest_rageval.plugin.display.progress_line import ProgressLine
 from pytest_rageval.plugin.evaluator import Evaluator
 from pytest_rageval.plugin.fixture_adapter import FixtureAdapter
 from pytest_rageval.plugin.items import PARTS, EvalFile, EvalItem, item_case, keywords, own_nodeid
+from pytest_rageval.plugin.light_session import LightSession
 from pytest_rageval.plugin.report_payload import CALLS, attach, drop_place_of_ours, is_of_case
-from pytest_rageval.plugin.session import EvalSession
 from pytest_rageval.run.engine import Evaluation
 from pytest_rageval.run.finish import Finished
+from pytest_rageval.run.ongoing_run import CaseBlocks, EvaluatedCase, OngoingRun
 from pytest_rageval.run.prefetch import FIRST_CALLS, calls_of
 from pytest_rageval.run.prepare import Prepared, check_gate_conditions, prepare
-from pytest_rageval.run.session import CaseBlocks, EvaluatedCase, RunSession
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.text import counted, printable
@@ -46,7 +46,7 @@ from pytest_rageval.text import counted, printable
 class Role(Protocol):
     """What differs between the process that writes a run and a worker of xdist."""
 
-    def open_run(self, own_test: pytest.Item | None) -> RunSession:
+    def open_run(self, own_test: pytest.Item | None) -> OngoingRun:
         """Open or join the run; `own_test`: the test of the project that needs it."""
 
 
@@ -63,10 +63,10 @@ class ActiveSession:
 
     role: Role
 
-    def __init__(self, session: EvalSession) -> None:
+    def __init__(self, session: LightSession) -> None:
         self.session = session
         self.config = session.config
-        self.run: RunSession | None = None
+        self.run: OngoingRun | None = None
         self.expected: dict[str, EvalCase] = {}
         self.finished: Finished | None = None
         self.progress_line: ProgressLine | None = None
@@ -202,14 +202,14 @@ class ActiveSession:
 
     # ── the run ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def opened(self, own_test: pytest.Item | None = None) -> RunSession:
+    def opened(self, own_test: pytest.Item | None = None) -> OngoingRun:
         """Return the run, opened or joined where it is not yet; `own_test`: the test of the project that needs it."""
         if self.run is None:
             self.begin(self.role.open_run(own_test))
             assert self.run is not None
         return self.run
 
-    def begin(self, run: RunSession) -> None:
+    def begin(self, run: OngoingRun) -> None:
         """Evaluate the session's cases on this run from now on."""
         self.run = run
         self._fixtures.run = run
@@ -263,7 +263,7 @@ class ActiveSession:
             pytest.fail(printable(f"{result.error.kind}: {result.error.message}"), pytrace=False)
         return result, end
 
-    def _evaluated(self, item: EvalItem, run: RunSession) -> EvaluatedCase:
+    def _evaluated(self, item: EvalItem, run: OngoingRun) -> EvaluatedCase:
         target, judge = self._fixtures.target_and_judge(*[item.funcargs[name] for name in PARTS])
         batch = item.batch
         if batch is None or item.attempts > 1:

@@ -37,8 +37,8 @@ from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.render.html.report_file import EndReport
 from pytest_rageval.render.run_reports import write_reports
 from pytest_rageval.run.finish import Extent
+from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.run.prepare import check_can_answer, run_configuration
-from pytest_rageval.run.session import RunSession
 from pytest_rageval.runs.interrupts import Interrupted, Interrupts, is_called_by_script
 from pytest_rageval.runs.judge_notes import estimate
 from pytest_rageval.runs.records import RecordLine
@@ -159,20 +159,20 @@ class Controller:
         if line is not None and terminal is not None:
             terminal.write_line(line)
 
-    def _new_run(self, *, is_judge_asked: bool, judges: Collection[str | None]) -> RunSession:
+    def _new_run(self, *, is_judge_asked: bool, judges: Collection[str | None]) -> OngoingRun:
         """Open the run; raise SettingsError if that fails. `judges` as for `run_configuration`."""
         target = used_target(self.session, self.active.settings.target)
         files = self.session.all_files
         config = run_configuration(self.active.prepared, self.active.all_cases(), files, judges=judges, target=target)
         add_to_config(self.config, config)
-        run = RunSession.open(self.active.prepared, config, is_judge_asked=is_judge_asked, interrupts=self.interrupts)
+        run = OngoingRun.open(self.active.prepared, config, is_judge_asked=is_judge_asked, interrupts=self.interrupts)
         progress_line = ProgressLine(self.config, partial(tally_text, run.prefetcher.tally))
         if progress_line.is_wanted:
             self.active.progress_line = progress_line
             run.loop.on_wait = progress_line.show
         return run
 
-    def open_run(self, own_test: pytest.Item | None) -> RunSession:
+    def open_run(self, own_test: pytest.Item | None) -> OngoingRun:
         """Open the run for tests of the project's own, at their first case."""
         judges = judges_of_tests(own_test) if own_test else (None,)
         with self.active.usage_errors():
@@ -239,7 +239,7 @@ class Controller:
         finally:
             self.interrupts.end_session()  # beyond this hook pytest catches no `pytest.exit`
 
-    def _end_run(self, run: RunSession, session: pytest.Session, exitstatus: int) -> None:
+    def _end_run(self, run: OngoingRun, session: pytest.Session, exitstatus: int) -> None:
         self.interrupts.begin_finishing()
         run.loop.cancel()
         of_workers = self._workers.back_off if self._workers is not None else None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_rageval.io.collector import no_collection
-from pytest_rageval.plugin.session import SESSION
+from pytest_rageval.plugin.light_session import SESSION
 
 if TYPE_CHECKING:
     from pytest_rageval.plugin.active import ActiveSession

@@ -13,8 +13,8 @@ from pytest_rageval.judges import judge_from_object
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import BaseJudge, JudgementCache
 from pytest_rageval.judges.judge_spec import judge_with_cache
+from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.run.prepare import Prepared, make_target
-from pytest_rageval.run.session import RunSession
 from pytest_rageval.targets import target_from_object
 from pytest_rageval.targets.target import BaseTarget, Target
 
@@ -32,7 +32,7 @@ class FixtureAdapter:
     """
 
     def __init__(self, prepared: Prepared, notes: list[str]) -> None:
-        self.run: RunSession | None = None
+        self.run: OngoingRun | None = None
         self._prepared = prepared
         self.notes = notes
         self._target: BaseTarget | None = None

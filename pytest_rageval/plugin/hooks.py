@@ -21,7 +21,7 @@ from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.plugin import hookspecs
 from pytest_rageval.plugin.entry import ACTIVE, active_session
 from pytest_rageval.plugin.fixtures import SessionFixtures
-from pytest_rageval.plugin.session import FIXTURES, ROUTING, SESSION, EvalSession
+from pytest_rageval.plugin.light_session import FIXTURES, ROUTING, SESSION, LightSession
 
 MARKER = (
     "rageval(path=None, select=None, **facts): on a test, run it for each case of a file (path relative to the test "
@@ -86,7 +86,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
-    session = config.stash[SESSION] = EvalSession(config)
+    session = config.stash[SESSION] = LightSession(config)
     config.pluginmanager.register(SessionFixtures(config), FIXTURES)
     if not session.is_worker:
         config.pluginmanager.register(Arrivals(config), "rageval-arrivals")

@@ -13,7 +13,7 @@ from pytest_rageval.plugin.batches import plan_batches
 from pytest_rageval.plugin.block_scheduling import block, worker_number
 from pytest_rageval.plugin.items import EvalItem
 from pytest_rageval.plugin.workers import BACK_OFF, NOTES
-from pytest_rageval.run.session import RunSession
+from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.runs.folder import RunFolder
 
 
@@ -23,14 +23,14 @@ class Worker:
     def __init__(self, active: ActiveSession) -> None:
         self._active = active
 
-    def open_run(self, own_test: pytest.Item | None) -> RunSession:  # noqa: ARG002 because nothing is opened here
+    def open_run(self, own_test: pytest.Item | None) -> OngoingRun:  # noqa: ARG002 because nothing is opened here
         """Join the run of the controller, at the first case."""
         active = self._active
         worker_input = active.session.worker_input
         folder = RunFolder(Path(worker_input("rageval_run"))) if worker_input("rageval_run") else None
         worker = worker_input("workerid")
         prepared = active.prepared.knowing(filter(None, worker_input("rageval_namesakes").split("\n")))
-        run = RunSession.join(prepared, folder, worker, worker_input("rageval_config_hash"))
+        run = OngoingRun.join(prepared, folder, worker, worker_input("rageval_config_hash"))
         if worker_input("rageval_blocks"):
             items = [item for item in active.session.of_pytest.items if isinstance(item, EvalItem)]
             own = block(items, worker_number(worker), active.session.workers)

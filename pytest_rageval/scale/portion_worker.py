@@ -10,9 +10,9 @@ from pathlib import Path
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.case_output import Output, Routing, routed_streams
 from pytest_rageval.model import EvalCase
+from pytest_rageval.run.ongoing_run import EvaluatedCase, OngoingRun
 from pytest_rageval.run.prefetch import FIRST_CALLS, Tally, calls_of
 from pytest_rageval.run.prepare import Prepared, make_target, prepare
-from pytest_rageval.run.session import EvaluatedCase, RunSession
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.reader import OBSERVATIONS
@@ -64,7 +64,7 @@ class PortionWorker:
         self._prepared = prepared.knowing(assigned.namesakes)
         self._target = make_target(project)
         # Without a folder, since each portion has its own.
-        self._run = RunSession.join(self._prepared, None, JOURNAL, "")
+        self._run = OngoingRun.join(self._prepared, None, JOURNAL, "")
         self._opened.callback(self._run.close)
         self._judge = self._opened.enter_context(self._run.asking(self._target, self._prepared.judge))
 
@@ -74,7 +74,7 @@ class PortionWorker:
         Exceptions pass through; another worker then gets the rest.
         """
         observations = SentLines()
-        run = RunSession.join(self._prepared, observations, JOURNAL, config_hash, self._run.loop)
+        run = OngoingRun.join(self._prepared, observations, JOURNAL, config_hash, self._run.loop)
         sent, block, size = Tally(), list[EvaluatedCase](), 0
         try:
             for number, evaluated in enumerate(run.evaluations(cases, self._target, self._judge, breaks_off=False), 1):

@@ -74,7 +74,7 @@ OF_A_GUEST = {
     "pytest_rageval.plugin.fixtures",
     "pytest_rageval.plugin.hooks",
     "pytest_rageval.plugin.hookspecs",
-    "pytest_rageval.plugin.session",
+    "pytest_rageval.plugin.light_session",
     "pytest_rageval.providers",
 }
 """All that a suite without cases loads of us."""

@@ -19,8 +19,8 @@ from pytest_rageval.model import EvalCase, Json, Observation
 from pytest_rageval.rescore.rescore import observed_of
 from pytest_rageval.run.engine import NO_ANSWER, AskFailure, Observed
 from pytest_rageval.run.finish import Extent, Finished
+from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.run.prepare import Prepared, check_can_answer, prepare, run_configuration
-from pytest_rageval.run.session import RunSession
 from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun
 from pytest_rageval.text import counted
 from pytest_rageval.tune.sweep.asking import NOT_TUNED, Answers, AskingLoop
@@ -272,7 +272,7 @@ class SweepRunner:
         way = "resume" if (stored.path / "config.json").is_file() else "run_id"
         prepared = replace(self._prepared(point, **{way: run_id}), baseline=None)
         config = run_configuration(prepared, self._cases, self._files)
-        run = RunSession.open(prepared, config, is_judge_asked=False, loop=self._asking.loop)
+        run = OngoingRun.open(prepared, config, is_judge_asked=False, loop=self._asking.loop)
         try:
             observed = self._asked_in(run, point)
             expected = frozenset(self._by_key)
@@ -282,7 +282,7 @@ class SweepRunner:
         self._on_finished(finished, prepared)
         return Answers(observed, run_id)
 
-    def _asked_in(self, run: RunSession, point: Point) -> dict[str, Observed]:
+    def _asked_in(self, run: OngoingRun, point: Point) -> dict[str, Observed]:
         """Ask the cases and return their first trials; of a resumed run also those that it has."""
         observed: dict[str, Observed] = {}
         if run.unfinished is not None:

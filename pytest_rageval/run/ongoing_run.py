@@ -54,7 +54,7 @@ class EvaluatedCase(NamedTuple):
 class CaseBlocks:
     """Consecutive cases for one target and one judge: evaluated in blocks if nothing waits, else asked ahead."""
 
-    def __init__(self, run: RunSession, cases: Sequence[EvalCase], target: BaseTarget, judge: BaseJudge | None) -> None:
+    def __init__(self, run: OngoingRun, cases: Sequence[EvalCase], target: BaseTarget, judge: BaseJudge | None) -> None:
         self._run, self._cases, self._target, self._judge = run, cases, target, judge
         self._prefetcher, self._is_at_once = run.prefetcher, are_at_once(target, judge)
         self._window = max(1, run.plan.settings.window // run.plan.settings.repeat)
@@ -97,7 +97,7 @@ class CaseBlocks:
         self._prefetcher.queue([*chain.from_iterable(trials)], self._target, self._judge, futures)
 
 
-class RunSession:
+class OngoingRun:
     """A run in progress, as one process sees it.
 
     own_writer    writes the run; None on a worker, whose journal holds its results
@@ -143,7 +143,7 @@ class RunSession:
         is_judge_asked: bool = True,
         loop: BackgroundLoop | None = None,
         interrupts: Interrupts | None = None,
-    ) -> RunSession:
+    ) -> OngoingRun:
         """Begin a run, or continue the resumed one; raise SettingsError if that fails.
 
         config          the content of config.json
@@ -182,7 +182,7 @@ class RunSession:
         worker: str,
         config_hash: str,
         loop: BackgroundLoop | None = None,
-    ) -> RunSession:
+    ) -> OngoingRun:
         """Join a run, as a worker, that another process has opened; without a folder nothing is written."""
         return cls(prepared, config_hash, folder, worker=worker, loop=loop)
 

@@ -47,8 +47,8 @@ class RunControl(Protocol):
     def count_calls(self, report: pytest.TestReport) -> None: ...
 
 
-class EvalSession:
-    """Facts about one session, on any process."""
+class LightSession:
+    """Facts about one session of pytest, on any process, whether it turns out to have cases or not."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
@@ -239,6 +239,6 @@ class EvalSession:
         return str(getattr(self.config, "workerinput", {}).get(name, ""))
 
 
-SESSION: pytest.StashKey[EvalSession] = pytest.StashKey()
+SESSION: pytest.StashKey[LightSession] = pytest.StashKey()
 ROUTING: pytest.StashKey[Routing] = pytest.StashKey()
 """The destination of standard output and error between tests."""
