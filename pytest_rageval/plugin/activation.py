@@ -18,7 +18,7 @@ def activate(session: LightSession) -> ActiveSession:
     else:
         controller = Controller(active)
         active.role = controller
-        session.controller = controller
+        session.control = controller
         manager.register(controller, "rageval-controller")
     manager.register(active, "rageval-active")
     return active

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,33 +17,31 @@ if TYPE_CHECKING:
     from pytest_rageval.targets.target import Target
 
 
-class SessionFixtures:
-    """The fixtures of one session, as a plugin.
+def session_fixtures(config: pytest.Config) -> ModuleType:
+    """Return the fixtures of one session as a plugin: functions that know their session.
 
-    They know their session by themselves and do not take `request`: pytest makes a new one for every argument of that
-    name at every item, also if the fixture itself is cached, and three of them are a twentieth of what an item costs.
+    They do not take `request`: pytest makes a new one for every argument of that name at every item, also if the
+    fixture itself is cached, and three of them are a twentieth of what an item costs. A module, since pytest looks
+    for fixtures in modules and classes only, and warns of methods that are fixtures of a session.
     """
 
-    def __init__(self, config: pytest.Config) -> None:
-        self._config = config
-
     @pytest.fixture(scope="session")
-    def rag_client(self) -> Iterator[Target]:
+    def rag_client() -> Iterator[Target]:
         """Provide the configured system under test. Override it to give a Target, an httpx client or a callable."""
-        yield from active_session(self._config).fixtures.target()
+        yield from active_session(config).fixtures.target()
 
     @pytest.fixture(scope="session")
-    def rag_judge(self) -> Iterator[Judge | None]:
+    def rag_judge() -> Iterator[Judge | None]:
         """Provide the configured judge; None judges nothing. Override it to give one of your own."""
-        yield from active_session(self._config).fixtures.judge()
+        yield from active_session(config).fixtures.judge()
 
     @pytest.fixture(scope="session")
-    def rag_judge_cache(self) -> Iterator[JudgementCache | None]:
+    def rag_judge_cache() -> Iterator[JudgementCache | None]:
         """Provide the store of judgements between runs: an object with `get` and `put`, or None."""
-        yield from active_session(self._config).fixtures.cache()
+        yield from active_session(config).fixtures.cache()
 
     @pytest.fixture
-    def eval_case(self, request: pytest.FixtureRequest) -> EvalCase:
+    def eval_case(request: pytest.FixtureRequest) -> EvalCase:
         """Provide the case of this item, or of this parametrized test."""
         case: EvalCase | None = getattr(request.node, "case", None)
         if case is None:
@@ -52,7 +51,17 @@ class SessionFixtures:
 
     @pytest.fixture
     def rageval(
-        self, request: pytest.FixtureRequest, rag_client: object, rag_judge: object, rag_judge_cache: object
+        request: pytest.FixtureRequest, rag_client: object, rag_judge: object, rag_judge_cache: object
     ) -> Evaluator:
         """Evaluate a case in a test of your own: `rageval.evaluate(eval_case).assert_gates()`."""
-        return active_session(self._config).evaluator(request.node, rag_client, rag_judge, rag_judge_cache)
+        return active_session(config).evaluator(request.node, rag_client, rag_judge, rag_judge_cache)
+
+    plugin = ModuleType(__name__)
+    vars(plugin).update(
+        rag_client=rag_client,
+        rag_judge=rag_judge,
+        rag_judge_cache=rag_judge_cache,
+        eval_case=eval_case,
+        rageval=rageval,
+    )
+    return plugin

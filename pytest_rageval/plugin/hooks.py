@@ -20,8 +20,8 @@ from pytest_rageval.config.files import has_table, may_have_cases
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.plugin import hookspecs
 from pytest_rageval.plugin.entry import ACTIVE, active_session
-from pytest_rageval.plugin.fixtures import SessionFixtures
-from pytest_rageval.plugin.light_session import FIXTURES, ROUTING, SESSION, LightSession
+from pytest_rageval.plugin.fixtures import session_fixtures
+from pytest_rageval.plugin.light_session import FIXTURES, ROUTING, SESSION, LightSession, RunControl
 
 MARKER = (
     "rageval(path=None, select=None, **facts): on a test, run it for each case of a file (path relative to the test "
@@ -34,6 +34,7 @@ class Arrivals:
     """Hooks that hand the records of reports to the controller, and note which tests ended and failed."""
 
     def __init__(self, config: pytest.Config) -> None:
+        self._config = config
         self._session = config.stash[SESSION]
 
     @pytest.hookimpl(optionalhook=True)
@@ -44,18 +45,24 @@ class Arrivals:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
         session = self._session
         facts = report.__dict__
-        controller = session.controller
         if report.when == "call" or not report.passed:
             session.ended.add(report.nodeid)
-        if controller is not None and "rageval" in facts:
-            controller.take_report(report)
+        if "rageval" in facts:
+            self._control().take_report(report)
         counted = session.of_pytest.testsfailed
         result = yield
         if session.of_pytest.testsfailed > counted:
             session.failed.add(report.nodeid)
-        if controller is not None and "rageval_calls" in facts:
-            controller.count_calls(report)
+        if "rageval_calls" in facts:
+            self._control().count_calls(report)
         return result
+
+    def _control(self) -> RunControl:
+        """Return what writes the run; the controller of xdist may hear of cases by the report of a worker."""
+        if self._session.control is None:
+            active_session(self._config)
+        assert self._session.control is not None
+        return self._session.control
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -87,7 +94,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
     session = config.stash[SESSION] = LightSession(config)
-    config.pluginmanager.register(SessionFixtures(config), FIXTURES)
+    config.pluginmanager.register(session_fixtures(config), FIXTURES)
     if not session.is_worker:
         config.pluginmanager.register(Arrivals(config), "rageval-arrivals")
 
@@ -108,8 +115,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         ours.collected += ours.files_to_collect()
         if ours.collected:
             active_session(session.config)
-            assert ours.controller is not None
-            ours.controller.open_for_workers()
+            assert ours.control is not None
+            ours.control.open_for_workers()
         elif ours.given_options:
             active_session(session.config).check_settings()
     if not ours.is_worker and ours.has_lost_cases:

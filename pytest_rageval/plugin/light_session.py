@@ -54,7 +54,7 @@ class LightSession:
         self.config = config
         self.root = config.rootpath
         self.is_worker = hasattr(config, "workerinput")
-        self.controller: RunControl | None = None
+        self.control: RunControl | None = None
         """The part that writes the run, once the session has cases; None on a worker of xdist."""
         self.notes: list[str] = []
         """Notes for the end of the run."""
