@@ -31,6 +31,7 @@ FLOORS = (
     ("comparison",),
     ("run.finish",),
     ("run.prepare",),
+    ("run.case_records",),
     ("run.ongoing_run",),
     ("rescore", "export"),
     ("scale",),

@@ -19,8 +19,9 @@ from pytest_rageval.model import CaseResult, Outcome, Problem
 from pytest_rageval.plugin.case_hook import call_hook
 from pytest_rageval.plugin.evaluator import RESULTS
 from pytest_rageval.plugin.items import EvalItem
+from pytest_rageval.run.case_records import with_outcome
 from pytest_rageval.run.engine import Evaluation
-from pytest_rageval.run.ongoing_run import OngoingRun, with_outcome
+from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.runs.records import RecordLine
 from pytest_rageval.text import printable
 

@@ -26,10 +26,14 @@ from pytest_rageval.targets.target import BaseTarget
 
 T = TypeVar("T")
 
-MOST_OF_A_BLOCK, MOMENT_S = 256, 0.2
-"""Size of a block of cases that never wait: at most this many cases, or those read in this many seconds."""
-CURRENT_TEST, MOST_TRIES = "PYTEST_CURRENT_TEST", 5
-"""The variable that pytest removes after each test, and how often a case is asked that missed it."""
+MOST_OF_A_BLOCK = 256
+"""Cases of a block of cases that never wait."""
+MOMENT_S = 0.2
+"""Seconds after which such a block ends, whatever its size."""
+CURRENT_TEST = "PYTEST_CURRENT_TEST"
+"""The variable that pytest removes after each test."""
+MOST_TRIES = 5
+"""How often a case is asked that missed it."""
 
 
 Find = Callable[[Trial], Observed | None]
@@ -182,7 +186,10 @@ class Prefetcher:
     """
 
     def __init__(self, plan: Plan, find: Find, keep: Keep, loop: BackgroundLoop) -> None:
-        self.plan, self.loop, self._find, self._keep = plan, loop, find, keep
+        self.plan = plan
+        self.loop = loop
+        self._find = find
+        self._keep = keep
         self._places = CallPlaces(plan.settings.concurrency)
         self.tally = Tally(self._places, allowances=self.allowances)
         self.expected = 0
