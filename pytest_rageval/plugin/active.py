@@ -186,19 +186,31 @@ class ActiveSession:
         Items are multiplied by `--keep-duplicates`, plugins, and files named twice.
         """
         if self.is_prepared and self.settings.shard is not None:
-            takes = Shard.parse(self.settings.shard).takes
-            others = {item for item in items if (case := item_case(item)) is not None and not takes(case.key)}
-            if others:
-                self.config.hook.pytest_deselected(items=[item for item in items if item in others])
-                items[:] = [item for item in items if item not in others]
-        real, kept = cache(os.path.realpath), dict[object, pytest.Item]()
+            self._deselect_other_shards(items, Shard.parse(self.settings.shard))
+        real_path = cache(os.path.realpath)
+        kept: dict[object, pytest.Item] = {}
         for number, item in enumerate(items):
-            kept.setdefault((real(item.path), item.case.id) if isinstance(item, EvalItem) else number, item)
-        if left_out := len(items) - len(kept):
+            key: object = number
+            if isinstance(item, EvalItem):
+                key = (real_path(item.path), item.case.id)
+            kept.setdefault(key, item)
+        left_out = len(items) - len(kept)
+        if left_out:
             items[:] = kept.values()
             self.session.notes.append(
                 f"left out {counted(left_out, 'duplicate item')} of cases; --rageval-repeat N asks each case N times"
             )
+
+    def _deselect_other_shards(self, items: list[pytest.Item], shard: Shard) -> None:
+        own: list[pytest.Item] = []
+        others: list[pytest.Item] = []
+        for item in items:
+            case = item_case(item)
+            is_own = case is None or shard.takes(case.key)
+            (own if is_own else others).append(item)
+        if others:
+            self.config.hook.pytest_deselected(items=others)
+            items[:] = own
 
     # ── the run ───────────────────────────────────────────────────────────────────────────────────────────────
 

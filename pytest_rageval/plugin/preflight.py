@@ -110,6 +110,10 @@ def used_target(session: LightSession, configured: str | None) -> str | None:
 
     All case files count, whatever was selected: it stands in config.json, and in its hash.
     """
-    places = [override and override.place for override in overrides(session, CLIENT, session.all_files).values()]
-    given = [f"rag_client fixture of {place}" for place in dict.fromkeys(places) if place is not None]
-    return ", ".join([*([configured] if configured and None in places else []), *given]) or configured
+    found = overrides(session, CLIENT, session.all_files).values()
+    names: list[str] = []
+    if configured and None in found:
+        names.append(configured)
+    places = dict.fromkeys(override.place for override in found if override is not None)
+    names += [f"rag_client fixture of {place}" for place in places]
+    return ", ".join(names) or configured

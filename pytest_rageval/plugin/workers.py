@@ -47,13 +47,12 @@ class ControlledWorkers:
                 "(pytest-xdist issue 1386); use --dist load",
                 yellow=True,
             )
-        option, schedulers = self._config.option, self._config.hook.pytest_xdist_make_scheduler.get_hookimpls()
-        self._are_blocks_arranged = (
-            option.dist == "load"
-            and self._config.known_args_namespace.dist == "no"
-            and option.maxschedchunk is None
-            and all(scheduler.plugin_name in ("dsession", WORKERS) for scheduler in schedulers)
-        )
+        option = self._config.option
+        # xdist sets "load" where -n is given without --dist.
+        is_default = option.dist == "load" and self._config.known_args_namespace.dist == "no"
+        schedulers = {each.plugin_name for each in self._config.hook.pytest_xdist_make_scheduler.get_hookimpls()}
+        has_others = bool(schedulers - {"dsession", WORKERS})
+        self._are_blocks_arranged = is_default and option.maxschedchunk is None and not has_others
 
     def kill(self) -> bool:
         """End the workers by force, after a moment; return True if none are left.
@@ -81,9 +80,10 @@ class ControlledWorkers:
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
         if not self._active.expected:
             cases = {f"{case.source.file}::{node_name(case.id)}": case for case in self._active.all_cases()}
-            self._active.expected.update(
-                (nodeid, cases[plain]) for nodeid in ids for plain in without_group(nodeid) if plain in cases
-            )
+            for nodeid in ids:
+                for plain in without_group(nodeid):
+                    if plain in cases:
+                        self._active.expected[nodeid] = cases[plain]
 
     @pytest.hookimpl(tryfirst=True, optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> BlockScheduling | None:
