@@ -95,7 +95,8 @@ async def observe_case(
         return asked
     if judge is not None and plan.rubrics:
         asked = await _judged(judge, case, asked, plan, trial, places)
-    settings, has_called = plan.settings, target.is_called
+    settings = plan.settings
+    has_called = target.is_called
     return observe(
         case,
         asked.answer,
@@ -123,7 +124,8 @@ async def _asked_at_once(
     target: BaseTarget, question: AskRequest, plan: Plan, _places: CallPlaces | None, submitted: float | None
 ) -> _TimedAnswer | AskFailure:
     """Ask a target that never waits: without a place and a time limit."""
-    queue_ms, started = _ms(submitted) if submitted is not None else None, time.perf_counter()
+    queue_ms = None if submitted is None else _ms(submitted)
+    started = time.perf_counter()
     answer = await ask_system(target, question, plan.mask)
     # An answer that calls nothing has no time of its own.
     timings = Timings(queue_ms, _ms(started) if target.is_called else None)
@@ -256,10 +258,9 @@ def score_case(case: EvalCase, observed: Observed, plan: Plan) -> CaseResult:
 def _decided(case: MeasuredTrial, trials: Sequence[tuple[Observation, MeasuredTrial]], plan: Plan) -> dict[str, Any]:
     """Gate a case, or one trial as its only one; return the result's fields. An error stays an error."""
     obs = trials[0][0]
-    gated = gate_verdict(
-        plan.gates_in_effect.of(obs.case, obs.matching.kind).gates,
-        [GatedTrial(observation, measured.scores, measured.unobserved) for observation, measured in trials],
-    )
+    gates = plan.gates_in_effect.of(obs.case, obs.matching.kind).gates
+    gated_trials = [GatedTrial(observation, measured.scores, measured.unobserved) for observation, measured in trials]
+    gated = gate_verdict(gates, gated_trials)
     outcome, reason = ending_by_gates(case, gated, [measured for _, measured in trials])
     return {
         "outcome": outcome,
@@ -296,7 +297,12 @@ class _Measurements(NamedTuple):
 
 
 def _measured(observation: Observation, plan: Plan) -> _Measurements:
-    scores, details, skipped, unobserved, broken, failed = {}, {}, {}, [], [], {}
+    scores: dict[str, float] = {}
+    details: dict[str, Mapping[str, Json]] = {}
+    skipped: dict[str, str] = {}
+    unobserved: list[str] = []
+    broken: list[str] = []
+    failed: dict[str, FailedJudgement] = {}
     for measure in plan.measures:
         try:
             scored = measure.score(observation)
@@ -347,9 +353,12 @@ def _lacks_answer(obs: Observation, plan: Plan) -> bool:
     """Return True if a wanted and scored answer is missing. A blank answer is present: it abstains."""
     if obs.answer.text is not None or obs.answer.abstained or not obs.case.answerable or plan.settings.retrieval_only:
         return False
-    gold = obs.case.gold
     is_looked_at = any(measure.metric.layer in GENERATED for measure in plan.measures)
-    return is_looked_at and any(text.strip() for text in (*(gold.answers or ()), *(gold.key_facts or ())))
+    if not is_looked_at:
+        return False
+    gold = obs.case.gold
+    wanted = (*(gold.answers or ()), *(gold.key_facts or ()))
+    return any(text.strip() for text in wanted)
 
 
 class Evaluation(NamedTuple):
