@@ -13,6 +13,7 @@ from pytest_rageval.io.expected import Expects
 from pytest_rageval.io.messages import Finding, Unsound
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.model import Anchor, EvalCase, Gold, Json
+from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 
 
 def case_to_mapping(case: EvalCase) -> dict[str, Json]:
@@ -21,9 +22,9 @@ def case_to_mapping(case: EvalCase) -> dict[str, Json]:
     `answerable`, `requires_kg` and `source` are always set; `metadata` is shared with the case, not copied.
     """
     mapping: dict[str, Json] = {"id": case.id, "question": case.question, "answerable": case.answerable}
-    for name in ("category", "difficulty", "domain"):
-        if (label := getattr(case, name)) is not None:
-            mapping[name] = label
+    for name in DESCRIPTIVE_NAMES:
+        if (text := getattr(case, name)) is not None:
+            mapping[name] = text
     for name in ("tags", "vaults", "folders"):
         if texts := getattr(case, name):
             mapping[name] = list(texts)
@@ -90,7 +91,7 @@ def _written(part: Json) -> str:
     return _CANONICAL.encode(part) if part.__class__ is not bool else "true" if part else "false"
 
 
-_NOT_DECIDING = frozenset({"id", "category", "difficulty", "domain", "tags", "metadata"})
+_NOT_DECIDING = frozenset({"id", *DESCRIPTIVE_NAMES, "tags", "metadata"})
 """Keys that are neither sent nor used for scoring, except by gates limited to some cases."""
 
 

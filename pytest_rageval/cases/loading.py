@@ -25,6 +25,7 @@ from pytest_rageval.io.messages import Finding, Findings, Report, Unsound, inval
 from pytest_rageval.io.records import Name, RecordReader
 from pytest_rageval.io.strict_json import parse
 from pytest_rageval.model import EvalCase, Json, Source
+from pytest_rageval.model.case_fields import OTHER_DESCRIPTIVE_NAMES
 
 if TYPE_CHECKING:
     from pytest_rageval.cases.csv_rows import CsvRow
@@ -82,7 +83,8 @@ def cases_of_rows(
     of_references = partner.problems() if partner else ()
     if not converted and not of_references and not len(report):
         report.add(1, 1, "the file holds no case")
-    cases, spellings = tuple([case for case, _ in converted]), Counter([spelling for _, spelling in converted])
+    cases = tuple([case for case, _ in converted])
+    spellings = Counter([spelling for _, spelling in converted])
     return CaseFile(path, cases, (*report.problems, *of_references), spellings)
 
 
@@ -129,7 +131,8 @@ def _converted_rows(rows: Iterable[JsonRow | CsvRow], report: Report, partner: P
                 yield usual
                 continue
             row = row._replace(record=parse(row.text), value=None)
-        converted, problems = None, []
+        converted: Converted | None = None
+        problems: list[Findings] = []
         is_blank = _has_blank_reference(row)
         if is_blank:
             row = row._replace(record={name: cell for name, cell in row.record.items() if name != "reference"})
@@ -163,8 +166,9 @@ def _converted_rows(rows: Iterable[JsonRow | CsvRow], report: Report, partner: P
 
 
 _OF_A_REFERENCE_ROW = frozenset(
-    {"id", "question", "tag", "tags", "contexts", "domain", "difficulty", "vaults", "folders", "history", "metadata"}
+    {"id", "question", "tag", "tags", "contexts", *OTHER_DESCRIPTIVE_NAMES, "vaults", "folders", "history", "metadata"}
 )
+"""Keys beside which a blank reference is an answer that was forgotten; a category may say that there is none."""
 MISSING = "is missing; write it, or say that the case has no answer with answerable = false"
 
 
@@ -190,7 +194,8 @@ def shown_name(path: Path, root: Path) -> str:
     """Return the file's name in messages, keys and node ids; bytes that are not UTF-8 are escaped."""
     name = path.as_posix()
     for absolute in (os.path.abspath, os.path.realpath):
-        inner, outer = Path(absolute(path)), Path(absolute(root))
+        inner = Path(absolute(path))
+        outer = Path(absolute(root))
         if inner.is_relative_to(outer):
             name = inner.relative_to(outer).as_posix()
             break

@@ -35,10 +35,12 @@ from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import and_more
+from pytest_rageval.make.trace_answer import TracedAnswer, traced_answer
 from pytest_rageval.make.trace_spans import FORMATS, read_traces
-from pytest_rageval.make.traces import MatchedTraces, TracedAnswer, drafts_of, match_traces, traced_answer
+from pytest_rageval.make.traces import MatchedTraces, drafts_of, match_traces
 from pytest_rageval.model import NOWHERE, Answer, EvalCase, Json
-from pytest_rageval.targets.answer_files import AnswersTarget, load_answers
+from pytest_rageval.targets.answer_files import load_answers
+from pytest_rageval.targets.answers_target import AnswersTarget
 from pytest_rageval.text import counted, printable
 from pytest_rageval.views.spot_check import spot_check
 

@@ -29,12 +29,12 @@ from pytest_rageval.cli.stored_run import open_run
 from pytest_rageval.comparison.case_diff import representative_trial
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.messages import escape_text
 from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.model import Chunk, EvalCase, Gold
+from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS, DescriptiveField
 from pytest_rageval.run.prepare import make_target
 from pytest_rageval.targets.http_target import ListsChunks
 from pytest_rageval.text import counted, printable
@@ -109,7 +109,7 @@ def validate(paths: Sequence[Path], *, as_json: bool) -> None:
 @JSON
 @exit_codes({1: "records with problems were not counted"})
 def stats(paths: Sequence[Path], *, as_json: bool) -> None:
-    """Count the sound cases by file, spelling, category, difficulty, domain, tag, answerability and kind of gold.
+    """Count the sound cases by file, spelling, category and other labels, answerability and kind of gold.
 
     PATHS as for `validate`. Records with problems are not counted; their number is said.
     """
@@ -215,14 +215,16 @@ def _counts(files: Sequence[CaseFile]) -> dict[str, dict[str, int]]:
     return {
         "file": {path_text(file.cases[0].source.file if file.cases else file.path): len(file.cases) for file in files},
         "spelling": _sorted(spelling),
-        "category": _sorted(Counter(case.category or UNCATEGORISED for case in every)),
-        "difficulty": _sorted(Counter(case.difficulty or "not said" for case in every)),
-        "domain": _sorted(Counter(case.domain or "not said" for case in every)),
+        **{field.name: _sorted(_counted_texts(every, field)) for field in DESCRIPTIVE_FIELDS},
         "tag": _sorted(Counter(tag for case in every for tag in case.tags)),
         "answerable": _sorted(Counter("yes" if case.answerable else "no" for case in every)),
         "requires_kg": _sorted(Counter("yes" if case.requires_kg else "no" for case in every)),
         "gold": _sorted(Counter(kind for case in every for kind in _gold_kinds(case))),
     }
+
+
+def _counted_texts(cases: Sequence[EvalCase], field: DescriptiveField) -> Counter[str]:
+    return Counter(getattr(case, field.name) or field.absent or "not said" for case in cases)
 
 
 def _gold_kinds(case: EvalCase) -> list[str]:

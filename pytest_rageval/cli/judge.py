@@ -10,13 +10,8 @@ from typing import Any, NoReturn
 
 import click
 
-from pytest_rageval.check.judge_check import (
-    TOO_OFTEN,
-    SpotCheck,
-    check_by_second_judge,
-    configured_judge,
-    judge_at_hand,
-)
+from pytest_rageval.check.judge_check import configured_judge, judge_at_hand
+from pytest_rageval.check.spot_check import TOO_OFTEN, SpotCheck, check_by_second_judge
 from pytest_rageval.cli.options import NOT_READY, STOPPED, CommandOnRun, exit_codes
 from pytest_rageval.cli.output import Progress
 from pytest_rageval.cli.score import RescoreOptions, rescore_options, take_rescore_options

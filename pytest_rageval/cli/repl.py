@@ -30,7 +30,7 @@ from pytest_rageval.render.text.repl_lines import (
     settings_line,
 )
 from pytest_rageval.text import printable
-from pytest_rageval.tune.repl import SETTABLE, Session
+from pytest_rageval.tune.repl import SETTABLE, ReplSession
 
 NAME = "rageval"
 BANNER = f"""\
@@ -66,7 +66,7 @@ def repl(cases: tuple[Path, ...], **options: Any) -> None:
     given = settings_given(options)
     project = find_project(given)
     loaded, files = chosen_cases(project, cases, least=0)
-    session = Session(project, given, loaded, files, partial(Output, clean))
+    session = ReplSession(project, given, loaded, files, partial(Output, clean))
     try:
         line_loop = Lines(session, project, given, cases)
         line_loop.run()
@@ -81,7 +81,9 @@ class Lines(cmd.Cmd):
     _OF_ONE_LINE: ClassVar = frozenset({"sweep", "report", "diff", "save", "quit", "help"})
     """Commands without arguments: a longer line is a question that begins with such a word."""
 
-    def __init__(self, session: Session, project: Project, options: dict[str, Any], named: Sequence[Path] = ()) -> None:
+    def __init__(
+        self, session: ReplSession, project: Project, options: dict[str, Any], named: Sequence[Path] = ()
+    ) -> None:
         super().__init__()
         self.session, self._project, self._options, self._named = session, project, options, named
         self.is_terminal = self.use_rawinput = sys.stdin.isatty()

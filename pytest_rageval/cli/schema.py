@@ -21,6 +21,7 @@ from pytest_rageval.gates.regression import DEFAULT_REGRESSIONS, REGRESSION_FORM
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import CaseResult, EvalCase, Json
+from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 from pytest_rageval.run.plan import make_plan
 from pytest_rageval.runs.records import result_record
 from pytest_rageval.runs.row import SCHEMA
@@ -156,7 +157,7 @@ def _untitled(schema: Any) -> Any:
 _Table = dict[str, Json]
 _KINDS: Mapping[str, Any] = {
     **dict.fromkeys(("case_key", "test_case_id", "content_hash"), str),
-    **dict.fromkeys(("category", "difficulty", "domain", "reason", "question", "answer"), str | None),
+    **dict.fromkeys((*DESCRIPTIVE_NAMES, "reason", "question", "answer"), str | None),
     **dict.fromkeys(("trial", "attempts"), int),
     "answerable": bool,
     "tags": list[str],

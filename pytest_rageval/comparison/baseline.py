@@ -1,32 +1,26 @@
 """The sides of a comparison: a run, a file of aggregates, or the baseline.
 
-A baseline is the committed reference: a run's metrics and, by case key, content hash, outcome and scores. The texts of
-its cases are compressed in a file next to it, for comparisons where only committed files exist: they come from
-results.jsonl, masked and cut as a run writes it; with `redact` there are none.
+A baseline is the committed reference: a run's metrics and, by case key, content hash, outcome and scores.
 """
 
 from __future__ import annotations
 
-import gzip
 import math
-import zlib
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from pytest_rageval.comparison.baseline_texts import read_texts, write_texts
 from pytest_rageval.comparison.case_diff import Record, records_of
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import read_json, write_bytes, write_text
+from pytest_rageval.io.atomic import read_json, write_text
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.messages import shown_value
-from pytest_rageval.io.sealed_lines import sealed_line, unsealed
 from pytest_rageval.runs.columns import CaseColumns
 from pytest_rageval.runs.reader import RESULTS, StoredRun, checked_config, checked_metrics, open_stored_run
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
-from pytest_rageval.runs.run_files import journals
 
 SCHEMA = 1
 """The schema of metrics.json; a baseline is a metrics.json with cases."""
@@ -195,6 +189,7 @@ def write_baseline(
     """
     cases_now = cases_of(rows)
     write_texts(path, str(metrics["volatile"].get("run_id")), cases_now, folder)
+    # The comparison was with the baseline that this one replaces.
     kept = {name: value for name, value in metrics.items() if name != "comparison"}
     kept["config"] = {name: value for name, value in config.items() if name not in OF_THE_RUN}
     head = json_text(kept, sort_keys=True).removesuffix("\n}")
@@ -286,78 +281,3 @@ def _run_of(metrics: Mapping[str, Any], reports: Path) -> StoredRun | None:
         return None
     is_same = all(stored.get(name) == metrics.get(name) for name in ("config_hash", "metrics", "outcomes"))
     return run if is_same else None
-
-
-# ── texts ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-MOST_CASES = 2_000
-MOST_BYTES = 8_000_000
-"""The limit of all texts uncompressed: about one megabyte as a file."""
-KEPT = (
-    "case_key",
-    "trial",
-    "outcome",
-    "question",
-    "answer",
-    "retrieved_chunks",
-    "abstention",
-    "verdict",
-    "error",
-    "scores",
-)
-"""The members of a record that a comparison reads."""
-_GZIP = 31
-
-
-def texts_path(baseline: Path) -> Path:
-    """Return the path of a baseline's texts: `baseline.texts.json.gz` next to `baseline.json`."""
-    return baseline.with_name(f"{baseline.stem}.texts.json.gz")
-
-
-def write_texts(baseline: Path, run_id: str, rows: Iterable[Row], folder: Path) -> None:
-    """Write the texts of a run's cases, failing ones first, up to a size; remove the file if there are none."""
-    ordered = sorted(rows, key=lambda row: (row.outcome == "passed", row.key))
-    keys = list(dict.fromkeys(row.key for row in ordered))[:MOST_CASES]
-    records: dict[str, Record] = {}
-    for file in (folder / RESULTS, *journals(folder, RESULTS)):
-        records |= records_of(file, {*keys})
-    in_order = [records[key] for key in keys if key in records]
-    with_text = [record for record in in_order if record["question"] is not None]
-    lines = [sealed_line({"run_id": run_id})]
-    lines += [sealed_line(_kept(record)) for record in with_text]
-    sizes = accumulate(map(len, lines))
-    lines = [line for line, size in zip(lines, sizes, strict=True) if size <= MOST_BYTES]
-    if len(lines) > 1:
-        write_bytes(texts_path(baseline), gzip.compress(b"\n".join(lines), mtime=0))
-    else:
-        texts_path(baseline).unlink(missing_ok=True)
-
-
-def read_texts(baseline: Path, run_id: str | None) -> Mapping[str, Record]:
-    """Return the stored records by case; empty without a file or if it belongs to another run.
-
-    Raise ValueError, with what is wrong, if the file cannot be read.
-    """
-    path = texts_path(baseline)
-    try:
-        packed = path.read_bytes() if path.stat().st_size <= MOST_BYTES else b""
-        text = zlib.decompressobj(_GZIP).decompress(packed, 2 * MOST_BYTES)
-        head, *records = map(unsealed, text.split(b"\n"))
-        cases = {record["case_key"]: record for record in records}
-    except FileNotFoundError:
-        return {}
-    except (OSError, zlib.error, ValueError, KeyError):
-        raise ValueError(f"{path} cannot be read (was it changed?): cases are not shown as they were before") from None
-    return cases if head.get("run_id") == run_id else {}
-
-
-def _kept(record: Record) -> dict[str, Any]:
-    """Return the members that are kept of a record; the texts of its chunks are not."""
-    kept = {name: record[name] for name in KEPT}
-    kept["retrieved_chunks"] = [_without_text(chunk) for chunk in record["retrieved_chunks"]]
-    return kept
-
-
-def _without_text(chunk: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in chunk.items() if name != "text"}

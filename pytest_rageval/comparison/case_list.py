@@ -5,18 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.baseline import Side
-from pytest_rageval.comparison.changes import Shares, moved_scores, shares_of
+from pytest_rageval.comparison.changes import moved_scores
+from pytest_rageval.comparison.severity import Shares, shares_of
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.io.sealed_lines import Members, Place, whole_records
 from pytest_rageval.matching.dialects import NO_DOUBT, worst_doubt
 from pytest_rageval.model import NOTHING
+from pytest_rageval.model.case_fields import (
+    CATEGORY,
+    DESCRIPTIVE_FIELDS,
+    DESCRIPTIVE_NAMES,
+    UNCATEGORISED,
+    descriptions_in,
+)
 from pytest_rageval.runs.columns import CaseColumns, Column, shared_cases, values_at
 from pytest_rageval.runs.reader import RESULTS, StoredRun
 from pytest_rageval.runs.row import IS_BAD, SCHEMA, Row, SharedParts, cases_of, check_result, row_records
@@ -36,21 +43,19 @@ _LISTED = Members(
     "reason",
     "question",
     "answer",
-    "category",
-    "difficulty",
-    "domain",
     "tags",
     "source",
     "latency",
     "verdict",
     "error",
-    where_written=("doubt",),
+    where_written=(*DESCRIPTIVE_NAMES, "doubt"),
 )
 
 
 class ListedCase(NamedTuple):
     """One case of a list, as its record has it; of several trials, the first with an error, else the first.
 
+    descriptions  the texts of its descriptive fields by name; cases with equal ones share a mapping
     tags          of the case and of its failed gates; failed: these gates as metric and tag
     latency       milliseconds until the answer; None if nothing was asked
     doubt         the worst doubt about a match, a word of the filter `doubt:`
@@ -61,11 +66,9 @@ class ListedCase(NamedTuple):
 
     key: str
     outcome: str
-    category: str
+    descriptions: Mapping[str, str]
     error_kind: str | None = None
     trial: int = 0
-    difficulty: str = ""
-    domain: str = ""
     tags: Sequence[str] = ()
     failed: Sequence[tuple[str, str]] = ()
     question: str | None = None
@@ -78,6 +81,10 @@ class ListedCase(NamedTuple):
     drop: float = 0.0
     fallen: str | None = None
     level: float | None = None
+
+    @property
+    def category(self) -> str:
+        return self.descriptions[CATEGORY]
 
     @property
     def id(self) -> str:
@@ -191,6 +198,7 @@ def list_cases(
     if side.run is not None:
         recorded, places = _recorded(side.run)
     if recorded:
+        # A damaged run may have lost records; nothing could be shown of these cases.
         now = now.without(now.places.keys() - recorded.keys())
     else:
         recorded = _fields_of_table(side)
@@ -219,7 +227,8 @@ def _fields_of_table(side: Side) -> dict[str, Sequence[Any]]:
     cases = side.cases
     fields: dict[str, Sequence[Any]] = {}
     for key, outcome, error in zip(cases.case_keys, cases.outcomes, cases.error_kinds, strict=True):
-        case = ListedCase(key, outcome, side.categories.get(key, UNCATEGORISED), error)
+        descriptions = {CATEGORY: side.categories.get(key, UNCATEGORISED)}
+        case = ListedCase(key, outcome, descriptions, error)
         fields[key] = case[:_OF_RECORD]
     return fields
 
@@ -340,11 +349,9 @@ def _fields(record: Mapping[str, Any]) -> Sequence[Any]:
     return (
         record["case_key"],
         record["outcome"],
-        record["category"] or UNCATEGORISED,
+        _shared_descriptions(descriptions_in(record)),
         error.get("kind"),
         record["trial"],
-        record["difficulty"] or "",
-        record["domain"] or "",
         tuple(dict.fromkeys(tags)) if tags else (),
         failed,
         record["question"],
@@ -354,6 +361,12 @@ def _fields(record: Mapping[str, Any]) -> Sequence[Any]:
         None if milliseconds is None else round(milliseconds),
         worst_doubt(doubt) if doubt else NO_DOUBT,
     )
+
+
+@lru_cache(maxsize=4096)
+def _shared_descriptions(texts: tuple[str | None, ...]) -> Mapping[str, str]:
+    """Return the texts of descriptive fields by name: most cases have those of many others."""
+    return {field.name: text or field.absent for field, text in zip(DESCRIPTIVE_FIELDS, texts, strict=True)}
 
 
 def case_id(key: str) -> str:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from itertools import compress, count
 from operator import ne, sub
 from typing import Any, NamedTuple, cast
 
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import LAYERS
-from pytest_rageval.runs.aggregate import mean, normalised
+from pytest_rageval.runs.aggregate import mean
 from pytest_rageval.runs.columns import CaseColumns, SharedCases, values_at
 from pytest_rageval.stats.intervals import FEWEST, Interval, moments_of
 from pytest_rageval.stats.paired_test import LEVEL, PairedTest, Side, adjusted, level_among, paired_test
@@ -83,7 +82,7 @@ def paired(before: CaseColumns, after: CaseColumns, shared: SharedCases) -> dict
     for name in sorted(before.scores):
         was = values_at(before.scores[name], shared.before)
         now = values_at(after.scores.get(name, nowhere), shared.after)
-        if None in was or None in now:
+        if None in was or None in now:  # else, as nearly always, the columns are taken as they are
             both = [(old, new) for old, new in zip(was, now, strict=True) if old is not None and new is not None]
             lost = [old for old, new in zip(was, now, strict=True) if new is None and old is not None]
             column = Pairs([old for old, _ in both], [new for _, new in both], lost)
@@ -111,6 +110,7 @@ def paired_change(pairs: Pairs, scale: Sequence[float]) -> Change:
         detectable = detectable_share(n, n_changed)
     else:
         detectable = detectable_mean(differences, widest, moments)
+    # A test of differences within cases: cases vary far more than a change of the system moves them.
     test = paired_test(differences, widest, moments)
     return Change(
         before=math.fsum(befores) / n,
@@ -146,6 +146,7 @@ def with_adjusted_p(changes: Mapping[str, Change]) -> dict[str, Change]:
     for name, change in changes.items():
         ci = change.ci
         if change.test is not None and change.test.p <= LEVEL:
+            # Widened, so that interval and adjusted p never contradict each other.
             ci = change.test.interval(level)
         result[name] = replace(change, p_adjusted=p_values.get(name, change.p), ci=ci)
     return result
@@ -181,6 +182,7 @@ def compared_metrics(
     for name in changes:
         is_of_run = described[name]["run_level"]
         if name.partition("@")[0] in unlike:
+            # Another judge or prompt scores the same answers otherwise: the system need not have changed.
             reasons[name] = JUDGED_OTHERWISE
         elif is_of_run and not is_of_same_cases:
             reasons[name] = "not of the same cases"
@@ -284,49 +286,3 @@ def signed_width(metric: Mapping[str, Any]) -> float:
 def gain(delta: float | None, described: Mapping[str, Any]) -> float | None:
     """Return a metric's change as a share of its scale, positive if it got better."""
     return None if delta is None else delta / signed_width(described)
-
-
-# ── severity of cases ─────────────────────────────────────────────────────────────────────────────────────────
-
-Shares = Mapping[str, Callable[[float], float]]
-"""By metric, a function that returns a score as 0 to 1 where higher is better."""
-
-
-def shares_of(metrics: Mapping[str, Mapping[str, Any]]) -> Shares:
-    """Return these functions for the metrics in metrics.json; `float` for scores that are such shares already."""
-    shares: dict[str, Callable[[float], float]] = {}
-    for name, metric in metrics.items():
-        low, high = metric["scale"]
-        if (low, high) == (0, 1) and metric["better"] == "higher":
-            shares[name] = float
-        else:
-            shares[name] = partial(normalised, scale=metric["scale"], better=metric["better"])
-    return shares
-
-
-def mean_share(scores: Mapping[str, float], shares: Shares) -> float:
-    """Return the mean of the scores as 0 to 1 where higher is better; 1 without scores."""
-    levels = [shares[name](score) for name, score in scores.items() if name in shares]
-    return math.fsum(levels) / len(levels) if levels else 1.0
-
-
-def worst_first(
-    keys: Iterable[str], before: CaseColumns, after: CaseColumns, metrics: Mapping[str, Mapping[str, Any]]
-) -> list[str]:
-    """Sort cases in the order of every report: the largest fall first, then the lowest scores, then the name."""
-    shares = shares_of(metrics)
-    names = before.scores.keys() & after.scores.keys() & metrics.keys()
-    columns = [(before.scores[name], after.scores[name], signed_width(metrics[name])) for name in names]
-
-    def severity(key: str) -> tuple[float, float, str]:
-        place_before = before.places[key]
-        place_after = after.places[key]
-        largest_fall = 0.0
-        for scores_before, scores_after, width in columns:
-            was = scores_before[place_before]
-            now = scores_after[place_after]
-            if was is not None and now is not None:
-                largest_fall = min(largest_fall, (now - was) / width)
-        return largest_fall, mean_share(after[key].scores, shares), key
-
-    return sorted(keys, key=severity)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,13 @@ from pytest_rageval.comparison.changes import (
     compared_metrics,
     fallen_together,
     paired,
-    worst_first,
 )
 from pytest_rageval.comparison.cut_offs import at_shared_cut_off, cut_off_label, paired_cut_offs
 from pytest_rageval.comparison.gates_now import Both, case_flips, decided_by_gates_now, gate_changes, gates_of
+from pytest_rageval.comparison.severity import worst_first
 from pytest_rageval.comparison.verdicts import Verdict, is_listed, metric_verdicts, regression_result
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.gates.regression import RegressionGate
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.columns import CaseColumns, shared_cases, values_at
@@ -79,51 +80,43 @@ def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
     that. If a side has no cases, compare every metric as one of the whole run.
     """
     if before.scores is None or after.scores is None:
+        # Pairing needs cases on both sides.
         before = _aggregates(before)
         after = _aggregates(after)
     metrics_before = before.metrics["metrics"]
     metrics_after = after.metrics["metrics"]
     ground = _ground(before, after, plan)
-    is_stopped = bool(ground.problems) and not plan.settings.ignore_invariants
     renamed = paired_cut_offs(metrics_before, metrics_after, before.k, plan.settings.k)
-    labels = {name: cut_off_label(old, name) for old, name in renamed.items()}
     both = _compared_cases(before, after, ground, renamed, plan)
+    # From here on, a metric with another cut-off has its current name.
     earlier = {renamed.get(name, name): metric for name, metric in metrics_before.items()}
-    compared = compared_metrics(
-        metrics_after,
-        earlier,
-        paired(both.was, both.now, both.shared),
-        ground.unlike,
-        is_of_same_cases=_are_same_cases(both, ground),
-    )
+    pairs = paired(both.was, both.now, both.shared)
+    is_of_same_cases = _are_same_cases(both, ground)
+    compared = compared_metrics(metrics_after, earlier, pairs, ground.unlike, is_of_same_cases=is_of_same_cases)
     shared_names = metrics_before.keys() & metrics_after.keys()
+    # A default gate moves to a cut-off that both sides measured: without a pair it would compare nothing.
     regressions = [at_shared_cut_off(gate, shared_names, before.k) for gate in plan.regressions]
-    verdicts = metric_verdicts(compared, regressions, earlier)
-    content = {
-        "baseline_run_id": before.metrics.get("volatile", {}).get("run_id"),
-        "compared": not is_stopped,
-        "ignores_invariants": plan.settings.ignore_invariants,
-        "problems": [str(problem) for problem in ground.problems],
-        "differences": ground.differing,
-        "gate_changes": gate_changes(before.config, after.config),
-        "metrics": {name: _metric_content(name, compared, verdicts[name], labels) for name in compared.changes},
-        "layers": compared_layers(compared),
-        **_cases_content(both, compared, metrics_after),
-        **_changed_cases_content(ground, after),
-    }
-    gates: list[dict[str, Any]] = []
-    for gate in regressions:
-        verdict = verdicts.get(gate.name)
-        if not is_listed(gate, verdict, is_heuristic=both.gates_now.is_heuristic):
-            continue
-        if is_stopped:
-            verdict = "incomparable"
-        change = compared.changes.get(gate.name, Change())
-        result = regression_result(gate, change, verdict or "unmeasured")
-        gates.append({**result, "label": labels.get(gate.name, gate.name)})
+    verdicts = _MetricVerdicts(
+        compared=compared,
+        verdict_of=metric_verdicts(compared, regressions, earlier),
+        labels={name: cut_off_label(old, name) for old, name in renamed.items()},
+    )
+    is_heuristic = both.gates_now.is_heuristic
+    is_stopped = bool(ground.problems) and not plan.settings.ignore_invariants
     return Comparison(
-        content=content,
-        gates=tuple(gates),
+        content={
+            "baseline_run_id": before.metrics.get("volatile", {}).get("run_id"),
+            "compared": not is_stopped,
+            "ignores_invariants": plan.settings.ignore_invariants,
+            "problems": [str(problem) for problem in ground.problems],
+            "differences": ground.differing,
+            "gate_changes": gate_changes(before.config, after.config),
+            "metrics": verdicts.content(),
+            "layers": compared_layers(compared),
+            **_cases_content(both, compared, metrics_after),
+            **_changed_cases_content(ground, after),
+        },
+        gates=tuple(verdicts.results(regressions, is_heuristic=is_heuristic, is_stopped=is_stopped)),
         before=ground.was,
         after=ground.now,
         problems=ground.problems,
@@ -207,6 +200,7 @@ def _compared_cases(before: Side, after: Side, ground: _Ground, renamed: Mapping
     was = before.cases.without(ground.changed).renamed(renamed)
     now = after.cases.without(ground.changed)
     if ground.matched_otherwise:
+        # A system that begins to report headings retrieves neither better nor worse for that.
         metrics = before.metrics["metrics"]
         retrieval = {renamed.get(name, name) for name, metric in metrics.items() if metric["layer"] == "L2"}
         was = was.unscored(ground.matched_otherwise, retrieval)
@@ -223,6 +217,7 @@ def _compared_cases(before: Side, after: Side, ground: _Ground, renamed: Mapping
 
 def _are_same_cases(both: Both, ground: _Ground) -> bool:
     """Return False if a case changed or is on one side only; a side of aggregates has no cases that could differ."""
+    # Metrics of a whole run cannot leave out a case: they are compared over the same cases alone.
     if ground.changed:
         return False
     if not both.was or not both.now:
@@ -233,19 +228,46 @@ def _are_same_cases(both: Both, ground: _Ground) -> bool:
 # ── the content ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _metric_content(
-    name: str, compared: ComparedMetrics, verdict: Verdict, labels: Mapping[str, str]
-) -> dict[str, Any]:
-    described = compared.described[name]
-    return {
-        "layer": described["layer"],
-        "scale": described["scale"],
-        "better": described["better"],
-        **compared.changes[name].as_mapping(),
-        "verdict": verdict,
-        "label": labels.get(name, name),
-        "why": compared.reasons.get(name, ""),
-    }
+@dataclass(frozen=True, slots=True)
+class _MetricVerdicts:
+    """The compared metrics with a verdict on each, and the labels of those with another cut-off."""
+
+    compared: ComparedMetrics
+    verdict_of: Mapping[str, Verdict]
+    labels: Mapping[str, str]
+
+    def label(self, name: str) -> str:
+        return self.labels.get(name, name)
+
+    def content(self) -> dict[str, dict[str, Any]]:
+        """Return the metrics by name, as metrics.json holds them."""
+        metrics: dict[str, dict[str, Any]] = {}
+        for name, change in self.compared.changes.items():
+            described = self.compared.described[name]
+            metrics[name] = {
+                "layer": described["layer"],
+                "scale": described["scale"],
+                "better": described["better"],
+                **change.as_mapping(),
+                "verdict": self.verdict_of[name],
+                "label": self.label(name),
+                "why": self.compared.reasons.get(name, ""),
+            }
+        return metrics
+
+    def results(
+        self, regressions: Iterable[RegressionGate], *, is_heuristic: bool, is_stopped: bool
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the result of each gate that is listed; if the comparison is stopped, none has a verdict."""
+        for gate in regressions:
+            verdict = self.verdict_of.get(gate.name)
+            if not is_listed(gate, verdict, is_heuristic=is_heuristic):
+                continue
+            if is_stopped:
+                verdict = "incomparable"
+            change = self.compared.changes.get(gate.name, Change())
+            result = regression_result(gate, change, verdict or "unmeasured")
+            yield {**result, "label": self.label(gate.name)}
 
 
 def _cases_content(both: Both, compared: ComparedMetrics, metrics: Mapping[str, Any]) -> dict[str, Any]:
@@ -305,6 +327,7 @@ SEARCHED_RUNS = 20
 
 def compare_with_previous(run: StoredRun, cases: Cases, plan: Plan) -> Mapping[str, Any] | None:
     """Compare a run with the last complete one before it, as if that were the baseline; None without such a run."""
+    # A point of a sweep was a trial: its settings are not those before.
     folders: list[Path] = [path for path in in_time(run.path.parent) if path == run.path or not is_of_sweep(path)]
     if run.path not in folders:
         return None

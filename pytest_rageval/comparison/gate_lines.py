@@ -71,8 +71,9 @@ def is_warning(gate: Mapping[str, Any]) -> bool:
         return False
     if gate["value"] is None:
         return False
-    is_worse_above = gate["op"] == "rise"
-    return (gate["value"] > 0) == is_worse_above
+    has_risen = bool(gate["value"] > 0)
+    is_rise_worse = bool(gate["op"] == "rise")
+    return has_risen == is_rise_worse
 
 
 def _verdict(gate: Mapping[str, Any]) -> str:

@@ -46,6 +46,7 @@ def gates_of(metrics: Mapping[str, Any], config: Mapping[str, Any] | None, k: in
     """Return the gates of a run from its metrics.json and config.json. `k`: the cut-off that the gates mean."""
     config = config or {}
     configured = (k, config.get("k"))
+    # Ordered: the cut-off that the gates mean comes before the one that the run was configured with.
     cut_offs = dict.fromkeys(cut_off for cut_off in configured if cut_off is not None)
     judge = metrics.get("judge")
     is_heuristic = bool(judge and judge["heuristic"])
@@ -86,6 +87,7 @@ def decided_by_gates_now(both: Both) -> CaseColumns:
     outcomes = list(both.was.outcomes)
     for key, was_at, now_at in zip(*both.shared, strict=True):
         outcome = outcomes[was_at]
+        # The hash of a case's gates is a part of its decision hash: equal ones leave nothing to decide.
         decision_was = both.was.decision_hashes[was_at]
         decision_now = both.now.decision_hashes[now_at]
         if outcome not in ("passed", *IS_BAD) or gated_part(decision_was) == gated_part(decision_now):
@@ -125,12 +127,14 @@ class CaseGates:
 
 def gates_of_case(key: str, both: Both) -> CaseGates | None:
     """Return the current gates of a shared case on both sides; None if they were not recorded."""
-    now = both.now[key]
-    gates = both.gates_now.of(now.decision_hash)
+    # Look for gates first: to build both cases from their columns takes far longer.
+    decision = both.now.decision_hashes[both.now.places[key]]
+    gates = both.gates_now.of(decision)
     if gates is None:
         return None
     return CaseGates(
-        was=both.gates_was.measured(gates, both.was[key].scores), now=both.gates_now.measured(gates, now.scores)
+        was=both.gates_was.measured(gates, both.was[key].scores),
+        now=both.gates_now.measured(gates, both.now[key].scores),
     )
 
 
@@ -143,6 +147,7 @@ def case_flips(both: Both) -> CaseFlips:
         if was == now:
             continue
         if now in IS_BAD and was not in IS_BAD:
+            # A gate on a metric that only this run measured says nothing about what changed in the system.
             if was != "passed" or _is_failure_measured_before(key, both):
                 flips.flipped_to_fail.append(key)
             else:

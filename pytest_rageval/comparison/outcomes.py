@@ -41,6 +41,7 @@ def known_failure(result: CaseResult, plan: Plan, baseline: Side | None, asked: 
     before = _before(result, baseline, asked)
     if mode == "fail" or before is None or baseline is None:
         return None
+    # The gates of now decide about the scores of then: a gate that was added later is known to fail as well.
     obs = result.observation
     kind = obs.matching.kind if obs else gold_kind(result.case.gold, plan.settings.gold_by)
     gates = plan.gates_in_effect.of(result.case, kind).words
@@ -113,6 +114,7 @@ def ending_from_records(
     if result.error is not None and result.error.kind in recorded_errors:
         return was
     now = ending(result, plan, baseline, asked_part(records[0].get("decision_hash")))
+    # The user's own xfail mark stays: it is no known failure of ours, whose reasons begin with IS_KNOWN.
     was_marked = was.outcome == "xfailed" and not (was.reason or "").startswith(IS_KNOWN)
     if was_marked and now.outcome == "failed":
         return was

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any
 
 from pytest_rageval.comparison.baseline import Side
@@ -97,6 +98,7 @@ def change_at_a_time(parts: Mapping[str, Mapping[str, Any]], changes: Sequence[S
     if unknown:
         sentence += f"; of {_joined(unknown)} it is not known"
     settings = [name for name, _, _ in changes if name in ("k", "folder_mode") or name.startswith(_RETRIEVER)]
+    # A budget of chunks is sent with each question, and decides about the index as well.
     if set(changed) == {"index", "retriever"} and len(settings) == 1:
         (setting,) = settings
         if setting.startswith("params."):
@@ -138,6 +140,7 @@ def build_comparison(
     Leave out cases that changed in between. With `is_detailed`, add categories, errors and the scores of flipped cases,
     and read both records for their chunks and answers; otherwise they are keys.
     """
+    # The project's own setting is about its baseline, not about two runs that somebody names.
     current = current.model_copy(update={"ignore_invariants": ignore_invariants})
     comparison = compare_sides(before, after, plan_for(after, current))
     compared = comparison.content
@@ -225,7 +228,8 @@ def _cases(before: Side, after: Side, comparison: Comparison) -> dict[str, Any]:
     content, was, now = comparison.content, comparison.both.was, comparison.both.now
     described = before.metrics["metrics"] | after.metrics["metrics"]
     flipped = {name: content[name] for name in FLIPS}
-    gains = {key: _gains(was[key].scores, now[key].scores, described) for keys in flipped.values() for key in keys}
+    flipped_keys = chain.from_iterable(flipped.values())
+    gains = {key: _gains(was[key].scores, now[key].scores, described) for key in flipped_keys}
     worst = content["flipped_to_fail"]
     best = sorted(content["flipped_to_pass"], key=lambda key: (-math.fsum(gains[key].values()), key))
     lost = {case["case_key"]: case for case in content["unmeasured"]}
@@ -276,9 +280,7 @@ def _gains(before: Mapping[str, float], after: Mapping[str, float], described: M
     return {name: share for name, share in gains.items() if share}
 
 
-def by_category(
-    both: Both, categories: Mapping[str, str], flips: Mapping[str, Collection[str]]
-) -> dict[str, Any] | None:
+def by_category(both: Both, categories: Mapping[str, str], flips: Mapping[str, Set[str]]) -> dict[str, Any] | None:
     """Return outcomes, flips and metric means by category, over the cases scored on both sides.
 
     None if neither side has categories.
@@ -289,18 +291,20 @@ def by_category(
     return {name: _category(both, shared, flips) for name, shared in sorted(members.items())}
 
 
-def _category(both: Both, members: SharedCases, flips: Mapping[str, Collection[str]]) -> dict[str, Any]:
+def _category(both: Both, members: SharedCases, flips: Mapping[str, Set[str]]) -> dict[str, Any]:
     metrics: dict[str, dict[str, Any]] = {}
     for name, pairs in paired(both.was, both.now, members).items():
         if pairs.before:
             before = _mean(pairs.before)
             after = _mean(pairs.after)
             metrics[name] = {"before": before, "after": after, "delta": after - before, "n": len(pairs.before)}
+    keys_of_members = {*members.keys}
+    flipped = {name: len(keys & keys_of_members) for name, keys in flips.items()}
     return {
         "cases": len(members.keys),
         "passed_before": values_at(both.was.outcomes, members.before).count("passed"),
         "passed_after": values_at(both.now.outcomes, members.after).count("passed"),
-        **{flip: sum(key in keys for key in members.keys) for flip, keys in flips.items()},
+        **flipped,
         "metrics": metrics,
     }
 

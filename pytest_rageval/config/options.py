@@ -110,7 +110,7 @@ KINDS_OF_TARGETS = (
         "answers:FILE[#SYSTEM]",
         "answers:FILE",
         r"answers:\S.*",
-        "answer_files",
+        "answers_target",
         source="uploaded answers",
         is_checkable=True,
     ),

@@ -11,6 +11,7 @@ from pytest_rageval.comparison.gate_lines import failed_gate
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.json_text import harmless, json_text
 from pytest_rageval.io.sealed_lines import Key, Place, index, lines_at, record_at, unsealed_text
+from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.row import check_observation, check_result
 from pytest_rageval.runs.run_files import journals
@@ -19,9 +20,7 @@ FIELDS = (
     "case_key",
     "test_case_id",
     "trial",
-    "category",
-    "difficulty",
-    "domain",
+    *DESCRIPTIVE_NAMES,
     "tags",
     "answerable",
     "outcome",

@@ -43,7 +43,9 @@ def gate_verdict(gates: Iterable[Gate], trials: Sequence[GatedTrial]) -> GateVer
     unexamined: dict[str, None] = {}
     has_examined_gold = False
     are_facts_examined = False
-    measured = {name for trial in trials for name in (*trial.scores, *trial.unobserved)}
+    measured: set[str] = set()
+    for trial in trials:
+        measured.update(trial.scores, trial.unobserved)
     for gate in gates:
         name = gate.name
         if name not in measured:
@@ -123,7 +125,7 @@ def over_trials(
     if error is not None:
         return error, error.scores
     by_metric: dict[str, list[float]] = {}
-    broken = {name for trial in trials for name in trial.metric_errors}
+    broken = set[str]().union(*(trial.metric_errors for trial in trials))
     for trial in trials:
         for name, value in trial.scores.items():
             if name not in broken:

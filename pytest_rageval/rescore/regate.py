@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.outcomes import ending_from_records
@@ -14,6 +15,7 @@ from pytest_rageval.gates.gate import Gate, parse_gate, unknown_values
 from pytest_rageval.gates.regression import RegressionGate
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names
 from pytest_rageval.model import NOWHERE, Answer, CaseResult, EvalCase, Judgement, Matching, Observation, Source
+from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES, descriptions_in
 from pytest_rageval.rescore.relabel import Line
 from pytest_rageval.rescore.rescore import recorded_run_measures, same_extent
 from pytest_rageval.run.engine import overall_result
@@ -130,13 +132,12 @@ def _unobserved(record: Line) -> tuple[str, ...]:
 
 def _case(record: Line) -> EvalCase:
     """Return the parts of the case that gates read."""
+    descriptions: dict[str, Any] = dict(zip(DESCRIPTIVE_NAMES, descriptions_in(record), strict=True))
     return EvalCase(
         id=record["test_case_id"],
         question="",
         answerable=record["answerable"],
-        category=record["category"],
-        difficulty=record["difficulty"],
-        domain=record["domain"],
+        **descriptions,
         tags=tuple(record["tags"]),
         requires_kg=record["requires_kg"],
         gold=labelled_gold(record.get("gold_answer", ["none"]), has_groups=record.get("has_groups", False)),

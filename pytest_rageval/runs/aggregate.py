@@ -16,13 +16,14 @@ from pytest_rageval.metrics.index_coverage import coverage_by_doc_type, with_rat
 from pytest_rageval.metrics.operations import percentile
 from pytest_rageval.metrics.registry import LAYERS, Measure
 from pytest_rageval.model import NotApplicable, RunFacts
+from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
 from pytest_rageval.run.engine import failed_metric
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.reservations import doubts_in, not_judged, open_abstentions, reruns
 from pytest_rageval.runs.row import ASK_FAILED, PHASES, Row, cases_of, flagged, in_order, legacy_names
 from pytest_rageval.stats.intervals import Interval, mean_interval, share_interval
 
-BREAKDOWNS = ("category", "tag", "difficulty", "domain", "answerable")
+BREAKDOWNS = (CATEGORY, "tag", *OTHER_DESCRIPTIVE_NAMES, "answerable")
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed")
 
 

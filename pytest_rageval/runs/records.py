@@ -29,6 +29,7 @@ from pytest_rageval.model import (
     Problem,
     Trace,
 )
+from pytest_rageval.model.case_fields import descriptions_of
 from pytest_rageval.model.versions import is_version
 from pytest_rageval.run.engine import Evaluation
 from pytest_rageval.run.plan import Plan
@@ -131,9 +132,7 @@ def case_fields(case: EvalCase, plan: Plan, kind: GoldKind | None = None) -> dic
         "content_hash": content_hash(case),
         "decision_hash": decision_hash(case, kind or gold_kind(case.gold, plan.settings.gold_by), plan),
         "answerable": case.answerable,
-        "category": case.category,
-        "difficulty": case.difficulty,
-        "domain": case.domain,
+        **descriptions_of(case),
         "tags": case.tags,
         "requires_kg": case.requires_kg,
         "has_groups": bool(case.gold.support_groups),

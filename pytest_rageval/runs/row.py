@@ -11,10 +11,10 @@ from pathlib import Path
 from sys import intern
 from typing import Any, TypeVar
 
-from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.io.sealed_lines import DamagedLineError, Key, Members, Place, check_members, whole_records
 from pytest_rageval.model import NOTHING
+from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS, DESCRIPTIVE_NAMES, descriptions_in
 
 SCHEMA = 2
 """The schema of lines in results.jsonl and observations.jsonl; those of schema 1 have no checksum."""
@@ -79,8 +79,8 @@ class Row:
     outcome: str
     content_hash: str
     groups: Mapping[str, tuple[str, ...]]
-    """The values of this case by breakdown ('category', 'tag', 'difficulty', 'domain', 'answerable') and by the other
-    conditions of gates ('requires_kg', 'gold', 'groups', 'answer')."""
+    """The values of this case by breakdown (a descriptive field, 'tag', 'answerable') and by the other conditions of
+    gates ('requires_kg', 'gold', 'groups', 'answer')."""
     scores: Mapping[str, float]
     not_applicable: frozenset[str]
     failed: tuple[tuple[str, str], ...]
@@ -174,10 +174,8 @@ class SharedParts:
     def groups(self, record: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
         """Return the breakdowns of a record; records with equal labels share one mapping."""
         labels = (
-            record["category"],
+            descriptions_in(record),
             tuple(record["tags"]),
-            record["difficulty"],
-            record["domain"],
             record["answerable"],
             record.get("requires_kg"),
             record.get("gold"),
@@ -198,21 +196,20 @@ class SharedParts:
 
 
 def _groups(
-    category: str | None,
+    descriptions: tuple[str | None, ...],
     tags: tuple[str, ...],
-    difficulty: str | None,
-    domain: str | None,
     answerable: bool,
     requires_kg: bool | None,
     gold: str | None,
     has_groups: bool | None,
     answer: tuple[str, ...],
 ) -> Mapping[str, tuple[str, ...]]:
-    return {
-        "category": (category or UNCATEGORISED,),
+    groups: dict[str, tuple[str, ...]] = {}
+    for described, text in zip(DESCRIPTIVE_FIELDS, descriptions, strict=True):
+        value = text or described.absent
+        groups[described.name] = (value,) if value else ()
+    return groups | {
         "tag": tuple(dict.fromkeys(tags)),
-        "difficulty": (difficulty,) if difficulty else (),
-        "domain": (domain,) if domain else (),
         "answerable": ("answerable" if answerable else "unanswerable",),
         "requires_kg": ("true" if requires_kg else "false",),
         "gold": (gold or "none",),
@@ -290,9 +287,6 @@ NEEDED = (
     "trial",
     "content_hash",
     "answerable",
-    "category",
-    "difficulty",
-    "domain",
     "tags",
     "requires_kg",
     "gold",
@@ -310,6 +304,7 @@ NEEDED = (
     "versions",
 )
 WHERE_WRITTEN = (
+    *DESCRIPTIVE_NAMES,
     "decision_hash",
     "requests",
     "attempts",

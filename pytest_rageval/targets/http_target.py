@@ -116,8 +116,10 @@ class HttpTarget(BaseTarget):
             raise TargetError(failure.kind, str(failure), status=failure.status) from None
 
     async def _page(self, cursor: str | None) -> Json:
-        url = endpoint(self.url, CHUNKS_PATH, **({} if cursor is None else {"cursor": cursor}))
-        return data_from_body((await self._client.request("GET", url)).body, f"GET {public_url(url)}")
+        parameters = {} if cursor is None else {"cursor": cursor}
+        url = endpoint(self.url, CHUNKS_PATH, **parameters)
+        reply = await self._client.request("GET", url)
+        return data_from_body(reply.body, f"GET {public_url(url)}")
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -148,7 +150,8 @@ class ClientTarget(BaseTarget):
         base = getattr(client.base_url, "host", client.base_url)
         if not base:
             raise SettingsError(f"rag_client: the {type(client).__name__} has no base URL; give it one")
-        self.name = name or f"{type(client).__module__.partition('.')[0]}.{type(client).__name__}"
+        library, _, _ = type(client).__module__.partition(".")
+        self.name = name or f"{library}.{type(client).__name__}"
         self._client = client
         self._timeout = timeout
         self._max_bytes = max_bytes
@@ -164,24 +167,27 @@ class ClientTarget(BaseTarget):
         async def post_async() -> _ClientReply:
             return _reply_of(await self._client.post(ASK_PATH, **question))
 
+        call = post_async if self._is_async else post
         status, body, retry_after = await call_foreign(
-            post_async if self._is_async else post,
-            self.name,
-            self._timeout,
-            is_async=self._is_async,
-            kind_of=_kind_of,
+            call, self.name, self._timeout, is_async=self._is_async, kind_of=_kind_of
         )
         if len(body) > self._max_bytes:
             raise TargetError("too_large", too_large(self.name, self._max_bytes))
         if 200 <= status < 300:
             return answer_from_body(body, self.name)
-        kind = "rate_limited" if status == 429 else "http_4xx" if 400 <= status < 500 else "http_5xx"
         message = f"{self.name}: status {status}: {shown_value(body.decode('utf-8', 'replace'))}"
-        kind = kind if status >= 400 else "invalid_response"
-        raise TargetError(kind, message, status=status, retry_after=retry_after)
+        raise TargetError(_kind_of_status(status), message, status=status, retry_after=retry_after)
 
     async def aclose(self) -> None:
         """Do nothing: the client's owner closes it."""
+
+
+def _kind_of_status(status: int) -> str:
+    if status == 429:
+        return "rate_limited"
+    if status >= 500:
+        return "http_5xx"
+    return "http_4xx" if status >= 400 else "invalid_response"
 
 
 class _ClientReply(NamedTuple):

@@ -18,7 +18,8 @@ OBSERVATIONS = "observations.jsonl"
 
 def from_spec(spec: str, given: Surroundings) -> RecordedTarget | None:
     """Make the target of `run:RUN_ID`."""
-    run_id, runs = spec.partition(":")[2], given.reports / "runs"
+    _, _, run_id = spec.partition(":")
+    runs = given.reports / "runs"
     if not run_id:
         return None
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", run_id):
@@ -49,7 +50,6 @@ class RecordedTarget(BaseTarget):
             remedy = "answers are kept there unless the run was redacted, or its folder moved"
             raise SettingsError(f"run {run.name}: there is no {path}; {remedy}")
         report = Report(f"{run.name}/{OBSERVATIONS}")
-
         for place, line in lines_of(path):
             self._take(place.number, line, report)
         if len(report):

@@ -36,7 +36,8 @@ def target_from_spec(
 ) -> BaseTarget:
     """Make the target of `spec` in these surroundings; raise SettingsError or CaseError if that fails."""
     name, _, rest = spec.partition(":")
-    kind, target = kind_of(spec), None
+    kind = kind_of(spec)
+    target: BaseTarget | None = None
     if kind is not PYTHON:
         module = import_module(f"pytest_rageval.targets.{kind.module}")
         target = cast("BaseTarget | None", module.from_spec(spec, Surroundings(root, reports, connection, mapping)))
@@ -73,12 +74,15 @@ def target_from_object(
         from pytest_rageval.targets.callable_target import CallableTarget
 
         return CallableTarget(obj, name, timeout=timeout, max_bytes=max_bytes)
-    kind, methods = type(obj), ", ".join(dict.fromkeys(now for _, now in METHODS))
+    kind = type(obj)
     if isinstance(obj, str | int | float | list | dict | None):
         expected = "a Target, an HTTP client with a base URL, or a function from a question to an answer"
         raise SettingsError(f"{name or 'rag_client'}: is {kind.__name__} {shown_value(obj)}, expected {expected}")
-    own = next((own for own in dir(obj) if own[0] != "_" and inspect.ismethod(getattr(obj, own, None))), "METHOD")
-    adapter = f"def answer(question): return {{'answer': {(name or 'x:client').rpartition(':')[2]}.{own}(question)}}"
+    methods = ", ".join(dict.fromkeys(now for _, now in METHODS))
+    public = (member for member in dir(obj) if member[0] != "_")
+    own = next((member for member in public if inspect.ismethod(getattr(obj, member, None))), "METHOD")
+    variable = (name or "x:client").rpartition(":")[2]
+    adapter = f"def answer(question): return {{'answer': {variable}.{own}(question)}}"
     raise SettingsError(
         f"{name or 'rag_client'}: is {kind.__module__}.{kind.__name__}, with none of the methods {methods}; "
         f"write a function that calls it: {adapter}"

@@ -16,6 +16,7 @@ from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.matching.dialects import MISSED
 from pytest_rageval.metrics.registry import Registry, is_described
 from pytest_rageval.model import Observation
+from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.observations import observation_of
 from pytest_rageval.runs.row import IS_BAD
@@ -247,7 +248,7 @@ def _abstention(record: Mapping[str, Any]) -> str:
 
 
 def _facts(record: Mapping[str, Any]) -> Iterator[str]:
-    yield from (str(record[name]) for name in ("difficulty", "domain", "category") if record.get(name))
+    yield from (str(record[name]) for name in (*OTHER_DESCRIPTIVE_NAMES, CATEGORY) if record.get(name))
     yield from ["requires_kg"] * bool(record.get("requires_kg"))
     yield from ["unanswerable"] * (not record.get("answerable", True))
     yield from map(str, filter(None, record.get("tags", ())))

@@ -36,6 +36,7 @@ from pytest_rageval.io.messages import MOST_OF_A_FILE, Findings, Report, shown_v
 from pytest_rageval.io.messages import Path as Place
 from pytest_rageval.io.suggestions import KEY_CUTOFF, suggestion
 from pytest_rageval.model import EvalCase, Json
+from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 from pytest_rageval.text import cut
 from pytest_rageval.views.spot_check import spot_check
 from pytest_rageval.web.site import WebLimits
@@ -265,9 +266,7 @@ FIELDS: tuple[str, ...] = (
     "id",
     "tag",
     "contexts",
-    "category",
-    "difficulty",
-    "domain",
+    *DESCRIPTIVE_NAMES,
 )
 """The most frequent fields, first in the list of choices."""
 CHOICES: tuple[str, ...] = (*FIELDS, *(name for name in CELLS if name not in FIELDS))

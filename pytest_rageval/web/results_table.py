@@ -12,12 +12,13 @@ from pytest_rageval.comparison.case_list import CaseList
 from pytest_rageval.export.export_source import ExportSource, flat, look_through
 from pytest_rageval.export.formats import as_text
 from pytest_rageval.io.sealed_lines import record_at
+from pytest_rageval.model.case_fields import CATEGORY, PROMINENT_NAMES
 from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun
 from pytest_rageval.runs.run_files import journals
 from pytest_rageval.text import cut, printable, score_text
 
 TEXTS = ("question", "answer", "reference")
-MORE = ("category", "tags", "difficulty", "latency")
+MORE = (CATEGORY, "tags", *(name for name in PROMINENT_NAMES if name != CATEGORY), "latency")
 EXPLANATION = "explanation"
 LONGEST = 280
 """Characters of a text in a cell."""

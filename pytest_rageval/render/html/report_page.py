@@ -18,6 +18,7 @@ from pytest_rageval.comparison.case_filter import all_rounded
 from pytest_rageval.comparison.case_list import ListedCase
 from pytest_rageval.comparison.gate_lines import gate_line
 from pytest_rageval.metrics.registry import LAYERS
+from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 from pytest_rageval.render.html import first_screen, sections
 from pytest_rageval.render.html.case_view import case_views
 from pytest_rageval.render.html.environment import macro, on_one_line, policy, rendered, script, style
@@ -271,9 +272,8 @@ def case_columns(page: PageRun) -> dict[str, Any]:
         **_coded("file", [case.file for case in cases]),
         **_coded("outcome", [case.outcome for case in cases]),
         **_coded("change", [case.change for case in cases]),
-        **_coded("category", [case.category for case in cases]),
-        **_coded("difficulty", [case.difficulty for case in cases]),
-        **_coded("domain", [case.domain for case in cases]),
+        "descriptive": DESCRIPTIVE_NAMES,
+        **_coded_descriptions(cases),
         **_coded("doubt", [case.doubt for case in cases]),
         "tag": [[codes.setdefault(tag, len(codes)) for tag in case.tags] for case in cases],
         "tags": list(map(printable, codes)),
@@ -287,6 +287,13 @@ def case_columns(page: PageRun) -> dict[str, Any]:
         "level": all_rounded(case.level for case in cases),
         "latency": [case.latency for case in cases],
     }
+
+
+def _coded_descriptions(cases: Sequence[ListedCase]) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    for name in DESCRIPTIVE_NAMES:
+        columns |= _coded(name, [case.descriptions.get(name, "") for case in cases])
+    return columns
 
 
 def _coded(column: str, values: Iterable[str]) -> dict[str, Any]:

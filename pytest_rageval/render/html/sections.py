@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from pytest_rageval.check.calibration_record import CalibrationRecord
 from pytest_rageval.comparison.case_list import Fall, ListedCase
-from pytest_rageval.comparison.changes import shares_of
 from pytest_rageval.comparison.layer_table import LayerCell, layer_rows
 from pytest_rageval.comparison.pairing import by_category
+from pytest_rageval.comparison.severity import shares_of
 from pytest_rageval.metrics.registry import LAYERS, Registry, doc_parts
 from pytest_rageval.render.html.figures import (
     Chart,

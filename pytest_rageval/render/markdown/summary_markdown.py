@@ -10,6 +10,7 @@ from pytest_rageval.comparison.gate_lines import gate_line
 from pytest_rageval.comparison.layer_table import layer_rows
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS
 from pytest_rageval.metrics.registry import Registry
+from pytest_rageval.model.case_fields import PROMINENT_NAMES
 from pytest_rageval.render.markdown.markdown_text import escaped, folded, table, without_gaps
 from pytest_rageval.render.markdown.view_markdown import block_lines
 from pytest_rageval.runs.config_diff import setting_text
@@ -55,7 +56,7 @@ def summary_markdown(
         "## Compared": _shown(_compared(metrics, previous)),
         "## Gates of the run": _shown(map(gate_point, metrics["gates"])),
         "## Metrics": _layers(metrics, registry),
-        **{f"## By {name}": _breakdown(metrics, name) for name in ("category", "difficulty", "answerable")},
+        **{f"## By {name}": _breakdown(metrics, name) for name in (*PROMINENT_NAMES, "answerable")},
         "## Configuration": _configuration(config),
     }
     filled = {title: text for title, lines in sections.items() if (text := "\n".join(lines))}

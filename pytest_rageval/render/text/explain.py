@@ -37,7 +37,7 @@ def explanation(case: CaseView, obs: Observation | None, form: Form) -> Iterator
 
 def _lines(case: CaseView, obs: Observation | None, form: Form) -> Iterator[str]:
     yield f"{case.key}   {case.outcome}"
-    yield f"written at {case.place}"
+    yield " · ".join([f"written at {case.place}", *map(_short, case.facts)])
     yield from [f"latency: {case.latency}"] * ("requests" in case.latency)
     yield ""
     yield from [] if case.has_observation else ["no observation was kept"]

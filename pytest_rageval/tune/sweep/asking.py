@@ -31,7 +31,9 @@ class Answers(NamedTuple):
 
     @property
     def errors(self) -> dict[str, str]:
-        return {key: one.problem.message for key, one in self.observed.items() if isinstance(one, AskFailure)}
+        """Return the messages of the cases that could not be asked."""
+        failures = {key: outcome for key, outcome in self.observed.items() if isinstance(outcome, AskFailure)}
+        return {key: failure.problem.message for key, failure in failures.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ from pytest_rageval.matching.passages import contexts
 from pytest_rageval.model import NOWHERE, EvalCase
 from pytest_rageval.run.plan import make_plan
 from pytest_rageval.runs.judge_notes import estimate_at
-from pytest_rageval.targets.answer_files import AnswersTarget, load_answers
+from pytest_rageval.targets.answer_files import load_answers
+from pytest_rageval.targets.answers_target import AnswersTarget
 from pytest_rageval.text import counted, duration
 from pytest_rageval.web.jobs.job import CONFIGURATION, Job, Source
 from pytest_rageval.web.keys import needed_keys

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Depends, Request
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, create_model
 from starlette.datastructures import FormData
 from starlette.responses import Response
 
@@ -16,6 +16,7 @@ from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.messages import Unsound, format_path, shown_value
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import NOWHERE, EvalCase, Json
+from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS, PROMINENT_NAMES
 from pytest_rageval.web.dataset_upload import long_texts, trimmed
 from pytest_rageval.web.forms import FormState, Note, OneLine, Submitted, read_form, split_tags
 from pytest_rageval.web.pages.datasets import Datasets
@@ -27,7 +28,7 @@ from pytest_rageval.web.versions.version_folder import NewerVersion
 
 router = APIRouter()
 NEW = "new"
-TEXTS = ("id", "question", "category", "difficulty")
+TEXTS = ("id", "question", *PROMINENT_NAMES)
 """Fields of the form that are keys of a case of the same name."""
 
 
@@ -38,13 +39,20 @@ class CaseForm(BaseModel):
     question: str = ""
     reference: str = ""
     answerable: Literal["yes", "no"] = "yes"
-    category: str = ""
-    difficulty: str = ""
     tags: str = ""
     rest: str = ""
     note: Note = ""
     based_on: int = Field(ge=1)
     action: Literal["save", "remove"] = "save"
+
+
+def _with_descriptions() -> type[CaseForm]:
+    """Return the form with a text for each prominent descriptive field."""
+    texts: dict[str, Any] = dict.fromkeys(PROMINENT_NAMES, (str, ""))
+    return create_model("DescribedCaseForm", __base__=CaseForm, **texts)
+
+
+CASE_FORM = _with_descriptions()
 
 
 class OpenCase(NamedTuple):
@@ -82,7 +90,7 @@ def save_dataset_case(
     request: Request, site: TheSite, store: Datasets, submitted: Submitted, opened: TheCase
 ) -> Response:
     """Save the next version with this case changed, added or removed."""
-    original, state, case = opened.original, read_form(CaseForm, submitted), None
+    original, state, case = opened.original, read_form(CASE_FORM, submitted), None
     if state.model is None or state.model.action == "save" or original is None:
         state, case = case_of_form(submitted, original, site.settings.limits.field_characters)
         state = _checked(state, case, opened)
@@ -157,6 +165,7 @@ def _case_form(
         case=opened.original,
         total=len(opened.cases),
         newest=store.last(opened.version.slug),
+        descriptive=[field for field in DESCRIPTIVE_FIELDS if field.is_prominent],
         **{"conflict": None, **content},
     )
 
@@ -188,7 +197,7 @@ def case_of_form(form: FormData, original: EvalCase | None, most: int) -> tuple[
     original  the case that is edited, whose id stays; None for a new one
     most      characters of a text
     """
-    state = read_form(CaseForm, form)
+    state = read_form(CASE_FORM, form)
     if state.model is None:
         return state, None
     try:
