@@ -15,7 +15,7 @@ from pytest_rageval.cli.output import Progress
 from pytest_rageval.cli.score import RescoreOptions
 from pytest_rageval.cli.stored_run import OpenedRun
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.judges.judge import Judge, described_judge
+from pytest_rageval.judges.judge import BaseJudge, described_judge
 from pytest_rageval.rescore.judge_batch import BatchedRun
 from pytest_rageval.rescore.rejudge import Rejudge, check_judge_of
 from pytest_rageval.rescore.relabel import Lines
@@ -93,7 +93,7 @@ def judge_again(
         shared.end(finished, plan, at)
 
 
-def judge_of_plan(plan: Plan, at: OpenedRun, batched: BatchedRun | None = None) -> AbstractContextManager[Judge]:
+def judge_of_plan(plan: Plan, at: OpenedRun, batched: BatchedRun | None = None) -> AbstractContextManager[BaseJudge]:
     """Return the judge of the plan as a context; with a batch, the one that answers from its replies."""
     problem = "nobody judges; name a judge with --judge"
     judge = None if batched is None else batched.deferring_judge()

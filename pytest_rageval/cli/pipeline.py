@@ -20,13 +20,13 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.render.run_reports import write_all_reports
 from pytest_rageval.run.finish import Extent, Finished
+from pytest_rageval.run.ongoing_run import INTERRUPTED, OngoingRun
 from pytest_rageval.run.prepare import Prepared, prepare, run_configuration
-from pytest_rageval.run.session import INTERRUPTED, RunSession
 from pytest_rageval.runs.interrupts import Interrupts, is_called_by_script
 from pytest_rageval.runs.judge_notes import estimate
 from pytest_rageval.runs.run_files import put_in_order
 from pytest_rageval.scale.dispatch import ClusterRun, Crew, crew_size, waiting_cases
-from pytest_rageval.targets.target import Target
+from pytest_rageval.targets.target import BaseTarget
 from pytest_rageval.text import counted
 
 RESUME = "rageval run --resume"
@@ -36,7 +36,7 @@ REPORTS = ("summary.md", "report.html")
 class Workers(NamedTuple):
     """The workers that ask, made for one run, and the greatest number of them."""
 
-    crew: Callable[[Prepared, str, Target], Crew]
+    crew: Callable[[Prepared, str, BaseTarget], Crew]
     most: int
 
 
@@ -53,7 +53,7 @@ class CommandRun:
         self,
         prepared: Prepared,
         cases: CaseSelection,
-        target: Target,
+        target: BaseTarget,
         screen: Screen,
         workers: Workers | None = None,
         left_out_judge: str | None = None,
@@ -81,11 +81,11 @@ class CommandRun:
             self.run = self._open()
         self.run_id = self.run.writer.folder.run_id
 
-    def _open(self) -> RunSession:
+    def _open(self) -> OngoingRun:
         config = run_configuration(self.prepared, self._cases.cases, self._cases.paths)
         is_program = partial(is_called_by_script, "pytest_rageval.cli.main", "main")
         interrupts = Interrupts(self._leave, is_program=is_program)
-        return RunSession.open(self.prepared, config, interrupts=interrupts)
+        return OngoingRun.open(self.prepared, config, interrupts=interrupts)
 
     def _leave(self) -> NoReturn:
         """Leave at a second signal, once the run's files are written."""

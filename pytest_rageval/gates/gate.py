@@ -58,12 +58,12 @@ class Gate:
         """Return the name of the metric, with its cut-off once the gate is resolved."""
         return self.measure.name if self.measure else self.metric
 
-    @property
+    @cached_property
     def settled_by(self) -> str | None:
         """Return the metric that settles a case where it is 1; None for a gate that a user wrote."""
         return self.measure.metric.settled_by if self.is_default and self.measure else None
 
-    @property
+    @cached_property
     def threshold(self) -> float:
         """Return the limit on the metric's own scale."""
         if not self.percent or self.measure is None:

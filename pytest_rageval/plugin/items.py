@@ -20,9 +20,9 @@ from pytest_rageval.errors import GateFailure
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.model import CaseResult, EvalCase
 from pytest_rageval.model.case_fields import descriptions_of
-from pytest_rageval.plugin.session import one_case
+from pytest_rageval.plugin.light_session import one_case
 from pytest_rageval.render.text.failure import failure_text
-from pytest_rageval.run.session import CaseBlocks, EvaluatedCase
+from pytest_rageval.run.ongoing_run import CaseBlocks, EvaluatedCase
 
 PARTS = ("rag_client", "rag_judge", "rag_judge_cache")
 """The fixtures of an item."""

@@ -242,7 +242,8 @@ def _with_baseline(finished: Finished, plan: Plan, extent: Extent, file: Path, f
 
 
 def _info(writer: RunWriter, plan: Plan, extent: Extent, rows: Sequence[Row], recorded: Collection[str]) -> RunInfo:
-    earlier, keys = extent.earlier, {row.key for row in rows}
+    earlier = extent.earlier
+    keys = {row.key for row in rows}
     if earlier:
         # A run that was cut short has no record of some selected cases.
         planned = max((metric.get("n_expected", 0) for metric in earlier["metrics"].values()), default=0)
@@ -253,17 +254,20 @@ def _info(writer: RunWriter, plan: Plan, extent: Extent, rows: Sequence[Row], re
         described = (writer.folder.run_id, timestamp, plan.settings.concurrency, hardware())
         unreached, volatile = 0, dict(zip(KEPT, described, strict=True))
     has_skipped_answers = any(row.outcome == "skipped" and row.error_kind == "missing" for row in rows)
+    unrecorded = sum(key not in keys for key in extent.expected)
+    is_partial = bool(
+        extent.unreached
+        or extent.has_unread_files
+        or has_skipped_answers
+        or any(key not in recorded for key in extent.every)
+        or any(key not in recorded for key in extent.expected)
+        or (earlier and earlier["partial"])
+    )
     return RunInfo(
         config_hash=writer.config["config_hash"],
         dataset_version=writer.config["dataset_version"],
-        expected=len(rows) + sum(key not in keys for key in extent.expected) + unreached,
-        is_partial=bool(
-            extent.unreached
-            or extent.has_unread_files
-            or has_skipped_answers
-            or any(key not in recorded for keys in (extent.every, extent.expected) for key in keys)
-            or (earlier and earlier["partial"])
-        ),
+        expected=len(rows) + unrecorded + unreached,
+        is_partial=is_partial,
         coverage=writer.coverage,
         volatile=volatile,
     )

@@ -22,7 +22,7 @@ from pytest_rageval.scale.assignment import Assignment, WorkerShare, assignment
 from pytest_rageval.scale.dispatch import GOODBYE_S, BlockArrival, Event, PortionEnd, WorkerLoss, WorkerStart
 from pytest_rageval.scale.portion_worker import ProcessWorker
 from pytest_rageval.targets.answer_records import AnswerRecord, SharesAnswers
-from pytest_rageval.targets.target import Target
+from pytest_rageval.targets.target import BaseTarget
 
 WAIT_S = 0.5
 MOST_WAITING = 16
@@ -33,7 +33,7 @@ WORK = "import sys; sys.path[:] = {!r}; from pytest_rageval.scale.local_crew imp
 class LocalCrew:
     """Worker processes of one run."""
 
-    def __init__(self, prepared: Prepared, config_hash: str, target: Target | None = None) -> None:
+    def __init__(self, prepared: Prepared, config_hash: str, target: BaseTarget | None = None) -> None:
         """Store what workers need; `target` is that of the command, which has checked it."""
         self._prepared, self._config_hash = prepared, config_hash
         self._answers = target if isinstance(target, SharesAnswers) else None

@@ -10,9 +10,9 @@ from pathlib import Path
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.case_output import Output, Routing, routed_streams
 from pytest_rageval.model import EvalCase
+from pytest_rageval.run.ongoing_run import EvaluatedCase, OngoingRun
 from pytest_rageval.run.prefetch import FIRST_CALLS, Tally, calls_of
 from pytest_rageval.run.prepare import Prepared, make_target, prepare
-from pytest_rageval.run.session import EvaluatedCase, RunSession
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.records.line_form import OBSERVATIONS
@@ -21,7 +21,7 @@ from pytest_rageval.runs.row import SharedParts
 from pytest_rageval.scale.assignment import Assignment, baseline_hash, own_configuration
 from pytest_rageval.scale.portions import MOST_OF_A_BLOCK, Block, Failure
 from pytest_rageval.targets.answer_records import AnswerRecord, SharesAnswers
-from pytest_rageval.targets.target import Target
+from pytest_rageval.targets.target import BaseTarget
 
 JOURNAL = "portion"
 
@@ -68,13 +68,13 @@ class PortionWorker:
         _check_same(prepared, assigned)
         self._prepared = prepared.knowing(assigned.namesakes)
         if assigned.answers is None:
-            self._target: Target = make_target(project)
+            self._target: BaseTarget = make_target(project)
         else:
             from pytest_rageval.targets.answers_target import AnswersTarget  # here, because other runs do not need it
 
             self._target = AnswersTarget.of_checked(assigned.answers)
         # Without a folder, since each portion has its own.
-        self._run = RunSession.join(self._prepared, None, JOURNAL, "")
+        self._run = OngoingRun.join(self._prepared, None, JOURNAL, "")
         self._opened.callback(self._run.close)
         self._judge = self._opened.enter_context(self._run.asking(self._target, self._prepared.judge))
 
@@ -89,7 +89,7 @@ class PortionWorker:
         if answers is not None and isinstance(self._target, SharesAnswers):
             self._target.take(answers)
         observations = SentLines()
-        run = RunSession.join(self._prepared, observations, JOURNAL, config_hash, self._run.loop)
+        run = OngoingRun.join(self._prepared, observations, JOURNAL, config_hash, self._run.loop)
         sent, block, size = Tally(), list[EvaluatedCase](), 0
         try:
             for number, evaluated in enumerate(run.evaluations(cases, self._target, self._judge, breaks_off=False), 1):

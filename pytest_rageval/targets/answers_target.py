@@ -11,7 +11,7 @@ from pytest_rageval.language.words import fold
 from pytest_rageval.model import Answer, AskRequest, EvalCase
 from pytest_rageval.targets.answer_files import AnswersFile, load_answers
 from pytest_rageval.targets.answer_records import AnswerRecord, CheckedAnswers
-from pytest_rageval.targets.target import Surroundings
+from pytest_rageval.targets.target import BaseTarget, Surroundings
 from pytest_rageval.targets.usual_answers import ASKING, asking
 
 
@@ -31,7 +31,7 @@ def from_spec(spec: str, given: Surroundings) -> AnswersTarget | None:
     return AnswersTarget(answers, spec)
 
 
-class AnswersTarget:
+class AnswersTarget(BaseTarget):
     """Looks up the answer of a case by its full key (`path::id`), its id, or its question."""
 
     is_called = False

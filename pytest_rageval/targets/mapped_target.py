@@ -28,7 +28,7 @@ from pytest_rageval.model import Answer, AskRequest, Json, Trace
 from pytest_rageval.targets.blank_answers import sign_of_no_answer
 from pytest_rageval.targets.native_contract import RECORD_FIELDS, answer_from_record, data_from_body
 from pytest_rageval.targets.native_shapes import FlatResponse
-from pytest_rageval.targets.target import USUAL, Connection
+from pytest_rageval.targets.target import USUAL, BaseTarget, Connection
 
 if TYPE_CHECKING:
     from pytest_rageval.config.tables import TargetMapping
@@ -157,7 +157,7 @@ def checked_mapping(mapping: TargetMapping) -> Table:
     return table
 
 
-class MappedTarget:
+class MappedTarget(BaseTarget):
     """Queries a server by its mapping. `name` is its URL without credentials.
 
     The mapping's path is appended to the URL, whose own path and query are kept.
@@ -181,7 +181,7 @@ class MappedTarget:
         )
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[str]:  # type: ignore[override] # because it is known at the end
         """Return mapped fields that were never found; their metrics are not applicable, perhaps because of a typo."""
         if not self._answers:
             return []

@@ -20,8 +20,8 @@ from pytest_rageval.config.project import Project as Configured
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.model import EvalCase
+from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.run.prepare import Prepared, make_target, prepare, run_configuration
-from pytest_rageval.run.session import RunSession
 from pytest_rageval.scale import ray_cluster
 from pytest_rageval.scale.assignment import WorkerShare, assignment
 from pytest_rageval.scale.dispatch import (
@@ -108,11 +108,11 @@ def recorded(project: Project) -> Project:
     return project
 
 
-def opened(project: Project, **options: object) -> tuple[Prepared, tuple[EvalCase, ...], RunSession]:
+def opened(project: Project, **options: object) -> tuple[Prepared, tuple[EvalCase, ...], OngoingRun]:
     prepared = prepare(Configured(project.path, load_settings(project.path, options)))
     file = load_file(project.path / "evalcases/a.jsonl", project.path)
     config = run_configuration(prepared, file.cases, [file.path])
-    return prepared, tuple(file.cases), RunSession.open(prepared, config)
+    return prepared, tuple(file.cases), OngoingRun.open(prepared, config)
 
 
 def lines(folder: Path, name: str) -> list[tuple[str, int]]:
