@@ -206,9 +206,10 @@ def _share(reply: ChatReply, among: int) -> Any:
     """Return a reply's cost, divided among the judgements in it."""
     if among == 1:
         return reply
-    whole = (reply.tokens_in, reply.tokens_out, reply.cost_usd, reply.latency_ms)
-    tokens_in, tokens_out, cost, latency = (None if amount is None else amount / among for amount in whole)
-    return Cost(tokens_in and round(tokens_in), tokens_out and round(tokens_out), cost, latency)
+    tokens_in = None if reply.tokens_in is None else round(reply.tokens_in / among)
+    tokens_out = None if reply.tokens_out is None else round(reply.tokens_out / among)
+    cost = None if reply.cost_usd is None else reply.cost_usd / among
+    return Cost(tokens_in, tokens_out, cost, reply.latency_ms / among)
 
 
 LONGEST_REASON = 500
