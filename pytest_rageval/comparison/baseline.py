@@ -85,7 +85,7 @@ class Side:
     @property
     def k(self) -> int | None:
         """Return the configured cut-off; None if it is not known."""
-        return self.config.get("k") if self.config else None
+        return None if self.config is None else self.config.get("k")
 
 
 def project_baseline(project: Project) -> Side | None:
@@ -95,21 +95,14 @@ def project_baseline(project: Project) -> Side | None:
     """
     settings = project.settings
     written = settings.baseline or ""
-    if written == NO_BASELINE or written.startswith(OF_RUN):
-        if settings.update_baseline:
-            raise SettingsError(
-                f"--rageval-update-baseline: the baseline is {written!r}, no file; name the file to write"
-            )
-        if written == NO_BASELINE:
-            return None
-        side = side_of_run(open_stored_run(project.reports, written.removeprefix(OF_RUN)))
-        if side.metrics["partial"] or side.scores is None:
-            raise SettingsError(
-                f"baseline: run {side.run_id} holds a part of its cases, which shows nothing; name another"
-            )
-        if side.damage is not None:
-            raise SettingsError(f"baseline: {side.damage}")
-        return side
+    is_none = written == NO_BASELINE
+    is_run = written.startswith(OF_RUN)
+    if settings.update_baseline and (is_none or is_run):
+        raise SettingsError(f"--rageval-update-baseline: the baseline is {written!r}, no file; name the file to write")
+    if is_none:
+        return None
+    if is_run:
+        return _stored_run_as_baseline(project.reports, written.removeprefix(OF_RUN))
     if not settings.update_baseline:
         return read_baseline(project.baseline_file, is_required=settings.baseline is not None)
     _check_place(project.baseline_file)  # before any query: only a file or nothing can be replaced
@@ -117,6 +110,15 @@ def project_baseline(project: Project) -> Side | None:
         return read_baseline(project.baseline_file, is_required=False)
     except SettingsError:
         return None
+
+
+def _stored_run_as_baseline(reports: Path, run_id: str) -> Side:
+    side = side_of_run(open_stored_run(reports, run_id))
+    if side.metrics["partial"] or side.scores is None:
+        raise SettingsError(f"baseline: run {side.run_id} holds a part of its cases, which shows nothing; name another")
+    if side.damage is not None:
+        raise SettingsError(f"baseline: {side.damage}")
+    return side
 
 
 def read_baseline(path: Path, *, is_required: bool) -> Side | None:
@@ -133,22 +135,24 @@ def read_baseline(path: Path, *, is_required: bool) -> Side | None:
     if content.get("partial") is True:
         raise SettingsError(f"baseline: {path} is of a partial run, which shows nothing; {REMEDY}")
     try:
-        cases = {
-            key: CaseScores(
-                case["content_hash"],
-                case["outcome"],
-                _numbers(case["scores"]),
-                decision_hash=case["decision_hash"],
-            )
-            for key, case in content.pop("cases").items()
-        }
-        content["metrics"], content["volatile"]
+        cases = {key: _case_scores(case) for key, case in content.pop("cases").items()}
+        for member in ("metrics", "volatile"):
+            content[member]  # KeyError if it is missing
         config: Mapping[str, Any] | None = content.pop("config", None)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise SettingsError(f"baseline: {path} is not a baseline; {REMEDY}") from None
     if not cases:
         raise SettingsError(f"baseline: {path} holds no case; {REMEDY}")
     return Side(str(path), checked_metrics(content, path), CaseColumns.of(cases), config)
+
+
+def _case_scores(case: Mapping[str, Any]) -> CaseScores:
+    return CaseScores(
+        content_hash=case["content_hash"],
+        outcome=case["outcome"],
+        scores=_numbers(case["scores"]),
+        decision_hash=case["decision_hash"],
+    )
 
 
 def _check_place(path: Path) -> bool:
@@ -161,7 +165,12 @@ def _check_place(path: Path) -> bool:
         return False
     except OSError as error:
         raise SettingsError(f"baseline: {path} cannot be read: {error.strerror}; mend that, or name another") from None
-    kind = "a folder" if path.is_dir() else "a link that leads to no file" if path.is_symlink() else "no regular file"
+    if path.is_dir():
+        kind = "a folder"
+    elif path.is_symlink():
+        kind = "a link that leads to no file"
+    else:
+        kind = "no regular file"
     raise SettingsError(f"baseline: {path} is {kind}; remove it, name a file, or say none")
 
 
@@ -188,22 +197,19 @@ def write_baseline(
     write_texts(path, str(metrics["volatile"].get("run_id")), cases_now, folder)
     kept = {name: value for name, value in metrics.items() if name != "comparison"}
     kept["config"] = {name: value for name, value in config.items() if name not in OF_THE_RUN}
-    head = json_text(kept, sort_keys=True)
-    cases = ",\n".join(
-        f"  {json_text(row.key)}: "
-        + json_text(
-            {
-                "content_hash": row.content_hash,
-                "decision_hash": row.decision_hash,
-                "outcome": row.outcome,
-                "scores": dict(row.scores),
-            },
-            None,
-            sort_keys=True,
-        )
-        for row in cases_now
-    )
-    write_text(path, f'{head[:-2]},\n "cases": {{\n{cases}\n }}\n}}\n')
+    head = json_text(kept, sort_keys=True).removesuffix("\n}")
+    cases = ",\n".join(f"  {json_text(row.key)}: {_case_line(row)}" for row in cases_now)
+    write_text(path, f'{head},\n "cases": {{\n{cases}\n }}\n}}\n')
+
+
+def _case_line(row: Row) -> str:
+    content = {
+        "content_hash": row.content_hash,
+        "decision_hash": row.decision_hash,
+        "outcome": row.outcome,
+        "scores": dict(row.scores),
+    }
+    return json_text(content, None, sort_keys=True)
 
 
 def open_side(reports: Path, baseline: Path, reference: str) -> Side:
@@ -221,22 +227,25 @@ def open_side(reports: Path, baseline: Path, reference: str) -> Side:
         return _of_baseline(reference, path, reports)
     metrics = checked_metrics(content, path)
     run = _run_of(metrics, reports)
-    return side_of_run(run, reference) if run else Side(reference, metrics, None, note=_only_means(reference))
+    if run is not None:
+        return side_of_run(run, reference)
+    return Side(reference, metrics, None, note=_only_means(reference))
 
 
 def side_of_run(run: StoredRun, name: str = "") -> Side:
     """Return a finished run as a side; raise SettingsError if it has not ended. `name` is its id by default."""
     name = name or run.run_id
-    return Side(
-        name, run.finished_metrics, run.scores, run.config, run, _only_means(name) if run.scores is None else None
-    )
+    note = _only_means(name) if run.scores is None else None
+    return Side(name, run.finished_metrics, run.scores, run.config, run, note)
 
 
 def _of_baseline(name: str, path: Path, reports: Path) -> Side:
     baseline = read_baseline(path, is_required=True)
     assert baseline is not None  # because it is required
-    if run := _run_of(baseline.metrics, reports):
-        scores = replace(baseline.cases, categories=run.scores.categories if run.scores is not None else {})
+    run = _run_of(baseline.metrics, reports)
+    if run is not None:
+        categories = run.scores.categories if run.scores is not None else {}
+        scores = replace(baseline.cases, categories=categories)
         return replace(baseline, name=name, scores=scores, config=run.config, run=run)
     config = None if baseline.config is None else checked_config(baseline.config, path)
     side = replace(baseline, name=name, config=config)
@@ -246,10 +255,15 @@ def _of_baseline(name: str, path: Path, reports: Path) -> Side:
         return replace(side, note=str(problem))
     if len(texts) == len(baseline.cases):
         return replace(side, texts=texts)
-    held = f"the texts of {len(texts):,} of its {len(baseline.cases):,} cases" if texts else "no texts"
+    if texts:
+        held = f"the texts of {len(texts):,} of its {len(baseline.cases):,} cases"
+        without_text = "the others"
+    else:
+        held = "no texts"
+        without_text = "its cases"
     note = (
         f"{name} holds {held}, and its run {baseline.run_id} is not in {reports / 'runs'}: "
-        f"of {'the others' if texts else 'its cases'} the outcomes and scores are shown"
+        f"of {without_text} the outcomes and scores are shown"
     )
     return replace(side, texts=texts, note=note)
 
@@ -268,9 +282,9 @@ def _run_of(metrics: Mapping[str, Any], reports: Path) -> StoredRun | None:
         stored = run.metrics
     except SettingsError:
         return None
-    is_same = stored is not None and all(
-        stored.get(name) == metrics.get(name) for name in ("config_hash", "metrics", "outcomes")
-    )
+    if stored is None:
+        return None
+    is_same = all(stored.get(name) == metrics.get(name) for name in ("config_hash", "metrics", "outcomes"))
     return run if is_same else None
 
 
@@ -305,11 +319,15 @@ def write_texts(baseline: Path, run_id: str, rows: Iterable[Row], folder: Path) 
     """Write the texts of a run's cases, failing ones first, up to a size; remove the file if there are none."""
     ordered = sorted(rows, key=lambda row: (row.outcome == "passed", row.key))
     keys = list(dict.fromkeys(row.key for row in ordered))[:MOST_CASES]
-    files = (folder / RESULTS, *journals(folder, RESULTS))
-    records = {key: record for file in files for key, record in records_of(file, {*keys}).items()}
-    told = [records[key] for key in keys if key in records and records[key]["question"] is not None]
-    lines = [sealed_line({"run_id": run_id}), *map(sealed_line, map(_kept, told))]
-    lines = [line for line, size in zip(lines, accumulate(map(len, lines)), strict=True) if size <= MOST_BYTES]
+    records: dict[str, Record] = {}
+    for file in (folder / RESULTS, *journals(folder, RESULTS)):
+        records |= records_of(file, {*keys})
+    in_order = [records[key] for key in keys if key in records]
+    with_text = [record for record in in_order if record["question"] is not None]
+    lines = [sealed_line({"run_id": run_id})]
+    lines += [sealed_line(_kept(record)) for record in with_text]
+    sizes = accumulate(map(len, lines))
+    lines = [line for line, size in zip(lines, sizes, strict=True) if size <= MOST_BYTES]
     if len(lines) > 1:
         write_bytes(texts_path(baseline), gzip.compress(b"\n".join(lines), mtime=0))
     else:
@@ -336,5 +354,10 @@ def read_texts(baseline: Path, run_id: str | None) -> Mapping[str, Record]:
 
 def _kept(record: Record) -> dict[str, Any]:
     """Return the members that are kept of a record; the texts of its chunks are not."""
-    chunks = [{name: chunk[name] for name in chunk if name != "text"} for chunk in record["retrieved_chunks"]]
-    return {name: record[name] for name in KEPT} | {"retrieved_chunks": chunks}
+    kept = {name: record[name] for name in KEPT}
+    kept["retrieved_chunks"] = [_without_text(chunk) for chunk in record["retrieved_chunks"]]
+    return kept
+
+
+def _without_text(chunk: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in chunk.items() if name != "text"}

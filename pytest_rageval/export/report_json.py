@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_rageval.comparison.changes import mean_share, shares_of
-from pytest_rageval.comparison.verdicts import Cases
+from pytest_rageval.comparison.compared_sides import Cases
 from pytest_rageval.export.export_source import ExportSource
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.json_text import json_text

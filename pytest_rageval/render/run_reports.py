@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_rageval.comparison.verdicts import Cases, compare_with_previous
+from pytest_rageval.comparison.compared_sides import Cases, compare_with_previous
 from pytest_rageval.export.report_json import write_report_json
 from pytest_rageval.io.atomic import write_text
 from pytest_rageval.render.html.report_file import EndReport

@@ -12,16 +12,15 @@ from typing import Any
 
 from pytest_rageval.cases.gold_places import unwinnable_line
 from pytest_rageval.comparison.baseline import Side, write_baseline
+from pytest_rageval.comparison.compared_sides import Comparison, compare_with_baseline
 from pytest_rageval.comparison.gates_now import GATES
+from pytest_rageval.comparison.notes import comparison_notes, doubt_notes
 from pytest_rageval.comparison.verdict_sentence import (
     NOT_COMPARABLE,
     VerdictFacts,
-    comparison_notes,
-    doubt_notes,
     not_comparable,
     run_verdict,
 )
-from pytest_rageval.comparison.verdicts import Comparison, compare_with_baseline
 from pytest_rageval.gates.gate import doubtful_limits, is_meant_for
 from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.io.suggestions import listed

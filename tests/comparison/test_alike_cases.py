@@ -11,8 +11,8 @@ import pytest
 from stored_runs import a_plan, a_row, accept, compared_runs, store
 
 from pytest_rageval.comparison.baseline import read_baseline
+from pytest_rageval.comparison.compared_sides import Comparison, compare_with_baseline
 from pytest_rageval.comparison.verdict_sentence import VerdictFacts, run_verdict
-from pytest_rageval.comparison.verdicts import Comparison, compare_with_baseline
 from pytest_rageval.runs.row import Row
 
 PLAN = a_plan("mrr", "error_rate")

@@ -12,8 +12,8 @@ from typing import Any
 from zlib import crc32
 
 from pytest_rageval.comparison.baseline import Side, open_side, write_baseline
+from pytest_rageval.comparison.compared_sides import Comparison, compare_with_baseline
 from pytest_rageval.comparison.pairing import ComparisonReport, build_comparison
-from pytest_rageval.comparison.verdicts import Comparison, compare_with_baseline
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Regression
 from pytest_rageval.io.atomic import write_json

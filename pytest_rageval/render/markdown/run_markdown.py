@@ -7,8 +7,7 @@ from typing import Any
 
 from pytest_rageval.comparison.baseline import side_of_run
 from pytest_rageval.comparison.case_list import ListedCase, changes_of, list_cases
-from pytest_rageval.comparison.gate_lines import gate_line
-from pytest_rageval.comparison.verdict_sentence import gate_name
+from pytest_rageval.comparison.gate_lines import gate_line, gate_name
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.render.markdown.markdown_text import as_code, as_html, as_name, without_gaps
 from pytest_rageval.render.markdown.view_markdown import block_lines
