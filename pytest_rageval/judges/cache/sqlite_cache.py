@@ -21,7 +21,7 @@ from urllib.parse import quote
 from pydantic_core import to_json
 
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.io.atomic import take_lock
+from pytest_rageval.io.lock import take_lock
 from pytest_rageval.io.messages import Unsound
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import parse

@@ -21,7 +21,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import is_locked, open_regular, read_json, readable_json
+from pytest_rageval.io.atomic import open_regular, read_json, readable_json
+from pytest_rageval.io.lock import is_locked
 from pytest_rageval.runs.reader import CONFIG, RESULTS, StoredRun
 from pytest_rageval.text import counted
 

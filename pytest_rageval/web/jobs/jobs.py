@@ -17,7 +17,8 @@ from typing import Annotated
 
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import RagevalError, SettingsError
-from pytest_rageval.io.atomic import LockHeld, is_locked, take_lock, write_json
+from pytest_rageval.io.atomic import write_json
+from pytest_rageval.io.lock import LockHeld, is_locked, take_lock
 from pytest_rageval.runs.folder import check_reports
 from pytest_rageval.web.jobs.job import (
     CANCELLED,
