@@ -209,6 +209,17 @@ def test_private_parts_of_other_packages_are_left_alone():
     assert not found, "\n".join(found)
 
 
+def test_no_class_forwards_what_it_does_not_define():
+    forwarding = []
+    for module in modules().values():
+        for node in ast.walk(ast.parse(module.path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                methods = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+                if "__getattr__" in methods:
+                    forwarding.append(f"{module.name}.{node.name}")
+    assert forwarding == []
+
+
 def test_a_public_name_is_defined_once():
     """The verbs of the command aside: a verb is called like what it does."""
     places: defaultdict[str, list[str]] = defaultdict(list)

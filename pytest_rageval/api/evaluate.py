@@ -17,7 +17,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.case_output import Output
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges import judge_from_object
-from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.model import EvalCase
 from pytest_rageval.render.run_reports import write_all_reports
@@ -25,7 +25,7 @@ from pytest_rageval.run.finish import Extent
 from pytest_rageval.run.prepare import Prepared, check_can_answer, make_target, prepare, run_configuration
 from pytest_rageval.run.session import EvaluatedCase, RunSession
 from pytest_rageval.targets import target_from_object
-from pytest_rageval.targets.target import Target
+from pytest_rageval.targets.target import BaseTarget
 from pytest_rageval.text import printable
 
 OWN_ARGUMENTS = frozenset({"target", "judge", "metrics", "resume", "shard", "dry_run"})
@@ -131,7 +131,7 @@ def _options(
     return values
 
 
-def _target(target: object, prepared: Prepared, cases: Sequence[EvalCase]) -> Target:
+def _target(target: object, prepared: Prepared, cases: Sequence[EvalCase]) -> BaseTarget:
     if target is None or isinstance(target, str):
         configured = make_target(prepared.project)
         check_can_answer(prepared, configured, cases)
@@ -147,7 +147,7 @@ def _name(target: object) -> str:
     return f"{named.__module__}.{named.__qualname__}"
 
 
-def _ask(run: RunSession, cases: Sequence[EvalCase], target: Target, judge: Judge | None) -> bool:
+def _ask(run: RunSession, cases: Sequence[EvalCase], target: BaseTarget, judge: BaseJudge | None) -> bool:
     """Record the results of all cases; return True if Ctrl-C ended it.
 
     What their code prints is shown as it comes, line by line: the script is the user's own.

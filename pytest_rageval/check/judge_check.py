@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,12 +16,11 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.sealed_lines import record_at
-from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.canaries import Verdict, canaries_for, rubrics_of, store_check, try_canaries
-from pytest_rageval.judges.judge import Judge, identity_of
+from pytest_rageval.judges.checked_judge import CheckedJudge
+from pytest_rageval.judges.judge import BaseJudge, identity_of
 from pytest_rageval.judges.judge_spec import judge_of_run, judge_with_cache
-from pytest_rageval.llm.endpoint_options import Tariff
 from pytest_rageval.model import Observation
 from pytest_rageval.rescore.rejudge import Rejudge
 from pytest_rageval.rescore.relabel import Line
@@ -41,17 +40,17 @@ TOO_OFTEN = 0.2
 ROUNDING = 1e-9
 
 
-def configured_judge(settings: Settings, root: Path, problem: str) -> Judge:
+def configured_judge(settings: Settings, root: Path, problem: str) -> BaseJudge:
     """Make the configured judge, or raise a SettingsError with this problem. It belongs to one event loop."""
     if (judge := judge_of_run(settings, root, workers=1)) is None:
         raise SettingsError(f"judge {settings.judge!r}: {problem}")
     return judge
 
 
-async def _check_server(judge: Judge) -> None:
+async def _check_server(judge: BaseJudge) -> None:
     """Raise a SettingsError if the judge's server says, at no cost, why it cannot be asked."""
-    check: Callable[[], Awaitable[str | None]] | None = getattr(judge, "check", None)
-    if check is not None and (problem := await check()) is not None:
+    problem = await judge.check()
+    if problem is not None:
         raise SettingsError(f"judge {judge.model!r}: {problem}")
 
 
@@ -62,9 +61,9 @@ def judge_at_hand(
     mask: Mask,
     problem: str,
     tell: Callable[[str], object],
-    judge: Judge | None = None,
-    prepare: Callable[[Judge], object] = lambda _: None,
-) -> Iterator[CachedJudge]:
+    judge: BaseJudge | None = None,
+    prepare: Callable[[BaseJudge], object] = lambda _: None,
+) -> Iterator[CheckedJudge]:
     """Yield the judge of these settings behind the project's cache, once its server has answered.
 
     The caller closes the judge. `tell` gets the notes of judge and cache at the end. A given `judge` takes the place
@@ -82,7 +81,7 @@ def judge_at_hand(
     cache = project_cache(project.settings, project.judge_cache_file)
     with closing(cache) if cache is not None else nullcontext():
         yield judge_with_cache(judge, cache, settings, mask)
-    for note in (*(cache.notes if cache is not None else ()), *getattr(judge, "notes", ())):
+    for note in (*(cache.notes if cache is not None else ()), *judge.notes):
         tell(note)
 
 
@@ -92,7 +91,7 @@ def judge_at_hand(
 class TriedJudge(NamedTuple):
     """A judge with a verdict for each canary, and why they could not be stored, in one line."""
 
-    judge: Judge
+    judge: BaseJudge
     verdicts: Sequence[Verdict]
     note: str | None
 
@@ -122,7 +121,7 @@ def try_judge(project: Project, tell_cost: Callable[[str], object], repeats: int
     """
     wordings = own_rubrics(project.settings, project.root)
     judge = configured_judge(project.settings, project.root, NO_JUDGE)
-    tariff: Tariff | None = getattr(judge, "tariff", None)
+    tariff = judge.tariff
     if tariff is not None:
         prompts = [rubric.prompt for rubric, _ in canaries_for(judge, wordings)]
         dollars = tariff.estimate(prompts, passages=PASSAGES, times=repeats)
@@ -182,7 +181,7 @@ class SpotCheck(NamedTuple):
 
 
 def check_by_second_judge(
-    run: StoredRun, first: Plan, second: Plan, judge: Judge, n: int | None, watch: Callable[[int], None]
+    run: StoredRun, first: Plan, second: Plan, judge: BaseJudge, n: int | None, watch: Callable[[int], None]
 ) -> SpotCheck:
     """Let another judge score `n` of the run's judged answers, or the same one with another plan's prompts.
 
@@ -241,7 +240,7 @@ def _agreement_of(scores: Sequence[JudgementPair]) -> dict[str, float]:
     }
 
 
-def _is_same_judge(run: StoredRun, first: Plan, second: Plan, judge: Judge) -> bool:
+def _is_same_judge(run: StoredRun, first: Plan, second: Plan, judge: BaseJudge) -> bool:
     """Return True if the second judge has the same identity and the same prompts as the first."""
     configured = run.config["judge"] or {}
     if "identity" in configured:

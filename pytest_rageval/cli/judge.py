@@ -25,7 +25,7 @@ from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
-from pytest_rageval.judges.judge import Judge, described_judge
+from pytest_rageval.judges.judge import BaseJudge, described_judge
 from pytest_rageval.render.run_reports import write_reports
 from pytest_rageval.render.text.columns import aligned
 from pytest_rageval.rescore.judge_batch import BatchedRun, Submission, check_submission, submission_of
@@ -281,7 +281,7 @@ def _spot_check(at: OpenedRun, overrides: dict[str, str], second_judge: str | No
             _tell(f"WARNING: {disagree}: do not rely on either before people have judged some")
 
 
-def _judge_at_hand(plan: Plan, at: OpenedRun, batched: BatchedRun | None = None) -> AbstractContextManager[Judge]:
+def _judge_at_hand(plan: Plan, at: OpenedRun, batched: BatchedRun | None = None) -> AbstractContextManager[BaseJudge]:
     problem = "nobody judges; name a judge with --judge"
     judge = None if batched is None else batched.deferring_judge()
     give_secret = RunFolder(at.run.path).give_secret

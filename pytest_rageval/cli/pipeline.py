@@ -26,7 +26,7 @@ from pytest_rageval.runs.interrupts import Interrupts, is_called_by_script
 from pytest_rageval.runs.judge_notes import estimate
 from pytest_rageval.runs.run_files import put_in_order
 from pytest_rageval.scale.dispatch import ClusterRun, Crew, crew_size, waiting_cases
-from pytest_rageval.targets.target import Target
+from pytest_rageval.targets.target import BaseTarget
 from pytest_rageval.text import counted
 
 RESUME = "rageval run --resume"
@@ -53,7 +53,7 @@ class CommandRun:
         self,
         prepared: Prepared,
         cases: CaseSelection,
-        target: Target,
+        target: BaseTarget,
         screen: Screen,
         workers: Workers | None = None,
         left_out_judge: str | None = None,

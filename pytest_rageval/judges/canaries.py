@@ -17,8 +17,8 @@ from typing import Any
 
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.io.atomic import readable_json, write_json
-from pytest_rageval.judges.cache.cached_judge import judgement_problem
-from pytest_rageval.judges.judge import Judge, can_judge, identity_of
+from pytest_rageval.judges.checked_judge import judgement_problem
+from pytest_rageval.judges.judge import BaseJudge, can_judge, identity_of
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.model import NOTHING, Json, JudgeRequest, Rubric
 from pytest_rageval.text import excerpt
@@ -111,7 +111,7 @@ def shipped_canaries() -> Mapping[str, tuple[Canary, ...]]:
     return canaries
 
 
-def canaries_for(judge: Judge, wordings: Mapping[str, Rubric] = NOTHING) -> list[tuple[Rubric, Canary]]:
+def canaries_for(judge: BaseJudge, wordings: Mapping[str, Rubric] = NOTHING) -> list[tuple[Rubric, Canary]]:
     """Return all canaries of the rubrics that the judge can answer, including the project's own."""
     shipped = shipped_canaries()
     # For a rubric of the project's own, only the project knows the right score, so any score passes.
@@ -124,7 +124,7 @@ def canaries_for(judge: Judge, wordings: Mapping[str, Rubric] = NOTHING) -> list
     return pairs
 
 
-async def try_canaries(judge: Judge, wordings: Mapping[str, Rubric] = NOTHING, repeats: int = 1) -> list[Verdict]:
+async def try_canaries(judge: BaseJudge, wordings: Mapping[str, Rubric] = NOTHING, repeats: int = 1) -> list[Verdict]:
     """Judge each canary `repeats` times and return one verdict per canary.
 
     `wordings` are the project's own rubrics by name; shipped ones fill the gaps. All requests are sent at once (the
@@ -140,7 +140,7 @@ async def try_canaries(judge: Judge, wordings: Mapping[str, Rubric] = NOTHING, r
     return await asyncio.gather(*(verdict(rubric, canary) for rubric, canary in canaries_for(judge, wordings)))
 
 
-async def _trial(judge: Judge, rubric: Rubric, canary: Canary, trial: int) -> float | str | None:
+async def _trial(judge: BaseJudge, rubric: Rubric, canary: Canary, trial: int) -> float | str | None:
     """Return the score on the rubric's scale, or the number of claims for a rubric that splits answers.
 
     Without one, return why in one line, or None if the judge may decline to score this canary.
@@ -198,7 +198,7 @@ CheckRecord = Mapping[str, Any]
 
 
 def store_check(
-    path: Path, judge: Judge, verdicts: Sequence[Verdict], wordings: Mapping[str, Rubric], repeats: int
+    path: Path, judge: BaseJudge, verdicts: Sequence[Verdict], wordings: Mapping[str, Rubric], repeats: int
 ) -> None:
     """Write a judge's result to the file in place of its last one; raise OSError if the file is not writable."""
     rubrics: dict[str, dict[str, Json]] = {}
@@ -213,13 +213,13 @@ def store_check(
     write_json(path, {**readable_json(path), identity_of(judge): record})
 
 
-def stored_check(path: Path, judge: Judge) -> CheckRecord | None:
+def stored_check(path: Path, judge: BaseJudge) -> CheckRecord | None:
     """Return the last result for this judge, or None if it was never checked here."""
     record = readable_json(path).get(identity_of(judge))
     return record if isinstance(record, dict) and isinstance(record.get("rubrics"), dict) else None
 
 
-def check_of_run(record: CheckRecord | None, judge: Judge, wordings: Mapping[str, Rubric]) -> dict[str, Any] | None:
+def check_of_run(record: CheckRecord | None, judge: BaseJudge, wordings: Mapping[str, Rubric]) -> dict[str, Any] | None:
     """Return the part of a result that concerns a run's rubrics in their current wording; None without a result.
 
     `unchecked` names the rubrics that were not checked in that wording.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
@@ -11,11 +11,11 @@ from pytest_rageval.abstention.detector import declines
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.io.masking import public_params
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
-from pytest_rageval.model import Json, Judgement, JudgeRequest
+from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest
 from pytest_rageval.text import printable
 
 if TYPE_CHECKING:
-    from pytest_rageval.llm.endpoint_options import EndpointOptions
+    from pytest_rageval.llm.endpoint_options import EndpointOptions, Tariff
 
 
 @runtime_checkable
@@ -24,15 +24,7 @@ class Judge(Protocol):
 
     `model` names the model, with its build if known. It is part of every cache key, unless the judge has an attribute
     `identity`, which also names the server. `rubrics` are the names of those it can answer. `heuristic` is True for a
-    judge without a model.
-
-    These attributes are optional. `is_local` defaults to `heuristic`, the others to False:
-    is_local                judging is free, needs no network and always gives the same result
-    answers_at_once         it never waits, not even for a running event loop
-    abstention_by_phrasing  it detects abstentions from the wording; the project's own phrases count as well
-    takes_own_rubrics       it uses the prompt of a rubric, so it can answer those that a project adds
-    judge_together          a coroutine that judges one answer by several rubrics at once: requests to a list with the
-                            judgement or the JudgeError of each
+    judge without a model. The attributes of `BaseJudge` are optional.
     """
 
     model: str
@@ -42,6 +34,46 @@ class Judge(Protocol):
     async def judge(self, request: JudgeRequest) -> Judgement: ...
 
     async def aclose(self) -> None: ...
+
+
+JudgeTogether = Callable[[Sequence[JudgeRequest]], Awaitable[list[Judgement | JudgeError]]]
+"""Judges one answer by several rubrics: requests to the judgement or the error of each."""
+
+
+class BaseJudge(Judge):
+    """A judge with all optional attributes, at their defaults: what the rest of this package reads.
+
+    A judge of the project's own that lacks some gets them from `OwnJudge`, when it comes in.
+    """
+
+    is_local: bool = False
+    """Judging is free, needs no network and always gives the same result. A heuristic's default is True."""
+    answers_at_once: bool = False
+    """It never waits, not even for a running event loop."""
+    takes_turns: bool = False
+    """Each of its requests waits for its turn by itself."""
+    takes_own_rubrics: bool = False
+    """It uses the prompt of a rubric, so it can answer those that a project adds."""
+    abstention_by_phrasing: bool = False
+    """It detects abstentions from the wording; the project's own phrases count as well."""
+    judge_together: JudgeTogether | None = None
+    """Judges one answer by several rubrics at once."""
+    identity: str = ""
+    """Names the judge in cache keys, with its server; empty if its model does."""
+    sampling: Mapping[str, Json] = NOTHING
+    """What else judgements depend on: part of cache keys."""
+    is_pinned: bool | None = None
+    """Whether its name always means the same model; None if that is unknown."""
+    options: Any = None
+    """The user's own parameters of its server."""
+    tariff: Tariff | None = None
+    """The price of its model, if it has one."""
+    notes: Sequence[str] = ()
+    """Notes for the end of the run."""
+
+    async def check(self) -> str | None:
+        """Return why this judge cannot be asked, in one line, or None; costs nothing."""
+        return None
 
 
 @runtime_checkable
@@ -62,25 +94,9 @@ class JudgeSpec(NamedTuple):
     options: EndpointOptions | None = None
 
 
-def is_local(judge: Judge) -> bool:
-    """Return True if judging is free, needs no network and always gives the same result."""
-    return getattr(judge, "is_local", judge.heuristic)
-
-
-def judges_at_once(judge: Judge) -> bool:
-    """Return True if the judge never waits, so that it works without a running event loop."""
-    return getattr(judge, "answers_at_once", False)
-
-
-def judges_in_turns(judge: Judge) -> bool:
-    """Return True if each request of the judge waits for its turn by itself."""
-    return getattr(judge, "takes_turns", False)
-
-
-def can_judge(judge: Judge, rubric: str) -> bool:
+def can_judge(judge: BaseJudge, rubric: str) -> bool:
     """Return True if the judge can answer a rubric, shipped or added by the project."""
-    takes_own = getattr(judge, "takes_own_rubrics", False)
-    return rubric in judge.rubrics or (takes_own and rubric not in rubric_names())
+    return rubric in judge.rubrics or (judge.takes_own_rubrics and rubric not in rubric_names())
 
 
 class Cost(NamedTuple):
@@ -127,9 +143,9 @@ def _requests_of(judgement: Judgement) -> float:
     return 2 if judgement.extra.get("repaired") else 1
 
 
-def identity_of(judge: Judge) -> str:
+def identity_of(judge: BaseJudge) -> str:
     """Return the judge's `identity`, which includes its server, or else its model."""
-    return str(getattr(judge, "identity", judge.model))
+    return judge.identity or judge.model
 
 
 def served_model(judgement: Judgement) -> str | None:
@@ -155,15 +171,15 @@ def recorded_identity(judge: Mapping[str, Any] | None) -> str | None:
     return identity if isinstance(identity, str) else None
 
 
-def described_judge(judge: Judge, temperature: float) -> dict[str, Any]:
+def described_judge(judge: BaseJudge, temperature: float) -> dict[str, Any]:
     """Describe the judge for config.json."""
     description: dict[str, Any] = {"model": judge.model, "heuristic": judge.heuristic}
     if identity_of(judge) != judge.model:
         description["identity"] = identity_of(judge)
     if not judge.heuristic:
-        description |= {"temperature": temperature, "pinned": getattr(judge, "is_pinned", None)}
-        if options := getattr(judge, "options", None):
-            description["options"] = public_params(options)
+        description |= {"temperature": temperature, "pinned": judge.is_pinned}
+        if judge.options:
+            description["options"] = public_params(judge.options)
     return description
 
 
@@ -189,11 +205,12 @@ class Share(NamedTuple):
     fields: Mapping[str, Any] = FREE
 
 
-class ShareJudge:
+class ShareJudge(BaseJudge):
     """A judge whose `share` is mapped to the rubric's scale; from `supported` on, a claim counts as supported."""
 
     model: str
     heuristic = True
+    is_local = True
     rubrics: frozenset[str]
     supported = 1.0
 

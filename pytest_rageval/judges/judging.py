@@ -12,11 +12,9 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.judge import (
-    Judge,
+    BaseJudge,
     asked_of,
     can_judge,
-    is_local,
-    judges_at_once,
     phrasing_judgement,
     sum_costs,
 )
@@ -49,7 +47,7 @@ class Wording(NamedTuple):
 
 
 async def judge_answer(
-    judge: Judge,
+    judge: BaseJudge,
     case: EvalCase,
     answer: Answer,
     rubrics: Sequence[str],
@@ -104,14 +102,14 @@ async def judge_answer(
 
 
 async def _classified(
-    judge: Judge,
+    judge: BaseJudge,
     request: JudgeRequest,
     times: int | Literal["near-gate"],
     is_near: IsNear,
     wording: Wording,
 ) -> Result:
     """Judge whether an answer is an abstention; by its wording unless the judge has a rubric for that."""
-    if CLASSIFIER not in judge.rubrics or getattr(judge, "abstention_by_phrasing", False):
+    if CLASSIFIER not in judge.rubrics or judge.abstention_by_phrasing:
         return phrasing_judgement(
             request,
             model=judge.model,
@@ -123,7 +121,7 @@ async def _classified(
     return (await _judged(judge, [request], times, is_near))[0]
 
 
-def _failed(judge: Judge, request: JudgeRequest, problem: Problem) -> Judgement:
+def _failed(judge: BaseJudge, request: JudgeRequest, problem: Problem) -> Judgement:
     unscored = tuple(request.wording.scores) if request.wording is not None else (request.rubric,)
     return Judgement(
         request.rubric,
@@ -137,7 +135,7 @@ def _failed(judge: Judge, request: JudgeRequest, problem: Problem) -> Judgement:
 
 
 async def _judged(
-    judge: Judge,
+    judge: BaseJudge,
     requests: Sequence[JudgeRequest],
     repeats: int | Literal["near-gate"],
     is_near: IsNear,
@@ -152,7 +150,7 @@ async def _judged(
             for number in numbers
         )
         calls = [call for requests in put for call in _calls(judge, requests, split)]
-        in_turn = judges_at_once(judge) or (is_local(judge) and most == 1)
+        in_turn = judge.answers_at_once or (judge.is_local and most == 1)
         by_rubric: dict[str, list[Result]] = {request.rubric: [] for request in again}
         for results in await ask_together(calls, in_turn=in_turn):
             for rubric, result in results:
@@ -168,10 +166,10 @@ async def _judged(
 
 
 def _calls(
-    judge: Judge, requests: Sequence[JudgeRequest], split: JudgeRequest | None
+    judge: BaseJudge, requests: Sequence[JudgeRequest], split: JudgeRequest | None
 ) -> Iterator[Awaitable[list[tuple[str, Result]]]]:
     """Yield a call for all rubrics that the judge joins, and one for each other; they return results by rubric."""
-    together = getattr(judge, "judge_together", None)
+    together = judge.judge_together
     joined = [request for request in requests if together is not None and can_join(rubric_of(request))]
 
     async def single(request: JudgeRequest) -> list[tuple[str, Result]]:
@@ -229,7 +227,7 @@ LONGEST_CLAIM = 2000
 """Characters of a claim; a model may return any text as one."""
 
 
-async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest) -> Judgement:
+async def judge_claims(judge: BaseJudge, split: JudgeRequest, support: JudgeRequest) -> Judgement:
     """Judge the rubric `claim_support`: supported claims / claims, from 0 to 1.
 
     Send `split`, then `support` for batches of claims, or for single claims if it reads `claim`. Without claims there
@@ -250,7 +248,7 @@ async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest)
         replaced = {name: value for name, value in values.items() if name in support.variables}
         return replace(support, variables={**support.variables, **replaced})
 
-    judgements = await ask_together(map(judge.judge, map(request_of, batches)), in_turn=judges_at_once(judge))
+    judgements = await ask_together(map(judge.judge, map(request_of, batches)), in_turn=judge.answers_at_once)
     supported = [
         verdict
         for batch, judgement in zip(batches, judgements, strict=True)

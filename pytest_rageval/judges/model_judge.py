@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from pytest_rageval.errors import JudgeError, ModelFailure
-from pytest_rageval.judges.judge import Cost, JudgeSpec, sum_costs
+from pytest_rageval.judges.judge import BaseJudge, Cost, JudgeSpec, sum_costs
 from pytest_rageval.judges.judge_reply import read_reply
 from pytest_rageval.judges.requests import VERSION, can_join, joint_request
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
@@ -41,7 +41,7 @@ def model_judge(spec: JudgeSpec) -> ModelJudge:
     return ModelJudge(chat_model(f"{spec.kind}:{spec.rest}", options), is_joint=options.is_joint)
 
 
-class AsksModel:
+class AsksModel(BaseJudge):
     """The common part of judges with one language model."""
 
     heuristic = False
@@ -51,12 +51,9 @@ class AsksModel:
     def __init__(self, chat: ChatModel) -> None:
         self._chat = chat
         self.options = chat.options
+        self.notes = chat.notes
         self.is_pinned = is_pinned(chat.model, chat.url)
         self.sampling: Mapping[str, Json] = chat.sampling(chat.max_tokens or MOST_TOKENS)
-
-    @property
-    def notes(self) -> list[str]:
-        return self._chat.notes
 
     async def check(self) -> str | None:
         """Return why this judge is unusable, in one line, or None; costs nothing."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_rageval.errors import JudgeError, SettingsError, ends_the_run
-from pytest_rageval.judges.judge import FREE, JudgeSpec, check_rubric
+from pytest_rageval.judges.judge import FREE, BaseJudge, JudgeSpec, check_rubric
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
 from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest
 from pytest_rageval.text import excerpt, printable
@@ -22,7 +22,7 @@ SCALE = (0.0, 1.0)
 """Scale of both scores, unless the object has an attribute `scale`."""
 
 
-class PlainJudge:
+class PlainJudge(BaseJudge):
     """An adapter of an object with one or both of the coroutines to `Judge`.
 
     It has the object's `model`, `heuristic` and `scale`. By default it is named after the class, counts as a model,
@@ -35,6 +35,7 @@ class PlainJudge:
         kind = type(plain)
         self.model = str(getattr(plain, "model", "") or f"{kind.__module__}.{kind.__qualname__}")
         self.heuristic = bool(getattr(plain, "heuristic", False))
+        self.is_local = self.heuristic
         self.rubrics = frozenset(rubric for rubric, method in METHODS.items() if callable(getattr(plain, method, None)))
         stated = getattr(plain, "scale", None)
         self._scale = SCALE if stated is None else _checked_scale(self.model, stated)
@@ -109,7 +110,7 @@ STUB_SCORE = (
 )
 
 
-class StubJudge:
+class StubJudge(BaseJudge):
     """A judge with a constant score: up to 1 a share of each scale, above it points, limited to the scale.
 
     It stands in for a model: gates and the cache treat it as one. It has no yes-or-no rubrics, such as the classifier

@@ -26,7 +26,7 @@ from pytest_rageval.run.ask import ask_system
 from pytest_rageval.run.prefetch import BackgroundLoop, LoopBlockedError
 from pytest_rageval.run.prepare import target_in
 from pytest_rageval.targets import check_target
-from pytest_rageval.targets.target import Target
+from pytest_rageval.targets.target import BaseTarget
 
 POOL_K = 20
 """Chunks to ask for: more than a system is tested with, so that golds just below the cut are seen."""
@@ -134,7 +134,7 @@ class AskedSystem(NamedTuple):
     """
 
     name: str
-    target: Target
+    target: BaseTarget
     longest_call: float
     params: Mapping[str, Json]
     mask: Mask

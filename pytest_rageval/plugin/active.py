@@ -26,7 +26,7 @@ from pytest_rageval.io.case_output import Output
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
-from pytest_rageval.judges.judge import Judge, JudgementCache
+from pytest_rageval.judges.judge import BaseJudge, JudgementCache
 from pytest_rageval.model import CaseResult, EvalCase
 from pytest_rageval.plugin.batches import AdaptedFixtures
 from pytest_rageval.plugin.case_hook import marked_cases, metrics_of_hook, with_case_hook
@@ -43,7 +43,7 @@ from pytest_rageval.run.prepare import Prepared, check_gate_conditions, make_tar
 from pytest_rageval.run.session import CaseBlocks, EvaluatedCase, RunSession
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.shards import Shard
-from pytest_rageval.targets.target import Target
+from pytest_rageval.targets.target import BaseTarget
 from pytest_rageval.text import counted, printable
 
 NO_TARGET = (
@@ -70,7 +70,7 @@ class ActiveSession:
         self._progress_line: ProgressLine | None = None
         self._files: dict[Path, CaseFile] = {}
         self._collectors: list[EvalFile] = []
-        self._target: Target | None = None
+        self._target: BaseTarget | None = None
         self._uncounted = FIRST_CALLS
         """How many more calls of this process can decide that the run breaks off."""
         self.mask = Mask(secrets_of_environment(os.environ))
@@ -228,7 +228,7 @@ class ActiveSession:
 
     # ── target, judge and cache, as the fixtures give them ────────────────────────────────────────────────────
 
-    def make_target(self) -> Target:
+    def make_target(self) -> BaseTarget:
         """Return the configured target, made once; RagevalError if it cannot be made."""
         if self._target is None:
             if self.settings.target is None:
@@ -236,7 +236,7 @@ class ActiveSession:
             self._target = make_target(self.prepared.project)
         return self._target
 
-    def target(self) -> Iterator[Target]:
+    def target(self) -> Iterator[BaseTarget]:
         problems: tuple[str, ...] = ()
         try:
             target = self.make_target()
@@ -246,7 +246,7 @@ class ActiveSession:
             pytest.fail("; ".join(problems), pytrace=False)
         yield from self._lent(target)
 
-    def judge(self) -> Iterator[Judge | None]:
+    def judge(self) -> Iterator[BaseJudge | None]:
         yield from self._lent(self.prepared.judge)
 
     def _lent(self, part: Any) -> Iterator[Any]:

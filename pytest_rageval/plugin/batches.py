@@ -10,12 +10,12 @@ import pytest
 
 from pytest_rageval.errors import Problems
 from pytest_rageval.judges import judge_from_object
-from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.judges.judge_spec import judge_with_cache
 from pytest_rageval.plugin.items import PARTS, EvalFile, EvalItem, ItemBatch, fixture_definition
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.targets import target_from_object
-from pytest_rageval.targets.target import Target
+from pytest_rageval.targets.target import BaseTarget, Target
 
 
 def plan_batches(items: Iterable[EvalItem]) -> None:
@@ -56,9 +56,9 @@ class AdaptedFixtures:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._pairs: dict[tuple[int, ...], tuple[tuple[object, ...], Target, Judge | None]] = {}
+        self._pairs: dict[tuple[int, ...], tuple[tuple[object, ...], BaseTarget, BaseJudge | None]] = {}
 
-    def target_and_judge(self, client: object, judge: object, cache: object) -> tuple[Target, Judge | None]:
+    def target_and_judge(self, client: object, judge: object, cache: object) -> tuple[BaseTarget, BaseJudge | None]:
         """Return the target and judge for these objects; the same for the same objects."""
         key = (id(client), id(judge), id(cache))
         if key not in self._pairs:
@@ -70,16 +70,17 @@ class AdaptedFixtures:
             self._pairs[key] = ((client, judge, cache), target, cached_judge)
         return self._pairs[key][1:]
 
-    def taken_targets(self) -> list[Target]:
+    def taken_targets(self) -> list[BaseTarget]:
         """Return, and forget, the targets that were made here around a function or a client."""
         pairs, self._pairs = self._pairs, {}
-        return [target for (client, *_), target, _ in pairs.values() if target is not client]
+        # One that was a target before is closed by its owner.
+        return [target for (client, *_), target, _ in pairs.values() if not isinstance(client, Target)]
 
-    def _target(self, client: object) -> Target:
+    def _target(self, client: object) -> BaseTarget:
         settings = self._plan.settings
         return target_from_object(client, timeout=settings.timeout, max_bytes=settings.max_response_bytes)
 
-    def _judge(self, fixture_value: object, cache: Any) -> Judge | None:
+    def _judge(self, fixture_value: object, cache: Any) -> BaseJudge | None:
         settings = self._plan.settings
         judge = None if settings.retrieval_only else judge_from_object(fixture_value)
         return None if judge is None else judge_with_cache(judge, cache, settings, self._plan.mask)

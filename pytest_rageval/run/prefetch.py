@@ -17,12 +17,12 @@ from pytest_rageval.http.call_limit import JUDGE, SYSTEM, CallLimit, CallPlaces,
 from pytest_rageval.http.served_rate import BackOff, allowance
 from pytest_rageval.io.case_output import OUTPUT, Output
 from pytest_rageval.io.collector import collect_seldom
-from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.model import Observation, Problem, Trial
 from pytest_rageval.run.ask import raised
 from pytest_rageval.run.engine import AskFailure, Evaluation, Observed, are_at_once, observe_at_once, observe_case
 from pytest_rageval.run.plan import Plan
-from pytest_rageval.targets.target import Target
+from pytest_rageval.targets.target import BaseTarget
 
 T = TypeVar("T")
 
@@ -230,7 +230,7 @@ class Prefetcher:
         output = self._printed[trial.case.key, trial.number] = self.new_output()
         return output
 
-    def now(self, trials: Sequence[Trial], target: Target, judge: Judge | None) -> list[Observed]:
+    def now(self, trials: Sequence[Trial], target: BaseTarget, judge: BaseJudge | None) -> list[Observed]:
         """Evaluate trials now, after everything queued before; without the loop if nothing waits."""
         self.is_reading = are_at_once(target, judge)
         if self.is_reading:
@@ -239,7 +239,9 @@ class Prefetcher:
         self.queue(trials, target, judge, futures)
         return [self.observed(future) for future in futures]
 
-    def read(self, cases: Sequence[Sequence[Trial]], target: Target, judge: Judge | None) -> list[list[Observed]]:
+    def read(
+        self, cases: Sequence[Sequence[Trial]], target: BaseTarget, judge: BaseJudge | None
+    ) -> list[list[Observed]]:
         """Observe a block of cases that never wait, on this thread; return those of each case, by trial.
 
         As many as are read in a moment: their observations are written at once.
@@ -257,7 +259,7 @@ class Prefetcher:
         kept = iter(self._keep(fresh, observed))
         return [[next(kept) if recorded is None else recorded for recorded in of_case] for of_case in known]
 
-    def _at_once(self, trial: Trial, target: Target, judge: Judge | None) -> Observed:
+    def _at_once(self, trial: Trial, target: BaseTarget, judge: BaseJudge | None) -> Observed:
         try:
             with self._output(trial):
                 observed = observe_at_once(
@@ -276,7 +278,7 @@ class Prefetcher:
             return AskFailure(Problem("timeout", str(error)))
 
     def queue(
-        self, trials: Sequence[Trial], target: Target, judge: Judge | None, futures: Sequence[Future[Observed]]
+        self, trials: Sequence[Trial], target: BaseTarget, judge: BaseJudge | None, futures: Sequence[Future[Observed]]
     ) -> None:
         """Start trials, or let them wait for a free slot; each future receives its trial's observation."""
         submitted = time.perf_counter()
@@ -285,7 +287,7 @@ class Prefetcher:
         )
 
     async def _one(
-        self, trial: Trial, target: Target, judge: Judge | None, future: Future[Observed], submitted: float
+        self, trial: Trial, target: BaseTarget, judge: BaseJudge | None, future: Future[Observed], submitted: float
     ) -> None:
         recorded = self._find(trial)
         if recorded is not None:

@@ -13,7 +13,7 @@ from pytest_rageval.comparison.outcomes import Ending, ending
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.case_output import Output, Routing, routed_streams
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
-from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.judges.judge_spec import judge_with_cache
 from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem, Trial
 from pytest_rageval.run.engine import Evaluation, Observed, are_at_once, evaluation
@@ -25,7 +25,7 @@ from pytest_rageval.runs.interrupts import Interrupts
 from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.runs.records import RecordLine, record_lines
 from pytest_rageval.runs.results_file import InterruptedRun, RunJournal, RunWriter
-from pytest_rageval.targets.target import Target
+from pytest_rageval.targets.target import BaseTarget
 from pytest_rageval.text import printable
 
 UNWRITABLE = (ValueError, TypeError, RecursionError)
@@ -54,7 +54,7 @@ class EvaluatedCase(NamedTuple):
 class CaseBlocks:
     """Consecutive cases for one target and one judge: evaluated in blocks if nothing waits, else asked ahead."""
 
-    def __init__(self, run: RunSession, cases: Sequence[EvalCase], target: Target, judge: Judge | None) -> None:
+    def __init__(self, run: RunSession, cases: Sequence[EvalCase], target: BaseTarget, judge: BaseJudge | None) -> None:
         self._run, self._cases, self._target, self._judge = run, cases, target, judge
         self._prefetcher, self._is_at_once = run.prefetcher, are_at_once(target, judge)
         self._window = max(1, run.plan.settings.window // run.plan.settings.repeat)
@@ -207,7 +207,7 @@ class RunSession:
         return [Trial(case, number, test) for number in range(self.plan.settings.repeat)]
 
     def evaluations(
-        self, cases: Sequence[EvalCase], target: Target, judge: Judge | None, *, breaks_off: bool = True
+        self, cases: Sequence[EvalCase], target: BaseTarget, judge: BaseJudge | None, *, breaks_off: bool = True
     ) -> Iterator[EvaluatedCase]:
         """Evaluate cases in their order; each result is in the run's files before it is yielded.
 
@@ -226,10 +226,10 @@ class RunSession:
     def evaluate_here(
         self,
         cases: Sequence[EvalCase],
-        target: Target,
+        target: BaseTarget,
         clean: Callable[[str], str],
         show: Callable[[EvaluatedCase], object],
-        judge: Judge | None = None,
+        judge: BaseJudge | None = None,
     ) -> None:
         """Evaluate cases outside pytest, and show each.
 
@@ -288,19 +288,21 @@ class RunSession:
             self.journal.results(b"\n".join(line.data for line in lines))
 
     @contextmanager
-    def asking(self, target: Target, judge: Judge | None) -> Iterator[Judge | None]:
+    def asking(self, target: BaseTarget, judge: BaseJudge | None) -> Iterator[BaseJudge | None]:
         """Yield the judge behind its cache; close the cache, the target and the configured judge at the end."""
         prepared = self.prepared
-        cache = project_cache(prepared.settings, prepared.project.judge_cache_file) if judge is not None else None
+        cache = None
+        if judge is not None and not judge.is_local:
+            cache = project_cache(prepared.settings, prepared.project.judge_cache_file)
         with nullcontext() if cache is None else closing(cache):
             try:
                 yield None if judge is None else judge_with_cache(judge, cache, prepared.settings, prepared.mask)
             finally:
                 self.loop.cancel()
                 self.release(target, prepared.judge)
-        self.notes += [note for part in (target, judge, cache) for note in getattr(part, "notes", ())]
+        self.notes += [note for part in (target, judge, cache) for note in ([] if part is None else part.notes)]
 
-    def release(self, *parts: Target | Judge | None) -> None:
+    def release(self, *parts: BaseTarget | BaseJudge | None) -> None:
         """Close targets and judges on the loop on which they were used; a blocked one is abandoned with its thread."""
         for part in parts:
             if part is not None and not self.loop.is_blocked:

@@ -26,7 +26,7 @@ from pytest_rageval.io.suggestions import did_you_mean, listed
 from pytest_rageval.language.words import fold
 from pytest_rageval.model import NOTHING, Answer, AskRequest, Chunk, EvalCase, Json
 from pytest_rageval.targets.native_contract import RECORD_FIELDS, FlatResponse, ResponseReader, answer_in
-from pytest_rageval.targets.target import Surroundings
+from pytest_rageval.targets.target import BaseTarget, Surroundings
 from pytest_rageval.targets.usual_answers import ASKING, asking, usual_line
 
 LONGEST_LINE = 16 * 2**20
@@ -313,7 +313,7 @@ def from_spec(spec: str, given: Surroundings) -> AnswersTarget | None:
     return AnswersTarget(answers, spec)
 
 
-class AnswersTarget:
+class AnswersTarget(BaseTarget):
     """Looks up the answer of a case by its full key (`path::id`), its id, or its question."""
 
     is_called = False

@@ -19,10 +19,11 @@ from pytest_rageval.targets.native_contract import (
     answer_to_response,
 )
 from pytest_rageval.targets.streams import stream_of, whole
+from pytest_rageval.targets.target import BaseTarget
 from pytest_rageval.text import counted
 
 
-class CallableTarget:
+class CallableTarget(BaseTarget):
     """Calls a function, or the method of a framework's object, with the question.
 
     A parameter named `request` that is not the first one receives the whole `AskRequest`. A function that is not
@@ -63,7 +64,7 @@ class CallableTarget:
         return answer
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[str]:  # type: ignore[override] # because it is known at the end
         """Return one line about all chunks that name no place."""
         many = f"{self._unplaced} of {counted(self._chunks, 'chunk')}"
         read = "source, file_path, file_name, path or url"

@@ -22,7 +22,7 @@ from pytest_rageval.model import Answer, AskRequest, Json
 from pytest_rageval.model.versions import is_version
 from pytest_rageval.providers import ASKED
 from pytest_rageval.targets.blank_answers import is_regular_end
-from pytest_rageval.targets.target import USUAL, Connection, Surroundings
+from pytest_rageval.targets.target import USUAL, BaseTarget, Connection, Surroundings
 
 PROMPT_VERSION = "contexts-1"
 """Recorded as `versions.prompt`; change it whenever `prompt_of` changes."""
@@ -39,7 +39,7 @@ def from_spec(spec: str, given: Surroundings) -> ChatTarget:
         raise SettingsError(*(f"target {public_target(spec)}: {problem}" for problem in error.problems)) from None
 
 
-class ChatTarget:
+class ChatTarget(BaseTarget):
     """Queries a model. `name` is the specification without credentials.
 
     kind       the provider, which decides path, body and the place of the answer

@@ -16,7 +16,7 @@ from pytest_rageval.llm.credentials import with_target_token
 from pytest_rageval.model import Answer, AskRequest, Chunk, Json
 from pytest_rageval.targets.foreign_code import call_foreign, retry_after_in, too_large
 from pytest_rageval.targets.native_contract import answer_from_body, answer_from_response, data_from_body, get_ready
-from pytest_rageval.targets.target import USUAL, Connection, Surroundings, Target
+from pytest_rageval.targets.target import USUAL, BaseTarget, Connection, Surroundings
 
 MOST_PAGES = 10_000
 OTHER_API = "; an API of its own is described by target.mapping, see docs/targets.md"
@@ -60,7 +60,7 @@ async def listed_chunks(page: Callable[[str | None], Awaitable[Json]], where: st
     raise TargetError("too_large", f"{where}: more than {MOST_PAGES:,} pages")
 
 
-def from_spec(spec: str, given: Surroundings) -> Target:
+def from_spec(spec: str, given: Surroundings) -> BaseTarget:
     """Make the target at a URL: with its mapping if there is one, else by the native contract."""
     if given.mapping is None:
         return HttpTarget(spec, given.connection)
@@ -69,10 +69,11 @@ def from_spec(spec: str, given: Surroundings) -> Target:
     return MappedTarget(spec, given.mapping, given.connection)
 
 
-class HttpTarget:
+class HttpTarget(BaseTarget):
     """Queries a server. `name` is its URL without credentials."""
 
     takes_turns = True
+    url: str
 
     def __init__(self, url: str, connection: Connection = USUAL, *, name: str | None = None) -> None:
         self.name = name or public_url(url)
@@ -135,7 +136,7 @@ def ask_body(request: AskRequest) -> dict[str, Json]:
     return body
 
 
-class ClientTarget:
+class ClientTarget(BaseTarget):
     """Speaks the native contract through any object with `base_url` and `post`, sync or async.
 
     The client handles its own credentials, retries and time-outs except the total one; its owner closes it.

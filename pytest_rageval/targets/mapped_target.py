@@ -27,7 +27,7 @@ from pytest_rageval.llm.credentials import with_target_token
 from pytest_rageval.model import Answer, AskRequest, Json, Trace
 from pytest_rageval.targets.blank_answers import sign_of_no_answer
 from pytest_rageval.targets.native_contract import RECORD_FIELDS, FlatResponse, answer_from_record, data_from_body
-from pytest_rageval.targets.target import USUAL, Connection
+from pytest_rageval.targets.target import USUAL, BaseTarget, Connection
 
 if TYPE_CHECKING:
     from pytest_rageval.config.tables import TargetMapping
@@ -151,7 +151,7 @@ def checked_mapping(mapping: TargetMapping) -> Table:
     return table
 
 
-class MappedTarget:
+class MappedTarget(BaseTarget):
     """Queries a server by its mapping. `name` is its URL without credentials.
 
     The mapping's path is appended to the URL, whose own path and query are kept.
@@ -175,7 +175,7 @@ class MappedTarget:
         )
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[str]:  # type: ignore[override] # because it is known at the end
         """Return mapped fields that were never found; their metrics are not applicable, perhaps because of a typo."""
         fields = self._response.fields.keys() - self._found - _OFTEN_ABSENT if self._answers else ()
         return [f"{PLACE}.response.{name} found nothing in any of {self._answers} responses" for name in sorted(fields)]

@@ -11,7 +11,7 @@ from pytest_rageval.io.sealed_lines import DamagedLineError, lines_of, record_of
 from pytest_rageval.io.strict_json import Positions
 from pytest_rageval.model import Answer, AskRequest
 from pytest_rageval.targets.native_contract import read_response
-from pytest_rageval.targets.target import Surroundings
+from pytest_rageval.targets.target import BaseTarget, Surroundings
 
 OBSERVATIONS = "observations.jsonl"
 
@@ -29,7 +29,7 @@ def from_spec(spec: str, given: Surroundings) -> RecordedTarget | None:
     return RecordedTarget(runs / run_id, spec)
 
 
-class RecordedTarget:
+class RecordedTarget(BaseTarget):
     """Answers from the observations of a run folder, by case key and trial; of several records the last counts.
 
     `notes` are for the reader, such as a truncated last line. A run without observations raises SettingsError, a

@@ -25,7 +25,6 @@ from pytest_rageval.io.messages import Report, Unsound, describe
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import limits_broken
 from pytest_rageval.judges.cache.cache_key import PARTS, KeyParts
-from pytest_rageval.judges.cache.cached_judge import judgement_problem
 from pytest_rageval.judges.cache.sqlite_cache import (
     LARGEST,
     PUT,
@@ -37,6 +36,7 @@ from pytest_rageval.judges.cache.sqlite_cache import (
     row_of,
     transaction,
 )
+from pytest_rageval.judges.checked_judge import judgement_problem
 from pytest_rageval.model import Json, Judgement
 from pytest_rageval.text import excerpt, printable
 

@@ -22,7 +22,6 @@ from pytest_rageval.run.finish import Extent, Finished
 from pytest_rageval.run.prepare import Prepared, check_can_answer, prepare, run_configuration
 from pytest_rageval.run.session import RunSession
 from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun
-from pytest_rageval.targets.target import is_called, params_problem
 from pytest_rageval.text import counted
 from pytest_rageval.tune.sweep.asking import NOT_TUNED, Answers, AskingLoop
 from pytest_rageval.tune.sweep.cutting import cut_to, differing, listing, probe_of, why_not_derivable
@@ -92,10 +91,10 @@ class SweepRunner:
     def check(self) -> None:
         """Raise SettingsError unless the target can be asked at every point, before anything is asked."""
         target = self._asking.target
-        if not is_called(target):
+        if not target.is_called:
             raise SettingsError(f"sweep: {target.name} is not asked, its answers are there; name another target")
         # Whatever a system makes of k, no more chunks than that count.
-        if problem := params_problem(target, [name for name in self._grid.values if name != "k"]):
+        if problem := target.params_problem([name for name in self._grid.values if name != "k"]):
             raise SettingsError(f"--grid: {problem}")
         check_can_answer(self._default, target, self._cases)
         problems: dict[str, None] = {}
