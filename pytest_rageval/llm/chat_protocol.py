@@ -268,14 +268,16 @@ def token_count(usage: Json, *names: str) -> int | None:
     """Return the sum of these token counts, or None if the first is missing or no plausible count."""
     if not isinstance(usage, Mapping):
         return None
-    first, *others = (usage.get(name) for name in names)
-    if not _is_count(first):
+    first, *others = (_plausible_count(usage.get(name)) for name in names)
+    if first is None:
         return None
-    return sum(filter(_is_count, others), first)
+    return first + sum(count for count in others if count is not None)
 
 
-def _is_count(value: Json) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9
+def _plausible_count(value: Json) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9:
+        return value
+    return None
 
 
 def server_name(value: Json) -> str | None:

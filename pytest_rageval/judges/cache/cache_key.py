@@ -87,10 +87,10 @@ def _hash_unless_none(value: Json) -> str | None:
 
 def distance(stored: KeyParts, current: KeyParts) -> int:
     """Return the number of parts in which two keys differ."""
-    parts = sum(getattr(stored, name) != getattr(current, name) for name in _COMPARED)
+    parts = [name for name in _COMPARED if getattr(stored, name) != getattr(current, name)]
     names = {*stored.variables, *current.variables}
-    variables = sum(stored.variables.get(name) != current.variables.get(name) for name in names)
-    return parts + variables
+    variables = [name for name in names if stored.variables.get(name) != current.variables.get(name)]
+    return len(parts) + len(variables)
 
 
 def difference_line(stored: KeyParts, current: KeyParts) -> str:
