@@ -214,8 +214,8 @@ def _replaced(record: Any, path: Path, value: Any) -> Json:
     key, *inner = path
     if inner:
         value = _replaced(record[key], tuple(inner), value)
-    changed = dict(record) if isinstance(record, Mapping) else list(record)
-    if value is ... and isinstance(changed, dict):
+    changed: Any = dict(record) if isinstance(record, Mapping) else list(record)
+    if value is ...:
         del changed[key]
     else:
         changed[key] = value

@@ -157,7 +157,9 @@ async def _judged(
         if isinstance(first, Judgement) and is_near(first):
             near.append(request)
     further = await _trials(judge, near, range(1, NEAR_GATE_TRIALS), NEAR_GATE_TRIALS, split)
-    return [_together([*results, *further.get(rubric, ())]) for rubric, results in trials.items()]
+    for rubric, results in further.items():
+        trials[rubric] += results
+    return [_together(results) for results in trials.values()]
 
 
 async def _trials(
