@@ -114,9 +114,13 @@ def sum_costs(parts: Iterable[Any]) -> dict[str, Any]:
     parts = list(parts)
     for name in ("tokens_in", "tokens_out", "cost_usd", "latency_ms"):
         values = [getattr(part, name) for part in parts]
-        is_whole = all(type(value) is int for value in values)
-        # fsum is the same on every Python version
-        sums[name] = None if None in values else sum(values) if is_whole else math.fsum(values)
+        if None in values:
+            sums[name] = None
+        elif all(type(value) is int for value in values):
+            sums[name] = sum(values)
+        else:
+            # The sum of floats differs between versions of Python; fsum is the same on all.
+            sums[name] = math.fsum(values)
     return sums
 
 
@@ -124,12 +128,19 @@ def asked_of(judgements: Iterable[Judgement]) -> dict[str, float]:
     """Return the `requests` that a model was sent for judgements, and the `tokens_cached` of them, without zeros."""
     counts = {"requests": 0.0, "tokens_cached": 0}
     for judgement in judgements:
-        is_free = judgement.tokens_in == 0 == judgement.tokens_out or judgement.error is not None
-        counts["requests"] += judgement.extra.get("requests") or (
-            0 if is_free else 1 + bool(judgement.extra.get("repaired"))
-        )
+        counts["requests"] += _requests_of(judgement)
         counts["tokens_cached"] += judgement.extra.get("tokens_cached") or 0
     return {name: round(count, 3) for name, count in counts.items() if count}
+
+
+def _requests_of(judgement: Judgement) -> float:
+    """Return the requests of one judgement: its share of a joint one, else one, or two with a repair."""
+    if stated := judgement.extra.get("requests"):
+        return float(stated)
+    is_free = judgement.tokens_in == 0 and judgement.tokens_out == 0
+    if is_free or judgement.error is not None:
+        return 0
+    return 2 if judgement.extra.get("repaired") else 1
 
 
 def identity_of(judge: BaseJudge) -> str:
@@ -208,15 +219,23 @@ class ShareJudge(BaseJudge):
         check_rubric(self, request)
         if request.rubric == "abstention":
             return phrasing_judgement(request, model=self.model, heuristic=True)
-        rubric, share = rubric_of(request), await self.share(request)
-        low, high = rubric.scale
+        rubric = rubric_of(request)
+        share = await self.share(request)
+        scores: dict[str, float] = {}
+        if share.value is not None:
+            low, high = rubric.scale
+            scores[rubric.name] = round(low + share.value * (high - low), 4)
+        supported: list[str] = []
+        unsupported: list[str] = []
+        for claim, value in share.rated:
+            (supported if value >= self.supported else unsupported).append(claim)
         return Judgement(
             rubric=rubric.name,
-            scores={} if share.value is None else {rubric.name: round(low + share.value * (high - low), 4)},
+            scores=scores,
             scale=rubric.scale,
             reasoning=share.reasoning,
-            supported_claims=tuple(claim for claim, value in share.rated if value >= self.supported),
-            unsupported_claims=tuple(claim for claim, value in share.rated if value < self.supported),
+            supported_claims=tuple(supported),
+            unsupported_claims=tuple(unsupported),
             model=self.model,
             prompt_version=request.prompt_version,
             heuristic=self.heuristic,
@@ -234,8 +253,8 @@ class ShareJudge(BaseJudge):
 def check_rubric(judge: Judge, request: JudgeRequest) -> None:
     """Raise JudgeError if the judge lacks the rubric of a request."""
     if request.rubric not in judge.rubrics:
-        message = f"judge {judge.model!r} has no rubric {request.rubric!r}; it has {', '.join(sorted(judge.rubrics))}"
-        raise JudgeError("invalid_request", message)
+        known = ", ".join(sorted(judge.rubrics))
+        raise JudgeError("invalid_request", f"judge {judge.model!r} has no rubric {request.rubric!r}; it has {known}")
 
 
 def phrasing_judgement(
@@ -256,7 +275,8 @@ def phrasing_judgement(
     passages          the texts that were retrieved for the answer
     golds             gold answers of the question, if it has an answer
     """
-    declined = declines(request.variables["answer"], request.variables.get("question") or "", phrases, passages, golds)
+    question = request.variables.get("question") or ""
+    declined = declines(request.variables["answer"], question, phrases, passages, golds)
     extra: dict[str, Json] = {"confidence": declined.confidence, "decided_by": PHRASING}
     if declined.abstained is None:
         scores = {}

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -113,17 +114,26 @@ def judge_from_spec(spec: str, *, root: Path | None = None, options: EndpointOpt
     """
     spec = spec.strip()
     name, colon, rest = spec.partition(":")
-    if name in KINDS and (bool(colon) != (name in WITHOUT_REST) or name == "stub"):
-        return _built_in(JudgeSpec(name, rest, root, options))
-    if name in KINDS and not colon and KINDS[name].forms:
-        raise SettingsError(f"judge {spec!r} lacks what follows its kind; write it as {' or '.join(KINDS[name].forms)}")
-    if (entry := next((point for point in plugged_in(GROUP) if point.name == name), None)) is not None:
-        return _checked(spec, _create(f"judge {spec!r}: entry point {entry.value!r}", lambda: entry.load()(rest)))
+    if name in KINDS:
+        has_rest = bool(colon)
+        needs_rest = name not in WITHOUT_REST
+        # Without its score, `stub` is told what a score is, which says more than its form.
+        if has_rest == needs_rest or name == "stub":
+            return _built_in(JudgeSpec(name, rest, root, options))
+        if needs_rest and KINDS[name].forms:
+            forms = " or ".join(KINDS[name].forms)
+            raise SettingsError(f"judge {spec!r} lacks what follows its kind; write it as {forms}")
+    for entry in plugged_in(GROUP):
+        if entry.name == name:
+            place = f"judge {spec!r}: entry point {entry.value!r}"
+            return _checked(spec, _create(place, lambda: entry.load()(rest)))  # noqa: B023  called at once
     if colon and _DOTTED.fullmatch(name) and _DOTTED.fullmatch(rest):
         with suppress(ModuleNotFoundError):
-            value = import_object(f"judge {spec!r}", name, rest, root)
-            is_made = inspect.isclass(value) or inspect.isroutine(value)
-            return _checked(spec, _create(f"judge {spec!r}", value) if is_made else value)
+            place = f"judge {spec!r}"
+            value = import_object(place, name, rest, root)
+            if inspect.isclass(value) or inspect.isroutine(value):
+                value = _create(place, value)
+            return _checked(spec, value)
     if _MODEL.fullmatch(spec) is None or options is None or options.base_url is None:
         raise _unknown(spec)
     return _built_in(JudgeSpec("openai", spec, root, options))
@@ -202,13 +212,11 @@ def _checked(spec: str, made: object) -> BaseJudge | None:
 
 
 def _unknown(spec: str) -> SettingsError:
-    forms = [
-        *(form for kind in KINDS.values() for form in kind.forms),
-        *sorted(f"{point.name}:…" for point in plugged_in(GROUP)),
-        "package.module:object",
-    ]
-    model = "; if it is a model, say where with --rageval-judge-base-url" if _MODEL.fullmatch(spec) else ""
-    return SettingsError(f"unknown judge {printable(public_unknown(spec))!r}{model}; known: {', '.join(forms)}")
+    forms = list(chain.from_iterable(kind.forms for kind in KINDS.values()))
+    forms += sorted(f"{point.name}:…" for point in plugged_in(GROUP))
+    forms.append("package.module:object")
+    remedy = "; if it is a model, say where with --rageval-judge-base-url" if _MODEL.fullmatch(spec) else ""
+    return SettingsError(f"unknown judge {printable(public_unknown(spec))!r}{remedy}; known: {', '.join(forms)}")
 
 
 def judge_with_cache(judge: BaseJudge, cache: JudgementCache | None, settings: Settings, mask: Mask) -> CheckedJudge:

@@ -32,7 +32,8 @@ class PlainJudge(BaseJudge):
 
     def __init__(self, plain: Any) -> None:
         self._plain = plain
-        self.model = str(getattr(plain, "model", "") or f"{type(plain).__module__}.{type(plain).__qualname__}")
+        kind = type(plain)
+        self.model = str(getattr(plain, "model", "") or f"{kind.__module__}.{kind.__qualname__}")
         self.heuristic = bool(getattr(plain, "heuristic", False))
         self.is_local = self.heuristic
         self.rubrics = frozenset(rubric for rubric, method in METHODS.items() if callable(getattr(plain, method, None)))
@@ -44,15 +45,13 @@ class PlainJudge(BaseJudge):
     async def judge(self, request: JudgeRequest) -> Judgement:
         """Return the coroutine's number on the object's own scale; raise JudgeError for any other value."""
         check_rubric(self, request)
-        rubric, method = rubric_of(request), METHODS[request.rubric]
-        variables = request.variables
-        second = variables["question"] if request.rubric == "relevance" else None
-        if second is None:
-            second = "\n\n".join(context["text"] for context in variables["contexts"])
+        rubric = rubric_of(request)
+        method = METHODS[request.rubric]
         started = time.perf_counter()
         try:
-            score = getattr(self._plain, method)(variables["answer"], second)
-            score = await score if inspect.isawaitable(score) else score
+            score = getattr(self._plain, method)(*_arguments(request))
+            if inspect.isawaitable(score):
+                score = await score
         except JudgeError:
             raise
         # A user's own code may raise anything, including pytest.skip(); the error belongs to this case.
@@ -63,7 +62,8 @@ class PlainJudge(BaseJudge):
             raise JudgeError("exception", printable(f"judge {self.model!r}: {method} raised {raised}")) from error
         low, high = self._scale
         if isinstance(score, bool) or not isinstance(score, int | float) or not low <= score <= high:
-            remedy = "" if self.sampling else "; if its scores go further, give it an attribute, as in scale = (0, 5)"
+            has_own_scale = bool(self.sampling)
+            remedy = "" if has_own_scale else "; if its scores go further, give it an attribute, as in scale = (0, 5)"
             raise JudgeError(
                 "invalid_reply",
                 f"judge {self.model!r}: {method} returned {excerpt(repr(score), 80)}, "
@@ -84,6 +84,15 @@ class PlainJudge(BaseJudge):
         aclose = getattr(self._plain, "aclose", None)
         if callable(aclose):
             await aclose()
+
+
+def _arguments(request: JudgeRequest) -> tuple[str, str]:
+    """Return the answer, and the text that it is compared with: its question or its contexts."""
+    variables = request.variables
+    compared = variables["question"] if request.rubric == "relevance" else None
+    if compared is None:
+        compared = "\n\n".join(context["text"] for context in variables["contexts"])
+    return variables["answer"], compared
 
 
 def _checked_scale(model: str, stated: object) -> tuple[float, float]:
@@ -122,17 +131,21 @@ class StubJudge(BaseJudge):
     async def judge(self, request: JudgeRequest) -> Judgement:
         """Return the constant on the rubric's scale."""
         rubric = rubric_of(request)
-        low, high = rubric.scale
-        score = low + self.score * (high - low) if self.score <= 1 else min(max(self.score, low), high)
         return Judgement(
             rubric=rubric.name,
-            scores=dict.fromkeys(rubric.scores, score),
+            scores=dict.fromkeys(rubric.scores, self._score_on(rubric.scale)),
             scale=rubric.scale,
             reasoning="constant",
             model=self.model,
             prompt_version=request.prompt_version,
             **FREE,
         )
+
+    def _score_on(self, scale: tuple[float, float]) -> float:
+        low, high = scale
+        if self.score <= 1:
+            return low + self.score * (high - low)
+        return min(max(self.score, low), high)
 
     async def aclose(self) -> None:
         """Do nothing: the judge holds no resources."""

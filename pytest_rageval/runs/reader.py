@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import is_locked, read_json
+from pytest_rageval.io.atomic import read_json
+from pytest_rageval.io.lock import is_locked
 from pytest_rageval.io.messages import format_path, shown_value
 from pytest_rageval.io.records import flaws_of
 from pytest_rageval.io.sealed_lines import Place

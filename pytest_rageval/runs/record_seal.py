@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_rageval.io.atomic import is_locked
+from pytest_rageval.io.lock import is_locked
 from pytest_rageval.io.sealed_lines import DamagedLineError, checksum_of, lines_of
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.runs.columns import read_scores

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import is_locked
+from pytest_rageval.io.lock import is_locked
 from pytest_rageval.render.html.figures import Spark, spark
 from pytest_rageval.render.html.first_screen import PREFERRED
 from pytest_rageval.runs.history import PastRun, with_changes

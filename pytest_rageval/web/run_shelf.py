@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Annotated
 
 from pytest_rageval.errors import Problems, SettingsError
-from pytest_rageval.io.atomic import is_locked, read_json, readable_json, write_json
+from pytest_rageval.io.atomic import read_json, readable_json, write_json
+from pytest_rageval.io.lock import is_locked
 from pytest_rageval.runs.folder import write_metrics
 from pytest_rageval.runs.reader import METRICS
 from pytest_rageval.text import printable

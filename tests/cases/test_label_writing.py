@@ -19,7 +19,7 @@ from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.marks import Marks, case_with_marks
 from pytest_rageval.cases.note_folder import changed_notes, note_hashes
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.atomic import take_lock
+from pytest_rageval.io.lock import take_lock
 from pytest_rageval.model import Anchor, EvalCase
 
 GO = Anchor("notes/go.md", "# Go > ## 정렬")

@@ -17,7 +17,8 @@ from stored_runs import REGISTRY, a_result, a_run
 
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import take_lock, write_json
+from pytest_rageval.io.atomic import write_json
+from pytest_rageval.io.lock import take_lock
 from pytest_rageval.run.plan import make_plan
 from pytest_rageval.runs.config import dataset_version, project_version, run_config
 from pytest_rageval.runs.folder import RunFolder

@@ -18,7 +18,7 @@ from processes import PATIENCE_S, wait_until
 from web_app import CONFIGURATION, an_order, ended, jobs_of, project_with_bot, under_way, until
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import is_locked
+from pytest_rageval.io.lock import is_locked
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.web.jobs.job import LONGEST_LINE, PROCESS, JobStatus, ProgressReader, log_tail, number_in

@@ -67,6 +67,7 @@ class CachedJudge(CheckedJudge):
         elif missing:
             async with AsyncExitStack() as locks:
                 waited = False
+                # Sorted: two answers that lock the same requests in one order cannot wait for each other.
                 for key in sorted(missing):
                     lock = self._locks.setdefault(key, asyncio.Lock())
                     waited |= lock.locked()
@@ -74,13 +75,12 @@ class CachedJudge(CheckedJudge):
                 if waited:  # an equal request was judged meanwhile, unless it failed
                     results |= self._stored(cache, missing)
                 answers = await super().judgements([request for request, _ in missing.values()])
-                results |= dict(zip(missing, answers, strict=True))
+                new: list[tuple[str, Judgement, KeyParts]] = []
+                for (key, (_, parts)), answer in zip(missing.items(), answers, strict=True):
+                    results[key] = answer
+                    if isinstance(answer, Judgement):
+                        new.append((key, answer, parts))
                 if self._mode != "read":
-                    new = [
-                        (key, answer, parts)
-                        for answer, (key, (_, parts)) in zip(answers, missing.items(), strict=True)
-                        if isinstance(answer, Judgement)
-                    ]
                     await self._store(cache, new)
         return [results[key] for key in keys]
 
@@ -89,7 +89,9 @@ class CachedJudge(CheckedJudge):
     ) -> dict[str, Judgement | JudgeError]:
         """Take the requests with a stored judgement out of `missing`, and return those judgements."""
         stored: dict[str, Judgement | JudgeError] = {}
-        for key in [] if self._mode == "refresh" else [*missing]:
+        if self._mode == "refresh":
+            return stored
+        for key in list(missing):
             judgement = cache.get(key)
             # The cache or its file may be from elsewhere: an invalid judgement is judged again.
             if judgement is not None and judgement_problem(judgement) is None:
@@ -111,16 +113,26 @@ class CachedJudge(CheckedJudge):
                 await asyncio.sleep(0)
             finally:  # the first to resume writes for all, even if it is cancelled
                 if self._unwritten:
-                    together, self._unwritten = self._unwritten, []
+                    together = self._unwritten
+                    self._unwritten = []
                     cache.put_all(together)
 
     def _miss(self, key: str, parts: KeyParts) -> JudgeError:
-        hashes = {name: str(value)[:12] for name, value in (("answer", parts.answer), ("contexts", parts.contexts))}
-        clear = {name: getattr(parts, name) for name in ("rubric", "prompt_version", "model", "trial")}
-        named = ", ".join(f"{name} {one_line(value)}" for name, value in {**clear, **hashes, "key": key[:12]}.items())
-        near = ""
+        named = {
+            "rubric": parts.rubric,
+            "prompt_version": parts.prompt_version,
+            "model": parts.model,
+            "trial": parts.trial,
+            "answer": str(parts.answer)[:12],
+            "contexts": str(parts.contexts)[:12],
+            "key": key[:12],
+        }
+        listed = ", ".join(f"{name} {one_line(value)}" for name, value in named.items())
+        message = f"no judgement is stored for question '{one_line(parts.asked)}' ({listed})"
         if isinstance(self._cache, SqliteCache):
             nearest = self._cache.nearest(parts)
-            near = "; none is for this rubric" if nearest is None else f"; nearest: {difference_line(nearest, parts)}"
-        missing = f"no judgement is stored for question '{one_line(parts.asked)}' ({named})"
-        return JudgeError("cache_miss", f"{missing}{near}; run once with judge cache mode 'use'")
+            if nearest is None:
+                message += "; none is for this rubric"
+            else:
+                message += f"; nearest: {difference_line(nearest, parts)}"
+        return JudgeError("cache_miss", f"{message}; run once with judge cache mode 'use'")

@@ -20,7 +20,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import is_locked, open_regular, read_json, readable_json
+from pytest_rageval.io.atomic import open_regular, read_json, readable_json
+from pytest_rageval.io.lock import is_locked
 from pytest_rageval.runs.reader import CONFIG, StoredRun
 from pytest_rageval.runs.records.line_form import RESULTS
 from pytest_rageval.runs.records.line_scan import ended_trial

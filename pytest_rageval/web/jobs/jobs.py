@@ -16,7 +16,8 @@ from typing import Annotated
 
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import RagevalError, SettingsError
-from pytest_rageval.io.atomic import LockHeld, is_locked, write_json
+from pytest_rageval.io.atomic import write_json
+from pytest_rageval.io.lock import LockHeld, is_locked
 from pytest_rageval.runs.folder import check_reports
 from pytest_rageval.web.jobs.job import (
     CANCELLED,

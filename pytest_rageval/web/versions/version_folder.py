@@ -19,7 +19,8 @@ from pydantic import BaseModel, ConfigDict
 
 from pytest_rageval.config.files import AGENT
 from pytest_rageval.errors import Problems, RagevalError, SettingsError
-from pytest_rageval.io.atomic import LockHeld, take_lock, write_new
+from pytest_rageval.io.atomic import write_new
+from pytest_rageval.io.lock import LockHeld, take_lock
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.web.site import UnknownPageError
