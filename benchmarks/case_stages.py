@@ -33,8 +33,8 @@ def stages(folder: Path) -> dict[str, Callable[[], object]]:
     from pytest_rageval.run.engine import evaluation, observe_at_once
     from pytest_rageval.run.prepare import make_target, prepare
     from pytest_rageval.runs.folder import RunFolder
-    from pytest_rageval.runs.observations import observation_line
-    from pytest_rageval.runs.records import record_lines
+    from pytest_rageval.runs.records.observation_line import observation_line
+    from pytest_rageval.runs.records.result_line import record_lines
     from pytest_rageval.runs.results_file import RunWriter
 
     prepared = prepare(find_project({}))

@@ -160,7 +160,7 @@ MUTANTS = {
         "_records_of_item", "outcome in HARMLESS and case.result.outcome not in HARMLESS", "False", HIDDEN
     ),
     "calls that failed in different ways end the run": Mutant(
-        "RunSession.count", "len(kinds) == 1", "True", "test_calls_in_flight.py"
+        "OngoingRun.count", "len(kinds) == 1", "True", "test_calls_in_flight.py"
     ),
     "a part of the cases becomes the baseline": Mutant("_refusal", "metrics['partial']", "False", "test_baseline.py"),
     "the shortest secret is shown": Mutant(

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import tempfile
 import time
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -79,6 +80,14 @@ def test_a_run_can_be_kept_elsewhere(project: Project, tmp_path_factory: pytest.
 def test_cases_may_be_mappings(project: Project):
     run = evaluate([a_case("one"), a_case("two")], bot, judge="none")
     assert [record["case_key"] for record in run.to_records()] == ["cases.jsonl::one", "cases.jsonl::two"]
+
+
+def test_mappings_need_no_temporary_file(project: Project, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
+    assert evaluate([a_case("q1")], bot).outcomes["passed"] == 1
 
 
 def test_mappings_are_checked_as_the_lines_of_a_file(project: Project):

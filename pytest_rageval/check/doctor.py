@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from itertools import chain
@@ -29,7 +29,7 @@ from pytest_rageval.gates.gate import doubtful_limits, unknown_values
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import Mask, public_target
 from pytest_rageval.judges.cache.sqlite_cache import connect, open_exclusively
-from pytest_rageval.judges.judge import Judge, described_judge
+from pytest_rageval.judges.judge import BaseJudge, described_judge
 from pytest_rageval.judges.judge_spec import judge_of_run
 from pytest_rageval.llm.chat_model import body_of
 from pytest_rageval.llm.chat_protocol import below
@@ -229,7 +229,7 @@ def look_at_judge(project: Project) -> Iterator[Diagnosis]:
     yield from _of_the_judge(project, judge)
 
 
-def _of_the_judge(project: Project, judge: Judge) -> Iterator[Diagnosis]:
+def _of_the_judge(project: Project, judge: BaseJudge) -> Iterator[Diagnosis]:
     if judge.heuristic:
         yield success(f"{judge.model}, a heuristic without a model: its scores gate only where you wrote the gate")
         return
@@ -287,13 +287,10 @@ async def _silence(url: str) -> str | None:
     return None
 
 
-async def _cannot_be_asked(judge: Judge, *, is_replay: bool) -> str | None:
+async def _cannot_be_asked(judge: BaseJudge, *, is_replay: bool) -> str | None:
     """Return why the judge's server cannot be asked; ask nothing if a run would not ask either."""
-    check: Callable[[], Awaitable[str | None]] | None = getattr(judge, "check", None)
     try:
-        if check is None or is_replay:
-            return None
-        return await check()
+        return None if is_replay else await judge.check()
     finally:
         await judge.aclose()
 

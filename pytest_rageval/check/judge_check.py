@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
@@ -12,12 +12,11 @@ from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.canaries import Verdict, canaries_for, rubrics_of, store_check, try_canaries
-from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.checked_judge import CheckedJudge
+from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.judges.judge_spec import judge_of_run, judge_with_cache
-from pytest_rageval.llm.endpoint_options import Tariff
 from pytest_rageval.run.plan import own_rubrics
 
 NO_JUDGE = "there is no judge to check; name one with --judge"
@@ -25,7 +24,7 @@ PASSAGES = 1
 """Passages of usual length: those of the canaries are short."""
 
 
-def configured_judge(settings: Settings, root: Path, problem: str) -> Judge:
+def configured_judge(settings: Settings, root: Path, problem: str) -> BaseJudge:
     """Make the configured judge, or raise a SettingsError with this problem. It belongs to one event loop."""
     judge = judge_of_run(settings, root, workers=1)
     if judge is None:
@@ -33,10 +32,9 @@ def configured_judge(settings: Settings, root: Path, problem: str) -> Judge:
     return judge
 
 
-async def _check_server(judge: Judge) -> None:
+async def _check_server(judge: BaseJudge) -> None:
     """Raise a SettingsError if the judge's server says, at no cost, why it cannot be asked."""
-    check: Callable[[], Awaitable[str | None]] | None = getattr(judge, "check", None)
-    problem = await check() if check is not None else None
+    problem = await judge.check()
     if problem is not None:
         raise SettingsError(f"judge {judge.model!r}: {problem}")
 
@@ -48,9 +46,9 @@ def judge_at_hand(
     mask: Mask,
     problem: str,
     tell: Callable[[str], object],
-    judge: Judge | None = None,
-    prepare: Callable[[Judge], object] = lambda _: None,
-) -> Iterator[CachedJudge]:
+    judge: BaseJudge | None = None,
+    prepare: Callable[[BaseJudge], object] = lambda _: None,
+) -> Iterator[CheckedJudge]:
     """Yield the judge of these settings behind the project's cache, once its server has answered.
 
     The caller closes the judge. `tell` gets the notes of judge and cache at the end. A given `judge` takes the place
@@ -69,14 +67,14 @@ def judge_at_hand(
     with closing(cache) if cache is not None else nullcontext():
         yield judge_with_cache(judge, cache, settings, mask)
     notes_of_cache = cache.notes if cache is not None else ()
-    for note in (*notes_of_cache, *getattr(judge, "notes", ())):
+    for note in (*notes_of_cache, *judge.notes):
         tell(note)
 
 
 class TriedJudge(NamedTuple):
     """A judge with a verdict for each canary, and why they could not be stored, in one line."""
 
-    judge: Judge
+    judge: BaseJudge
     verdicts: Sequence[Verdict]
     note: str | None
 
@@ -113,7 +111,7 @@ def try_judge(project: Project, tell_cost: Callable[[str], object], repeats: int
     """
     wordings = own_rubrics(project.settings, project.root)
     judge = configured_judge(project.settings, project.root, NO_JUDGE)
-    tariff: Tariff | None = getattr(judge, "tariff", None)
+    tariff = judge.tariff
     if tariff is not None:
         prompts = [rubric.prompt for rubric, _ in canaries_for(judge, wordings)]
         dollars = tariff.estimate(prompts, passages=PASSAGES, times=repeats)

@@ -11,15 +11,16 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import CaseError, JudgeError, SettingsError
 from pytest_rageval.gates.gate import Gate
 from pytest_rageval.io.bounded_map import at_once
-from pytest_rageval.io.sealed_lines import Place, record_at
-from pytest_rageval.judges.judge import Judge, identity_of, recorded_identity
+from pytest_rageval.io.sealed_lines import Place
+from pytest_rageval.judges.judge import BaseJudge, identity_of, recorded_identity
 from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.matching.passages import contexts
 from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics.judged import NO_CONTEXT, NOT_JUDGED
 from pytest_rageval.model import Answer, EvalCase, Judgement, NotApplicable, Observation, Rubric
-from pytest_rageval.runs.observations import observation_of
 from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.observation_line import observation_of
+from pytest_rageval.runs.records.record_files import record_at
 from pytest_rageval.text import excerpt
 
 
@@ -170,7 +171,7 @@ def _recorded(label: Label, case_key: str, run: StoredRun, places: Mapping[str, 
 
 
 def judge_labels(
-    answers: Sequence[UnscoredLabel], judge: Judge, how: Examination, watch: Callable[[int], None] = lambda _: None
+    answers: Sequence[UnscoredLabel], judge: BaseJudge, how: Examination, watch: Callable[[int], None] = lambda _: None
 ) -> Iterator[JudgedLabel]:
     """Yield each label with the judge's score of its answer, in their order, and close the judge.
 

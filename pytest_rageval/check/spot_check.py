@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.verdict import GatedTrial, looks_at
-from pytest_rageval.io.sealed_lines import record_at
-from pytest_rageval.judges.judge import Judge, identity_of
+from pytest_rageval.judges.judge import BaseJudge, identity_of
 from pytest_rageval.model import Judgement, Observation
 from pytest_rageval.rescore.rejudge import Rejudge
 from pytest_rageval.rescore.relabel import Line
-from pytest_rageval.rescore.rescore import observed_of
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.observation_line import observed_of
+from pytest_rageval.runs.records.record_files import record_at
 
 FEWEST = 20
 SHARE = 0.05
@@ -67,7 +67,7 @@ class SpotCheck(NamedTuple):
 
 
 def check_by_second_judge(
-    run: StoredRun, first: Plan, second: Plan, judge: Judge, n: int | None, watch: Callable[[int], None]
+    run: StoredRun, first: Plan, second: Plan, judge: BaseJudge, n: int | None, watch: Callable[[int], None]
 ) -> SpotCheck:
     """Let another judge score `n` of the run's judged answers, or the same one with another plan's prompts.
 
@@ -146,7 +146,7 @@ def _agreement_of(scores: Sequence[JudgementPair]) -> dict[str, float]:
     }
 
 
-def _is_same_judge(run: StoredRun, first: Plan, second: Plan, judge: Judge) -> bool:
+def _is_same_judge(run: StoredRun, first: Plan, second: Plan, judge: BaseJudge) -> bool:
     """Return True if the second judge has the same identity and the same prompts as the first."""
     configured = run.config["judge"] or {}
     if "identity" in configured:

@@ -26,7 +26,8 @@ from pytest_rageval.run.prepare import make_target
 from pytest_rageval.targets import check_target
 from pytest_rageval.targets.first_contact import CONTACT_QUESTION, first_contact, places_line
 from pytest_rageval.targets.http_target import ListsChunks
-from pytest_rageval.targets.target import Connection, Target
+from pytest_rageval.targets.own_target import OwnTarget
+from pytest_rageval.targets.target import BaseTarget, Connection
 from pytest_rageval.text import counted
 
 LONGEST_LISTING = 3.0
@@ -68,7 +69,7 @@ ANSWER_S = 2.0
 """Seconds for the answer to the one question."""
 
 
-async def _one_question(target: Target, spec: str, project: Project, cases: Sequence[EvalCase]) -> list[Diagnosis]:
+async def _one_question(target: BaseTarget, spec: str, project: Project, cases: Sequence[EvalCase]) -> list[Diagnosis]:
     """Ask one question; report what is retrieved, how places are named, and a mapping for a reply that is not read."""
     plan = make_plan(project.settings, load_registry(), project.root)
     with_gold = [case for case in cases if case.gold.supports]
@@ -104,13 +105,14 @@ async def _other_contract(spec: str, question: str, project: Project) -> list[Di
     return found
 
 
-async def _index(target: Target, project: Project, cases: Sequence[EvalCase]) -> list[Diagnosis]:
+async def _index(target: BaseTarget, project: Project, cases: Sequence[EvalCase]) -> list[Diagnosis]:
     """Check that the index holds the gold, if the system lists its chunks."""
     try:
-        if not isinstance(target, ListsChunks):
+        system = target.own if isinstance(target, OwnTarget) else target
+        if not isinstance(system, ListsChunks):
             return []
         async with asyncio.timeout(LONGEST_LISTING):
-            chunks = await target.index_chunks()
+            chunks = await system.index_chunks()
         return [] if chunks is None else [*_gold_in_index(project, chunks, cases)]
     except TimeoutError:
         late = f"its chunks were not listed within {LONGEST_LISTING:g} s"

@@ -19,7 +19,8 @@ from pytest_rageval.io.atomic import read_json, write_text
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.runs.columns import CaseColumns
-from pytest_rageval.runs.reader import RESULTS, StoredRun, checked_config, checked_metrics, open_stored_run
+from pytest_rageval.runs.reader import StoredRun, checked_config, checked_metrics, open_stored_run
+from pytest_rageval.runs.records.line_form import RESULTS
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
 
 SCHEMA = 1

@@ -16,9 +16,9 @@ from typing import Any
 from pytest_rageval.comparison.case_diff import Record, records_of
 from pytest_rageval.io.atomic import write_bytes
 from pytest_rageval.io.sealed_lines import sealed_line, unsealed
-from pytest_rageval.runs.reader import RESULTS
+from pytest_rageval.runs.records.line_form import RESULTS
+from pytest_rageval.runs.records.record_files import record_paths
 from pytest_rageval.runs.row import Row
-from pytest_rageval.runs.run_files import journals
 
 MOST_CASES = 2_000
 MOST_BYTES = 8_000_000
@@ -49,7 +49,7 @@ def write_texts(baseline: Path, run_id: str, rows: Iterable[Row], folder: Path) 
     ordered = sorted(rows, key=lambda row: (row.outcome == "passed", row.key))
     keys = list(dict.fromkeys(row.key for row in ordered))[:MOST_CASES]
     records: dict[str, Record] = {}
-    for file in (folder / RESULTS, *journals(folder, RESULTS)):
+    for file in record_paths(folder, RESULTS):
         records |= records_of(file, {*keys})
     in_order = [records[key] for key in keys if key in records]
     # A redacted run records no texts: its questions are None.

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping, Sequence, Set
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_rageval.io.atomic import open_regular
-from pytest_rageval.io.lines import BUFFER
-from pytest_rageval.io.sealed_lines import check_members, record_in
+from pytest_rageval.runs.records.line_scan import trials_of
 
 Record = Mapping[str, Any]
 SHOWN_CHUNKS = 20
 READ = frozenset(["case_key", "trial", "question", "answer", "retrieved_chunks", "abstention", "verdict", "error"])
 """The fields of a record that this module needs."""
-_KEY = re.compile(rb'\{"schema":\d+,"case_key":("(?:[^"\\]|\\.)*")')
-"""The beginning of a record."""
-_NAME = b'"case_key":'
-_FURTHEST = 40
-"""Bytes within which a record names its case."""
-_END = b'",'
 
 
 class CaseLines(NamedTuple):
@@ -37,29 +26,7 @@ def records_of(path: Path, keys: Set[str]) -> dict[str, Record]:
 
     Decode only the lines of these cases. Return {} without a file.
     """
-    return {key: representative_trial(trials) for key, trials in trials_of(path, keys).items()}
-
-
-def trials_of(path: Path, keys: Set[str], fields: Set[str] = READ) -> dict[str, dict[int, Record]]:
-    """Return the records of some cases by case and trial; each must have these fields."""
-    if not keys or not path.is_file():
-        return {}
-    named = {json.dumps(key, ensure_ascii=False).encode("utf-8", "surrogatepass") for key in keys}
-    # Compare keys up to the first `",`, which is the end of most: that takes a quarter of the time of matching the
-    # beginning of each line.
-    beginnings = {(key + b",").partition(_END)[0] for key in named}
-    trials: dict[str, dict[int, Record]] = {}
-    check = partial(check_members, members=fields)
-    with open_regular(path, BUFFER) as file:
-        for number, line in enumerate(file, start=1):
-            start = line.find(_NAME, 0, _FURTHEST) + len(_NAME)
-            if line[start : line.find(_END, start)] not in beginnings:
-                continue
-            beginning = _KEY.match(line)
-            if beginning and beginning[1] in named and line.endswith(b"\n"):
-                record = record_in(line, f"{path}:{number}", check)
-                trials.setdefault(record["case_key"], {})[record["trial"]] = record
-    return trials
+    return {key: representative_trial(trials) for key, trials in trials_of(path, keys, READ).items()}
 
 
 def representative_trial(trials: Mapping[int, Record]) -> Record:

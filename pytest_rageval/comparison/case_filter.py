@@ -24,6 +24,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.matching.dialects import DOUBTS, NO_DOUBT
 from pytest_rageval.metrics.registry import LAYERS
+from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 from pytest_rageval.runs.aggregate import OUTCOMES
 from pytest_rageval.runs.columns import Column
 from pytest_rageval.runs.reader import StoredRun
@@ -36,7 +37,7 @@ COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "=": operator.eq,
 }
-WORDS = ("outcome", "changed", "category", "difficulty", "domain", "tag", "file", "layer", "doubt")
+WORDS = ("outcome", "changed", *DESCRIPTIVE_NAMES, "tag", "file", "layer", "doubt")
 """Words that are compared as a whole."""
 DECIMALS = 4
 """The precision of scores, drops and levels in comparisons with a number."""
@@ -200,6 +201,8 @@ class CaseFilter:
             return self.listed.layers(case)
         if word == "changed":
             return (case.change,)
+        if word in DESCRIPTIVE_NAMES:
+            return (case.descriptions.get(word, ""),)
         return (getattr(case, word),)
 
 

@@ -5,23 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.changes import moved_scores
 from pytest_rageval.comparison.severity import Shares, shares_of
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.gates.gate import UNCATEGORISED
-from pytest_rageval.io.sealed_lines import Members, Place, whole_records
+from pytest_rageval.io.sealed_lines import Place
 from pytest_rageval.matching.dialects import NO_DOUBT, worst_doubt
 from pytest_rageval.model import NOTHING
+from pytest_rageval.model.case_fields import (
+    CATEGORY,
+    DESCRIPTIVE_FIELDS,
+    DESCRIPTIVE_NAMES,
+    UNCATEGORISED,
+    descriptions_in,
+)
 from pytest_rageval.runs.columns import CaseColumns, Column, shared_cases, values_at
-from pytest_rageval.runs.reader import RESULTS, StoredRun
-from pytest_rageval.runs.row import IS_BAD, SCHEMA, Row, SharedParts, cases_of, check_result, row_records
-from pytest_rageval.runs.run_files import journals
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import RESULT, RESULTS, Members
+from pytest_rageval.runs.records.record_files import record_paths, row_records, whole_records
+from pytest_rageval.runs.row import IS_BAD, Row, SharedParts, cases_of
 
 CHANGES = {"worse": "flipped_to_fail", "fixed": "flipped_to_pass", "unmeasured": "unmeasured", "new": "only_after"}
 """The changes of a case since the baseline, with the lists of metrics.json that name such cases; else `same`."""
@@ -30,28 +36,25 @@ FAILING = IS_BAD | {"error"}
 """Outcomes of cases that failed or ended in an error."""
 _RANKS = {"worse": 0, "error": 1, "failed": 2, "unmeasured": 3, "xfailed": 4}
 _LISTED = Members(
-    SCHEMA,
     "case_key",
     "trial",
     "outcome",
     "reason",
     "question",
     "answer",
-    "category",
-    "difficulty",
-    "domain",
     "tags",
     "source",
     "latency",
     "verdict",
     "error",
-    where_written=("doubt",),
+    where_written=(*DESCRIPTIVE_NAMES, "doubt"),
 )
 
 
 class ListedCase(NamedTuple):
     """One case of a list, as its record has it; of several trials, the first with an error, else the first.
 
+    descriptions  the texts of its descriptive fields by name; cases with equal ones share a mapping
     tags          of the case and of its failed gates; failed: these gates as metric and tag
     latency       milliseconds until the answer; None if nothing was asked
     doubt         the worst doubt about a match, a word of the filter `doubt:`
@@ -62,11 +65,9 @@ class ListedCase(NamedTuple):
 
     key: str
     outcome: str
-    category: str
+    descriptions: Mapping[str, str]
     error_kind: str | None = None
     trial: int = 0
-    difficulty: str = ""
-    domain: str = ""
     tags: Sequence[str] = ()
     failed: Sequence[tuple[str, str]] = ()
     question: str | None = None
@@ -79,6 +80,10 @@ class ListedCase(NamedTuple):
     drop: float = 0.0
     fallen: str | None = None
     level: float | None = None
+
+    @property
+    def category(self) -> str:
+        return self.descriptions[CATEGORY]
 
     @property
     def id(self) -> str:
@@ -221,7 +226,8 @@ def _fields_of_table(side: Side) -> dict[str, Sequence[Any]]:
     cases = side.cases
     fields: dict[str, Sequence[Any]] = {}
     for key, outcome, error in zip(cases.case_keys, cases.outcomes, cases.error_kinds, strict=True):
-        case = ListedCase(key, outcome, side.categories.get(key, UNCATEGORISED), error)
+        descriptions = {CATEGORY: side.categories.get(key, UNCATEGORISED)}
+        case = ListedCase(key, outcome, descriptions, error)
         fields[key] = case[:_OF_RECORD]
     return fields
 
@@ -284,15 +290,10 @@ def _levels(columns: CaseColumns, shares: Shares) -> Iterator[float | None]:
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def files_of(run: StoredRun, name: str) -> list[Path]:
-    """Return the run's files of this name: its own and, if it has not ended or was killed, those of its workers."""
-    return [path for path in (run.path / name, *journals(run.path, name)) if path.is_file()]
-
-
 def recorded_side(run: StoredRun, metrics: Mapping[str, Any]) -> Side:
     """Return a run without aggregates as a side; `metrics` describes its metrics."""
     shared = SharedParts()
-    records = chain.from_iterable(map(row_records, files_of(run, RESULTS)))
+    records = chain.from_iterable(map(row_records, record_paths(run.path, RESULTS)))
     rows = (Row.of(record, shared) for record in records)
     scores = CaseColumns.of_rows(cases_of(rows))
     return Side(run.run_id, {"metrics": metrics, "volatile": {}}, scores, run.config, run)
@@ -304,7 +305,7 @@ def _recorded(run: StoredRun) -> tuple[dict[str, Sequence[Any]], dict[str, Place
     Of several trials, the first with an error is shown, else the first.
     """
     trials: dict[tuple[str, int], tuple[Sequence[Any], Place]] = {}
-    for place, record in whole_records(files_of(run, RESULTS), check=check_result, members=_LISTED):
+    for place, record in whole_records(record_paths(run.path, RESULTS), RESULT, members=_LISTED):
         try:
             trials[record["case_key"], record["trial"]] = _fields(record), place
         except (KeyError, TypeError, AttributeError) as error:
@@ -342,11 +343,9 @@ def _fields(record: Mapping[str, Any]) -> Sequence[Any]:
     return (
         record["case_key"],
         record["outcome"],
-        record["category"] or UNCATEGORISED,
+        _shared_descriptions(descriptions_in(record)),
         error.get("kind"),
         record["trial"],
-        record["difficulty"] or "",
-        record["domain"] or "",
         tuple(dict.fromkeys(tags)) if tags else (),
         failed,
         record["question"],
@@ -356,6 +355,12 @@ def _fields(record: Mapping[str, Any]) -> Sequence[Any]:
         None if milliseconds is None else round(milliseconds),
         worst_doubt(doubt) if doubt else NO_DOUBT,
     )
+
+
+@lru_cache(maxsize=4096)
+def _shared_descriptions(texts: tuple[str | None, ...]) -> Mapping[str, str]:
+    """Return the texts of descriptive fields by name: most cases have those of many others."""
+    return {field.name: text or field.absent for field, text in zip(DESCRIPTIVE_FIELDS, texts, strict=True)}
 
 
 def case_id(key: str) -> str:

@@ -15,6 +15,7 @@ from pytest_rageval.io.suggestions import suggestion
 from pytest_rageval.metrics.answer import answer_kinds
 from pytest_rageval.metrics.registry import Measure, Metric, Registry
 from pytest_rageval.model import EvalCase, GoldKind
+from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES, UNCATEGORISED
 
 HOLDS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -22,15 +23,13 @@ HOLDS: Mapping[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
     "<": operator.lt,
 }
-FIELDS = ("category", "difficulty", "domain", "tag", "answerable", "requires_kg", "gold", "groups", "answer")
+FIELDS = (*DESCRIPTIVE_NAMES, "tag", "answerable", "requires_kg", "gold", "groups", "answer")
 CLOSED = {
     **dict.fromkeys(("answerable", "requires_kg", "groups"), ("true", "false")),
     "gold": ("anchors", "ids", "none"),
     "answer": ("short", "long", "layered", "none"),
 }
 """The values of fields with a fixed set of values."""
-UNCATEGORISED = "uncategorised"
-"""The value of a free-text field that a case leaves out."""
 GATE_FORM = "METRIC OP LIMIT[%] [when FIELD=VALUE] [tag NAME]"
 Conditions = tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -59,12 +58,12 @@ class Gate:
         """Return the name of the metric, with its cut-off once the gate is resolved."""
         return self.measure.name if self.measure else self.metric
 
-    @property
+    @cached_property
     def settled_by(self) -> str | None:
         """Return the metric that settles a case where it is 1; None for a gate that a user wrote."""
         return self.measure.metric.settled_by if self.is_default and self.measure else None
 
-    @property
+    @cached_property
     def threshold(self) -> float:
         """Return the limit on the metric's own scale."""
         if not self.percent or self.measure is None:
@@ -223,7 +222,7 @@ def unknown_values(gates: Iterable[Gate], cases: Iterable[EvalCase]) -> Iterator
     conditional = [gate for gate in gates if gate.when and not gate.is_default]
     if not conditional:
         return  # reading a million cases takes a minute
-    known_values: dict[str, set[str]] = {name: set() for name in ("tag", "category", "difficulty", "domain")}
+    known_values: dict[str, set[str]] = {name: set() for name in ("tag", *DESCRIPTIVE_NAMES)}
     for case in cases:
         for name, known in known_values.items():
             known |= facts_of(case, "none", name)

@@ -15,10 +15,10 @@ from pytest_rageval.gates.verdict import GatedTrial, MeasuredTrial, ending_by_ga
 from pytest_rageval.http.call_limit import CallPlaces, in_places
 from pytest_rageval.http.call_tally import CallTally, call_clock, tallied
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.judges.judge import Judge, judges_at_once, judges_in_turns
+from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.matching.places import observe
-from pytest_rageval.metrics.registry import GENERATED
+from pytest_rageval.metrics.registry import GENERATED, Scored
 from pytest_rageval.model import (
     NOTHING,
     Answer,
@@ -37,7 +37,7 @@ from pytest_rageval.model import (
 )
 from pytest_rageval.run.ask import LONGEST_MESSAGE, ask_system, problem_of, raised
 from pytest_rageval.run.plan import Plan
-from pytest_rageval.targets.target import Target, asks_at_once, is_called
+from pytest_rageval.targets.target import BaseTarget
 from pytest_rageval.text import excerpt
 
 
@@ -54,13 +54,13 @@ Observed = Observation | AskFailure
 OnError = Callable[[JudgeError], Problem]
 
 
-def are_at_once(target: Target, judge: Judge | None) -> bool:
+def are_at_once(target: BaseTarget, judge: BaseJudge | None) -> bool:
     """Return True if neither ever waits: then a case can be observed on demand, without a loop."""
-    return asks_at_once(target) and (judge is None or judges_at_once(judge))
+    return target.answers_at_once and (judge is None or judge.answers_at_once)
 
 
 def observe_at_once(
-    case: EvalCase, target: Target, judge: Judge | None, plan: Plan, *, submitted: float, trial: int
+    case: EvalCase, target: BaseTarget, judge: BaseJudge | None, plan: Plan, *, submitted: float, trial: int
 ) -> Observed:
     """Ask and judge one case on this thread, with a target and a judge that never wait."""
     observing = observe_case(case, target, judge, plan, submitted=submitted, trial=trial)
@@ -75,8 +75,8 @@ def observe_at_once(
 
 async def observe_case(
     case: EvalCase,
-    target: Target,
-    judge: Judge | None,
+    target: BaseTarget,
+    judge: BaseJudge | None,
     plan: Plan,
     *,
     submitted: float | None = None,
@@ -89,13 +89,14 @@ async def observe_case(
     places     of the calls in flight, shared with other cases; None: without such a limit
     """
     question = ask_request(case, plan, trial)
-    ask = _asked_at_once if asks_at_once(target) else _asked
+    ask = _asked_at_once if target.answers_at_once else _asked
     asked = await ask(target, question, plan, places, submitted)
     if isinstance(asked, AskFailure):
         return asked
     if judge is not None and plan.rubrics:
         asked = await _judged(judge, case, asked, plan, trial, places)
-    settings, has_called = plan.settings, is_called(target)
+    settings = plan.settings
+    has_called = target.is_called
     return observe(
         case,
         asked.answer,
@@ -120,20 +121,21 @@ class _TimedAnswer(NamedTuple):
 
 
 async def _asked_at_once(
-    target: Target, question: AskRequest, plan: Plan, _places: CallPlaces | None, submitted: float | None
+    target: BaseTarget, question: AskRequest, plan: Plan, _places: CallPlaces | None, submitted: float | None
 ) -> _TimedAnswer | AskFailure:
     """Ask a target that never waits: without a place and a time limit."""
-    queue_ms, started = _ms(submitted) if submitted is not None else None, time.perf_counter()
+    queue_ms = None if submitted is None else _ms(submitted)
+    started = time.perf_counter()
     answer = await ask_system(target, question, plan.mask)
     # An answer that calls nothing has no time of its own.
-    timings = Timings(queue_ms, _ms(started) if is_called(target) else None)
+    timings = Timings(queue_ms, _ms(started) if target.is_called else None)
     if isinstance(answer, Problem):
         return AskFailure(answer, timings)
     return _TimedAnswer(_fit(answer, plan), timings)
 
 
 async def _asked(
-    target: Target, question: AskRequest, plan: Plan, places: CallPlaces | None, submitted: float | None
+    target: BaseTarget, question: AskRequest, plan: Plan, places: CallPlaces | None, submitted: float | None
 ) -> _TimedAnswer | AskFailure:
     """Ask within the call's time limit, which does not run while a request waits for its turn."""
     queue_ms = _ms(submitted) if submitted is not None else None
@@ -144,7 +146,7 @@ async def _asked(
         answer = await ask_system(
             target, question, plan.mask, limit, plan.settings.longest_call_in_words, in_turns=plan.settings
         )
-    timings = _ask_timings(queue_ms, _ms(started), tally) if is_called(target) else Timings(queue_ms)
+    timings = _ask_timings(queue_ms, _ms(started), tally) if target.is_called else Timings(queue_ms)
     if isinstance(answer, Problem):
         return AskFailure(answer, timings)
     if places is not None:
@@ -170,9 +172,9 @@ def _fit(answer: Answer, plan: Plan) -> Answer:
 
 
 async def _judged(
-    judge: Judge, case: EvalCase, asked: _TimedAnswer, plan: Plan, trial: int, places: CallPlaces | None
+    judge: BaseJudge, case: EvalCase, asked: _TimedAnswer, plan: Plan, trial: int, places: CallPlaces | None
 ) -> _TimedAnswer:
-    takes_place = places is not None and not judges_at_once(judge) and not judges_in_turns(judge)
+    takes_place = places is not None and not judge.answers_at_once and not judge.takes_turns
     async with places.place() if takes_place and places is not None else nullcontext():
         started = time.perf_counter()
         with nullcontext() if takes_place else in_places(places), call_clock() as clock:
@@ -182,13 +184,13 @@ async def _judged(
 
             judgements = await judgements_of(judge, case, asked.answer, plan, trial, on_error)
         judge_ms = round(max(0.0, _ms(started) - 1000 * clock.waited_s), 3)
-    if places is not None and not judges_at_once(judge):
+    if places is not None and not judge.answers_at_once:
         await asyncio.sleep(0)  # the next call that waits for the place is sent before we compute
     return _TimedAnswer(asked.answer, replace(asked.timings, judge_ms=judge_ms), judgements)
 
 
 async def judgements_of(
-    judge: Judge, case: EvalCase, answer: Answer, plan: Plan, trial: int = 0, on_error: OnError | None = None
+    judge: BaseJudge, case: EvalCase, answer: Answer, plan: Plan, trial: int = 0, on_error: OnError | None = None
 ) -> dict[str, Judgement]:
     """Return the judgements of one answer by rubric, as a run of this plan does; `on_error` as for `judge_answer`."""
     settings = plan.settings
@@ -229,13 +231,16 @@ def ask_request(case: EvalCase, plan: Plan, trial: int = 0) -> AskRequest:
     )
 
 
-def score_case(case: EvalCase, observed: Observed, plan: Plan) -> CaseResult:
-    """Score an observation by every measure and gate it, as the only trial of its case. Pure."""
+def score_case(case: EvalCase, observed: Observed, plan: Plan, stored: Mapping[str, Scored] = NOTHING) -> CaseResult:
+    """Score an observation by every measure and gate it, as the only trial of its case. Pure.
+
+    `stored`: what some measures gave before, which are not asked again.
+    """
     if isinstance(observed, AskFailure):
         return CaseResult(case, "error", error=observed.problem, timings=observed.timings, answer=observed.answer)
     if (missing := _missing_answer(observed, plan)) is not None:
         return CaseResult(case, "error", observation=observed, error=missing, timings=observed.timings)
-    measured = _measured(observed, plan)
+    measured = _measured(observed, plan, stored)
     if measured.failed and (problem := _gated_failure(observed, measured.failed, plan)) is not None:
         return CaseResult(case, "error", observation=observed, error=problem, timings=observed.timings)
     return CaseResult(
@@ -256,10 +261,9 @@ def score_case(case: EvalCase, observed: Observed, plan: Plan) -> CaseResult:
 def _decided(case: MeasuredTrial, trials: Sequence[tuple[Observation, MeasuredTrial]], plan: Plan) -> dict[str, Any]:
     """Gate a case, or one trial as its only one; return the result's fields. An error stays an error."""
     obs = trials[0][0]
-    gated = gate_verdict(
-        plan.gates_in_effect.of(obs.case, obs.matching.kind).gates,
-        [GatedTrial(observation, measured.scores, measured.unobserved) for observation, measured in trials],
-    )
+    gates = plan.gates_in_effect.of(obs.case, obs.matching.kind).gates
+    gated_trials = [GatedTrial(observation, measured.scores, measured.unobserved) for observation, measured in trials]
+    gated = gate_verdict(gates, gated_trials)
     outcome, reason = ending_by_gates(case, gated, [measured for _, measured in trials])
     return {
         "outcome": outcome,
@@ -295,11 +299,16 @@ class _Measurements(NamedTuple):
         return {name: str(failure) for name, failure in self.failed.items()}
 
 
-def _measured(observation: Observation, plan: Plan) -> _Measurements:
-    scores, details, skipped, unobserved, broken, failed = {}, {}, {}, [], [], {}
+def _measured(observation: Observation, plan: Plan, stored: Mapping[str, Scored]) -> _Measurements:
+    scores: dict[str, float] = {}
+    details: dict[str, Mapping[str, Json]] = {}
+    skipped: dict[str, str] = {}
+    unobserved: list[str] = []
+    broken: list[str] = []
+    failed: dict[str, FailedJudgement] = {}
     for measure in plan.measures:
         try:
-            scored = measure.score(observation)
+            scored = stored[measure.name] if stored and measure.name in stored else measure.score(observation)
         except FailedJudgement as failure:
             failed[measure.name] = failure
             continue
@@ -347,9 +356,12 @@ def _lacks_answer(obs: Observation, plan: Plan) -> bool:
     """Return True if a wanted and scored answer is missing. A blank answer is present: it abstains."""
     if obs.answer.text is not None or obs.answer.abstained or not obs.case.answerable or plan.settings.retrieval_only:
         return False
-    gold = obs.case.gold
     is_looked_at = any(measure.metric.layer in GENERATED for measure in plan.measures)
-    return is_looked_at and any(text.strip() for text in (*(gold.answers or ()), *(gold.key_facts or ())))
+    if not is_looked_at:
+        return False
+    gold = obs.case.gold
+    wanted = (*(gold.answers or ()), *(gold.key_facts or ()))
+    return any(text.strip() for text in wanted)
 
 
 class Evaluation(NamedTuple):
@@ -359,11 +371,17 @@ class Evaluation(NamedTuple):
     trials: tuple[CaseResult, ...]
 
 
-def evaluation(trials: Sequence[Trial], observed: Sequence[Observed], plan: Plan, attempts: int = 1) -> Evaluation:
-    """Score all trials of one case. Pure."""
+def evaluation(
+    trials: Sequence[Trial],
+    observed: Sequence[Observed],
+    plan: Plan,
+    attempts: int = 1,
+    stored: Sequence[Mapping[str, Scored]] | None = None,
+) -> Evaluation:
+    """Score all trials of one case. Pure. `stored`: for each trial as for `score_case`."""
     results = []
-    for trial, observation in zip(trials, observed, strict=True):
-        result = score_case(trial.case, observation, plan)
+    for trial, observation, scores in zip(trials, observed, stored or [NOTHING] * len(trials), strict=True):
+        result = score_case(trial.case, observation, plan, scores)
         if (result.trial, result.test, result.attempts) != (trial.number, trial.test, attempts):
             result = replace(result, trial=trial.number, test=trial.test, attempts=attempts)
         results.append(result)

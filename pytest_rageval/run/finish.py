@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -45,7 +46,7 @@ KEPT = ("run_id", "timestamp", "concurrency", "hardware")
 """Keys of `volatile` about the asking, which re-scoring keeps; the others follow from the records."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Finished:
     """A finished run. `problems` by name fail the run; `notes` are for people."""
 
@@ -59,7 +60,7 @@ class Finished:
     is_unfinished: bool = False
     """True if selected cases have no record: then the run can be resumed."""
 
-    @property
+    @cached_property
     def cases(self) -> CaseColumns:
         """Outcomes and scores by case key."""
         return CaseColumns.of_rows(self.rows)
@@ -117,7 +118,7 @@ def finish(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None,
             _with_baseline(finished, plan, extent, baseline_file, writer.folder.path), plan, extent
         )
     write_json(writer.folder.path / CONFIG, {**finished.config, RECORDED: writer.seal()})
-    write_scores(writer.folder.path, finished.rows)
+    write_scores(writer.folder.path, finished.cases)
     writer.folder.log(f"finished: {counted(len(finished.rows), 'case')}, {finished.metrics['outcomes']}")
     write_metrics(writer.folder.path / METRICS, finished.metrics)
     if extent.earlier is None or is_last_run(extent.earlier, writer.folder.reports):
@@ -246,7 +247,8 @@ def _with_baseline(finished: Finished, plan: Plan, extent: Extent, file: Path, f
 
 
 def _info(writer: RunWriter, plan: Plan, extent: Extent, rows: Sequence[Row], recorded: Collection[str]) -> RunInfo:
-    earlier, keys = extent.earlier, {row.key for row in rows}
+    earlier = extent.earlier
+    keys = {row.key for row in rows}
     if earlier:
         # A run that was cut short has no record of some selected cases.
         planned = max((metric.get("n_expected", 0) for metric in earlier["metrics"].values()), default=0)
@@ -257,17 +259,20 @@ def _info(writer: RunWriter, plan: Plan, extent: Extent, rows: Sequence[Row], re
         described = (writer.folder.run_id, timestamp, plan.settings.concurrency, hardware())
         unreached, volatile = 0, dict(zip(KEPT, described, strict=True))
     has_skipped_answers = any(row.outcome == "skipped" and row.error_kind == "missing" for row in rows)
+    unrecorded = sum(key not in keys for key in extent.expected)
+    is_partial = bool(
+        extent.unreached
+        or extent.has_unread_files
+        or has_skipped_answers
+        or any(key not in recorded for key in extent.every)
+        or any(key not in recorded for key in extent.expected)
+        or (earlier and earlier["partial"])
+    )
     return RunInfo(
         config_hash=writer.config["config_hash"],
         dataset_version=writer.config["dataset_version"],
-        expected=len(rows) + sum(key not in keys for key in extent.expected) + unreached,
-        is_partial=bool(
-            extent.unreached
-            or extent.has_unread_files
-            or has_skipped_answers
-            or any(key not in recorded for keys in (extent.every, extent.expected) for key in keys)
-            or (earlier and earlier["partial"])
-        ),
+        expected=len(rows) + unrecorded + unreached,
+        is_partial=is_partial,
         coverage=writer.coverage,
         volatile=volatile,
     )

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_rageval.io.suggestions import listed
-from pytest_rageval.judges.judge import Judge, several_served
+from pytest_rageval.judges.judge import BaseJudge, several_served
 from pytest_rageval.llm.model_spec import model_family, same_model
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.text import counted
@@ -107,9 +107,9 @@ def doubts_about(judge: Mapping[str, Any], check: Mapping[str, Any] | None) -> I
         yield JudgeDoubt(f"judge {model} failed canaries when it was checked ({when}): {', '.join(parts)}")
 
 
-def estimate(judge: Judge | None, plan: Plan, cases: int) -> str | None:
+def estimate(judge: BaseJudge | None, plan: Plan, cases: int) -> str | None:
     """Return the likely cost of judging so many cases; None if nothing is paid or the price is unknown."""
-    return estimate_at(getattr(judge, "tariff", None), plan, cases)
+    return estimate_at(None if judge is None else judge.tariff, plan, cases)
 
 
 def estimate_at(tariff: Tariff | None, plan: Plan, cases: int) -> str | None:

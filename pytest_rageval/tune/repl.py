@@ -15,7 +15,7 @@ from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.io.case_output import Output
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache, project_cache
-from pytest_rageval.judges.judge import Judge, can_judge
+from pytest_rageval.judges.judge import BaseJudge, can_judge
 from pytest_rageval.judges.judge_spec import judge_with_cache
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import EvalCase, Json, Observation, Source, Trial
@@ -63,7 +63,7 @@ class ReplSession:
         self._options = options
         self._before: dict[str, Json] = {}
         self._last: EvalCase | None = None
-        self._judge: Judge | None = None
+        self._judge: BaseJudge | None = None
         self._cache: SqliteCache | None = None
         self._asking = AskingLoop.of(self._prepared(), new_output)
 
@@ -215,7 +215,7 @@ class ReplSession:
             self._asking.loop.cancel()
             raise
 
-    def _made_judge(self) -> Judge:
+    def _made_judge(self) -> BaseJudge:
         if self._judge is None:
             prepared = self._prepared(retrieval_only=False)
             if prepared.judge is None:

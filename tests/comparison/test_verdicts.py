@@ -19,7 +19,7 @@ from pytest_rageval.metrics.registry import Registry, metric
 from pytest_rageval.model import RunFacts
 from pytest_rageval.render.text.view_text import view_lines
 from pytest_rageval.run.plan import Plan, make_plan
-from pytest_rageval.views.comparison import fallen_lines
+from pytest_rageval.views.compared_metrics import fallen_lines
 from pytest_rageval.views.run import run_view
 
 NOISE = "beyond tolerance, may be noise"

@@ -209,8 +209,9 @@ MANY = 5_000
 def test_five_thousand_failing_cases_fit_with_the_verdict_first_and_each_case_whole(longest: int, gates: int):
     cases = [
         ListedCase(
-            f"a.jsonl::{number}-{'사례' * 30}", "failed" if number % 7 else "error", "c", place=f"a.jsonl:{number}",
-            message="mrr is 0, gate >= 1; " * 4, question="질문 " * 300, answer="답변 " * 300, change="worse",
+            f"a.jsonl::{number}-{'사례' * 30}", "failed" if number % 7 else "error", {"category": "c"},
+            place=f"a.jsonl:{number}", message="mrr is 0, gate >= 1; " * 4, question="질문 " * 300,
+            answer="답변 " * 300, change="worse",
         )
         for number in range(MANY)
     ]  # fmt: skip

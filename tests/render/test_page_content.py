@@ -39,7 +39,7 @@ from pytest_rageval.render.html.figures import (
     time_chart,
 )
 from pytest_rageval.render.html.report_page import BODIES, report_html
-from pytest_rageval.runs.records import to_line
+from pytest_rageval.runs.records.result_line import to_line
 from pytest_rageval.text import score_text
 from pytest_rageval.views.case_parts import marked_text
 from pytest_rageval.views.comparison import settings_table

@@ -27,10 +27,11 @@ from pytest_rageval.run.plan import Plan, make_plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
 from pytest_rageval.runs.columns import CaseColumns, write_scores
 from pytest_rageval.runs.config import dataset_hash_of, run_config
-from pytest_rageval.runs.observations import observation_line
-from pytest_rageval.runs.records import result_record, to_line
+from pytest_rageval.runs.records.line_form import SCHEMA
+from pytest_rageval.runs.records.observation_line import observation_line
+from pytest_rageval.runs.records.result_line import result_record, to_line
 from pytest_rageval.runs.results_file import RunWriter
-from pytest_rageval.runs.row import SCHEMA, CaseScores, Row, cases_of
+from pytest_rageval.runs.row import CaseScores, Row, cases_of
 
 REGISTRY = load_registry()
 
@@ -135,7 +136,7 @@ def store(
     content["volatile"] = content["volatile"] | {"run_id": run_id}
     write_json(folder / "metrics.json", content)
     write_json(folder / "config.json", a_config(rows, **(config or {})))
-    write_scores(folder, cases_of(rows))
+    write_scores(folder, CaseColumns.of_rows(cases_of(rows)))
     if records is not None:
         lines = (to_line(a_record(row, **records.get(row.key, {}))) + "\n" for row in rows)
         (folder / "results.jsonl").write_text("".join(lines), encoding="utf-8")

@@ -160,7 +160,7 @@ def test_chunks_without_a_place_are_one_line_with_a_count():
     target = target_from_object(Only("invoke", {"answer": "x", "context": [document("t", {"page": 3})] * 3}))
     for _ in range(2):
         asyncio.run(target.ask(AskRequest("Q", 5)))
-    assert target.notes == [  # type: ignore[attr-defined]
+    assert target.notes == [
         "6 of 6 chunks name no place: their metadata has none of source, file_path, file_name, path or url"
     ]
 

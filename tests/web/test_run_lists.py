@@ -13,7 +13,7 @@ from stored_runs import some_cases, store_full, store_project
 from web_app import WebApp, served, text_of
 
 from pytest_rageval.comparison.verdict_sentence import with_verdict
-from pytest_rageval.io.atomic import take_lock
+from pytest_rageval.io.lock import take_lock
 from pytest_rageval.runs.reader import StoredRun
 
 MOST_BYTES = 150_000

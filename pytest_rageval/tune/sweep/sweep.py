@@ -12,17 +12,17 @@ from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.matching.dialects import namesakes_of
 from pytest_rageval.model import EvalCase, Json, Observation
-from pytest_rageval.rescore.rescore import observed_of
 from pytest_rageval.run.engine import NO_ANSWER, AskFailure, Observed
 from pytest_rageval.run.finish import Extent, Finished
+from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.run.prepare import Prepared, check_can_answer, prepare, run_configuration
-from pytest_rageval.run.session import RunSession
-from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun
-from pytest_rageval.targets.target import is_called, params_problem
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import OBSERVATIONS
+from pytest_rageval.runs.records.observation_line import observed_of
+from pytest_rageval.runs.records.record_files import record_at
 from pytest_rageval.text import counted
 from pytest_rageval.tune.sweep.asking import NOT_TUNED, Answers, AskingLoop
 from pytest_rageval.tune.sweep.cutting import cut_to, differing, listing, probe_of, why_not_derivable
@@ -100,11 +100,11 @@ class SweepRunner:
     def check(self) -> None:
         """Raise SettingsError unless the target can be asked at every point, before anything is asked."""
         target = self._asking.target
-        if not is_called(target):
+        if not target.is_called:
             raise SettingsError(f"sweep: {target.name} is not asked, its answers are there; name another target")
         # Whatever a system makes of k, no more chunks than that count.
         parameters = [name for name in self._grid.values if name != "k"]
-        problem = params_problem(target, parameters)
+        problem = target.params_problem(parameters)
         if problem:
             raise SettingsError(f"--grid: {problem}")
         check_can_answer(self._default, target, self._cases)
@@ -304,7 +304,7 @@ class SweepRunner:
         prepared = self._prepared(point, resume=run_id) if is_resumed else self._prepared(point, run_id=run_id)
         prepared = replace(prepared, baseline=None)
         config = run_configuration(prepared, self._cases, self._files)
-        run = RunSession.open(prepared, config, is_judge_asked=False, loop=self._asking.loop)
+        run = OngoingRun.open(prepared, config, is_judge_asked=False, loop=self._asking.loop)
         try:
             observed = self._asked_in(run, point)
             expected = frozenset(self._by_key)
@@ -314,7 +314,7 @@ class SweepRunner:
         self._on_finished(finished, prepared)
         return Answers(observed, run_id)
 
-    def _asked_in(self, run: RunSession, point: Point) -> dict[str, Observed]:
+    def _asked_in(self, run: OngoingRun, point: Point) -> dict[str, Observed]:
         """Ask the cases and return their first trials; of a resumed run also those that it has."""
         observed: dict[str, Observed] = {}
         if run.unfinished is not None:
