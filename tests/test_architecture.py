@@ -25,6 +25,7 @@ FLOORS = (
     ("gates", "stats"),
     ("run.ask",),
     ("run.plan",),
+    ("run.scoring",),
     ("run.engine",),
     ("run.prefetch",),
     ("runs",),

@@ -143,7 +143,7 @@ def index_of_page(page: str) -> dict[str, Any]:
 
 FORM_OF_BROWSER = """
 from starlette.datastructures import FormData
-from pytest_rageval.web.dataset_upload import CHOICES, guess_mapping
+from pytest_rageval.web.column_mapping import CHOICES, guess_mapping
 from pytest_rageval.web.pages.dataset_cases import case_of_form, case_values
 form = FormData({"question": "Why?", "audience": "staff", "based_on": "1"})
 case = case_of_form(form, None, 1000)[1]

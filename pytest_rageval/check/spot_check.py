@@ -19,7 +19,7 @@ from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.observation_line import observed_of
 from pytest_rageval.runs.records.record_files import record_at
 
-FEWEST = 20
+FEWEST_ANSWERS = 20
 SHARE = 0.05
 """The default number of answers to check: this many, or this share of a large run."""
 APART = 0.2
@@ -112,7 +112,7 @@ def _drawn_lines(run: StoredRun, n: int | None) -> list[Line]:
     """Draw judged observations: `n`, or by default a share of the run."""
     places = run.observation_places()
     judged = sorted(key for key, place in places.items() if record_at(place)["judgements"])
-    usual = max(FEWEST, math.ceil(SHARE * len(judged)))
+    usual = max(FEWEST_ANSWERS, math.ceil(SHARE * len(judged)))
     size = min(len(judged), n or usual)
     draw = random.Random(f"spot check of {run.config['config_hash']}")  # noqa: S311 because it is to be the same again
     return [record_at(places[key]) for key in sorted(draw.sample(judged, size))]

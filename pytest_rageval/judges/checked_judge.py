@@ -38,6 +38,9 @@ class CheckedJudge(BaseJudge):
         self.rubrics = judge.rubrics
         self.identity = identity_of(judge)
         self.is_local = judge.is_local
+        self.is_pinned = judge.is_pinned
+        self.options = judge.options
+        self.tariff = judge.tariff
         self.answers_at_once = limit is None and judge.answers_at_once
         self.takes_turns = judge.takes_turns
         self.takes_own_rubrics = judge.takes_own_rubrics

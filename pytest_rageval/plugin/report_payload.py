@@ -20,8 +20,8 @@ from pytest_rageval.plugin.case_hook import call_hook
 from pytest_rageval.plugin.evaluator import RESULTS
 from pytest_rageval.plugin.items import EvalItem
 from pytest_rageval.run.case_records import with_outcome
-from pytest_rageval.run.engine import Evaluation
 from pytest_rageval.run.ongoing_run import OngoingRun
+from pytest_rageval.run.scoring import Evaluation
 from pytest_rageval.runs.records.result_line import RecordLine
 from pytest_rageval.text import printable
 

@@ -18,9 +18,9 @@ from pytest_rageval.model import NOWHERE, Answer, CaseResult, EvalCase, Judgemen
 from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES, descriptions_in
 from pytest_rageval.rescore.relabel import Line
 from pytest_rageval.rescore.rescore import same_extent, stored_run_scores
-from pytest_rageval.run.engine import overall_result
 from pytest_rageval.run.finish import Finished, conclude
 from pytest_rageval.run.plan import Plan
+from pytest_rageval.run.scoring import overall_result
 from pytest_rageval.runs.decision_hash import labelled_gold, regated_hash
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.reader import StoredRun

@@ -13,8 +13,9 @@ from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.model import NOTHING, Answer, Observation, Problem, Timings, Trial
 from pytest_rageval.rescore.relabel import Line, Lines
 from pytest_rageval.run.ask import problem_of
-from pytest_rageval.run.engine import AskFailure, Observed, judgements_of
+from pytest_rageval.run.engine import judgements_of
 from pytest_rageval.run.plan import Plan
+from pytest_rageval.run.scoring import AskFailure, Observed
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.observation_line import observation_line, observed_of, trial_of
 from pytest_rageval.runs.records.record_files import record_at

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem
-from pytest_rageval.run.engine import Evaluation
 from pytest_rageval.run.plan import Plan
+from pytest_rageval.run.scoring import Evaluation
 from pytest_rageval.runs.records.result_line import RecordLine, record_lines
 from pytest_rageval.text import printable
 

@@ -20,8 +20,9 @@ from pytest_rageval.io.collector import collect_seldom
 from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.model import Observation, Problem, Trial
 from pytest_rageval.run.ask import raised
-from pytest_rageval.run.engine import AskFailure, Evaluation, Observed, are_at_once, observe_at_once, observe_case
+from pytest_rageval.run.engine import are_at_once, observe_at_once, observe_case
 from pytest_rageval.run.plan import Plan
+from pytest_rageval.run.scoring import AskFailure, Evaluation, Observed
 from pytest_rageval.targets.target import BaseTarget
 
 T = TypeVar("T")

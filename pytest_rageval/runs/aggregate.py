@@ -16,8 +16,8 @@ from pytest_rageval.metrics.index_coverage import coverage_by_doc_type, with_rat
 from pytest_rageval.metrics.registry import LAYERS, Measure, RunScore
 from pytest_rageval.model import NotApplicable, RunFacts
 from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
-from pytest_rageval.run.engine import failed_metric
 from pytest_rageval.run.plan import Plan
+from pytest_rageval.run.scoring import failed_metric
 from pytest_rageval.runs.latency_and_cost import cost_of, latency_of
 from pytest_rageval.runs.reservations import doubts_in, not_judged, open_abstentions, reruns
 from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, flagged, in_order, legacy_names

@@ -21,8 +21,8 @@ from pytest_rageval.io.atomic import write_json
 from pytest_rageval.io.sealed_lines import ends_well
 from pytest_rageval.matching.dialects import AMBIGUOUS, MISSED
 from pytest_rageval.model import CaseResult, EvalCase, Observation, Problem, Trial
-from pytest_rageval.run.engine import AskFailure, Observed
 from pytest_rageval.run.plan import Plan
+from pytest_rageval.run.scoring import AskFailure, Observed
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.reader import CONFIG, METRICS, StoredRun

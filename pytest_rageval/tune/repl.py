@@ -19,8 +19,9 @@ from pytest_rageval.judges.judge import BaseJudge, can_judge
 from pytest_rageval.judges.judge_spec import judge_with_cache
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import EvalCase, Json, Observation, Source, Trial
-from pytest_rageval.run.engine import AskFailure, Evaluation, Observed, evaluation, judgements_of
+from pytest_rageval.run.engine import judgements_of
 from pytest_rageval.run.prepare import Prepared, prepare
+from pytest_rageval.run.scoring import AskFailure, Evaluation, Observed, evaluation
 from pytest_rageval.tune.sweep.asking import NOT_TUNED, AskingLoop
 from pytest_rageval.tune.sweep.grid import FIELDS, NEVER_SWEPT, Point, parse_value
 

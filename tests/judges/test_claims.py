@@ -18,8 +18,9 @@ from pytest_rageval.judges.judging import CLAIMS_AT_ONCE, judge_answer
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import Answer, AskRequest, CaseResult, Chunk, EvalCase, Gold, Judgement, JudgeRequest
-from pytest_rageval.run.engine import observe_case, score_case
+from pytest_rageval.run.engine import observe_case
 from pytest_rageval.run.plan import make_plan
+from pytest_rageval.run.scoring import score_case
 from pytest_rageval.targets.target import BaseTarget
 
 CASE = EvalCase("q1", "How fast is the camera?")

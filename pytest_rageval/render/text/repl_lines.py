@@ -10,7 +10,7 @@ from pytest_rageval.metrics.judged import synthesis as synthesis_metric
 from pytest_rageval.metrics.registry import Measure, Metric
 from pytest_rageval.metrics.retrieval import context_recall, mrr, negative_accuracy, precision, specificity_accuracy
 from pytest_rageval.model import Chunk, NotApplicable, Observation, Score
-from pytest_rageval.run.engine import Evaluation
+from pytest_rageval.run.scoring import Evaluation
 from pytest_rageval.text import NO_VALUE, counted, score_text
 from pytest_rageval.tune.repl import RetrievalDiff
 from pytest_rageval.tune.sweep.grid import value_text

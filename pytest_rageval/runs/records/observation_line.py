@@ -29,7 +29,7 @@ from pytest_rageval.model import (
     Timings,
     Trial,
 )
-from pytest_rageval.run.engine import AskFailure, Observed
+from pytest_rageval.run.scoring import AskFailure, Observed
 from pytest_rageval.runs.records.line_form import OBSERVATIONS, SCHEMA
 from pytest_rageval.targets.native_contract import answer_from_line, answer_to_response
 

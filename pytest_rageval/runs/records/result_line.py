@@ -28,8 +28,8 @@ from pytest_rageval.model import (
 )
 from pytest_rageval.model.case_fields import descriptions_of
 from pytest_rageval.model.versions import is_version
-from pytest_rageval.run.engine import Evaluation
 from pytest_rageval.run.plan import Plan
+from pytest_rageval.run.scoring import Evaluation
 from pytest_rageval.runs.decision_hash import decision_hash
 from pytest_rageval.runs.records.judged_fields import NO_COST, UNJUDGED, judge_cost, judge_input, judged_fields
 from pytest_rageval.runs.records.line_form import PHASES, SCHEMA

@@ -10,9 +10,9 @@ from pytest_rageval.config.tables import Gates
 from pytest_rageval.io.case_output import Output
 from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.model import EvalCase, Observation, Trial
-from pytest_rageval.run.engine import AskFailure, Observed
 from pytest_rageval.run.prefetch import BackgroundLoop, Prefetcher
 from pytest_rageval.run.prepare import Prepared, make_target
+from pytest_rageval.run.scoring import AskFailure, Observed
 from pytest_rageval.targets.target import BaseTarget
 
 NOT_TUNED = {"gates": Gates(), "gate": (), "regression": (), "tolerated": (), "enabled": None}
