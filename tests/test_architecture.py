@@ -30,6 +30,8 @@ FLOORS = (
     ("run.prefetch",),
     ("runs",),
     ("comparison",),
+    ("run.extent",),
+    ("run.end_checks",),
     ("run.finish",),
     ("run.prepare",),
     ("run.case_records",),

@@ -148,9 +148,9 @@ MUTANTS = {
         "CaseFilter.numbers", "meets(number) != term.is_negated", "meets(number)", FILTER
     ),
     "a score beyond the scale is one": Mutant("_score", "lowest <= number <= highest", "True", REPLY),
-    "a run without all results is complete": Mutant("_problems", "lost and not extent.is_ended_early", "False", END),
+    "a run without all results is complete": Mutant("run_problems", "lost and not extent.is_ended_early", "False", END),
     "a run of which no case was examined is fine": Mutant(
-        "_problems", "rows and len(unexamined) == len(rows)", "False", END
+        "run_problems", "rows and len(unexamined) == len(rows)", "False", END
     ),
     "a written gate that measured nothing passes": Mutant(
         "_unmeasured", "any(is_meant_for(meant, *labelled_case(each)) for each in groups.values())", "True", END

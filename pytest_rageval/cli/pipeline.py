@@ -19,7 +19,8 @@ from pytest_rageval.io.masking import public_target
 from pytest_rageval.model import EvalCase
 from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.render.run_reports import write_all_reports
-from pytest_rageval.run.finish import Extent, Finished
+from pytest_rageval.run.extent import Extent
+from pytest_rageval.run.finish import Finished
 from pytest_rageval.run.ongoing_run import INTERRUPTED, OngoingRun
 from pytest_rageval.run.prepare import Prepared, prepare, run_configuration
 from pytest_rageval.runs.interrupts import Interrupts, is_called_by_script

@@ -26,6 +26,7 @@ from pytest_rageval.matching.dialects import DOUBTS, NO_DOUBT
 from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 from pytest_rageval.runs.aggregate import OUTCOMES
+from pytest_rageval.runs.causes import NO_CAUSE, TITLES
 from pytest_rageval.runs.columns import Column
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
@@ -37,7 +38,7 @@ COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "=": operator.eq,
 }
-WORDS = ("outcome", "changed", *DESCRIPTIVE_NAMES, "tag", "file", "layer", "doubt")
+WORDS = ("outcome", "changed", *DESCRIPTIVE_NAMES, "tag", "file", "layer", "doubt", "cause")
 """Words that are compared as a whole."""
 DECIMALS = 4
 """The precision of scores, drops and levels in comparisons with a number."""
@@ -46,6 +47,7 @@ ALWAYS: Mapping[str, Collection[str]] = {
     "changed": (*CHANGES, UNCHANGED),
     "layer": tuple(LAYERS),
     "doubt": (*DOUBTS, NO_DOUBT),
+    "cause": (*TITLES, NO_CAUSE),
 }
 """Values that are valid even if no case of the run has them."""
 # Python and JavaScript agree on the whitespace and letters in this expression.

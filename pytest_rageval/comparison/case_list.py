@@ -23,6 +23,7 @@ from pytest_rageval.model.case_fields import (
     UNCATEGORISED,
     descriptions_in,
 )
+from pytest_rageval.runs.causes import NO_CAUSE
 from pytest_rageval.runs.columns import CaseColumns, Column, shared_cases, values_at
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.line_form import RESULT, RESULTS, Members
@@ -47,7 +48,7 @@ _LISTED = Members(
     "latency",
     "verdict",
     "error",
-    where_written=(*DESCRIPTIVE_NAMES, "doubt"),
+    where_written=(*DESCRIPTIVE_NAMES, "doubt", "cause"),
 )
 
 
@@ -58,6 +59,7 @@ class ListedCase(NamedTuple):
     tags          of the case and of its failed gates; failed: these gates as metric and tag
     latency       milliseconds until the answer; None if nothing was asked
     doubt         the worst doubt about a match, a word of the filter `doubt:`
+    cause         why it fails, a word of the filter `cause:`; `none` if it does not, or the run is an older one
     change        a word of the filter `changed:`
     drop, fallen  the largest fall of a score since the other run as a share of its scale, negative; and its metric
     level         mean of the scores as 0 to 1, higher better; None without scores
@@ -76,6 +78,7 @@ class ListedCase(NamedTuple):
     message: str | None = None
     latency: int | None = None
     doubt: str = NO_DOUBT
+    cause: str = NO_CAUSE
     change: str = UNCHANGED
     drop: float = 0.0
     fallen: str | None = None
@@ -340,6 +343,7 @@ def _fields(record: Mapping[str, Any]) -> Sequence[Any]:
     failed = [(gate["metric"], gate["tag"] or gate["metric"]) for gate in record["verdict"]["failed_gates"]]
     tags = [*record["tags"], *(tag for _, tag in failed)]
     doubt = record.get("doubt")
+    cause = record.get("cause")
     return (
         record["case_key"],
         record["outcome"],
@@ -354,6 +358,7 @@ def _fields(record: Mapping[str, Any]) -> Sequence[Any]:
         error.get("message") or record["reason"],
         None if milliseconds is None else round(milliseconds),
         worst_doubt(doubt) if doubt else NO_DOUBT,
+        cause["kind"] if cause else NO_CAUSE,
     )
 
 

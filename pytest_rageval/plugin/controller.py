@@ -36,7 +36,7 @@ from pytest_rageval.plugin.workers import WORKERS, ControlledWorkers
 from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.render.html.report_file import EndReport
 from pytest_rageval.render.run_reports import write_reports
-from pytest_rageval.run.finish import Extent
+from pytest_rageval.run.extent import Extent
 from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.run.prepare import check_can_answer, run_configuration
 from pytest_rageval.runs.interrupts import Interrupted, Interrupts, is_called_by_script

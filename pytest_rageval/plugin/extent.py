@@ -9,7 +9,7 @@ import pytest
 from pytest_rageval.comparison.verdict_reasons import RUN_THROUGH
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.items import EvalItem, without_group
-from pytest_rageval.run.finish import Extent
+from pytest_rageval.run.extent import Extent
 from pytest_rageval.runs.row import cases_of
 
 OURS = frozenset({"rageval", "rag_client", "rag_judge", "rag_judge_cache"})

@@ -11,7 +11,8 @@ from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import EvalCase
-from pytest_rageval.run.finish import Extent, Finished, finish
+from pytest_rageval.run.extent import Extent
+from pytest_rageval.run.finish import Finished, finish
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.config import dataset_hash_of

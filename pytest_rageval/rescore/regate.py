@@ -21,6 +21,7 @@ from pytest_rageval.rescore.rescore import same_extent, stored_run_scores
 from pytest_rageval.run.finish import Finished, conclude
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import overall_result
+from pytest_rageval.runs.causes import with_cause
 from pytest_rageval.runs.decision_hash import labelled_gold, regated_hash
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.reader import StoredRun
@@ -91,7 +92,7 @@ def _gated(records: Sequence[Line], plan: Plan, baseline: Side | None) -> Iterat
         return
     results = [_recorded(record) for record in records]
     if (error := _failed_judgement(records, results[0], plan)) is not None:
-        yield from ({**record, "outcome": "error", "error": error} for record in records)
+        yield from (with_cause({**record, "outcome": "error", "error": error}) for record in records)
         return
     overall = overall_result(results, plan)
     outcome, reason = ending_from_records(overall, records, plan, baseline)
@@ -99,7 +100,8 @@ def _gated(records: Sequence[Line], plan: Plan, baseline: Side | None) -> Iterat
     decision = regated_hash(first.get("decision_hash"), _case(first), first["gold"] or "none", plan)
     for record, result in zip(records, results, strict=True):
         verdict = verdict_record(overall_result([result], plan), overall)
-        yield {**record, "decision_hash": decision, "outcome": outcome, "reason": reason, "verdict": verdict}
+        decided = {"decision_hash": decision, "outcome": outcome, "reason": reason, "verdict": verdict}
+        yield with_cause({**record, **decided})
 
 
 def _failed_judgement(records: Sequence[Line], first: CaseResult, plan: Plan) -> dict[str, str] | None:

@@ -17,7 +17,8 @@ from pytest_rageval.io.masking import public_target
 from pytest_rageval.metrics.registry import Measure, RunScore, is_described
 from pytest_rageval.model import NotApplicable, Score
 from pytest_rageval.rescore.relabel import Labels, Line, Lines
-from pytest_rageval.run.finish import Extent, Finished, finish
+from pytest_rageval.run.extent import Extent
+from pytest_rageval.run.finish import Finished, finish
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import evaluation
 from pytest_rageval.runs.config import config_hash_of

@@ -17,7 +17,8 @@ from pytest_rageval.judges.judge_spec import judge_with_cache
 from pytest_rageval.model import CaseResult, EvalCase, Trial
 from pytest_rageval.run.case_records import with_outcome, with_records
 from pytest_rageval.run.engine import are_at_once
-from pytest_rageval.run.finish import Extent, Finished, finish
+from pytest_rageval.run.extent import Extent
+from pytest_rageval.run.finish import Finished, finish
 from pytest_rageval.run.prefetch import FIRST_CALLS, MOST_OF_A_BLOCK, BackgroundLoop, Call, Prefetcher, calls_of
 from pytest_rageval.run.prepare import Prepared, check_judge
 from pytest_rageval.run.scoring import Evaluation, Observed, evaluation

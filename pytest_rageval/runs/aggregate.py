@@ -18,6 +18,7 @@ from pytest_rageval.model import NotApplicable, RunFacts
 from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import failed_metric
+from pytest_rageval.runs.causes import causes_of_cases
 from pytest_rageval.runs.latency_and_cost import cost_of, latency_of
 from pytest_rageval.runs.reservations import doubts_in, not_judged, open_abstentions, reruns
 from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, flagged, in_order, legacy_names
@@ -64,6 +65,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         **_repeats(trials, plan),
         **{f"by_{name}": groups for name, groups in breakdowns.items()},
         "failure_tags": _failed_by_tag(rows),
+        "causes": _causes(rows),
         "gates": [_run_gate(gate, metrics) for gate in plan.run_gates],
         "aggregate_metrics": {
             **_aggregate_metrics(metrics, info, plan.settings.k),
@@ -108,6 +110,12 @@ def _volatile(trials: Sequence[Row], info: RunInfo) -> dict[str, Any]:
 
 def _only_averages(group: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in group.items() if name.endswith("_avg")}
+
+
+def _causes(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Return why cases fail, the most frequent cause first, each with the keys of its cases."""
+    causes = causes_of_cases((row.key, row.cause) for row in rows if row.cause is not None)
+    return [{**cause._asdict(), "text": cause.text, "cases": keys} for cause, keys in causes]
 
 
 def _outcomes(rows: Iterable[Row]) -> dict[str, int]:

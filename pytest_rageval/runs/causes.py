@@ -27,6 +27,8 @@ TITLES: Mapping[str, str] = {
     "gate": "fails",
 }
 """Kinds of causes with their titles, in the order of the stages; the words of the filter `cause:`."""
+NO_CAUSE = "none"
+"""The word of the filter for a case that does not fail."""
 _ORDER = {kind: place for place, kind in enumerate(TITLES)}
 _JUDGE_ERROR = "judge"
 _OF_EVALUATION = frozenset({"metric", "hook", "record", "setup", "crash"})
@@ -79,6 +81,12 @@ def cause_of(record: Mapping[str, Any]) -> Cause | None:
     if "L5" in layers:
         return _cause_in_answer(record, failed)
     return Cause("gate", ", ".join(gate["metric"] for gate in failed))
+
+
+def with_cause(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record with the cause that follows from its other members, in place of the one that it has."""
+    cause = cause_of(record)
+    return {**record, "cause": cause._asdict() if cause is not None else None}
 
 
 def causes_of_cases(causes: Iterable[tuple[str, Cause]]) -> list[CauseOfCases]:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.model import NOTHING
 from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS, descriptions_in
+from pytest_rageval.runs.causes import Cause
 
 ASK_FAILED = frozenset(
     {
@@ -101,6 +102,8 @@ class Row:
     """How often the case was asked until it had this outcome, where a plugin runs tests again."""
     doubts: Mapping[str, int] = field(default_factory=dict)
     """The golds that are matched in doubt only, by the kind of doubt."""
+    cause: Cause | None = None
+    """Why the case fails; None if it does not, and in older records."""
     is_undecided: bool = False
     """Whether the wording leaves open if the system abstained."""
     untrained_language: str | None = None
@@ -146,6 +149,7 @@ class Row:
             has_ungated_facts=verdict.get("facts_examined") is False,
             attempts=record.get("attempts", 1),
             doubts=record.get("doubt") or NOTHING,
+            cause=Cause(**record["cause"]) if record.get("cause") else None,
             is_undecided=abstained.get("undecided", False),
             untrained_language=abstained.get("untrained_language"),
         )

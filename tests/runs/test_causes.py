@@ -60,7 +60,7 @@ def test_a_failing_case_has_the_cause_of_the_earliest_stage(causes: dict[str, An
 
 
 def test_equal_errors_are_one_cause_whatever_the_number_of_the_request(causes: dict[str, Any]):
-    assert causes["c1"]["detail"] == "RuntimeError: request … broke"
+    assert causes["c1"]["detail"] == "bot:answer: RuntimeError: request … broke at line 3 (at bot.py:7)"
 
 
 def test_causes_are_listed_by_their_number_of_cases_and_equal_ones_by_stage():

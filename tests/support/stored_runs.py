@@ -22,7 +22,8 @@ from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import Anchor, Answer, CaseResult, Chunk, EvalCase, Gold, Problem, Source, Timings, Trial
 from pytest_rageval.render.html.page_run import PageRun, read_page
 from pytest_rageval.render.html.report_page import BUDGET, report_html
-from pytest_rageval.run.finish import Extent, finish
+from pytest_rageval.run.extent import Extent
+from pytest_rageval.run.finish import finish
 from pytest_rageval.run.plan import Plan, make_plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
 from pytest_rageval.runs.columns import CaseColumns, write_scores

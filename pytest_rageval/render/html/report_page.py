@@ -25,6 +25,7 @@ from pytest_rageval.render.html.environment import macro, on_one_line, policy, r
 from pytest_rageval.render.html.figures import Chart
 from pytest_rageval.render.html.judge_section import judge_rows
 from pytest_rageval.render.html.page_run import PageRun
+from pytest_rageval.runs.causes import NO_CAUSE, TITLES
 from pytest_rageval.text import printable
 from pytest_rageval.views.compared_metrics import METRIC_COLUMNS, fallen_lines
 from pytest_rageval.views.comparison import ONE_SIDED, settings_table, versions_table
@@ -320,6 +321,8 @@ def case_columns(page: PageRun) -> dict[str, Any]:
         "descriptive": DESCRIPTIVE_NAMES,
         **_coded_descriptions(cases),
         **_coded("doubt", [case.doubt for case in cases]),
+        **_coded("cause", [case.cause for case in cases]),
+        "causes_known": [*TITLES, NO_CAUSE],
         "tag": tags,
         "tags": list(map(printable, tag_codes)),
         "layer": [_layer_bits(case, page) for case in cases],

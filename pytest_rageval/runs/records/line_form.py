@@ -132,6 +132,7 @@ WHERE_WRITTEN = (
     "has_groups",
     "gold_answer",
     "doubt",
+    "cause",
     "metric_errors",
     "reported",
     "unread",

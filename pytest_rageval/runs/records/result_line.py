@@ -30,6 +30,7 @@ from pytest_rageval.model.case_fields import descriptions_of
 from pytest_rageval.model.versions import is_version
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import Evaluation
+from pytest_rageval.runs.causes import with_cause
 from pytest_rageval.runs.decision_hash import decision_hash
 from pytest_rageval.runs.records.judged_fields import NO_COST, UNJUDGED, judge_cost, judge_input, judged_fields
 from pytest_rageval.runs.records.line_form import PHASES, SCHEMA
@@ -82,7 +83,7 @@ def result_record(
         "attempts": result.attempts,
         "requests": result.timings.requests,
     }
-    return record
+    return with_cause(record)
 
 
 def _answer_fields(answer: Answer, matching: Matching, text: RecordTexts) -> dict[str, Any]:

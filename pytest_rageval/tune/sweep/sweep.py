@@ -15,7 +15,8 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.matching.dialects import namesakes_of
 from pytest_rageval.model import EvalCase, Json, Observation
-from pytest_rageval.run.finish import Extent, Finished
+from pytest_rageval.run.extent import Extent
+from pytest_rageval.run.finish import Finished
 from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.run.prepare import Prepared, check_can_answer, prepare, run_configuration
 from pytest_rageval.run.scoring import NO_ANSWER, AskFailure, Observed
