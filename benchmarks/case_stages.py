@@ -30,11 +30,12 @@ def stages(folder: Path) -> dict[str, Callable[[], object]]:
     from pytest_rageval.cases.loading import load_file
     from pytest_rageval.config.project import find_project
     from pytest_rageval.model import Trial
-    from pytest_rageval.run.engine import evaluation, observe_at_once
+    from pytest_rageval.run.engine import observe_at_once
     from pytest_rageval.run.prepare import make_target, prepare
+    from pytest_rageval.run.scoring import evaluation
     from pytest_rageval.runs.folder import RunFolder
-    from pytest_rageval.runs.observations import observation_line
-    from pytest_rageval.runs.records import record_lines
+    from pytest_rageval.runs.records.observation_line import observation_line
+    from pytest_rageval.runs.records.result_line import record_lines
     from pytest_rageval.runs.results_file import RunWriter
 
     prepared = prepare(find_project({}))

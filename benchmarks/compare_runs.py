@@ -11,7 +11,7 @@ import sys
 import time
 
 from pytest_rageval.comparison.baseline import Side
-from pytest_rageval.comparison.verdicts import compare_with_baseline
+from pytest_rageval.comparison.compared_sides import compare_with_baseline
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.run.plan import Plan, make_plan

@@ -24,7 +24,7 @@ from pytest_rageval.io.atomic import write_json
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.run.plan import Plan, make_plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
-from pytest_rageval.runs.columns import write_scores
+from pytest_rageval.runs.columns import CaseColumns, write_scores
 from pytest_rageval.runs.row import Row
 
 CASES = 100_000
@@ -49,7 +49,7 @@ def write_run(folder: Path, rows: list[Row], plan: Plan) -> None:
     info = RunInfo("hash", None, len(rows), False, None, {"run_id": folder.name})
     write_json(folder / "metrics.json", aggregate(rows, plan, info))
     write_json(folder / "config.json", {"k": 5, "dataset_hash": "d", "settings": {}})
-    write_scores(folder, rows)
+    write_scores(folder, CaseColumns.of_rows(rows))
     with (folder / "results.jsonl").open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(record(row), separators=(",", ":")) + "\n" for row in rows)
 

@@ -57,6 +57,7 @@ MASKS = tuple(
         (r"\bhostname=\"[^\"]*\"", 'hostname="<host>"'),
         (r"\b(127\.0\.0\.1|localhost):\d{4,5}\b", r"\1:<port>"),
         (r"\b0x[0-9a-f]{6,}\b", "<address>"),
+        (r"(\"digest\": ?\")[0-9a-f]{64}", r"\1<hash>"),  # of records with their times, in a dump of SQL
     )
 )
 

@@ -19,8 +19,8 @@ from typing import NamedTuple
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings_sources import load_settings
+from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.run.prepare import prepare, run_configuration
-from pytest_rageval.run.session import RunSession
 from pytest_rageval.runs.run_files import put_in_order
 from pytest_rageval.scale.dispatch import ClusterRun
 from pytest_rageval.scale.ray_cluster import RayCluster
@@ -87,7 +87,7 @@ def measured(root: Path, cluster: RayCluster, workers: int) -> Figures:
     project = Project(root, load_settings(root, {"concurrency": str(IN_FLIGHT * workers)}))
     prepared = prepare(project)
     cases = load_file(root / "evalcases/a.jsonl", root).cases
-    run = RunSession.open(prepared, run_configuration(prepared, cases, [root / "evalcases/a.jsonl"]))
+    run = OngoingRun.open(prepared, run_configuration(prepared, cases, [root / "evalcases/a.jsonl"]))
     crew = cluster.crew(prepared, run.config_hash)
     marks = list(marked(ClusterRun(run, cases, crew, workers)))
     crew.close()

@@ -20,7 +20,7 @@ from typing import Any
 
 from harness import Figure, Row, Scale, empty_folder, measure_inside
 
-from pytest_rageval.runs.row import SCHEMA
+from pytest_rageval.runs.records.line_form import SCHEMA
 
 SIZES = (100, 10_000, 100_000)
 GOALS = {100: (0.3, 0.1, 300), 10_000: (3, 1.5, 500), 100_000: (20, 10, 1200)}
@@ -86,8 +86,8 @@ def store_runs(folder: Path, cases: int) -> None:
 def store_run(folder: Path, records: list[dict[str, Any]], plan: Any) -> None:
     from pytest_rageval.io.atomic import write_json
     from pytest_rageval.runs.aggregate import RunInfo, aggregate
-    from pytest_rageval.runs.columns import write_scores
-    from pytest_rageval.runs.records import to_line
+    from pytest_rageval.runs.columns import CaseColumns, write_scores
+    from pytest_rageval.runs.records.result_line import to_line
     from pytest_rageval.runs.row import Row as CaseRow
 
     folder.mkdir(parents=True)
@@ -95,7 +95,7 @@ def store_run(folder: Path, records: list[dict[str, Any]], plan: Any) -> None:
     info = RunInfo("hash", None, len(records), False, None, {"run_id": folder.name})
     write_json(folder / "metrics.json", aggregate(case_rows, plan, info))
     write_json(folder / "config.json", {"k": 5, "dataset_hash": "d", "settings": {"gold_by": "anchors"}})
-    write_scores(folder, case_rows)
+    write_scores(folder, CaseColumns.of_rows(case_rows))
     with (folder / "results.jsonl").open("w", encoding="utf-8") as file:
         file.writelines(to_line(record) + "\n" for record in records)
     with (folder / "observations.jsonl").open("w", encoding="utf-8") as file:

@@ -102,7 +102,8 @@ def opened(folder: Path, cases: int) -> dict[str, float]:
     from report_page import store_runs
 
     from pytest_rageval.runs.reader import StoredRun
-    from pytest_rageval.web.run_cases import CaseQuery, OpenedRuns
+    from pytest_rageval.web.opened_runs import OpenedRuns
+    from pytest_rageval.web.run_cases import CaseQuery
     from pytest_rageval.web.run_list import RunFolders
     from pytest_rageval.web.site import Site, WebSettings
 

@@ -25,13 +25,17 @@ FLOORS = (
     ("gates", "stats"),
     ("run.ask",),
     ("run.plan",),
+    ("run.scoring",),
     ("run.engine",),
     ("run.prefetch",),
     ("runs",),
     ("comparison",),
+    ("run.extent",),
+    ("run.end_checks",),
     ("run.finish",),
     ("run.prepare",),
-    ("run.session",),
+    ("run.case_records",),
+    ("run.ongoing_run",),
     ("rescore", "export"),
     ("scale",),
     ("check",),
@@ -64,7 +68,8 @@ LIGHT = (
     "plugin/fixtures",
     "plugin/hooks",
     "plugin/hookspecs",
-    "plugin/session",
+    "plugin/entry",
+    "plugin/light_session",
 )
 """Modules that a suite without cases may load: they need the standard library and pytest, and each other."""
 HOMES = {"httpx": "http", "pytest": "plugin", "ray": "scale"}
@@ -207,6 +212,17 @@ def test_private_parts_of_other_packages_are_left_alone():
             if PRIVATE.search(line) and not line.lstrip().startswith("#"):
                 found.append(f"{module.path.relative_to(PACKAGE)}:{number}: {line.strip()}")
     assert not found, "\n".join(found)
+
+
+def test_no_class_forwards_what_it_does_not_define():
+    forwarding = []
+    for module in modules().values():
+        for node in ast.walk(ast.parse(module.path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                methods = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+                if "__getattr__" in methods:
+                    forwarding.append(f"{module.name}.{node.name}")
+    assert forwarding == []
 
 
 def test_a_public_name_is_defined_once():

@@ -65,7 +65,7 @@ MUTANTS = {
     "the end of a scale is beyond it": Mutant(
         "resolve", "low <= resolved_gate.threshold <= high", "low <= resolved_gate.threshold < high", GATES
     ),
-    "conditions of a gate are not asked": Mutant("is_meant_for", "_holds(gate.when, case, kind)", "True", GATES),
+    "conditions of a gate are not asked": Mutant("is_meant_for", "_are_met(gate.when, case, kind)", "True", GATES),
     "a heuristic's score gates by default": Mutant(
         "looks_at", "judgement is not None and judgement.heuristic", "judgement is None", GATES
     ),
@@ -81,9 +81,11 @@ MUTANTS = {
     "a formula gates beside a model": Mutant(
         "looks_at", "any(looks_at(other, trial) for other in gate.yields_to)", "False", GATES
     ),
-    "what is not applicable counts as an error": Mutant("_metric", "name not in row.not_applicable", "True", AGGREGATE),
+    "what is not applicable counts as an error": Mutant(
+        "_CountedRows.errors", "name not in row.not_applicable", "True", AGGREGATE
+    ),
     "an error counts as a case without a gate": Mutant(
-        "aggregate", "row.gates_examined == 0 and row.outcome != 'error'", "row.gates_examined == 0", AGGREGATE
+        "_reservations", "row.gates_examined == 0 and row.outcome != 'error'", "row.gates_examined == 0", AGGREGATE
     ),
     "a skipped case counts as asked": Mutant(
         "_facts", "row.outcome != 'skipped' or row.not_applicable", "True", AGGREGATE
@@ -97,8 +99,8 @@ MUTANTS = {
     "a prefix goes on with a hash only": Mutant("_IdGolds._called", "('#', '-')", "('#',)", MATCHING),
     "a heading matches where it only begins alike": Mutant(
         "_AnchorGolds._at",
-        "passage_headings[: len(place.headings)] == place.headings",
-        "passage_headings[:1] == place.headings[:1]",
+        "passage_headings[: len(place.headings)] != place.headings",
+        "passage_headings[:1] != place.headings[:1]",
         MATCHING,
     ),
     "a grade of zero makes a gold": Mutant("relevant_ids", "grade > 0", "grade >= 0", MATCHING),
@@ -143,12 +145,12 @@ MUTANTS = {
     "no case of either change is added": Mutant("paired_difference", "(more + 1) / (n + 2)", "more / n", PASS_RATE),
     "words are looked for as they are spelt": Mutant("CaseFilter._test", "value.lower()", "value", FILTER),
     "a term with a minus asks for what it leaves out": Mutant(
-        "CaseFilter.numbers", "holds(number) != term.is_negated", "holds(number)", FILTER
+        "CaseFilter.numbers", "meets(number) != term.is_negated", "meets(number)", FILTER
     ),
-    "a score beyond the scale is one": Mutant("_score", "rubric.scale[0] <= number <= rubric.scale[1]", "True", REPLY),
-    "a run without all results is complete": Mutant("_problems", "lost and not extent.is_ended_early", "False", END),
+    "a score beyond the scale is one": Mutant("_score", "lowest <= number <= highest", "True", REPLY),
+    "a run without all results is complete": Mutant("run_problems", "lost and not extent.is_ended_early", "False", END),
     "a run of which no case was examined is fine": Mutant(
-        "_problems", "rows and len(unexamined) == len(rows)", "False", END
+        "run_problems", "rows and len(unexamined) == len(rows)", "False", END
     ),
     "a written gate that measured nothing passes": Mutant(
         "_unmeasured", "any(is_meant_for(meant, *labelled_case(each)) for each in groups.values())", "True", END
@@ -160,7 +162,7 @@ MUTANTS = {
         "_records_of_item", "outcome in HARMLESS and case.result.outcome not in HARMLESS", "False", HIDDEN
     ),
     "calls that failed in different ways end the run": Mutant(
-        "RunSession.count", "len(kinds) == 1", "True", "test_calls_in_flight.py"
+        "OngoingRun.count", "len(kinds) == 1", "True", "test_calls_in_flight.py"
     ),
     "a part of the cases becomes the baseline": Mutant("_refusal", "metrics['partial']", "False", "test_baseline.py"),
     "the shortest secret is shown": Mutant(

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import tempfile
 import time
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -79,6 +80,14 @@ def test_a_run_can_be_kept_elsewhere(project: Project, tmp_path_factory: pytest.
 def test_cases_may_be_mappings(project: Project):
     run = evaluate([a_case("one"), a_case("two")], bot, judge="none")
     assert [record["case_key"] for record in run.to_records()] == ["cases.jsonl::one", "cases.jsonl::two"]
+
+
+def test_mappings_need_no_temporary_file(project: Project, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
+    assert evaluate([a_case("q1")], bot).outcomes["passed"] == 1
 
 
 def test_mappings_are_checked_as_the_lines_of_a_file(project: Project):
@@ -221,7 +230,7 @@ def test_ctrl_c_keeps_what_was_evaluated(project: Project):
 
 def test_a_notebook_shows_verdict_metrics_and_failing_cases(project: Project):
     html = evaluate("evalcases", bot)._repr_html_()
-    for text in ("<b>1</b> case fails", "<td>recall_any@5</td>", "missed", "needs &gt;= 1", "Water boils at 100"):
+    for text in ("1 case fails", "<td>recall_any@5</td>", "missed", "needs &gt;= 1", "Water boils at 100"):
         assert text in html
     assert "<script" not in html
     assert "<style" not in html

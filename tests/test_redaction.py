@@ -9,7 +9,7 @@ import pytest
 from judge_server import JudgeServer
 from project import SOME, Project, a_case
 
-from pytest_rageval.runs.records import CUT
+from pytest_rageval.runs.records.record_texts import CUT
 
 WORDS = {
     "question": "quokkaword",

@@ -100,7 +100,7 @@ def _kind(sentence: str) -> str:
     if patterns["announcement"].fullmatch(folded):
         return "announcement"
     # A figure is content: "Take it back within 14 days" only sounds like a farewell.
-    if patterns["courtesy"].fullmatch(folded) and not _FIGURE.search(folded):
+    if not _FIGURE.search(folded) and patterns["courtesy"].fullmatch(folded):
         return "courtesy"
     return ""
 

@@ -106,6 +106,8 @@ def declines(
 
 def _quotes_one(answer: str, golds: Sequence[str]) -> bool:
     """Return True if an answer is a gold answer, or holds one that is too long to stand in a refusal by chance."""
+    if not golds:
+        return False
     said = f" {normalise(answer[:LONGEST_TEXT])} "
     for gold in golds:
         wanted = f" {normalise(gold)} "
@@ -139,8 +141,9 @@ def _score_of(blocks: Sequence[FeatureBlock]) -> float:
 def _weight_of(block: FeatureBlock) -> float:
     """Return the weight of a block: the words of one answer stand in many others, so theirs are added once."""
     table, scale, places, words = block
-    weight_at = weights().tables[table]
-    count, total = len(places), sum([weight_at[place] for place in places])
+    # Integers, so any order of adding them gives the same figure.
+    count = len(places)
+    total = sum(map(weights().tables[table].__getitem__, places))
     for word in words:
         sums = word.sums or _add_letters(word)
         count += sums[-1]
@@ -150,7 +153,7 @@ def _weight_of(block: FeatureBlock) -> float:
 
 def _add_letters(word: Word) -> Sequence[int]:
     letters = word.letters()
-    word.sums = (*[sum([table[place] for place in letters]) for table in weights().tables], len(letters))
+    word.sums = (*[sum(map(table.__getitem__, letters)) for table in weights().tables], len(letters))
     return word.sums
 
 

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import chain, pairwise
+from itertools import chain, combinations, pairwise
 from typing import NamedTuple
 from zlib import crc32
 
@@ -37,8 +37,10 @@ class Word:
         self.spelling, self.stem = (folded, stands_for), folded[:5]
         self.code = crc32(f" {folded} ".encode("utf-16-le", "replace"))
         self.place, self.starts = self.code >> 16, self.code * 0x2C1B3C6D
-        flags = "".join(flag for flag, (cue, _) in _cues().items() if cue.fullmatch(folded))
-        self.flags = _PLACEHOLDERS.get(folded, flags)
+        self.flags = _PLACEHOLDERS.get(folded, "")
+        # Few words are a cue: one look for any of them spares most words ten.
+        if folded not in _PLACEHOLDERS and _any_cue().fullmatch(folded) is not None:
+            self.flags = "".join(flag for flag, (cue, _) in _cues().items() if cue.fullmatch(folded))
         self.sums: Sequence[int] = ()
 
     def letters(self) -> list[int]:
@@ -96,7 +98,7 @@ def features_of(answer: str, question: str = "") -> Features:
         (
             FeatureBlock(WHOLE, 1.3, runs),
             FeatureBlock(WHOLE, 1.0, words=[*words.values()]),
-            FeatureBlock(SIGNS, 0.3, [*set().union(*_signs(sentences, question, len(answer)))]),
+            FeatureBlock(SIGNS, 0.3, _signs_of_answer(sentences, question, len(answer))),
             FeatureBlock(FIRST, 1.0, sentences[0].runs),
         ),
         [
@@ -130,23 +132,28 @@ _TOKEN = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]|[^\W_]+(?:['’][^\W_]+)*|[?!
 
 def _stems(question: str) -> frozenset[str]:
     """Return the beginnings of the question's longer words: inflected forms count as the same word."""
-    words = _TOKEN.findall(unicodedata.normalize("NFKC", question))
+    words = _TOKEN.findall(_nfkc(question))
     return frozenset(word[:5] for word in words if len(word) > 3 or not word.isascii())
 
 
 def _read(text: str, asked: frozenset[str]) -> _Sentence:
     """Replace words of the question, numbers and names by placeholders, and note the sentence's cues."""
-    plain = unicodedata.normalize("NFKC", text).replace("’", "'")
+    plain = _nfkc(text).replace("’", "'")
     flags = set[str]()
     if not plain.isascii():
         flags.update(flag for flag, (_, cue) in _cues().items() if cue.search(plain))
     repeated = 0
     words: list[Word] = []
-    for word in map(_word, _TOKEN.findall(plain)):
-        if word.flags:
+    for written in _TOKEN.findall(plain):
+        if written.isascii() and written.isdecimal():
+            # Never a cue, and another one in each answer: as words of their own, numbers would drive out all others.
+            word = _word("§0")
+            stem, stands_for = written[:5], "§0"
+        else:
+            word = _word(written)
+            stem, stands_for = word.stem, word.spelling[1]
             flags.update(word.flags)
-        stands_for = word.spelling[1]
-        if word.stem in asked:
+        if stem in asked:
             repeated += 1
             word = _word("§q")
         elif stands_for and (words or stands_for == "§0"):
@@ -156,6 +163,10 @@ def _read(text: str, asked: frozenset[str]) -> _Sentence:
     if repeated:
         flags.update("qQ" if 2 * repeated > len(asked) else "q")
     return _Sentence(words, _runs(words), "".join(sorted(flags)))
+
+
+def _nfkc(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFKC", text)
 
 
 def _runs(words: Sequence[Word]) -> list[int]:
@@ -184,6 +195,7 @@ _PLACEHOLDERS = {"§q": "", "§0": "0", "§x": "x"}
 """Placeholders of words of the question, numbers and names, with their flags."""
 
 
+@lru_cache(maxsize=8192)
 def _place(name: str) -> int:
     return crc32(name.encode("utf-8", "replace")) % TABLE
 
@@ -192,35 +204,47 @@ def _size(sentence: _Sentence) -> int:
     return min(len(sentence.words) // 5, 5)
 
 
-def _signs(sentences: list[_Sentence], question: str, length: int) -> Iterator[Iterable[int]]:
-    """Yield the sentences' cues and their places, the answer's length, and its fit with the question."""
-    last = len(sentences) - 1
-    for number, sentence in enumerate(sentences):
-        place = "first" if number == 0 else "last" if number == last else "middle"
-        yield _signs_of_sentence(place, sentence.flags, _size(sentence))
-        yield _signs_of_sentence("any", sentence.flags, _size(sentence))
-    yield (_place(f"{one.flags}>{other.flags}") for one, other in pairwise(sentences))
-    denials = [number for number, sentence in enumerate(sentences) if "n" in sentence.flags]
+def _signs_of_answer(sentences: list[_Sentence], question: str, length: int) -> tuple[int, ...]:
+    """Return the sentences' cues and their places, the answer's length, and its fit with the question."""
     said = sum(len(sentence.words) for sentence in sentences if _UNSAID.isdisjoint(sentence.flags))
-    together = "".join(sorted({flag for sentence in sentences for flag in sentence.flags}))
+    shapes = tuple([(sentence.flags, _size(sentence)) for sentence in sentences])
     size = min(length.bit_length(), 12)
+    return _signs_of_shapes(shapes, said=min(said.bit_length(), 7), kind=_kind(question), size=size)
+
+
+@lru_cache(maxsize=4096)
+def _signs_of_shapes(shapes: tuple[tuple[str, int], ...], *, said: int, kind: str, size: int) -> tuple[int, ...]:
+    """Return the signs of sentences with these flags and sizes; short answers have few different ones."""
+    return tuple(set().union(*_signs(shapes, said, kind, size)))
+
+
+def _signs(shapes: Sequence[tuple[str, int]], said: int, kind: str, size: int) -> Iterator[Iterable[int]]:
+    last = len(shapes) - 1
+    for number, (flags, sentence_size) in enumerate(shapes):
+        place = "first" if number == 0 else "last" if number == last else "middle"
+        yield _signs_of_sentence(place, flags, sentence_size)
+        yield _signs_of_sentence("any", flags, sentence_size)
+    flags_in_order = [flags for flags, _ in shapes]
+    yield (_place(f"{one}>{other}") for one, other in pairwise(flags_in_order))
+    denials = [number for number, flags in enumerate(flags_in_order) if "n" in flags]
+    together = "".join(sorted(set().union(*flags_in_order)))
     yield map(
         _place,
         [
             f"length {size}",
-            f"sentences {min(len(sentences), 6)}",
+            f"sentences {min(len(shapes), 6)}",
             f"holds {together}",
-            f"denies {min(len(denials), 3)} says {min(said.bit_length(), 7)}",
+            f"denies {min(len(denials), 3)} says {said}",
             f"denies at {min(denials[0], 3) if denials else None} of {min(last, 4)}",
         ],
     )
-    yield _signs_of_kind(_kind(question), together, sentences[0].flags, bool(denials), size)
+    yield _signs_of_kind(kind, together, flags_in_order[0], bool(denials), size)
 
 
 @lru_cache(maxsize=8192)
 def _signs_of_sentence(where: str, flags: str, size: int) -> tuple[int, ...]:
     signs = [f"{where}={flags}", f"{where}~{size}", *(f"{where}:{flag}" for flag in flags)]
-    signs += [f"{where}:{flag}{other}" for at, flag in enumerate(flags) for other in flags[at + 1 :]]
+    signs += [f"{where}:{flag}{other}" for flag, other in combinations(flags, 2)]
     return tuple(map(_place, signs))
 
 
@@ -236,7 +260,8 @@ def _signs_of_kind(kind: str, together: str, first: str, denies: bool, size: int
 def _kind(question: str) -> str:
     """Return the kind of a question; the first of several in the order of the tables."""
     words = _QUESTION_WORD.findall(question)
-    ranks = [_RANKS[words] for words in {*words, *map(" ".join, pairwise(words))} if words in _RANKS]
+    phrases = {*words, *map(" ".join, pairwise(words))}
+    ranks = [_RANKS[known] for known in phrases & _RANKS.keys()]
     if not question.isascii():
         ranks += [rank for rank, (_, unspaced) in enumerate(_KINDS.values()) if re.search(unspaced, question)]
     if ranks:
@@ -249,6 +274,11 @@ def _kind(question: str) -> str:
 @cache
 def _cues() -> dict[str, tuple[re.Pattern[str], re.Pattern[str]]]:
     return {flag: (re.compile(words), re.compile(unspaced)) for flag, (words, unspaced) in _CUES.items()}
+
+
+@cache
+def _any_cue() -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{words})" for words, _ in _CUES.values()))
 
 
 _CUES = {

@@ -25,9 +25,11 @@ def untrained_language(answer: str) -> str | None:
     True
     """
     text = answer[:READ].lower()
-    for script, letters in _OTHER_SCRIPTS.items():
-        if 2 * len(letters.findall(text)) > len(_LETTERS.findall(text)):
-            return script
+    if not text.isascii():
+        most = len(_LETTERS.findall(text)) / 2
+        for script, letters in _OTHER_SCRIPTS.items():
+            if len(letters.findall(text)) > most:
+                return script
     words = {word for word in _WORDS.findall(text) if len(word) > 1}  # one letter says little: "i", "a"
     counts = {language: len(common.intersection(words)) for language, common in _common_words().items()}
     likeliest = max(counts, key=counts.__getitem__)

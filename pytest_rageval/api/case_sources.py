@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from pytest_rageval.cases.discovery import find_case_files
-from pytest_rageval.cases.loading import load_file
+from pytest_rageval.cases.loading import load_stream
 from pytest_rageval.cases.project_cases import files_at, load_files, sound_cases
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import CaseError, SettingsError
@@ -66,11 +66,10 @@ def _of_records(records: list[dict[str, Any]], project: Project) -> list[EvalCas
     """Read records as lines of a case file: the same checks, the same messages."""
     if not records:
         raise SettingsError("cases: there is none; give a path, or a list of cases")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / RECORDS
-        try:
-            lines = [json.dumps(record, ensure_ascii=False, allow_nan=False) for record in records]
-        except (TypeError, ValueError) as error:
-            raise CaseError(f"cases: cannot be written as JSON: {error}") from None
-        path.write_bytes("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass"))
-        return sound_cases([load_file(path, Path(folder), max_line_bytes=project.settings.max_line_bytes)])
+    try:
+        lines = [json.dumps(record, ensure_ascii=False, allow_nan=False) for record in records]
+    except (TypeError, ValueError) as error:
+        raise CaseError(f"cases: cannot be written as JSON: {error}") from None
+    # A half of a surrogate pair becomes bytes that are no UTF-8, and a problem with its place.
+    stream = BytesIO("\n".join(lines).encode("utf-8", "surrogatepass"))
+    return sound_cases([load_stream(stream, RECORDS, max_line_bytes=project.settings.max_line_bytes)])

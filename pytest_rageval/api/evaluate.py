@@ -17,15 +17,15 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.case_output import Output
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges import judge_from_object
-from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.model import EvalCase
 from pytest_rageval.render.run_reports import write_all_reports
-from pytest_rageval.run.finish import Extent
+from pytest_rageval.run.extent import Extent
+from pytest_rageval.run.ongoing_run import EvaluatedCase, OngoingRun
 from pytest_rageval.run.prepare import Prepared, check_can_answer, make_target, prepare, run_configuration
-from pytest_rageval.run.session import EvaluatedCase, RunSession
 from pytest_rageval.targets import target_from_object
-from pytest_rageval.targets.target import Target
+from pytest_rageval.targets.target import BaseTarget
 from pytest_rageval.text import printable
 
 OWN_ARGUMENTS = frozenset({"target", "judge", "metrics", "resume", "shard", "dry_run"})
@@ -61,14 +61,16 @@ def evaluate(
     asked_target = _target(target, prepared, cases_to_ask)
     root = prepared.project.root
     own_judge = None if judge is None or isinstance(judge, str) else judge_from_object(judge)
-    config = run_configuration(
-        prepared,
-        cases_to_ask,
-        [path for path in dict.fromkeys(root / case.source.file for case in cases_to_ask) if path.is_file()],
-        judges=(None,) if own_judge is None else (f"evaluate(judge={type(judge).__name__})",),
-        target=None if target is None or isinstance(target, str) else f"evaluate(target={_name(target)})",
-    )
-    run = RunSession.open(prepared, config, is_judge_asked=own_judge is None)
+    sources = dict.fromkeys(root / case.source.file for case in cases_to_ask)
+    case_files = [path for path in sources if path.is_file()]  # given cases may be in none
+    judges: tuple[str | None, ...] = (None,)
+    if own_judge is not None:
+        judges = (f"evaluate(judge={type(judge).__name__})",)
+    named_target = None
+    if target is not None and not isinstance(target, str):
+        named_target = f"evaluate(target={_name(target)})"
+    config = run_configuration(prepared, cases_to_ask, case_files, judges=judges, target=named_target)
+    run = OngoingRun.open(prepared, config, is_judge_asked=own_judge is None)
     try:
         is_interrupted = _ask(run, cases_to_ask, asked_target, own_judge)
         if not run.has_results() and is_interrupted:
@@ -131,7 +133,7 @@ def _options(
     return values
 
 
-def _target(target: object, prepared: Prepared, cases: Sequence[EvalCase]) -> Target:
+def _target(target: object, prepared: Prepared, cases: Sequence[EvalCase]) -> BaseTarget:
     if target is None or isinstance(target, str):
         configured = make_target(prepared.project)
         check_can_answer(prepared, configured, cases)
@@ -147,7 +149,7 @@ def _name(target: object) -> str:
     return f"{named.__module__}.{named.__qualname__}"
 
 
-def _ask(run: RunSession, cases: Sequence[EvalCase], target: Target, judge: Judge | None) -> bool:
+def _ask(run: OngoingRun, cases: Sequence[EvalCase], target: BaseTarget, judge: BaseJudge | None) -> bool:
     """Record the results of all cases; return True if Ctrl-C ended it.
 
     What their code prints is shown as it comes, line by line: the script is the user's own.
@@ -169,7 +171,7 @@ def _ask(run: RunSession, cases: Sequence[EvalCase], target: Target, judge: Judg
 
 
 def _finished(
-    run: RunSession, cases: Sequence[EvalCase], notes: Sequence[str], *, is_interrupted: bool
+    run: OngoingRun, cases: Sequence[EvalCase], notes: Sequence[str], *, is_interrupted: bool
 ) -> EvaluatedRun:
     keys = {case.key for case in cases}
     status = run.exit_status(is_interrupted=is_interrupted)

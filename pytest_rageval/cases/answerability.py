@@ -152,7 +152,8 @@ def answerable_by(sign: Sign, value: Json) -> bool | None:
     """
     if sign == "kind":
         labels = value if isinstance(value, list) else [value]
-        return False if any(isinstance(each, str) and is_unanswerable_kind(each) for each in labels) else None
+        says_no = any(isinstance(label, str) and is_unanswerable_kind(label) for label in labels)
+        return False if says_no else None
     if sign == "behaviour":
         return behaviour_of(value)
     flag = truth_of(value)

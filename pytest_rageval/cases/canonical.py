@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from json.encoder import encode_basestring_ascii
+from operator import attrgetter
 from typing import Annotated, Any
 
 from pytest_rageval.errors import CaseError
@@ -13,6 +14,7 @@ from pytest_rageval.io.expected import Expects
 from pytest_rageval.io.messages import Finding, Unsound
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.model import Anchor, EvalCase, Gold, Json
+from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 
 
 def case_to_mapping(case: EvalCase) -> dict[str, Json]:
@@ -21,9 +23,9 @@ def case_to_mapping(case: EvalCase) -> dict[str, Json]:
     `answerable`, `requires_kg` and `source` are always set; `metadata` is shared with the case, not copied.
     """
     mapping: dict[str, Json] = {"id": case.id, "question": case.question, "answerable": case.answerable}
-    for name in ("category", "difficulty", "domain"):
-        if (label := getattr(case, name)) is not None:
-            mapping[name] = label
+    for name in DESCRIPTIVE_NAMES:
+        if (text := getattr(case, name)) is not None:
+            mapping[name] = text
     for name in ("tags", "vaults", "folders"):
         if texts := getattr(case, name):
             mapping[name] = list(texts)
@@ -90,7 +92,7 @@ def _written(part: Json) -> str:
     return _CANONICAL.encode(part) if part.__class__ is not bool else "true" if part else "false"
 
 
-_NOT_DECIDING = frozenset({"id", "category", "difficulty", "domain", "tags", "metadata"})
+_NOT_DECIDING = frozenset({"id", *DESCRIPTIVE_NAMES, "tags", "metadata"})
 """Keys that are neither sent nor used for scoring, except by gates limited to some cases."""
 
 
@@ -108,8 +110,8 @@ def _gold_to_mapping(gold: Gold) -> dict[str, Json]:
     mapping: dict[str, Json] = {}
     if gold.answers is not None:
         mapping["answer"] = gold.answers[0] if len(gold.answers) == 1 else list(gold.answers)
-    for name, write in _GOLD_WRITERS.items():
-        if (part := getattr(gold, name)) is not None:
+    for (name, write), part in zip(_GOLD_WRITERS.items(), _gold_parts(gold), strict=True):
+        if part is not None:
             mapping[name] = write(part)
     if gold.ids_are_prefixes:
         mapping["ids_are_prefixes"] = True
@@ -144,6 +146,7 @@ _GOLD_WRITERS: Mapping[str, Callable[[Any], Json]] = {
     "kg_edges": lambda edges: [edge._asdict() for edge in edges],
     "recency_conflict_rule": str,
 }
+_gold_parts = attrgetter(*_GOLD_WRITERS)
 
 
 _RECORDED = RecordReader[EvalCase](Annotated[EvalCase, Expects("{id, question, …}")])

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.atomic import LockHeld, take_lock, write_bytes
+from pytest_rageval.io.atomic import write_bytes
+from pytest_rageval.io.lock import LockHeld, take_lock
 
 LOCK_PATIENCE_S = 2.0
 

@@ -45,7 +45,8 @@ def usual_case(text: str, source: Source) -> Converted | None:
 
 def _keys_of(line: Mapping[str, Any]) -> int:
     """Return how many different keys a line has at least, in all of its objects; -1 for one with an odd number."""
-    keys, values = 0, list[Any]([line])
+    keys = 0
+    values: list[Any] = [line]
     for value in values:
         kind = value.__class__
         if kind is dict:
@@ -71,17 +72,17 @@ def _converted(
 ) -> Converted:
     """Return the case of a record whose keys were read, except those `unread`; raise Unsound with its problems."""
     values = _FieldValues(record, line)
-    broken = {_OBJECTS[path[:-1]][str(path[-1])].part for path in unread}
-    given = (*line, *(str(path[0]) for path in unread if path[0] != "answerable")) if unread else tuple(line)
+    broken = {_part_at(path) for path in unread}
+    given = tuple(line)
+    if unread:
+        given += tuple(str(path[0]) for path in unread if path[0] != "answerable")
     spelling = spelling_of(given, tuple(line.get("gold", ())))
     for path in values.contested:
-        first = format_path(values.origin(_OBJECTS[path[:-1]][str(path[-1])].part))
+        first = format_path(values.origin(_part_at(path)))
         findings.add(path, f"differs from {first}, which says the same thing; keep one")
-    has_question = (
-        "question" in values.case
-        or "question" in broken
-        or QUESTION in (field_of(key, is_exact=True) for key in record if key not in KEYS)
-    )
+    has_question = "question" in values.case or "question" in broken
+    if not has_question:  # then a key with another tool's name for it is the problem that is reported
+        has_question = any(field_of(key, is_exact=True) == QUESTION for key in record if key not in KEYS)
     values.case.setdefault("question", "?")
     case = _case(values, given, spelling, source)
     for (part, *steps), message in contradictions(case, given, broken):
@@ -104,12 +105,22 @@ def _meaning(path: Path) -> str:
 
 
 LINES: RecordReader[dict[str, Any]] = RecordReader(
-    Line, "put what is your own into 'metadata'", _meaning, [f"gold.{key}" for key in IN_GOLD]
+    Line,
+    "put what is your own into 'metadata'",
+    _meaning,
+    [f"gold.{key}" for key in IN_GOLD],
+    repeats_texts=True,
 )
 
 
 _OBJECTS: Mapping[Path, Mapping[str, Key]] = {(): KEYS, ("gold",): IN_GOLD, ("metadata",): LIFTED}
 """The objects of a record whose keys give parts, by path."""
+
+
+def _part_at(path: Path) -> str:
+    """Return the part of a case that the key at this path gives."""
+    *above, name = path
+    return _OBJECTS[tuple(above)][str(name)].part
 
 
 def _readable(record: dict[str, Json]) -> tuple[dict[str, Any], set[Path]]:
@@ -122,16 +133,25 @@ def _readable(record: dict[str, Json]) -> tuple[dict[str, Any], set[Path]]:
         try:
             return LINES.read(known), unread
         except Unsound as unsound:
-            for path in {finding.path[: 1 + (finding.path[:1] in _OBJECTS)] for finding in unsound.findings.first}:
+            paths = {_key_path(finding.path) for finding in unsound.findings.first}
+            for path in paths:
                 unread.add(path)
                 _drop(known, path)
+
+
+def _key_path(path: Path) -> Path:
+    """Return the path of the key within which a finding is: `gold.answer` of `gold.answer[0]`."""
+    is_within_object = path[:1] in _OBJECTS
+    return path[:2] if is_within_object else path[:1]
 
 
 def _drop(record: dict[str, Json], path: Path) -> None:
     """Remove a key from a record without changing the caller's inner objects."""
     key, *inner = map(str, path)
-    rest = {name: value for name, value in record[key].items() if [name] != inner} if inner else None
-    record[key] = rest
+    if inner:
+        record[key] = {name: value for name, value in record[key].items() if [name] != inner}
+    else:
+        record[key] = None
 
 
 class _FieldValues:
@@ -157,7 +177,8 @@ class _FieldValues:
         if is_lifted:
             case["metadata"] = {key: value for key, value in case["metadata"].items() if key not in LIFTED}
         if "tag" in case:
-            tag, tags = case.pop("tag"), case.get("tags", ())
+            tag = case.pop("tag")
+            tags = case.get("tags", ())
             case["tags"] = tags if tag in tags else (*tags, tag)
 
     def _take(self, above: Path, written: Mapping[str, Json], members: Mapping[str, Any]) -> None:
@@ -168,7 +189,8 @@ class _FieldValues:
             if value is None or name not in keys:
                 continue
             key = keys[name]
-            part, into = key.part, gold if key.is_gold else case
+            part = key.part
+            into = gold if key.is_gold else case
             if part not in into:
                 into[part] = value
             elif not _agree(part, into[part], value):
@@ -178,19 +200,21 @@ class _FieldValues:
 
     def origin(self, part: str) -> Path:
         """Return the path of the first key that gives this part."""
-        return next(
-            (*above, name)
-            for above, written, members in self._objects
-            for name in written
-            if members.get(name) is not None and name in _OBJECTS[above] and _OBJECTS[above][name].part == part
-        )
+        for above, written, members in self._objects:
+            keys = _OBJECTS[above]
+            for name in written:
+                if members.get(name) is not None and name in keys and keys[name].part == part:
+                    return (*above, name)
+        raise AssertionError(part)
 
 
 def _agree(part: str, first: Any, second: Any) -> bool:
     """Return True if two keys give a part the same value, or one repeats a single answer of the other's list."""
     if first == second:
         return True
-    fewer, more = sorted((first, second), key=len) if part == "answers" else ([], [])
+    if part != "answers":
+        return False
+    fewer, more = sorted((first, second), key=len)
     return len(fewer) == 1 and fewer[0] in more
 
 

@@ -75,20 +75,27 @@ def csv_rows(
             if not table.is_sound or not any(cell and not cell.isspace() for cell in cells):
                 continue  # reported already, or a blank line, as spreadsheets write them
             if len(cells) != len(names):
-                many = f"{len(cells)} cell{'s' * (len(cells) != 1)}, expected {len(names)} ({', '.join(names)[:200]})"
-                report.add_unread(table.start, 1, f"the row has {many}; quote cells that hold commas or line breaks")
+                expected = f"expected {len(names)} ({', '.join(names)[:200]})"
+                problem = f"the row has {_cell_count(len(cells))}, {expected}"
+                report.add_unread(table.start, 1, f"{problem}; quote cells that hold commas or line breaks")
                 continue
             record = _record(names, cells, table, [columns.get(name, others) for name in names])
             if record is not None:
                 yield CsvRow(table.start, record, names, table.text, separator)
 
 
+def _cell_count(number: int) -> str:
+    return "1 cell" if number == 1 else f"{number} cells"
+
+
 class _Table:
     """The rows of a CSV text, each with its first line and its text."""
 
     def __init__(self, lines: Iterator[FileLine], report: Report, max_bytes: int, separator: str) -> None:
-        self.report, self.separator = report, separator
-        self.start = self._last = 0
+        self.report = report
+        self.separator = separator
+        self.start = 0
+        self._last = 0
         self.is_sound = True
         self._lines = lines
         self._max = max_bytes
@@ -105,7 +112,9 @@ class _Table:
         """Return the next row that is not empty; None at the end or if the rest is unreadable."""
         while True:
             self._buffer.clear()
-            self._size, self.is_sound, self.start = 0, True, self._last + 1
+            self._size = 0
+            self.is_sound = True
+            self.start = self._last + 1
             try:
                 row = next(self._reader)
             except StopIteration:
@@ -238,7 +247,8 @@ def _record(
 
 def _flag(cell: str) -> tuple[str, Json]:
     flag = flag_of(cell)
-    return ("" if flag is not None else f"is {shown_value(cell)}, expected {FLAG}"), flag
+    problem = "" if flag is not None else f"is {shown_value(cell)}, expected {FLAG}"
+    return problem, flag
 
 
 def _json(cell: str) -> tuple[str, Json]:

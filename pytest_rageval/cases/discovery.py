@@ -134,7 +134,8 @@ class _Rule:
 
     def names_folder(self, relative: str) -> bool:
         """Return True if a glob names this folder, one above, or one below it: then cases may be lost with it."""
-        return any(f"{relative}/".startswith(f"{one}/") or one.startswith(f"{relative}/") for one in self._folders)
+        folder = f"{relative}/"
+        return any(folder.startswith(f"{named}/") or named.startswith(folder) for named in self._folders)
 
     def prunes(self, folder: str) -> bool:
         is_odd = folder.startswith(".") or folder in PRUNED or folder.endswith(".egg-info")
@@ -159,8 +160,10 @@ def _translated(glob: str) -> str:
     for part in parts[:-1]:
         expression += r"(?:[^/]+/)*" if part == "**" else _translated_part(part) + "/"
     last = parts[-1]
-    hidden = "" if last.startswith(".") else r"(?!\.)"
-    return expression + (r"(?:[^/]+/)*(?!\.)[^/]+" if last == "**" else hidden + _translated_part(last))
+    if last == "**":
+        return expression + r"(?:[^/]+/)*(?!\.)[^/]+"
+    unless_hidden = "" if last.startswith(".") else r"(?!\.)"
+    return expression + unless_hidden + _translated_part(last)
 
 
 def _translated_part(part: str) -> str:
@@ -188,7 +191,8 @@ def _files(root: Path, rule: _Rule, may_lose: Callable[[str], bool]) -> Iterator
     `may_lose`: returns True for a folder with which cases may be lost.
     """
     seen: set[tuple[int, int]] = set()
-    waiting, linked = [""], list[str]()
+    waiting = [""]
+    linked: list[str] = []
     while waiting or linked:
         # Linked folders come last: a folder that is found both ways keeps its own name.
         folder = waiting.pop() if waiting else linked.pop()

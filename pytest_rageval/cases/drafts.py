@@ -18,6 +18,8 @@ from pytest_rageval.model import EvalCase, Json
 
 ENDING = ".drafts.jsonl"
 _PLACE = ("rel_path", "heading_path")
+LONGEST_LINE = 2**26
+"""Bytes of a draft."""
 
 
 def check_is_drafts(path: Path) -> None:
@@ -44,7 +46,8 @@ def drafts_in(path: Path) -> Sequence[EvalCase]:
 def add_drafts(path: Path, drafts: Iterable[Mapping[str, Json]]) -> int:
     """Append drafts to a file, without those whose question or id it already has; return the number of new ones."""
     there = drafts_in(path)
-    questions, ids = {fold(case.question) for case in there}, {case.id for case in there}
+    questions = {fold(case.question) for case in there}
+    ids = {case.id for case in there}
     lines = []
     for draft in drafts:
         if fold(draft["question"]) not in questions and draft["id"] not in ids:
@@ -52,8 +55,9 @@ def add_drafts(path: Path, drafts: Iterable[Mapping[str, Json]]) -> int:
             questions.add(fold(draft["question"]))
             ids.add(draft["id"])
     if lines:
-        report = Report(path.name)
-        before = [line.text.rstrip("\r\n") for line in read_lines(path, report, 2**26)] if path.exists() else []
+        before = []
+        if path.exists():
+            before = [line.text.rstrip("\r\n") for line in read_lines(path, Report(path.name), LONGEST_LINE)]
         write_lines(path, [*before, *lines])
     return len(lines)
 
@@ -63,16 +67,17 @@ def answer_draft(record: Mapping[str, Any], line: Mapping[str, Any] | None, run_
 
     The draft has no gold: a bad answer does not contain the right one. None if the run stores no question.
     """
-    question = (line["case"].get("question") if line else None) or record["question"]
+    full_question = line["case"].get("question") if line else None
+    question = full_question or record["question"]
     if not question:
         return None
-    answer = (line["answer"] or {}).get("answer") if line else None
+    full_answer = (line["answer"] or {}).get("answer") if line else None
     passages = record["references"] or record["retrieved_chunks"]
     # A place outlives the next indexing; the id serves if the system reports no place.
     places = [{name: passage[name] for name in _PLACE if passage.get(name)} for passage in passages]
     cited = [place or {"chunk_id": passage.get("chunk_id")} for place, passage in zip(places, passages, strict=True)]
-    origin: dict[str, Json] = {"run": run_id, "case": record["case_key"]}
-    origin["answer"] = answer if answer is not None else record["answer"]
+    answer = record["answer"] if full_answer is None else full_answer
+    origin: dict[str, Json] = {"run": run_id, "case": record["case_key"], "answer": answer}
     if cited:
         origin["cited"] = cited
     return {"id": draft_id(question), "question": question, "tags": ["draft"], "metadata": {"draft": origin}}

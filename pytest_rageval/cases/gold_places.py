@@ -99,11 +99,12 @@ def cannot_be_won(case: EvalCase, lost: Collection[int], golds: int) -> bool:
 
 def unwinnable(cases: Iterable[EvalCase], notes: NoteFolder) -> list[str]:
     """Return the keys of the cases that cannot pass because the notes lack their golds."""
-    return [
-        case.key
-        for case in cases
-        if cannot_be_won(case, {place.gold for place in missing_places(case, notes)}, len(case.gold.supports or ()))
-    ]
+    keys = []
+    for case in cases:
+        lost = {place.gold for place in missing_places(case, notes)}
+        if cannot_be_won(case, lost, len(case.gold.supports or ())):
+            keys.append(case.key)
+    return keys
 
 
 def cannot_be_won_line(config: Mapping[str, Any]) -> str | None:
@@ -126,15 +127,12 @@ def _missing(gold: int, anchor: Anchor, notes: NoteFolder) -> MissingPlace | Non
     path = shown_value(anchor.rel_path)
     if not there:
         message = f"rel_path {path} is no note below {notes.folder}"
-        return MissingPlace(
-            gold, "file", message, _remedy(notes.nearest(anchor.rel_path), "name the note that holds it now")
-        )
+        remedy = _remedy(notes.nearest(anchor.rel_path), "name the note that holds it now")
+        return MissingPlace(gold, "file", message, remedy)
     outlines = [sections for rel_path in there if (sections := notes.sections(rel_path)) is not None]
     if not outlines:
         return None
-    below = [
-        [each for each in sections if is_under_heading(each.heading_path, anchor.heading_path)] for sections in outlines
-    ]
+    below = [_sections_under(anchor.heading_path, sections) for sections in outlines]
     if not any(below):
         known = [section.heading_path for sections in outlines for section in sections if section.heading_path]
         close = suggestion(anchor.heading_path, known, cutoff=LIKE_HEADING)
@@ -146,6 +144,10 @@ def _missing(gold: int, anchor: Anchor, notes: NoteFolder) -> MissingPlace | Non
     return None
 
 
+def _sections_under(heading_path: str, sections: Iterable[NoteSection]) -> list[NoteSection]:
+    return [section for section in sections if is_under_heading(section.heading_path, heading_path)]
+
+
 def _remedy(close: str | None, otherwise: str) -> str:
     return f"did you mean {close!r}?" if close is not None else f"{otherwise}, or drop the gold"
 
@@ -153,6 +155,11 @@ def _remedy(close: str | None, otherwise: str) -> str:
 def _quotes(sections: Sequence[NoteSection], snippets: Sequence[str]) -> bool:
     """Return True if the text contains one of the snippets, with or without Markdown marks."""
     text = "\n".join(section.text for section in sections)
-    wanted = [*filter(str.strip, snippets)]
-    forms = ((form, form(text)) for form in (fold, snippet_form))
-    return not wanted or any(form(snippet) in formed for form, formed in forms for snippet in wanted)
+    wanted = [snippet for snippet in snippets if snippet.strip()]
+    if not wanted:
+        return True
+    for form in (fold, snippet_form):
+        formed = form(text)
+        if any(form(snippet) in formed for snippet in wanted):
+            return True
+    return False

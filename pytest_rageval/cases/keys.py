@@ -21,6 +21,7 @@ from pytest_rageval.io.expected import Expects
 from pytest_rageval.io.records import Name
 from pytest_rageval.io.strict_json import limits_broken
 from pytest_rageval.model import Anchor, Edge, Json, Turn
+from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS
 
 T = TypeVar("T")
 
@@ -193,6 +194,11 @@ def _gold(part: str, of: Any, about: str, cell: Cell = "json") -> Key:
     return Key(part, of, about, cell, is_gold=True)
 
 
+DESCRIPTIVE: Mapping[str, Key] = {
+    field.name: Key(field.name, Label, field.about, "text") for field in DESCRIPTIVE_FIELDS
+}
+"""Keys with a text that describes the case."""
+
 LIFTED: Mapping[str, Key] = {
     "requires_kg": Key(
         "requires_kg",
@@ -200,8 +206,7 @@ LIFTED: Mapping[str, Key] = {
         "Does the question need the knowledge graph? Default: true where gold holds entities or edges, else false.",
         "flag",
     ),
-    "domain": Key("domain", Label, "What the question is about, e.g. market, brand, product, metric, general.", "text"),
-    "difficulty": Key("difficulty", Label, "easy, medium, hard, or any text.", "text"),
+    **{field.name: DESCRIPTIVE[field.name] for field in DESCRIPTIVE_FIELDS if field.in_metadata},
 }
 """Keys that the layers format has in `metadata`, though the case has a field for them."""
 
@@ -287,15 +292,7 @@ COMMON: Mapping[str, Key] = {
         "negative, unanswerable and the like without gold places or ids, else true.",
         "flag",
     ),
-    "category": Key(
-        "category",
-        Label,
-        "factual, reasoning, multi_hop, recency/conflict, general, adversarial, retrieval, synthesis, specificity, "
-        "negative, or any text.",
-        "text",
-    ),
-    "difficulty": LIFTED["difficulty"],
-    "domain": LIFTED["domain"],
+    **DESCRIPTIVE,
     "tags": Key("tags", Names, "Free labels, for selecting and for breakdowns."),
     "vaults": Key("vaults", tuple[str, ...], "The vaults in which the question is asked."),
     "folders": Key("folders", tuple[str, ...], "The folders in which the question is asked."),
@@ -305,7 +302,7 @@ COMMON: Mapping[str, Key] = {
     "metadata": Key(
         "metadata",
         Metadata,
-        "Anything else: kept, never interpreted, but for requires_kg, domain and difficulty, which belong to the case.",
+        f"Anything else: kept, never interpreted, but for {', '.join(LIFTED)}, which belong to the case.",
     ),
     "gold": Key("in_gold", _object_type("InGold", IN_GOLD), "All that is known to be right."),
 }

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from pytest_rageval.cases.conversion import Converted, case_from_record, usual_case
 from pytest_rageval.cases.discovery import (
@@ -20,11 +20,12 @@ from pytest_rageval.cases.discovery import (
 )
 from pytest_rageval.cases.keys import CELLS, Cell, Label
 from pytest_rageval.io.collector import no_collection
-from pytest_rageval.io.lines import JsonRow, json_rows, read_lines
+from pytest_rageval.io.lines import JsonRow, json_rows, lines_of_stream, read_lines
 from pytest_rageval.io.messages import Finding, Findings, Report, Unsound, invalid
 from pytest_rageval.io.records import Name, RecordReader
 from pytest_rageval.io.strict_json import parse
 from pytest_rageval.model import EvalCase, Json, Source
+from pytest_rageval.model.case_fields import OTHER_DESCRIPTIVE_NAMES
 
 if TYPE_CHECKING:
     from pytest_rageval.cases.csv_rows import CsvRow
@@ -65,6 +66,13 @@ def load_file(path: Path, root: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -
     return cases_of_rows(path, rows_of(path, report, max_line_bytes, read=read), report, partner)
 
 
+def load_stream(stream: BinaryIO, name: str, *, max_line_bytes: int) -> CaseFile:
+    """Read lines of JSON that are in no file, with the checks and messages of a case file of this name."""
+    report = Report(name)
+    lines = lines_of_stream(stream, report, max_line_bytes)
+    return cases_of_rows(Path(name), json_rows(lines, report, _usual_case(name)), report)
+
+
 def _in_full(_text: str, _number: int) -> None:
     """Read no line at once: all are joined with their references."""
 
@@ -82,7 +90,8 @@ def cases_of_rows(
     of_references = partner.problems() if partner else ()
     if not converted and not of_references and not len(report):
         report.add(1, 1, "the file holds no case")
-    cases, spellings = tuple([case for case, _ in converted]), Counter([spelling for _, spelling in converted])
+    cases = tuple([case for case, _ in converted])
+    spellings = Counter([spelling for _, spelling in converted])
     return CaseFile(path, cases, (*report.problems, *of_references), spellings)
 
 
@@ -129,7 +138,8 @@ def _converted_rows(rows: Iterable[JsonRow | CsvRow], report: Report, partner: P
                 yield usual
                 continue
             row = row._replace(record=parse(row.text), value=None)
-        converted, problems = None, []
+        converted: Converted | None = None
+        problems: list[Findings] = []
         is_blank = _has_blank_reference(row)
         if is_blank:
             row = row._replace(record={name: cell for name, cell in row.record.items() if name != "reference"})
@@ -163,8 +173,9 @@ def _converted_rows(rows: Iterable[JsonRow | CsvRow], report: Report, partner: P
 
 
 _OF_A_REFERENCE_ROW = frozenset(
-    {"id", "question", "tag", "tags", "contexts", "domain", "difficulty", "vaults", "folders", "history", "metadata"}
+    {"id", "question", "tag", "tags", "contexts", *OTHER_DESCRIPTIVE_NAMES, "vaults", "folders", "history", "metadata"}
 )
+"""Keys beside which a blank reference is an answer that was forgotten; a category may say that there is none."""
 MISSING = "is missing; write it, or say that the case has no answer with answerable = false"
 
 
@@ -190,7 +201,8 @@ def shown_name(path: Path, root: Path) -> str:
     """Return the file's name in messages, keys and node ids; bytes that are not UTF-8 are escaped."""
     name = path.as_posix()
     for absolute in (os.path.abspath, os.path.realpath):
-        inner, outer = Path(absolute(path)), Path(absolute(root))
+        inner = Path(absolute(path))
+        outer = Path(absolute(root))
         if inner.is_relative_to(outer):
             name = inner.relative_to(outer).as_posix()
             break

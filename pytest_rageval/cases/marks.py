@@ -74,10 +74,14 @@ class Marks:
     def without_golds(self, golds: Iterable[int]) -> Marks:
         """Remove golds by position, also from their groups."""
         gone = set(golds)
-        position = {old: new for new, old in enumerate(at for at in range(len(self.golds)) if at not in gone)}
-        groups = (tuple(position[at] for at in group if at in position) for group in self.groups)
-        remaining = tuple(place for at, place in enumerate(self.golds) if at in position)
-        return replace(self, golds=remaining, groups=tuple(group for group in groups if group))
+        kept = [at for at in range(len(self.golds)) if at not in gone]
+        position = {old: new for new, old in enumerate(kept)}
+        groups = [tuple(position[at] for at in group if at in position) for group in self.groups]
+        return replace(
+            self,
+            golds=tuple(self.golds[at] for at in kept),
+            groups=tuple(group for group in groups if group),
+        )
 
     def with_irrelevant(self, place: Place) -> Marks:
         """Add an irrelevant place, which cannot stay a gold."""

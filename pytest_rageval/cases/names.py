@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
+from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS, DESCRIPTIVE_NAMES, PROMINENT_NAMES
+
 QUESTION: Final = "question"
 ANSWER: Final = "gold.answer"
 CONTEXTS: Final = "contexts"
@@ -27,7 +29,14 @@ RETRIEVED: Final = "retrieved"
 RETRIEVED_IDS: Final = "retrieved_ids"
 RETRIEVED_PATHS: Final = "retrieved_paths"
 OF_SYSTEM = frozenset({GIVEN, RETRIEVED, RETRIEVED_IDS, RETRIEVED_PATHS})
-LABELS = ("id", "category", "difficulty", "tags", "domain", "history")
+LABELS = (
+    "id",
+    *PROMINENT_NAMES,
+    "tags",
+    *(name for name in DESCRIPTIVE_NAMES if name not in PROMINENT_NAMES),
+    "history",
+)
+"""Of a name with words for two of them, the first is meant."""
 _OF_CASE = (
     QUESTION,
     ANSWER,
@@ -79,10 +88,8 @@ _WORDS: Mapping[str, str] = {
     "begriff begriffe stichpunkt stichpunkte pflichtbegriffe enthalten enthalt contenir contient contener contiene "
     "contenere conter termes mentioned needle needles criterion criteria 必含 必須 필수 포함 핵심 得分点 评分点",
     PAGES: "page pages seite seiten pagina paginas pagine bladzijde 페이지 쪽 ページ 頁 页 页码 頁碼",
-    "category": "category kategorie categorie categoria 분류 카테고리 カテゴリ 分类 分類",
-    "difficulty": "difficulty schwierigkeit dificultad difficulte 난이도 難易度 难度",
+    **{field.name: f"{field.name} {field.other_names}" for field in DESCRIPTIVE_FIELDS},
     "tags": "tag tags schlagwort schlagworte 태그 タグ 标签",
-    "domain": "domain",
     "history": "history verlauf",
     "name": "name names title titel titre titulo titolo",
     "number": "nr no number num nummer kennung 番号 编号 編號 번호",
@@ -174,13 +181,13 @@ def _field(roles: set[str], *, has_unknown: bool = False) -> str | None:
         roles = roles - {"address", PAGES}
     if "unwanted" in roles and roles & _OF_GOLD:
         return None
-    if roles & {FACTS, "part"} and "system" not in roles:
+    if roles & {FACTS, "part"} and not is_of_system:
         if "alternative" in roles:
             return None if has_unknown else ANSWER
         is_named = FACTS in roles or not has_unknown
         return FACTS if is_named and not roles & _NO_FACTS else None
     if PAGES in roles:
-        return PAGES if roles <= {PAGES, PLACES, "gold", "number", "name"} and not roles & {"system"} else None
+        return PAGES if roles <= {PAGES, PLACES, "gold", "number", "name"} else None
     if HEADINGS in roles and roles <= {HEADINGS, PLACES, "gold", "name"}:
         return HEADINGS
     if "other" in roles or ("name" in roles and PLACES not in roles):
@@ -205,11 +212,9 @@ def _field(roles: set[str], *, has_unknown: bool = False) -> str | None:
         return ANSWER
     if "output" in roles:
         return GIVEN
-    return (
-        "id"
-        if "number" in roles and roles <= {"number", QUESTION}
-        else next((label for label in LABELS if label in roles), None)
-    )
+    if "number" in roles and roles <= {"number", QUESTION}:
+        return "id"
+    return next((label for label in LABELS if label in roles), None)
 
 
 def is_plain_answer(name: str) -> bool:

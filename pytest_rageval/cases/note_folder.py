@@ -146,9 +146,11 @@ def _headings(text: str) -> Iterator[tuple[str, int, int]]:
     for position, token in enumerate(tokens):
         if token.type == "heading_open" and not token.level and token.map:
             depth = int(token.tag[1:])
+            title = " ".join(tokens[position + 1].content.split())
             trail = [above for above in trail if above[0] < depth]
-            trail.append((depth, f"{'#' * depth} {' '.join(tokens[position + 1].content.split())}"))
-            yield " > ".join(heading for _, heading in trail), token.map[0], token.map[1]
+            trail.append((depth, f"{'#' * depth} {title}"))
+            first_line, line_after = token.map
+            yield " > ".join(heading for _, heading in trail), first_line, line_after
 
 
 NOTE_HASHES = "note_hashes"
@@ -190,7 +192,10 @@ def note_at(notes: Path, rel_path: str) -> Path | None:
 def changed_notes(case: EvalCase, notes: Path) -> Iterator[str]:
     """Yield the paths of golds whose note was changed or deleted since the case was labelled."""
     hashes = case.metadata.get(NOTE_HASHES)
-    golds = {anchor.rel_path for anchor in (*(case.gold.supports or ()), *(case.gold.irrelevant_supports or ()))}
-    for rel_path, digits in hashes.items() if isinstance(hashes, Mapping) else ():
+    if not isinstance(hashes, Mapping):
+        return
+    anchors = (*(case.gold.supports or ()), *(case.gold.irrelevant_supports or ()))
+    golds = {anchor.rel_path for anchor in anchors}
+    for rel_path, digits in hashes.items():
         if rel_path in golds and note_hashes(notes, [rel_path]).get(rel_path) != digits:
             yield rel_path

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, pairwise
 from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,19 +35,20 @@ def shingles(question: str) -> frozenset[tuple[str, str]]:
 
 def likeness(first: frozenset[tuple[str, str]], second: frozenset[tuple[str, str]]) -> float:
     """Return shared pairs as a share of all pairs, 0 to 1."""
-    return len(first & second) / len(first | second) if first or second else 1.0
+    either = first | second
+    return len(first & second) / len(either) if either else 1.0
 
 
 def near_duplicates(questions: Sequence[str], least: float = LEAST_LIKENESS) -> Iterator[tuple[int, int]]:
     """Yield each question that resembles an earlier one, with the first such: (later, earlier)."""
     sets = [shingles(question) for question in questions]
-    counts = Counter(shingle for members in sets for shingle in members)
+    counts = Counter(chain.from_iterable(sets))
     # Sets that are alike share one of their rarest pairs: only those are looked up (prefix filtering).
     by_rare: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for later, members in enumerate(sets):
         rarest = sorted(members, key=lambda shingle: (counts[shingle], shingle))
         prefix = rarest[: len(rarest) - ceil(least * len(rarest)) + 1]
-        candidates = sorted({earlier for shingle in prefix for earlier in by_rare[shingle]})
+        candidates = sorted(set[int]().union(*(by_rare[shingle] for shingle in prefix)))
         match = next((earlier for earlier in candidates if likeness(members, sets[earlier]) >= least), None)
         if match is not None:
             yield later, match
@@ -100,15 +102,16 @@ def _duplicates(cases: Sequence[EvalCase]) -> Iterator[AuditFinding]:
         by_scope.setdefault((case.vaults, case.folders, case.history), []).append(case)
     for group in by_scope.values():
         for later, earlier in near_duplicates([case.question for case in group]):
-            other = group[earlier]
-            message = f"question {shown_value(group[later].question)} is nearly that of {other.key} ({other.source})"
-            yield AuditFinding("near_duplicate", group[later], message, "drop one, or make them differ")
+            case, other = group[later], group[earlier]
+            message = f"question {shown_value(case.question)} is nearly that of {other.key} ({other.source})"
+            yield AuditFinding("near_duplicate", case, message, "drop one, or make them differ")
 
 
 def _arity(case: EvalCase) -> Iterator[AuditFinding]:
     if case.category not in ALL_NEEDED or not case.answerable:
         return
-    golds, groups = len(case.gold.supports or case.gold.chunk_ids or ()), case.gold.support_groups or ()
+    golds = len(case.gold.supports or case.gold.chunk_ids or ())
+    groups = case.gold.support_groups or ()
     if golds == 1:
         message = f"category {case.category!r} with one gold"
     elif groups and min(map(len, groups)) == 1:
@@ -145,65 +148,95 @@ def findings_in_notes(cases: Sequence[EvalCase], folder: Path) -> Iterator[Audit
     notes = NoteFolder(folder)
     for case in cases:
         lost = missing_places(case, notes)
-        is_unwinnable = cannot_be_won(case, {place.gold for place in lost}, len(case.gold.supports or ()))
+        supports = case.gold.supports or ()
+        is_unwinnable = cannot_be_won(case, {place.gold for place in lost}, len(supports))
         for place in lost:
             message = f"gold_supports[{place.gold}].{place.message}"
             yield AuditFinding(f"lost_{place.kind}", case, message, place.remedy, is_unwinnable)
         for wide in wide_golds(case, notes):
             message = f"{gold_name(case, wide.gold, 'anchors')} covers {wide.sections} sections, the whole note"
             yield AuditFinding("whole_note", case, message, "name the section that holds the answer, or add a snippet")
-        gone = {(case.gold.supports or ())[place.gold].rel_path for place in lost if place.kind == "file"}
+        gone = {supports[place.gold].rel_path for place in lost if place.kind == "file"}
         for rel_path in changed_notes(case, folder):
             if rel_path not in gone:
                 message = f"{shown_value(rel_path)} changed since it was labelled"
-                yield AuditFinding(
-                    "note_changed", case, message, "look at the gold again and save it with rageval label"
-                )
+                remedy = "look at the gold again and save it with rageval label"
+                yield AuditFinding("note_changed", case, message, remedy)
 
 
 def findings_in_index(cases: Sequence[EvalCase], chunks: Sequence[Chunk], gold_by: GoldBy) -> Iterator[AuditFinding]:
     """Find golds that match no chunk of the index: no question can retrieve them."""
-    index = Answer(chunks=tuple(chunk for chunk in chunks))
+    index = Answer(chunks=tuple(chunks))
+    all_chunks = counted(len(chunks), "chunk")
     for case in cases:
         matching = match(case, index, gold_by)
-        matched = frozenset[int]().union(*(matching.hits or ()))
+        matched: set[int] = set().union(*(matching.hits or ()))
         lost = [gold for gold in range(matching.golds) if gold not in matched]
+        is_unwinnable = cannot_be_won(case, lost, matching.golds)
         for gold in lost:
-            message = (
-                f"{gold_name(case, gold, matching.kind)} matches none of {counted(len(chunks), 'chunk')} of the index"
-            )
+            message = f"{gold_name(case, gold, matching.kind)} matches none of {all_chunks} of the index"
             remedy = "index the note, or label what the index holds"
-            yield AuditFinding("not_indexed", case, message, remedy, cannot_be_won(case, lost, matching.golds))
+            yield AuditFinding("not_indexed", case, message, remedy, is_unwinnable)
+
+
+@dataclass(slots=True)
+class _CaseInRuns:
+    """What stored runs hold of one case in its present form.
+
+    records  how many of its records have chunks
+    kind     of its gold, in the newest of them, as are flags
+    matched  the numbers of the golds that any of them retrieved
+    """
+
+    records: int = 0
+    kind: str = "none"
+    flags: Sequence[str] = ()
+    matched: set[int] = field(default_factory=set)
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        matches = [chunk["matches"] for chunk in record["retrieved_chunks"]]
+        self.kind = record["gold"]
+        self.records += 1
+        self.flags = record.get("flags", [])
+        self.matched.update(*matches)
 
 
 def findings_in_runs(cases: Sequence[EvalCase], reports: Path) -> Iterator[AuditFinding]:
     """Find golds that no stored run retrieved, though it asked the case in its present form."""
+    in_runs = _cases_in_runs(cases, reports / "runs")
+    for case in cases:
+        found = in_runs.get(case.key)
+        if found is None:
+            continue
+        golds = (case.gold.supports if found.kind == "anchors" else case.gold.chunk_ids) or ()
+        for gold in range(len(golds)):
+            if gold not in found.matched:
+                records = counted(found.records, "record")
+                message = f"{gold_name(case, gold, found.kind)} was retrieved in none of {records}"
+                missed = f"gold {gold + 1} is {MISSED}: "
+                for flag in found.flags:
+                    if flag.startswith(missed):
+                        message += f", though {flag.removeprefix(missed)}"
+                yield AuditFinding("never_retrieved", case, message, "check the gold, or the index")
+
+
+def _cases_in_runs(cases: Sequence[EvalCase], runs: Path) -> dict[str, _CaseInRuns]:
+    """Return what the newest runs hold of the cases that they asked in their present form, by case key."""
     hashes = {case.key: content_hash(case) for case in cases}
-    matched: dict[str, set[int]] = {}
-    asked: dict[str, int] = {}
-    kinds: dict[str, str] = {}
-    flags: dict[str, list[str]] = {}
-    for run in in_time(reports / "runs")[-MOST_RUNS:] if (reports / "runs").is_dir() else ():
+    in_runs: dict[str, _CaseInRuns] = {}
+    newest = in_time(runs)[-MOST_RUNS:] if runs.is_dir() else ()
+    for run in newest:
         try:
             for record in StoredRun(run).records():
                 key = record["case_key"]
-                if hashes.get(key) == record["content_hash"] and record["retrieved_chunks"] and not record["error"]:
-                    asked[key], kinds[key] = asked.get(key, 0) + 1, record["gold"]
-                    flags[key] = record.get("flags", [])
-                    matched.setdefault(key, set()).update(*(chunk["matches"] for chunk in record["retrieved_chunks"]))
+                is_same = hashes.get(key) == record["content_hash"]
+                if is_same and record["retrieved_chunks"] and not record["error"]:
+                    found = in_runs.get(key, _CaseInRuns())
+                    found.add(record)
+                    in_runs[key] = found
         except (SettingsError, OSError, KeyError, TypeError):
             continue  # a damaged run says nothing about labels; `rageval runs list` reports it
-    for case in cases:
-        golds = (case.gold.supports if kinds.get(case.key) == "anchors" else case.gold.chunk_ids) or ()
-        for gold in range(len(golds)):
-            if case.key in asked and gold not in matched[case.key]:
-                many = counted(asked[case.key], "record")
-                message = f"{gold_name(case, gold, kinds[case.key])} was retrieved in none of {many}"
-                missed = f"gold {gold + 1} is {MISSED}: "
-                message += "".join(
-                    f", though {f.removeprefix(missed)}" for f in flags[case.key] if f.startswith(missed)
-                )
-                yield AuditFinding("never_retrieved", case, message, "check the gold, or the index")
+    return in_runs
 
 
 def gold_name(case: EvalCase, gold: int, kind: str) -> str:

@@ -55,10 +55,17 @@ class UnlabelledCases:
                 scores.append(gate.holds(score))
                 if record["judge"]:
                     models.add(record["judge"]["model"])
-        keys = set(labelled) & passing.keys()
-        shares = [sum(passes) / len(passes) for key, passes in passing.items() if passes and key not in keys]
-        without = sum(not passes for key, passes in passing.items() if key not in keys)
-        return cls(run.run_id, tuple(shares), without, len(keys), frozenset(models))
+        left_out = set(labelled) & passing.keys()
+        unlabelled = [passes for key, passes in passing.items() if key not in left_out]
+        scored = [passes for passes in unlabelled if passes]
+        shares = [sum(passes) / len(passes) for passes in scored]
+        return cls(
+            run_id=run.run_id,
+            passing=tuple(shares),
+            without_score=len(unlabelled) - len(scored),
+            left_out=len(left_out),
+            models=frozenset(models),
+        )
 
 
 class Calibration:
@@ -68,7 +75,7 @@ class Calibration:
     gate        resolved, on a metric of which more is better, and `scale` that metric's
     unscored, errors
                 how many the judge did not score by reason, and how many could not be judged by kind of error
-    messages    what the errors said, each once
+    messages    the messages of the errors, each once
     of_scores   the agreement with what people scored
     curve       points of the ROC, see `roc`
     thresholds  by aim the limit that serves best, or why none is named
@@ -83,9 +90,13 @@ class Calibration:
         self, judged: Sequence[JudgedLabel], gate: Gate, rubric: str, unlabelled: UnlabelledCases | None = None
     ) -> None:
         assert gate.measure is not None
-        self.judged, self.gate, self.rubric, self.unlabelled = judged, gate, rubric, unlabelled
+        self.judged = judged
+        self.gate = gate
+        self.rubric = rubric
+        self.unlabelled = unlabelled
         self.scale = gate.measure.metric.scale
-        self.cases = cases = tuple(label for label in judged if isinstance(label, ScoredLabel))
+        cases = tuple(label for label in judged if isinstance(label, ScoredLabel))
+        self.cases = cases
         rest = [label for label in judged if isinstance(label, UnscoredLabel)]
         self.unscored = _counted(label.reason for label in rest if label.error is None)
         self.errors = _counted(label.error for label in rest if label.error is not None)
@@ -98,7 +109,7 @@ class Calibration:
         pairs = [LabelPair(case.passes, case.score) for case in cases]
         decided = [(gate.holds(case.score), case.passes) for case in cases]
         scores = [(case.human, case.score) for case in cases if case.human is not None]
-        passing = unlabelled.passing if unlabelled else ()
+        passing = unlabelled.passing if unlabelled is not None else ()
         self.confusion = Confusion.of(decided)
         self.of_scores: Mapping[str, float | None] = {
             "n_scored_by_people": len(scores),
@@ -106,7 +117,8 @@ class Calibration:
             "quadratic_kappa": weighted_kappa(scores, self.scale, squared=True),
             "spearman": spearman(scores),
         }
-        self.auroc, self.curve = auroc(pairs), tuple(roc(pairs))
+        self.auroc = auroc(pairs)
+        self.curve = tuple(roc(pairs))
         aims: tuple[Aim, ...] = ("youden", "agreement")
         self.thresholds: Mapping[str, Threshold | str] = {
             aim: best_threshold(pairs, self.scale, gate.holds, gate.threshold, aim) for aim in aims
@@ -115,21 +127,33 @@ class Calibration:
             "by_people": _share([people for _, people in decided]),
             "by_judge": _share([judge for judge, _ in decided]),
             "unlabelled": _share(passing),
-            "corrected": corrected_pass_rate(decided, passing) if unlabelled else None,
+            "corrected": corrected_pass_rate(decided, passing) if unlabelled is not None else None,
         }
         kappa = self.confusion.kappa
         self.verdict = "agreement cannot be told" if kappa is None else f"{in_words(kappa.value)} agreement"
 
-        def apart(case: ScoredLabel) -> tuple[float, str]:
-            return -abs(case.score - (gate.threshold if case.human is None else case.human)), case.label.id
+        def widest_apart_first(case: ScoredLabel) -> tuple[float, str]:
+            by_people = gate.threshold if case.human is None else case.human
+            return -abs(case.score - by_people), case.label.id
 
-        disagreeing = (case for case in cases if gate.holds(case.score) is not case.passes)
-        self.disagreements = sorted(disagreeing, key=apart)
+        disagreeing = [case for case in cases if gate.holds(case.score) is not case.passes]
+        self.disagreements = sorted(disagreeing, key=widest_apart_first)
         self.notes = tuple(self._notes())
 
     def _notes(self) -> Iterator[str]:
         """Yield what a reader must know before trusting these figures."""
-        gate, cases, models, unlabelled = self.gate, self.cases, self.models, self.unlabelled
+        yield from self._notes_on_labels()
+        yield from self._notes_on_judges()
+        if self.unlabelled is not None:
+            yield from self._notes_on_run(self.unlabelled)
+
+    @property
+    def _has_scores_of_labels(self) -> bool:
+        """Return True if any score came with its label: its judge is not known."""
+        return any(case.judgement is None for case in self.cases)
+
+    def _notes_on_labels(self) -> Iterator[str]:
+        gate, cases = self.gate, self.cases
         if len(cases) < FEW:
             answers = counted(len(cases), "answer is", "answers are")
             yield f"{answers} few: the figures are hints; label {FEW} or more, drawn at random"
@@ -139,65 +163,85 @@ class Calibration:
         if torn:
             labels = counted(torn, "label has", "labels have")
             yield f"{labels} a human_score on the other side of {gate} than the human_pass, which counts"
-        brought = any(case.judgement is None for case in cases)
-        if len(models) > 1 or (models and brought):
-            names = [*models, *(["scores that came with the labels"] if brought else [])]
+
+    def _notes_on_judges(self) -> Iterator[str]:
+        names = list(self.models)
+        if self._has_scores_of_labels:
+            names.append("scores that came with the labels")
+        if self.models and len(names) > 1:
             yield f"several judges are mixed here, and no figure is that of one of them: {', '.join(names)}"
         if len(self.prompt_versions) > 1:
             yield f"scores by several versions of the rubric {self.rubric} are mixed here"
-        if unlabelled is None:
-            return
-        if models and unlabelled.models and set(models) != unlabelled.models:
+
+    def _notes_on_run(self, unlabelled: UnlabelledCases) -> Iterator[str]:
+        run_id = unlabelled.run_id
+        if self.models and unlabelled.models and set(self.models) != unlabelled.models:
             by = ", ".join(sorted(unlabelled.models))
-            yield f"run {unlabelled.run_id} was judged by {by}, whose errors are not those measured here"
-        if brought:
-            yield f"it cannot be seen whether the judge of run {unlabelled.run_id} is the one that scored the labels"
+            yield f"run {run_id} was judged by {by}, whose errors are not those measured here"
+        if self._has_scores_of_labels:
+            yield f"it cannot be seen whether the judge of run {run_id} is the one that scored the labels"
         if not unlabelled.passing:
-            yield f"run {unlabelled.run_id} has no unlabelled case with a score for {gate.name}: no pass rate for it"
+            yield f"run {run_id} has no unlabelled case with a score for {self.gate.name}: no pass rate for it"
 
     def as_mapping(self) -> dict[str, Any]:
         """Return everything but texts as values for JSON, None for missing figures."""
-        confusion, unlabelled, rates = self.confusion, self.unlabelled, self.rates
-        counts = ("tp", "fp", "fn", "tn", "precision", "recall", "specificity", "youden")
         return {
             "metric": self.gate.name,
             "scale": self.scale,
             "gate": str(self.gate),
-            "judge": {name: getattr(self, name) for name in ("models", "heuristic", "prompt_versions")},
+            "judge": {
+                "models": self.models,
+                "heuristic": self.heuristic,
+                "prompt_versions": self.prompt_versions,
+            },
             "n_labelled": len(self.judged),
             "n_scored": len(self.cases),
             "unscored": self.unscored,
             "errors": self.errors,
             "verdict": self.verdict,
-            "agreement": _plain(confusion.agreement),
-            "cohens_kappa": _plain(confusion.kappa),
-            **self.of_scores,
-            "auroc": _plain(self.auroc),
-            "confusion": {name: getattr(confusion, name) for name in counts},
+            **self._agreement_content(),
             "thresholds": {aim: _threshold(threshold) for aim, threshold in self.thresholds.items()},
-            "pass_rate": {
-                "by_people": _plain(rates["by_people"]),
-                "by_judge": _plain(rates["by_judge"]),
-                "unlabelled": unlabelled
-                and {
-                    "run_id": unlabelled.run_id,
-                    "n": len(unlabelled.passing),
-                    "n_without_score": unlabelled.without_score,
-                    "n_labelled": unlabelled.left_out,
-                    "by_judge": _plain(rates["unlabelled"]),
-                    "corrected": _plain(rates["corrected"]),
-                },
-            },
-            "disagreements": [
-                {
-                    "id": case.label.id,
-                    "place": str(case.label.source),
-                    **{name: getattr(case, name) for name in ("passes", "human", "score")},
-                }
-                for case in self.disagreements
-            ],
+            "pass_rate": self._pass_rate_content(),
+            "disagreements": [_disagreement(case) for case in self.disagreements],
             "notes": self.notes,
         }
+
+    def _agreement_content(self) -> dict[str, Any]:
+        counts = ("tp", "fp", "fn", "tn", "precision", "recall", "specificity", "youden")
+        return {
+            "agreement": _plain(self.confusion.agreement),
+            "cohens_kappa": _plain(self.confusion.kappa),
+            **self.of_scores,
+            "auroc": _plain(self.auroc),
+            "confusion": {name: getattr(self.confusion, name) for name in counts},
+        }
+
+    def _pass_rate_content(self) -> dict[str, Any]:
+        unlabelled: dict[str, Any] | None = None
+        if self.unlabelled is not None:
+            unlabelled = {
+                "run_id": self.unlabelled.run_id,
+                "n": len(self.unlabelled.passing),
+                "n_without_score": self.unlabelled.without_score,
+                "n_labelled": self.unlabelled.left_out,
+                "by_judge": _plain(self.rates["unlabelled"]),
+                "corrected": _plain(self.rates["corrected"]),
+            }
+        return {
+            "by_people": _plain(self.rates["by_people"]),
+            "by_judge": _plain(self.rates["by_judge"]),
+            "unlabelled": unlabelled,
+        }
+
+
+def _disagreement(case: ScoredLabel) -> dict[str, Any]:
+    return {
+        "id": case.label.id,
+        "place": str(case.label.source),
+        "passes": case.passes,
+        "human": case.human,
+        "score": case.score,
+    }
 
 
 def _plain(estimate: Estimate | None) -> dict[str, Any] | None:

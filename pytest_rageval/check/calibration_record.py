@@ -1,4 +1,4 @@
-"""The newest calibration of each judge and metric, kept beside the judge cache, and those of a run's judge."""
+"""The newest calibration of each judge and metric, stored with the judge cache, and those of a run's judge."""
 
 from __future__ import annotations
 
@@ -45,35 +45,36 @@ def store_calibration(reports: Path, identity: str, labels: str, calibration: Ca
 
     They hold no texts. Without an answer that both scored, nothing is kept.
     """
-    agreement, kappa = calibration.confusion.agreement, calibration.confusion.kappa
+    agreement = calibration.confusion.agreement
+    kappa = calibration.confusion.kappa
     if agreement is None or agreement.interval is None:
         return
     path = reports / CALIBRATIONS
     content = readable_json(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     record = CalibrationRecord(
-        calibration.gate.name,
-        datetime.now(UTC).replace(microsecond=0),
-        labels,
-        str(calibration.gate),
-        len(calibration.cases),
-        calibration.prompt_versions,
-        calibration.verdict,
-        agreement.value,
-        agreement.interval,
-        None if kappa is None else kappa.value,
+        metric=calibration.gate.name,
+        calibrated=datetime.now(UTC).replace(microsecond=0),
+        labels=labels,
+        gate=str(calibration.gate),
+        answers=len(calibration.cases),
+        prompt_versions=calibration.prompt_versions,
+        verdict=calibration.verdict,
+        agreement=agreement.value,
+        interval=agreement.interval,
+        cohens_kappa=None if kappa is None else kappa.value,
     )
-    written = TypeAdapter(CalibrationRecord).dump_python(record, mode="json")
-    write_json(path, {**content, identity: {**_of_judge(content, identity), record.metric: written}})
+    records = _of_judge(content, identity)
+    records[record.metric] = TypeAdapter(CalibrationRecord).dump_python(record, mode="json")
+    write_json(path, {**content, identity: records})
 
 
 def stored_calibrations(reports: Path, judge: Mapping[str, Any] | None) -> tuple[CalibrationRecord, ...]:
     """Return the calibrations of the judge in a run's config.json, by metric; none if it has none here."""
-    records = _of_judge(readable_json(reports / CALIBRATIONS), recorded_identity(judge))
+    by_metric = _of_judge(readable_json(reports / CALIBRATIONS), recorded_identity(judge))
+    records = [by_metric[metric] for metric in sorted(by_metric)]
     try:
-        return TypeAdapter(tuple[CalibrationRecord, ...]).validate_python(
-            [records[metric] for metric in sorted(records)]
-        )
+        return TypeAdapter(tuple[CalibrationRecord, ...]).validate_python(records)
     except ValidationError:  # edited by hand; a new calibration replaces it
         return ()
 

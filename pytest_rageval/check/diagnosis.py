@@ -27,4 +27,6 @@ class Diagnosis:
         return replace(self, what=mask.output(self.what), fix=mask.output(self.fix))
 
 
-success, warning, failure = (partial(Diagnosis, mark) for mark in MARKS)
+success = partial(Diagnosis, "ok")
+warning = partial(Diagnosis, "warning")
+failure = partial(Diagnosis, "problem")

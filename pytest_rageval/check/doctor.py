@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
+from itertools import chain
 from typing import Any
 
 from pytest_rageval.cases.discovery import find_case_files
@@ -28,7 +29,7 @@ from pytest_rageval.gates.gate import doubtful_limits, unknown_values
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import Mask, public_target
 from pytest_rageval.judges.cache.sqlite_cache import connect, open_exclusively
-from pytest_rageval.judges.judge import Judge, described_judge
+from pytest_rageval.judges.judge import BaseJudge, described_judge
 from pytest_rageval.judges.judge_spec import judge_of_run
 from pytest_rageval.llm.chat_model import body_of
 from pytest_rageval.llm.chat_protocol import below
@@ -55,15 +56,17 @@ def diagnoses(
 
     A check that is not done in time is a warning of its own, and is left behind.
     """
-    deadline, mask = time.monotonic() + seconds, Mask(project.settings.secrets())
+    deadline = time.monotonic() + seconds
+    mask = Mask(project.settings.secrets())
     started = [(subject, _start(subject, check, project)) for subject, check in checks.items()]
     for subject, done in started:
         try:
             result = done.get(timeout=max(deadline - time.monotonic(), 0.01))
         except queue.Empty:
             result = [warning(f"not done within {seconds:g} s", "look into it by itself")]
-        # A check quotes what the system, its server or the project's code says.
-        yield from ((subject, finding.masked(mask)) for finding in result)
+        for finding in result:
+            # A check quotes what the system, its server or the project's code says.
+            yield subject, finding.masked(mask)
 
 
 def _start(subject: str, check: Check, project: Project) -> queue.SimpleQueue[list[Diagnosis]]:
@@ -82,8 +85,10 @@ def _start(subject: str, check: Check, project: Project) -> queue.SimpleQueue[li
     return done
 
 
-LITTLE, TOO_LITTLE = 2**30, 64 * 2**20
-"""Free bytes below which there is a warning, or a problem."""
+LITTLE = 2**30
+"""Free bytes below which there is a warning."""
+TOO_LITTLE = 64 * 2**20
+"""Free bytes below which there is a problem."""
 EXTRAS = {
     "web": ("fastapi", "python_multipart"), "cli": ("textual",), "ontology": ("rdflib", "pyshacl"),
     "prices": ("genai_prices",), "nli": ("onnxruntime", "tokenizers"),
@@ -92,9 +97,11 @@ EXTRAS = {
 """Optional parts of the installation, by the modules that each needs."""
 MOST_PROBLEMS = 10
 """Problems of case files to show; `rageval cases validate` lists all."""
-INIT, VALIDATE = "rageval init --yes", "rageval cases validate"
-AUDIT, JUDGE = "rageval cases audit", "rageval doctor --judge"
-"""Commands that mend what is wrong, or say more of it."""
+# Commands that mend what is wrong, or say more of it.
+INIT = "rageval init --yes"
+VALIDATE = "rageval cases validate"
+AUDIT = "rageval cases audit"
+JUDGE = "rageval doctor --judge"
 SERVER_S = 2.0
 """Seconds for the judge's server to say that it is there."""
 
@@ -108,10 +115,11 @@ def look_at_reports(project: Project) -> Iterator[Diagnosis]:
     nearest = next(folder for folder in (project.reports, *project.reports.parents) if folder.exists())
     free = shutil.disk_usage(nearest).free
     shown = f"{free / 2**30:.1f} GiB free"
-    if free < LITTLE:
-        yield Diagnosis(
-            "problem" if free < TOO_LITTLE else "warning", shown, "make room; rageval runs prune removes runs"
-        )
+    remedy = "make room; rageval runs prune removes runs"
+    if free < TOO_LITTLE:
+        yield failure(shown, remedy)
+    elif free < LITTLE:
+        yield warning(shown, remedy)
     else:
         yield success(shown)
 
@@ -128,7 +136,7 @@ def look_at_ontology(project: Project) -> Iterator[Diagnosis]:
 
 def look_at_extras(_: Project) -> Iterator[Diagnosis]:
     """List the installed and the missing extras."""
-    installed = [name for name, modules in EXTRAS.items() if all(find_spec(module) for module in modules)]
+    installed = [name for name, modules in EXTRAS.items() if all(map(find_spec, modules))]
     missing = [name for name in EXTRAS if name not in installed]
     fix = f"pip install 'pytest-rageval[{missing[0]}]', for one that you need" if missing else ""
     yield success(f"installed: {', '.join(installed) or 'none'}; not: {', '.join(missing) or 'none'}", fix)
@@ -146,21 +154,24 @@ def look_at_configuration(project: Project) -> Iterator[Diagnosis]:
                 yield failure(problem)
         return
     if not has_table(project.root):
-        is_python = (project.root / "pyproject.toml").is_file()
-        file = "[tool.rageval] into pyproject.toml" if is_python else "rageval.toml"
+        has_pyproject = (project.root / "pyproject.toml").is_file()
+        file = "[tool.rageval] into pyproject.toml" if has_pyproject else "rageval.toml"
         fix = f"write {file}, with target = …, or let `rageval init` do it"
         yield warning("no configuration", fix, INIT)
     loaded = [load_file(path, project.root) for path in find_case_files(project.root, project.settings.cases)]
     if loaded and not any(file.problems for file in loaded):
-        cases = [case for file in loaded for case in file.cases]
-        yield from (failure(problem) for problem in unknown_values(plan.case_gates, cases))
-    yield from (warning(line) for line in doubtful_limits([*plan.case_gates, *plan.run_gates]))
+        cases = chain.from_iterable(file.cases for file in loaded)
+        for problem in unknown_values(plan.case_gates, cases):
+            yield failure(problem)
+    for doubt in doubtful_limits([*plan.case_gates, *plan.run_gates]):
+        yield warning(doubt)
     try:
         project_baseline(project)
     except SettingsError as error:
         yield from (failure(problem) for problem in error.problems)
     gates = len(plan.case_gates) + len(plan.run_gates)
-    yield success(f"{counted(len(plan.measures) + len(plan.run_measures), 'metric')}, {counted(gates, 'gate')}")
+    metrics = len(plan.measures) + len(plan.run_measures)
+    yield success(f"{counted(metrics, 'metric')}, {counted(gates, 'gate')}")
 
 
 def look_at_cases(project: Project) -> Iterator[Diagnosis]:
@@ -172,7 +183,7 @@ def look_at_cases(project: Project) -> Iterator[Diagnosis]:
         yield failure(what, "write evalcases/NAME.jsonl", INIT)
         return
     loaded = [load_file(path, project.root) for path in files]
-    problems = [problem for file in loaded for problem in file.problems]
+    problems = list(chain.from_iterable(file.problems for file in loaded))
     for problem in problems[:MOST_PROBLEMS]:
         yield failure(problem, command=VALIDATE)
     if len(problems) > MOST_PROBLEMS:
@@ -185,10 +196,10 @@ def look_at_cases(project: Project) -> Iterator[Diagnosis]:
 
 def look_at_labels(project: Project) -> Iterator[Diagnosis]:
     """Check golds against the notes, if their folder is configured."""
-    if (notes := project.notes) is None:
+    if project.notes is None:
         return
-    cases = [one for one in readable_cases(project) if one.gold.supports]
-    lost = unwinnable(cases, NoteFolder(notes))
+    cases = [case for case in readable_cases(project) if case.gold.supports]
+    lost = unwinnable(cases, NoteFolder(project.notes))
     if lost:
         what = f"{len(lost)} of {counted(len(cases), 'case')} cannot be won: the notes lack their golds"
         yield failure(what, f"{AUDIT} says which and why", AUDIT)
@@ -202,40 +213,46 @@ def look_at_judge(project: Project) -> Iterator[Diagnosis]:
     if settings.retrieval_only:
         yield success("retrieval only: nothing is judged")
         return
-    if settings.judge.startswith(("http://", "https://")) and (silence := _in_time(_silence(settings.judge))):
-        yield failure(f"{public_target(settings.judge)}: {silence}", "start the server")
-        return
+    if settings.judge.startswith(("http://", "https://")):
+        silence = _in_time(_silence(settings.judge))
+        if silence:
+            yield failure(f"{public_target(settings.judge)}: {silence}", "start the server")
+            return
     judge = judge_of_run(settings, project.root, workers=1)
     if judge is None:
         yield success("none: nothing is judged")
         return
-    if (problem := _in_time(_cannot_be_asked(judge, is_replay=settings.judge_cache == "replay"))) is not None:
+    problem = _in_time(_cannot_be_asked(judge, is_replay=settings.judge_cache == "replay"))
+    if problem is not None:
         yield failure(f"{judge.model}: {problem}", 'start the server, or set judge_cache = "replay"')
         return
     yield from _of_the_judge(project, judge)
 
 
-def _of_the_judge(project: Project, judge: Judge) -> Iterator[Diagnosis]:
+def _of_the_judge(project: Project, judge: BaseJudge) -> Iterator[Diagnosis]:
     if judge.heuristic:
         yield success(f"{judge.model}, a heuristic without a model: its scores gate only where you wrote the gate")
         return
     yield success(judge.model)
     check = run_check(project, judge, make_plan(project.settings, load_registry(), project.root))
     for doubt in doubts_about(described_judge(judge, project.settings.judge_temperature), check):
-        yield warning(doubt, command=JUDGE if "judge-check" in doubt else "")
-    if check is not None and not check["unchecked"] and not any(of["failed"] for of in check["rubrics"].values()):
+        yield warning(doubt.text, command=JUDGE if doubt.is_unchecked else "")
+    if check is None or check["unchecked"]:
+        return
+    if not any(rubric["failed"] for rubric in check["rubrics"].values()):
         yield success(f"passed all canaries on {check['checked'][:10]}")
 
 
 def look_at_cache(project: Project) -> Iterator[Diagnosis]:
     """Check that the judge cache can be opened, and is not empty for a replay."""
-    path, is_replay = project.judge_cache_file, project.settings.judge_cache == "replay"
+    path = project.judge_cache_file
+    is_replay = project.settings.judge_cache == "replay"
+    if not path.exists() and is_replay:
+        fix = 'rageval judge-cache import FILE, or run once with judge_cache = "use"'
+        yield failure(f"{path}: not there, and with replay nothing is judged anew", fix)
+        return
     if not path.exists():
-        if is_replay:
-            fix = 'rageval judge-cache import FILE, or run once with judge_cache = "use"'
-            yield failure(f"{path}: not there, and with replay nothing is judged anew", fix)
-        else:
-            yield success("none yet; the first run makes it")
+        yield success("none yet; the first run makes it")
         return
     try:
         connection = open_exclusively(lambda: connect(path, create=False), path.parent)
@@ -270,14 +287,12 @@ async def _silence(url: str) -> str | None:
     return None
 
 
-async def _cannot_be_asked(judge: Judge, *, is_replay: bool) -> str | None:
+async def _cannot_be_asked(judge: BaseJudge, *, is_replay: bool) -> str | None:
     """Return why the judge's server cannot be asked; ask nothing if a run would not ask either."""
-    check = getattr(judge, "check", None)
     try:
-        problem: str | None = await check() if check is not None and not is_replay else None
+        return None if is_replay else await judge.check()
     finally:
         await judge.aclose()
-    return problem
 
 
 def _in_time(asking: Coroutine[Any, Any, str | None]) -> str | None:

@@ -11,15 +11,16 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import CaseError, JudgeError, SettingsError
 from pytest_rageval.gates.gate import Gate
 from pytest_rageval.io.bounded_map import at_once
-from pytest_rageval.io.sealed_lines import Place, record_at
-from pytest_rageval.judges.judge import Judge, identity_of, recorded_identity
+from pytest_rageval.io.sealed_lines import Place
+from pytest_rageval.judges.judge import BaseJudge, identity_of, recorded_identity
 from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.matching.passages import contexts
 from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics.judged import NO_CONTEXT, NOT_JUDGED
 from pytest_rageval.model import Answer, EvalCase, Judgement, NotApplicable, Observation, Rubric
-from pytest_rageval.runs.observations import observation_of
 from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.observation_line import observation_of
+from pytest_rageval.runs.records.record_files import record_at
 from pytest_rageval.text import excerpt
 
 
@@ -27,7 +28,7 @@ from pytest_rageval.text import excerpt
 class ScoredLabel:
     """An answer that both a person and the judge scored, on the metric's scale.
 
-    human        what a person scored, None where only pass or fail was said
+    human        a person's score; None if they said only pass or fail
     passes       a person's verdict; without one, whether their score passes the gate
     observation  None for a label without texts
     judgement    None where the label brought its judge's score along
@@ -45,7 +46,7 @@ class ScoredLabel:
 
 @dataclass(frozen=True, slots=True)
 class UnscoredLabel:
-    """A labelled answer without a judge's score, as a stored run or the texts beside the label give it.
+    """A labelled answer without a judge's score, as a stored run or the label's own texts give it.
 
     reason  why there is none; empty before it is judged
     error   the kind of error that is why; with a run, of the error in place of the observation
@@ -59,8 +60,8 @@ class UnscoredLabel:
     judge: str | None = None
 
     @classmethod
-    def beside(cls, label: Label) -> UnscoredLabel:
-        """Return the answer in the texts beside the label."""
+    def of_texts(cls, label: Label) -> UnscoredLabel:
+        """Return the answer in the label's own texts."""
         case = EvalCase(label.id, label.question or "", contexts=label.contexts, source=label.source)
         return cls(label, observe(case, Answer(text=label.answer), k=max(1, len(label.contexts))))
 
@@ -76,7 +77,7 @@ class Examination(NamedTuple):
     settings: Settings
 
     def known(self, answer: UnscoredLabel, *, is_judged_again: bool) -> JudgedLabel:
-        """Return the label with the score beside it or the result of its run, else as it is: it is to be judged.
+        """Return the label with its recorded score or the result of its run; unchanged if it is to be judged.
 
         is_judged_again  scores of runs do not count; their errors do
         """
@@ -93,8 +94,9 @@ class Examination(NamedTuple):
         scored = self.gate.measure(obs)
         if isinstance(scored, NotApplicable):
             # Hardly a rubric applies without contexts, and the measure sees only that nothing was judged.
-            is_bare = scored == NOT_JUDGED and not contexts(obs.case, obs.answer, obs.k)
-            return replace(answer, reason=(NO_CONTEXT if is_bare else scored).reason)
+            if scored == NOT_JUDGED and not contexts(obs.case, obs.answer, obs.k):
+                scored = NO_CONTEXT
+            return replace(answer, reason=scored.reason)
         judgement = obs.judged(self.gate.name) or next(iter(obs.judgements.values()), None)
         labelled = self._scored(answer, scored.value)
         return replace(labelled, judgement=judgement, judge=judge if judgement is not None else None)
@@ -111,8 +113,9 @@ class Examination(NamedTuple):
     def _on_scale(self, score: float) -> float:
         """Convert a score from the rubric's scale to the metric's."""
         assert self.gate.measure is not None
-        (low, high), (from_low, from_high) = self.gate.measure.metric.scale, self.rubric.scale
-        return low + (score - from_low) * (high - low) / (from_high - from_low)
+        low, high = self.gate.measure.metric.scale
+        lowest, highest = self.rubric.scale
+        return low + (score - lowest) * (high - low) / (highest - lowest)
 
 
 def labelled_answers(
@@ -127,7 +130,7 @@ def labelled_answers(
     runs: dict[str, tuple[StoredRun, Mapping[str, Place]]] = {}
     for label in labels:
         if label.case_key is None:
-            answers.append(UnscoredLabel.beside(label))
+            answers.append(UnscoredLabel.of_texts(label))
             continue
         wanted = label.run or run
         if wanted is None:
@@ -136,20 +139,24 @@ def labelled_answers(
         try:
             if wanted not in runs:
                 stored = open_run(wanted)
-                places = stored.observation_places()
-                if not places:
-                    remedy = "label answers of another run, or their texts"
-                    raise SettingsError(f"run {stored.run_id} keeps no observations: {remedy}")
-                runs[wanted] = (
-                    stored,
-                    {key: places[key, trial] for key, trial in sorted(places, key=lambda one: -one[1])},
-                )
+                runs[wanted] = stored, _first_trials(stored)
             answers.append(_recorded(label, label.case_key, *runs[wanted]))
         except SettingsError as error:
             problems += [f"{label.source}: {problem}" for problem in error.problems]
     if problems:
         raise CaseError(*problems)
     return answers
+
+
+def _first_trials(run: StoredRun) -> dict[str, Place]:
+    """Return the place of the first trial's observation, by case."""
+    places = run.observation_places()
+    if not places:
+        raise SettingsError(f"run {run.run_id} keeps no observations: label answers of another run, or their texts")
+    first: dict[str, Place] = {}
+    for key, trial in sorted(places, key=lambda case_and_trial: case_and_trial[1]):
+        first.setdefault(key, places[key, trial])
+    return first
 
 
 def _recorded(label: Label, case_key: str, run: StoredRun, places: Mapping[str, Place]) -> UnscoredLabel:
@@ -164,7 +171,7 @@ def _recorded(label: Label, case_key: str, run: StoredRun, places: Mapping[str, 
 
 
 def judge_labels(
-    answers: Sequence[UnscoredLabel], judge: Judge, how: Examination, watch: Callable[[int], None] = lambda _: None
+    answers: Sequence[UnscoredLabel], judge: BaseJudge, how: Examination, watch: Callable[[int], None] = lambda _: None
 ) -> Iterator[JudgedLabel]:
     """Yield each label with the judge's score of its answer, in their order, and close the judge.
 

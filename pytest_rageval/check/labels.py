@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, cast
@@ -49,10 +48,14 @@ def _texts(value: Json) -> Json:
         return tuple(value)
     if not isinstance(value, str):
         return value
-    with suppress(StrictJsonError):  # a passage may begin with a bracket: [1] …
-        written = parse(value) if value.lstrip().startswith("[") else None
-        if isinstance(written, list) and all(isinstance(text, str) for text in written):
-            return tuple(written)
+    if not value.lstrip().startswith("["):
+        return (value,)
+    try:
+        written = parse(value)
+    except StrictJsonError:  # a passage may begin with a bracket: [1] …
+        return (value,)
+    if isinstance(written, list) and all(isinstance(text, str) for text in written):
+        return tuple(written)
     return (value,)
 
 
@@ -102,21 +105,20 @@ def read_labels(path: Path, scale: tuple[float, float], max_line_bytes: int) -> 
     the rubric's `scale`.
     """
     report = Report(str(path))
-    lines = read_lines(path, report, max_line_bytes)
-    rows: Iterator[JsonRow | CsvRow] = (
-        csv_rows(lines, report, _COLUMNS, [_LABELS], max_line_bytes)
-        if path.suffix.lower() == ".csv"
-        else json_rows(lines, report)
-    )
     labels: dict[str, Label] = {}
-    for number, row in enumerate(rows):
+    for number, row in enumerate(_rows(path, report, max_line_bytes)):
         if number >= MOST_LABELS:
             report.add(row.line, 1, f"more than {MOST_LABELS:,} labels; the rest was not read")
             break
         label = _label(row, path, scale, report)
-        if label is not None and (earlier_label := labels.setdefault(label.id, label)) is not label:
-            where = f"is labelled twice, first at line {earlier_label.source.line}; keep one label for each answer"
-            report.add(row.line, 1, f"{shown_value(label.id)} {where}")
+        if label is None:
+            continue
+        earlier = labels.get(label.id)
+        if earlier is not None:
+            twice = f"is labelled twice, first at line {earlier.source.line}; keep one label for each answer"
+            report.add(row.line, 1, f"{shown_value(label.id)} {twice}")
+            continue
+        labels[label.id] = label
     if not labels and not len(report):
         report.add_whole("holds no labels")
     if len(report):
@@ -124,10 +126,18 @@ def read_labels(path: Path, scale: tuple[float, float], max_line_bytes: int) -> 
     return tuple(labels.values())
 
 
+def _rows(path: Path, report: Report, max_line_bytes: int) -> Iterator[JsonRow | CsvRow]:
+    lines = read_lines(path, report, max_line_bytes)
+    if path.suffix.lower() == ".csv":
+        return csv_rows(lines, report, _COLUMNS, [_LABELS], max_line_bytes)
+    return json_rows(lines, report)
+
+
 def _label(row: JsonRow | CsvRow, path: Path, scale: tuple[float, float], report: Report) -> Label | None:
     """Read the label of one record; report its problems and return None if there are any."""
     record = {key: value for key, value in row.record.items() if value is not None}
-    named = next((record[key] for key in ("id", "case_key") if isinstance(record.get(key), str)), None)
+    names = (record.get(key) for key in ("id", "case_key"))
+    named = next((name for name in names if isinstance(name, str)), None)
     try:
         line = _LINES.read(record, context=scale)
         findings = Findings(*(Finding((), message) for message in _lacking(record)))
@@ -137,8 +147,9 @@ def _label(row: JsonRow | CsvRow, path: Path, scale: tuple[float, float], report
         report.add_findings(row.line, findings, named, row.column_finder().column)
         return None
     written = {field.name: getattr(line, field.name) for field in fields(line)}
-    label_id = line.id or (f"{line.run} {line.case_key}" if line.run else str(line.case_key))
-    return Label(**{**written, "id": label_id}, source=Source(str(path), row.line))
+    if not line.id:
+        written["id"] = f"{line.run} {line.case_key}" if line.run else str(line.case_key)
+    return Label(**written, source=Source(str(path), row.line))
 
 
 def _lacking(record: Mapping[str, Json]) -> list[str]:

@@ -26,7 +26,8 @@ from pytest_rageval.run.prepare import make_target
 from pytest_rageval.targets import check_target
 from pytest_rageval.targets.first_contact import CONTACT_QUESTION, first_contact, places_line
 from pytest_rageval.targets.http_target import ListsChunks
-from pytest_rageval.targets.target import Connection, Target
+from pytest_rageval.targets.own_target import OwnTarget
+from pytest_rageval.targets.target import BaseTarget, Connection
 from pytest_rageval.text import counted
 
 LONGEST_LISTING = 3.0
@@ -51,14 +52,16 @@ def _of_target(project: Project) -> Iterator[Diagnosis]:
         yield from (failure(problem) for problem in error.problems)
         return
     cases = readable_cases(project)
-    if problems := check_target(target, spec, cases, is_partial_allowed=project.settings.allow_partial):
+    problems = check_target(target, spec, cases, is_partial_allowed=project.settings.allow_partial)
+    if problems:
         yield from (failure(problem) for problem in problems)
         return
-    is_over_http = kind_of(spec).is_over_http
-    if kind_of(spec) in (HTTP, PYTHON):
+    kind = kind_of(spec)
+    if kind in (HTTP, PYTHON):
         yield from asyncio.run(_one_question(target, spec, project, cases))
         return
-    yield success(f"{name}: {'something listens there' if is_over_http else 'is there'}; no question was asked")
+    there = "something listens there" if kind.is_over_http else "is there"
+    yield success(f"{name}: {there}; no question was asked")
     yield from asyncio.run(_index(target, project, cases))
 
 
@@ -66,10 +69,11 @@ ANSWER_S = 2.0
 """Seconds for the answer to the one question."""
 
 
-async def _one_question(target: Target, spec: str, project: Project, cases: Sequence[EvalCase]) -> list[Diagnosis]:
+async def _one_question(target: BaseTarget, spec: str, project: Project, cases: Sequence[EvalCase]) -> list[Diagnosis]:
     """Ask one question; report what is retrieved, how places are named, and a mapping for a reply that is not read."""
     plan = make_plan(project.settings, load_registry(), project.root)
-    case = next((case for case in cases if case.gold.supports), cases[0] if cases else EvalCase("", CONTACT_QUESTION))
+    with_gold = [case for case in cases if case.gold.supports]
+    case = next(iter([*with_gold, *cases]), EvalCase("", CONTACT_QUESTION))
     name = public_target(spec)
     limit = asyncio.timeout(ANSWER_S)
     answer = await ask_system(target, ask_request(case, plan), plan.mask, limit, f"{ANSWER_S:g} s")
@@ -79,15 +83,11 @@ async def _one_question(target: Target, spec: str, project: Project, cases: Sequ
         await target.aclose()
         if kind_of(spec) is PYTHON:
             return [failure(f"{answer.message}, asked {shown_value(case.question)}")]
-        contact = await first_contact(
-            spec, case.question, Connection(timeout=ANSWER_S, headers=project.settings.resolved_headers())
-        )
-        fix = f"put into the table: {toml_value({'mapping': contact.mapping})}" if contact.mapping else ""
-        return [failure(answer.message), *map(warning, contact.said), *([warning("its own JSON", fix)] if fix else [])]
+        return [failure(answer.message), *await _other_contract(spec, case.question, project)]
     chunks = answer.chunks
     text = "no text" if answer.text is None else counted(len(answer.text), "character")
-    came = f"answers one question: {text}"
-    found = [success(f"{name}: {came}, {'no list of chunks' if chunks is None else counted(len(chunks), 'chunk')}")]
+    listed_chunks = "no list of chunks" if chunks is None else counted(len(chunks), "chunk")
+    found = [success(f"{name}: answers one question: {text}, {listed_chunks}")]
     if chunks:
         found.append(success(places_line(chunks)))
         matching = match(case, answer, project.settings.gold_by, plan.place_rules)
@@ -95,20 +95,28 @@ async def _one_question(target: Target, spec: str, project: Project, cases: Sequ
     return [*found, *await _index(target, project, cases)]
 
 
-async def _index(target: Target, project: Project, cases: Sequence[EvalCase]) -> list[Diagnosis]:
+async def _other_contract(spec: str, question: str, project: Project) -> list[Diagnosis]:
+    """Report how a server replies whose answer cannot be read, and the mapping that would read it."""
+    connection = Connection(timeout=ANSWER_S, headers=project.settings.resolved_headers())
+    contact = await first_contact(spec, question, connection)
+    found = [warning(line) for line in contact.said]
+    if contact.mapping:
+        found.append(warning("its own JSON", f"put into the table: {toml_value({'mapping': contact.mapping})}"))
+    return found
+
+
+async def _index(target: BaseTarget, project: Project, cases: Sequence[EvalCase]) -> list[Diagnosis]:
     """Check that the index holds the gold, if the system lists its chunks."""
     try:
-        if not isinstance(target, ListsChunks):
+        system = target.own if isinstance(target, OwnTarget) else target
+        if not isinstance(system, ListsChunks):
             return []
         async with asyncio.timeout(LONGEST_LISTING):
-            chunks = await target.index_chunks()
+            chunks = await system.index_chunks()
         return [] if chunks is None else [*_gold_in_index(project, chunks, cases)]
     except TimeoutError:
-        return [
-            warning(
-                f"its chunks were not listed within {LONGEST_LISTING:g} s", "rageval cases audit --index waits longer"
-            )
-        ]
+        late = f"its chunks were not listed within {LONGEST_LISTING:g} s"
+        return [warning(late, "rageval cases audit --index waits longer")]
     except TargetError as error:
         return [warning(f"its chunks cannot be listed: {error}", "mend that, or leave the listing out")]
     finally:

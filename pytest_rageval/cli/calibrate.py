@@ -77,8 +77,11 @@ def calibrate(
     rows = read_labels(labels, how.rubric.scale, settings.max_line_bytes)
     open_run = partial(open_stored_run, project.reports, baseline=project.baseline_file)
     answers = labelled_answers(rows, open_run, run)
-    more = _unlabelled(open_run, unlabelled, how.gate, rows, run) if unlabelled is not None else None
-    result = Calibration(_judged(project, answers, how, is_named="judge" in given), how.gate, rubric, more)
+    more = None
+    if unlabelled is not None:
+        more = _unlabelled(open_run, unlabelled, how.gate, rows, run)
+    judged = _judged(project, answers, how, is_named="judge" in given)
+    result = Calibration(judged, how.gate, rubric, more)
     _keep(project.reports, labels.name, result)
     if form == "json":
         echo_json(result.as_mapping(), ["rageval judge-check"] if result.errors else ())
@@ -104,7 +107,8 @@ def _examination(project: Project, rubric: str, written: str | None) -> Examinat
     settings = project.settings
     own = own_rubrics(settings, project.root)
     registry = with_rubric_metrics(load_registry(), own.values(), settings.rubrics)
-    names = [metric.name for metric in registry if metric.rubrics == (metric.name,) and metric.better == "higher"]
+    comparable = (metric for metric in registry if metric.rubrics == (metric.name,) and metric.better == "higher")
+    names = [metric.name for metric in comparable]
     if rubric not in names:
         raise SettingsError(f"--rubric {printable(rubric)!r}: labels are compared by one of {', '.join(names)}")
     gate = _gate(settings, registry, rubric, written)
@@ -136,10 +140,19 @@ def _unlabelled(
 ) -> UnlabelledCases:
     """Return the run's unlabelled cases; labelled ones count among the labels."""
     stored = open_run(unlabelled_run)
-    of_run = [(label.run or run, label.case_key) for label in labels if label.case_key is not None]
-    folders = {name: open_run(name).path.resolve() for name, _ in of_run if name is not None}
     here = stored.path.resolve()
-    return UnlabelledCases.of(stored, gate, [key for name, key in of_run if name is not None and folders[name] == here])
+    folders: dict[str, Path] = {}
+    labelled_here: list[str] = []
+    for label in labels:
+        name = label.run or run
+        if label.case_key is None or name is None:
+            continue
+        if name not in folders:
+            # Different names, such as `latest` and an id, can mean the same run.
+            folders[name] = open_run(name).path.resolve()
+        if folders[name] == here:
+            labelled_here.append(label.case_key)
+    return UnlabelledCases.of(stored, gate, labelled_here)
 
 
 def _judged(
@@ -151,15 +164,21 @@ def _judged(
     """
     judged = {answer.label.id: how.known(answer, is_judged_again=is_named) for answer in answers}
     rest = [each for each in judged.values() if isinstance(each, UnscoredLabel) and not each.reason]
-    if rest:
-        problem = "there is no judge to compare; name one with --judge"
-        mask = Mask(project.settings.secrets())
-        tell = partial(click.echo, err=True)
-        with judge_at_hand(project, project.settings, mask, problem, lambda note: tell(printable(note))) as judge:
-            if how.rubric.name not in judge.rubrics:
-                raise SettingsError(f"judge {printable(judge.model)!r} does not have the rubric {how.rubric.name}")
-            with Progress("judged", len(rest)) as watch:
-                judged |= {result.label.id: result for result in judge_labels(rest, judge, how, watch)}
-        if (note := several_served(judge.identity, judge.served)) is not None:
-            click.echo(note, err=True)
-    return [*judged.values()]
+    if not rest:
+        return list(judged.values())
+    problem = "there is no judge to compare; name one with --judge"
+    mask = Mask(project.settings.secrets())
+    with judge_at_hand(project, project.settings, mask, problem, _tell) as judge:
+        if how.rubric.name not in judge.rubrics:
+            raise SettingsError(f"judge {printable(judge.model)!r} does not have the rubric {how.rubric.name}")
+        with Progress("judged", len(rest)) as watch:
+            for result in judge_labels(rest, judge, how, watch):
+                judged[result.label.id] = result
+    note = several_served(judge.identity, judge.served)
+    if note is not None:
+        click.echo(note, err=True)
+    return list(judged.values())
+
+
+def _tell(note: str) -> None:
+    click.echo(printable(note), err=True)

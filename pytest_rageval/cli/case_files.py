@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,10 +30,14 @@ def case_files(paths: Sequence[Path]) -> list[CaseFile]:
     """Load the case files among the paths, or of the project; skip files of references and answers."""
     here = find_root(Path.cwd())
     globs = case_globs(here)
-    named = (question for path in paths for question in _questions_of(path))
-    files = files_at(named) if paths else find_case_files(here, globs)
+    if paths:
+        files = files_at(chain.from_iterable(map(_questions_of, paths)))
+        problem = "no case files there"
+    else:
+        files = find_case_files(here, globs)
+        problem = f"no case files here; looked for {', '.join(globs)}"
     if not files:
-        raise click.UsageError("no case files there" if paths else f"no case files here; looked for {', '.join(globs)}")
+        raise click.UsageError(problem)
     return [load_file(path, here) for path in files]
 
 
@@ -47,8 +52,10 @@ def _questions_of(path: Path) -> Iterable[Path]:
     if ".answers." in path.name:
         click.echo(f"{escape_text(path_text(path))}: holds answers, not cases; passed over", err=True)
         return ()
-    stem, dot, _ = path.name.rpartition(".references.")
-    questions = [path.with_name(f"{stem}.questions{suffix}") for suffix in (".csv", ".jsonl")] if dot else []
+    stem, separator, _ = path.name.rpartition(".references.")
+    if not separator:
+        return [path]
+    questions = [path.with_name(f"{stem}.questions{suffix}") for suffix in (".csv", ".jsonl")]
     return [file for file in questions if file.exists()] or [path]
 
 
@@ -57,8 +64,9 @@ def chosen_cases(project: Project, named: Collection[Path], least: int) -> tuple
 
     All problems of the files are raised at once; so is that fewer than `least` cases are there.
     """
-    root, globs = project.root, project.settings.cases
-    files = files_at(named) if named and root not in named else find_case_files(root, globs)
+    globs = project.settings.cases
+    is_of_project = not named or project.root in named
+    files = find_case_files(project.root, globs) if is_of_project else files_at(named)
     cases = sound_cases(load_files(project, files))
     if len(cases) < least:
         where = ", ".join(globs)
@@ -101,12 +109,13 @@ def select_cases(project: Project, wanted: CaseChoice) -> CaseSelection:
     paths = list(dict.fromkeys([*found_files, *named_files]))
     files = tuple(load_files(project, paths))
     asked_files = [file for file in files if not wanted.places or file.path in named_files]
-    problems = [problem for file in asked_files for problem in file.problems]
+    problems = list(chain.from_iterable(file.problems for file in asked_files))
     if not wanted.places:
         problems += pattern_problems(project.root, project.settings.cases, found_files)
     if problems:
         raise BrokenCaseFiles(*problems)
-    cases, asked = ([case for file in some for case in file.cases] for some in (files, asked_files))
+    cases = _cases_of(files)
+    asked = _cases_of(asked_files)
     if project.settings.shard is not None:
         shard = Shard.parse(project.settings.shard)
         asked = [case for case in asked if shard.takes(case.key)]
@@ -117,23 +126,35 @@ def select_cases(project: Project, wanted: CaseChoice) -> CaseSelection:
     return CaseSelection(files, cases, asked, _selected_by(project, wanted))
 
 
+def _cases_of(files: Iterable[CaseFile]) -> list[EvalCase]:
+    return list(chain.from_iterable(file.cases for file in files))
+
+
 def _named_files(project: Project, places: Sequence[Path], found_files: Sequence[Path]) -> list[Path]:
     """Return the case files that places mean: a file itself, a folder those found below it, else all of cases in it."""
     named: list[Path] = []
     for place in places:
         path = Path.cwd() / place
-        below = [file for file in found_files if file.is_relative_to(path)]
-        if path.is_dir() and not below:  # named, but outside of the globs: search all of it
-            everything = (file for file in files_at([path]) if not file.is_relative_to(project.reports))
-            below = [*filter(looks_like_cases, everything)]
-        if path.is_file() or (path.is_symlink() and not path.exists()):
+        is_dangling_link = path.is_symlink() and not path.exists()
+        if path.is_dir():
+            named += _files_below(project, place, found_files)
+        elif path.is_file() or is_dangling_link:
             named.append(path)
-        elif not path.is_dir():
+        else:
             raise SettingsError(f"{place}: there is no such file or folder")
-        elif not below:
-            raise SettingsError(f"{place}: no case file is below it: no .jsonl or .csv file begins with a case")
-        named += below if path.is_dir() else []
     return named
+
+
+def _files_below(project: Project, place: Path, found_files: Sequence[Path]) -> list[Path]:
+    """Return the case files below a folder; without any of the project's, all files there that begin with a case."""
+    folder = Path.cwd() / place
+    below = [file for file in found_files if file.is_relative_to(folder)]
+    if not below:
+        everything = (file for file in files_at([folder]) if not file.is_relative_to(project.reports))
+        below = list(filter(looks_like_cases, everything))
+    if not below:
+        raise SettingsError(f"{place}: no case file is below it: no .jsonl or .csv file begins with a case")
+    return below
 
 
 def _selected_by(project: Project, wanted: CaseChoice) -> dict[str, str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -22,20 +23,22 @@ from pytest_rageval.check.audit import (
     findings_in_notes,
     findings_in_runs,
 )
-from pytest_rageval.cli.case_exchange import cases_from_traces, convert, export_cases
+from pytest_rageval.cli.case_export import export_cases
 from pytest_rageval.cli.case_files import PATHS, case_files, unmatched_patterns
+from pytest_rageval.cli.conversion import convert
 from pytest_rageval.cli.options import FOLDER, JSON, REPORTS, echo_json, exit_codes, output_option
 from pytest_rageval.cli.stored_run import open_run
+from pytest_rageval.cli.traces import cases_from_traces
 from pytest_rageval.comparison.case_diff import representative_trial
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.messages import escape_text
-from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.model import Chunk, EvalCase, Gold
+from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS, DescriptiveField
 from pytest_rageval.run.prepare import make_target
+from pytest_rageval.runs.records.record_files import record_at
 from pytest_rageval.targets.http_target import ListsChunks
 from pytest_rageval.text import counted, printable
 
@@ -64,13 +67,16 @@ def draft_answer(run: str, case: str, output: Path | None, reports: str | None) 
     records = {trial: record_at(place) for (name, trial), place in stored.record_places().items() if name == key}
     record = representative_trial(records)
     place = stored.observation_places().get((key, record["trial"]))
-    draft = answer_draft(record, record_at(place) if place else None, stored.run_id)
+    observation = record_at(place) if place else None
+    draft = answer_draft(record, observation, stored.run_id)
     if draft is None:
         raise SettingsError(f"run {stored.run_id} keeps no texts (redact): there is no question to draft a case from")
     path = output or project.root / drafts_file_of(record)
     check_is_drafts(path)
-    added = add_drafts(path, [Mask(project.settings.secrets()).value(draft)])
-    what = f"a new draft, {draft['id']}; no run asks it before it is labelled" if added else "nothing new"
+    masked_draft = Mask(project.settings.secrets()).value(draft)
+    what = "nothing new"
+    if add_drafts(path, [masked_draft]):
+        what = f"a new draft, {draft['id']}; no run asks it before it is labelled"
     click.echo(printable(f"{path}: {what}"))
 
 
@@ -87,21 +93,26 @@ def validate(paths: Sequence[Path], *, as_json: bool) -> None:
     files = case_files(paths)
     unmatched = [] if paths else unmatched_patterns(files)
     number = sum(len(file.cases) for file in files)
-    problems = [line for file in files for line in file.problems] + unmatched
+    problems = [*chain.from_iterable(file.problems for file in files), *unmatched]
     if as_json:
-        listed = [{"path": path_text(f.path), "cases": len(f.cases), "problems": list(f.problems)} for f in files]
+        listed = [_validated(file) for file in files]
         broken = [path_text(file.path) for file in files if file.problems]
-        commands = (
-            [f"rageval cases validate {shlex.join(broken)}"] if broken else ["rageval cases audit", "rageval run"]
-        )
+        commands = ["rageval cases audit", "rageval run"]
+        if broken:
+            commands = [f"rageval cases validate {shlex.join(broken)}"]
         echo_json({"cases": number, "problems": len(problems), "files": listed}, commands)
     else:
         for problem in problems:
             click.echo(problem)
-        click.echo(f"{counted(len(files), 'file')}, {counted(number, 'case')}, {counted(len(problems), 'problem')}")
+        counts = (counted(len(files), "file"), counted(number, "case"), counted(len(problems), "problem"))
+        click.echo(", ".join(counts))
     if unmatched:
         raise SystemExit(2)
     raise SystemExit(1 if problems else 0)
+
+
+def _validated(file: CaseFile) -> dict[str, object]:
+    return {"path": path_text(file.path), "cases": len(file.cases), "problems": list(file.problems)}
 
 
 @cases.command()
@@ -109,7 +120,7 @@ def validate(paths: Sequence[Path], *, as_json: bool) -> None:
 @JSON
 @exit_codes({1: "records with problems were not counted"})
 def stats(paths: Sequence[Path], *, as_json: bool) -> None:
-    """Count the sound cases by file, spelling, category, difficulty, domain, tag, answerability and kind of gold.
+    """Count the sound cases by file, spelling, category and other labels, answerability and kind of gold.
 
     PATHS as for `validate`. Records with problems are not counted; their number is said.
     """
@@ -159,7 +170,8 @@ def audit(paths: Sequence[Path], docs: Path | None, target: str | None, *, is_in
         echo_json(content, _next(findings))
     else:
         for finding in findings:
-            click.echo(printable(f"{'✘' if finding.is_unwinnable else '!'} {finding}"))
+            mark = "✘" if finding.is_unwinnable else "!"
+            click.echo(printable(f"{mark} {finding}"))
         click.echo(audit_in_words(findings, len(cases)))
         if docs is None and project.notes is None and not is_index:
             click.echo(
@@ -182,8 +194,10 @@ def _findings(
 async def _chunks(project: Project) -> list[Chunk]:
     """Return all chunks of the configured target's index; raise SettingsError if it does not list them."""
     target = make_target(project)
+    chunks = None
     try:
-        chunks = await target.index_chunks() if isinstance(target, ListsChunks) else None
+        if isinstance(target, ListsChunks):
+            chunks = await target.index_chunks()
     finally:
         await target.aclose()
     if chunks is None:
@@ -196,41 +210,59 @@ async def _chunks(project: Project) -> list[Chunk]:
 def _next(findings: Sequence[AuditFinding]) -> list[str]:
     """Return commands that mend the labels, of cases that cannot be won first; a run if all can be won."""
     unwinnable = [finding for finding in findings if finding.is_unwinnable]
-    labels = [
-        f"rageval label {shlex.join([finding.case.source.file, '--case', finding.case.id])}"
-        for finding in unwinnable or findings
-    ]
-    return labels if unwinnable else ["rageval run", *labels]
+    if unwinnable:
+        return [_label_command(finding) for finding in unwinnable]
+    return ["rageval run", *(_label_command(finding) for finding in findings)]
+
+
+def _label_command(finding: AuditFinding) -> str:
+    return f"rageval label {shlex.join([finding.case.source.file, '--case', finding.case.id])}"
 
 
 # ── counting ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _counts(files: Sequence[CaseFile]) -> dict[str, dict[str, int]]:
-    every = [case for file in files for case in file.cases]
-    spelling: Counter[str] = Counter()
+    every = list(chain.from_iterable(file.cases for file in files))
+    spellings: Counter[str] = Counter()
     for file in files:
         for names, number in file.spellings.items():
-            spelling["+".join(names) or "question only"] += number
+            spellings["+".join(names) or "question only"] += number
     return {
-        "file": {path_text(file.cases[0].source.file if file.cases else file.path): len(file.cases) for file in files},
-        "spelling": _sorted(spelling),
-        "category": _sorted(Counter(case.category or UNCATEGORISED for case in every)),
-        "difficulty": _sorted(Counter(case.difficulty or "not said" for case in every)),
-        "domain": _sorted(Counter(case.domain or "not said" for case in every)),
-        "tag": _sorted(Counter(tag for case in every for tag in case.tags)),
-        "answerable": _sorted(Counter("yes" if case.answerable else "no" for case in every)),
-        "requires_kg": _sorted(Counter("yes" if case.requires_kg else "no" for case in every)),
-        "gold": _sorted(Counter(kind for case in every for kind in _gold_kinds(case))),
+        "file": {_name_in_counts(file): len(file.cases) for file in files},
+        "spelling": _most_first(spellings),
+        **{field.name: _frequencies(_described(every, field)) for field in DESCRIPTIVE_FIELDS},
+        "tag": _frequencies(chain.from_iterable(case.tags for case in every)),
+        "answerable": _frequencies(_yes_or_no(case.answerable) for case in every),
+        "requires_kg": _frequencies(_yes_or_no(case.requires_kg) for case in every),
+        "gold": _frequencies(chain.from_iterable(map(_gold_kinds, every))),
     }
 
 
+def _name_in_counts(file: CaseFile) -> str:
+    """Return the name that the cases of a file have in their keys, which stands for several files in some formats."""
+    return path_text(file.cases[0].source.file if file.cases else file.path)
+
+
+def _described(cases: Sequence[EvalCase], field: DescriptiveField) -> Iterator[str]:
+    for case in cases:
+        yield getattr(case, field.name) or field.absent or "not said"
+
+
+def _yes_or_no(value: bool) -> str:
+    return "yes" if value else "no"
+
+
 def _gold_kinds(case: EvalCase) -> list[str]:
-    kinds = [name for name in Gold.__slots__ if name != "ids_are_prefixes" and getattr(case.gold, name) is not None]
-    return kinds or ["none"]
+    names = [name for name in Gold.__slots__ if name != "ids_are_prefixes"]
+    return [name for name in names if getattr(case.gold, name) is not None] or ["none"]
 
 
-def _sorted(counter: Counter[str]) -> dict[str, int]:
+def _frequencies(values: Iterable[str]) -> dict[str, int]:
+    return _most_first(Counter(values))
+
+
+def _most_first(counter: Counter[str]) -> dict[str, int]:
     return dict(sorted(counter.items(), key=lambda item: (-item[1], item[0])))
 
 

@@ -40,7 +40,7 @@ WIDTH = 100
 @click.option("--ignore-invariants", is_flag=True, help="Compare what another judge scored, too.")
 @click.option("--exit-zero", is_flag=True, help="End with 0 whatever the verdict is.")
 @REPORTS
-@exit_codes({0: "nothing got worse, or --exit-zero", 1: "a gate fails, a case newly fails, or the verdict is red"})
+@exit_codes({0: "run B passes, or --exit-zero", 1: "run B fails the build"})
 def compare(before: str, after: str, form: str, output: Path | None, **options: Any) -> None:
     """Compare run A (before) with run B (after): ids, `latest`, `latest~1`, `baseline`, folders or metrics files."""
     # A run of 100,000 cases is a million small objects without cycles, and the process ends soon.
@@ -56,29 +56,44 @@ def compare(before: str, after: str, form: str, output: Path | None, **options: 
     elif form == "markdown":
         text = view_markdown(comparison_view(comparison.content))
     else:
-        is_coloured = output is None and wants_colour()
-        lines = view_lines(comparison_view(comparison.content), columns(WIDTH) if output is None else WIDTH)
-        text = "".join((styled(line) if is_coloured else line.text) + "\n" for line in lines)
+        text = _terminal_text(comparison, is_file=output is not None)
     if output is not None:
         write_output(output, text)
     elif form == "html":  # a page says of itself that it is in UTF-8
         click.echo(text.encode("utf-8", "backslashreplace"), nl=False)
+    elif form == "json":
+        click.echo(json_for(sys.stdout, text), nl=False)
     else:
-        click.echo(json_for(sys.stdout, text) if form == "json" else text, nl=False)
-    is_refused = comparison.verdict.is_failing and not comparison.is_compared
-    for problem in comparison.mismatches if is_refused else ():
+        click.echo(text, nl=False)
+    is_failing = comparison.verdict.fails_build
+    if is_failing and not comparison.is_compared:
+        _tell_mismatches(comparison)
+    sys.exit(1 if is_failing and not options["exit_zero"] else 0)
+
+
+def _tell_mismatches(comparison: ComparisonReport) -> None:
+    """Say on standard error why the runs are not compared."""
+    for problem in comparison.mismatches:
         what = " ".join(printable(str(problem)).split())
-        click.echo(
-            f"ERROR: not comparable: {what}"
-            + "; --ignore-invariants compares all the same" * ("no case is on both sides" not in what),
-            err=True,
-        )
-    sys.exit(1 if comparison.verdict.is_failing and not options["exit_zero"] else 0)
+        remedy = ""
+        if "no case is on both sides" not in what:
+            remedy = "; --ignore-invariants compares all the same"
+        click.echo(f"ERROR: not comparable: {what}{remedy}", err=True)
+
+
+def _terminal_text(comparison: ComparisonReport, *, is_file: bool) -> str:
+    is_coloured = wants_colour() and not is_file
+    width = WIDTH if is_file else columns(WIDTH)
+    lines = view_lines(comparison_view(comparison.content), width)
+    texts = [styled(line) if is_coloured else line.text for line in lines]
+    return "".join(f"{text}\n" for text in texts)
 
 
 def _next(comparison: ComparisonReport, after: Side) -> Iterator[str]:
+    if after.run is None:
+        return
     flipped: Sequence[Mapping[str, Any]] = comparison.content.get("flipped_to_fail", ())
-    for case in flipped[:MOST_NEXT] if after.run is not None else ():
+    for case in flipped[:MOST_NEXT]:
         yield f"rageval explain {shlex.join([after.name, case['case_key']])}"
 
 

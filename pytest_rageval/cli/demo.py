@@ -53,11 +53,13 @@ def run_demo(folder: Path) -> None:
 def serve(host: str, port: int, llm: str | None) -> None:
     """Serve the demo's API until Ctrl-C. Then: pytest --rageval-target http://HOST:PORT"""
     try:
-        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.create_server(address[:2], family=family) as listening, suppress(KeyboardInterrupt):
             asyncio.run(_serve(host, listening, llm))
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        # The name service has errors with negative numbers, which only its own text explains.
+        is_of_system = error.errno is not None and error.errno > 0
+        reason = os.strerror(error.errno) if is_of_system and error.errno else error.strerror
         raise SettingsError(f"cannot listen on {host}:{port}: {reason}; choose another --host or --port") from None
 
 
@@ -65,13 +67,15 @@ async def _serve(host: str, listening: socket.socket, spec: str | None) -> None:
     import uvicorn  # here, because `demo run` needs no server
 
     async with AsyncExitStack() as stack:
-        llm, writer = None, ""
+        llm = None
+        writer = ""
         if spec is not None:
             llm = await stack.enter_async_context(aclosing(Llm(spec)))
             writer = f", answers by {llm.name}"
             await llm.check()
-        name, bound = listening.getsockname()[:2]
-        click.echo(f"Demo system at http://{f'[{name}]' if ':' in name else name}:{bound}{writer} (Ctrl-C ends)")
+        address, bound_port = listening.getsockname()[:2]
+        name = f"[{address}]" if ":" in address else address  # IPv6
+        click.echo(f"Demo system at http://{name}:{bound_port}{writer} (Ctrl-C ends)")
         config = uvicorn.Config(
             create_app(llm=llm, bound_host=host),
             http="h11",

@@ -29,20 +29,30 @@ def doctor(*, is_judge_tried: bool, as_json: bool) -> None:
     diagnosed = list(_diagnosed(is_judge_tried=is_judge_tried))
     is_ready = all(finding.mark != "problem" for _, finding in diagnosed)
     if as_json:
-        listed = [{"check": subject, "mark": f.mark, "what": f.what, "fix": f.fix} for subject, f in diagnosed]
+        listed = [_content(subject, finding) for subject, finding in diagnosed]
         echo_json({"ready": is_ready, "findings": listed}, _next(diagnosed, is_ready=is_ready))
     else:
-        rows = [(MARKS[f.mark], subject, f"{f.what}{f'; {f.fix}' if f.fix else ''}") for subject, f in diagnosed]
+        rows = [_row(subject, finding) for subject, finding in diagnosed]
         click.echo(printable("\n".join(aligned(rows, to_the_left=True))))
     raise SystemExit(0 if is_ready else 1)
 
 
+def _content(subject: str, finding: Diagnosis) -> dict[str, str]:
+    return {"check": subject, "mark": finding.mark, "what": finding.what, "fix": finding.fix}
+
+
+def _row(subject: str, finding: Diagnosis) -> tuple[str, str, str]:
+    words = f"{finding.what}; {finding.fix}" if finding.fix else finding.what
+    return MARKS[finding.mark], subject, words
+
+
 def _next(diagnosed: Sequence[tuple[str, Diagnosis]], *, is_ready: bool) -> Iterator[str]:
     """Yield commands: those that mend problems, then the run if it is possible, then those for doubts."""
-    yield from (finding.command for _, finding in diagnosed if finding.command and finding.mark == "problem")
+    helpful = [finding for _, finding in diagnosed if finding.command]
+    yield from (finding.command for finding in helpful if finding.mark == "problem")
     if is_ready:
         yield "rageval run"
-    yield from (finding.command for _, finding in diagnosed if finding.command)
+    yield from (finding.command for finding in helpful)
 
 
 def _diagnosed(*, is_judge_tried: bool) -> Iterator[tuple[str, Diagnosis]]:
@@ -65,9 +75,9 @@ def _judge_check(project: Project) -> Iterator[Diagnosis]:
     if tried.note is not None:
         yield Diagnosis("warning", tried.note)
     for line in tried.conclusions():
-        is_trust = "can be trusted with" in line
-        yield Diagnosis(
-            "ok" if is_trust else "warning", line, "" if is_trust else "rageval judge-check shows each canary"
-        )
+        if "can be trusted with" in line:
+            yield Diagnosis("ok", line)
+        else:
+            yield Diagnosis("warning", line, "rageval judge-check shows each canary")
     if not tried.is_sound:
         yield Diagnosis("warning", "no score of such a rubric should gate", "take a larger or newer model")

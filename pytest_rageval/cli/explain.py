@@ -44,10 +44,9 @@ def explain(run: str, case: str, form: str, is_full: bool, reports: str | None) 
     record = stored.find(case)
     tell_damage(stored)
     if stored.state == "interrupted":
-        cases = counted(len({key for key, _ in stored.record_places()}), "case")
-        click.echo(
-            f"run {stored.run_id} was interrupted: it has results of {cases}; --rageval-resume finishes it", err=True
-        )
+        keys = {key for key, _ in stored.record_places()}
+        results = f"it has results of {counted(len(keys), 'case')}"
+        click.echo(f"run {stored.run_id} was interrupted: {results}; --rageval-resume finishes it", err=True)
     plan = plan_of(stored, settings_of(stored, project.settings), project.root)
     explained = recorded_case_of(stored, record, plan.registry, project.baseline_file, plan)
     if form == "json":
@@ -56,12 +55,11 @@ def explain(run: str, case: str, form: str, is_full: bool, reports: str | None) 
     elif form == "markdown":
         click.echo(case_markdown(explained.view), nl=False)
     else:
-        obs = stored.observation(record["case_key"])
-        for line in explanation(explained.view, obs, Form(columns(WIDTH), is_full)):
+        observation = stored.observation(record["case_key"])
+        for line in explanation(explained.view, observation, Form(columns(WIDTH), is_full)):
             click.echo(line)
         notes = plan.place_rules.notes
-        if obs is not None and isinstance(notes, NoteFolder):
-            for wide in wide_golds(obs.case, notes):
-                click.echo(
-                    f"\ngold {wide.gold + 1} covers {wide.sections} sections, the whole note: any of them is a hit"
-                )
+        if observation is not None and isinstance(notes, NoteFolder):
+            for wide in wide_golds(observation.case, notes):
+                covered = f"{wide.sections} sections, the whole note"
+                click.echo(f"\ngold {wide.gold + 1} covers {covered}: any of them is a hit")

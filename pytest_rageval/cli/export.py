@@ -51,8 +51,13 @@ def export(
     source = look_through(stored, full_text=full_text)
     for note in source.notes:
         click.echo(shortened(printable(note), 500), err=True)
-    console, is_still = Console(stderr=True), not sys.stderr.isatty()
-    watch = partial(track, description="exporting", console=console, transient=True, disable=is_still)
+    watch = partial(
+        track,
+        description="exporting",
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
     _write(replace(source, watch=watch), form, None if is_printed else path)
     if not is_printed:
         click.echo(f"{_shown(path)}: {counted(len(source), 'record')}")

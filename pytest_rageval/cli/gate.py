@@ -16,7 +16,9 @@ from pytest_rageval.run.finish import Finished
 from pytest_rageval.text import printable
 
 SHOWN = 100
+"""Failing cases to list."""
 MOST_NEXT = 5
+"""Failing cases to name in `next`."""
 FAILING = ("failed", "error")
 STYLES = {"failed": ("FAILED", "red"), "error": ("ERROR", "red"), "xfailed": ("XFAIL", "yellow")}
 
@@ -50,14 +52,13 @@ def gate(
     finished = regate(at.run, plan, at.baseline)
     code = exit_code_of(finished, plan)
     if as_json:
+        failed_gates = {test.name: test.message for test in gate_tests(finished, plan) if test.outcome == "failed"}
         content = {
             "exit_code": code,
             "run": at.run.run_id,
             "partial": finished.is_partial,
             "outcomes": finished.metrics["outcomes"],
-            "failed_gates": {
-                test.name: test.message for test in gate_tests(finished, plan) if test.outcome == "failed"
-            },
+            "failed_gates": failed_gates,
             "failing_cases": {row.key: row.message for row in finished.rows if row.outcome in FAILING},
         }
         echo_json(content, _next(finished, at.run.run_id))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -68,27 +69,27 @@ def generate(
     check_is_drafts(path)
     asked_before = [case.question for case in (*drafts_in(path), *readable_cases(project))]
     notes = NoteFolder(docs)
-    passages = [
-        NotePassage(rel_path, section)
-        for rel_path in notes.rel_paths
-        for section in notes.sections(rel_path) or ()
-        if section.text.strip()
-    ]
+    passages = _passages(notes)
     if not passages:
         raise SettingsError(f"{docs}: no notes there; what is read are .md, .markdown and .txt files with text")
     click.echo(f"{counted(len(passages), 'section')} in {printable(str(docs))}", err=as_json)
-    asking = None if llm is None else _asking(project, llm, path, most, max_cost)
-    estimate = None if asking is None else _estimate(asking, passages)
-    if dry_run and asking is None:
+    model = None
+    estimate = None
+    if llm is not None:
+        model = _model_drafts(project, llm, path, most, max_cost)
+        estimate = _estimate(model, passages)
+    elif dry_run:
         click.echo("nothing is asked of a model without --llm", err=as_json)
-    sifted, added, file = SiftedDrafts(), 0, str(from_here(path))
+    sifted = SiftedDrafts()
+    added = 0
     if not dry_run:
-        drafts = [draft for passage in passages for draft in questions_in(passage)]
-        drafts += [] if asking is None else _drafted(asking, passages)
+        drafts = list(chain.from_iterable(map(questions_in, passages)))
+        if model is not None:
+            drafts += _asked_of(model, passages)
         sifted = sift(drafts, notes, asked_before)
         added = add_drafts(path, [draft.record() for draft in sifted.drafts])
-    spent = Spent() if asking is None else asking.spent
-    goes_on = spent.is_interrupted or spent.stopped is not None
+    file = str(from_here(path))
+    spent = Spent() if model is None else model.spent
     if as_json:
         content = {
             "file": file,
@@ -96,18 +97,38 @@ def generate(
             "new_drafts": added,
             "dropped": {"not_in_section": sifted.not_in_text, "asked_already": sifted.repeated},
             "estimate": estimate,
-            "model": None if asking is None else {name: getattr(spent, name) for name in SPENT},
+            "model": None if model is None else {name: getattr(spent, name) for name in SPENT},
             "interrupted": spent.is_interrupted,
         }
-        echo_json(content, [this_command()] * goes_on + [f"rageval label {shlex.quote(file)}"] * bool(added))
+        echo_json(content, _next(spent, added, file))
     elif not dry_run:
         _tell_drafted(sifted, added, file)
-    if goes_on:
+    if _has_stopped_early(spent):
         raise SystemExit(STOPPED if spent.is_interrupted else 1)
 
 
-def _estimate(asking: ModelDrafts, passages: Sequence[NotePassage]) -> dict[str, float | None]:
-    requests, dollars = asking.estimate(passages)
+def _passages(notes: NoteFolder) -> list[NotePassage]:
+    """Return the sections of all notes that have a text."""
+    passages = []
+    for rel_path in notes.rel_paths:
+        sections = notes.sections(rel_path) or ()
+        passages += [NotePassage(rel_path, section) for section in sections if section.text.strip()]
+    return passages
+
+
+def _has_stopped_early(spent: Spent) -> bool:
+    return spent.is_interrupted or spent.stopped is not None
+
+
+def _next(spent: Spent, added: int, file: str) -> Iterator[str]:
+    if _has_stopped_early(spent):
+        yield this_command()
+    if added:
+        yield f"rageval label {shlex.quote(file)}"
+
+
+def _estimate(model: ModelDrafts, passages: Sequence[NotePassage]) -> dict[str, float | None]:
+    requests, dollars = model.estimate(passages)
     cost = "at a price that is not known" if dollars is None else f"about ${dollars:.4f}"
     click.echo(f"asking the model: {counted(requests, 'request')}, {cost}", err=True)
     return {"requests": requests, "dollars": dollars}
@@ -127,7 +148,7 @@ def this_command() -> str:
     return shlex.join(["rageval", *map(public_target, sys.argv[1:])])
 
 
-def _asking(project: Project, spec: str, path: Path, most: int, max_cost: float | None) -> ModelDrafts:
+def _model_drafts(project: Project, spec: str, path: Path, most: int, max_cost: float | None) -> ModelDrafts:
     settings = project.settings
     options = EndpointOptions(
         timeout=settings.timeout,
@@ -146,9 +167,10 @@ def _asking(project: Project, spec: str, path: Path, most: int, max_cost: float 
     return ModelDrafts(model, replies, most=most, concurrency=settings.judge_concurrency)
 
 
-def _drafted(asking: ModelDrafts, passages: Sequence[NotePassage]) -> list[Draft]:
+def _asked_of(model: ModelDrafts, passages: Sequence[NotePassage]) -> list[Draft]:
     """Return the model's drafts until Ctrl-C, its budget or an error of its server ends them."""
-    drafts, spent = [*asking.drafts(passages)], asking.spent
+    drafts = list(model.drafts(passages))
+    spent = model.spent
     cost = "cost unknown" if spent.dollars is None else f"${spent.dollars:.4f}"
     kept = f", {spent.kept} kept from before" if spent.kept else ""
     unreadable = f", {spent.unreadable} unreadable" if spent.unreadable else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import click
@@ -10,7 +11,7 @@ import click
 from pytest_rageval.cli.options import FORM_JSON, REPORTS, echo_json
 from pytest_rageval.cli.output import columns, echo_view
 from pytest_rageval.config.project import find_project
-from pytest_rageval.export.formats import Cell, csv_line
+from pytest_rageval.export.csv_format import Cell, csv_line
 from pytest_rageval.render.text.columns import shortened
 from pytest_rageval.render.text.view_text import table_width
 from pytest_rageval.runs.aggregate import OUTCOMES
@@ -35,6 +36,7 @@ WATCHED = (
 SHOWN = 20
 """Runs in the table without --last."""
 LINE = 500
+"""Columns of a line about a run that is left out."""
 
 
 @click.command()
@@ -56,7 +58,11 @@ def history(metrics: tuple[str, ...], last: int | None, form: str, reports: str 
     folder = find_project({"reports": reports}).reports
     runs, skipped = read_history(folder)
     check_metrics(runs, metrics)
-    shown = runs[-(last or (SHOWN if form == "table" else len(runs))) :]
+    shown = runs
+    if last is not None:
+        shown = runs[-last:]
+    elif form == "table":
+        shown = runs[-SHOWN:]
     for folder_name, reason in skipped:
         click.echo(shortened(printable(f"left out: {folder_name}: {reason}"), LINE), err=True)
     if form == "json":
@@ -70,10 +76,12 @@ def history(metrics: tuple[str, ...], last: int | None, form: str, reports: str 
     else:
         names = metrics or _fitting(shown, columns())
         for number, group in enumerate(by_dataset(shown)):
-            click.echo("\n" * bool(number), nl=False)
+            if number:
+                click.echo()
             echo_view(history_view(group, names))
         if last is None and len(shown) < len(runs):
-            click.echo(f"\n{counted(len(runs) - len(shown), 'earlier run')}; --last {len(runs)} shows all")
+            earlier = counted(len(runs) - len(shown), "earlier run")
+            click.echo(f"\n{earlier}; --last {len(runs)} shows all")
 
 
 def _fitting(runs: Sequence[PastRun], width: int) -> list[str]:
@@ -95,34 +103,39 @@ def _fitting(runs: Sequence[PastRun], width: int) -> list[str]:
 def _as_json(runs: Sequence[PastRun], skipped: Sequence[Skipped], metrics: Sequence[str]) -> dict[str, Any]:
     return {
         "schema": 1,
-        "runs": [
-            {
-                "run_id": run.run_id,
-                "timestamp": run.timestamp,
-                "description": run.description,
-                "dataset_version": run.dataset_version,
-                "dataset_hash": run.dataset_hash,
-                "partial": run.is_partial,
-                "k": run.k,
-                "total_tests": run.total,
-                "outcomes": run.outcomes,
-                "overall_score": run.overall,
-                "metrics": {name: run.value(name) for name in metrics} if metrics else run.metrics,
-                "changes": [setting._asdict() for setting in run.changes],
-            }
-            for run in runs
-        ],
+        "runs": [_run_as_json(run, metrics) for run in runs],
         "skipped": [folder._asdict() for folder in skipped],
+    }
+
+
+def _run_as_json(run: PastRun, metrics: Sequence[str]) -> dict[str, Any]:
+    """Return a run with these metrics, or with all that it has."""
+    return {
+        "run_id": run.run_id,
+        "timestamp": run.timestamp,
+        "description": run.description,
+        "dataset_version": run.dataset_version,
+        "dataset_hash": run.dataset_hash,
+        "partial": run.is_partial,
+        "k": run.k,
+        "total_tests": run.total,
+        "outcomes": run.outcomes,
+        "overall_score": run.overall,
+        "metrics": {name: run.value(name) for name in metrics} if metrics else run.metrics,
+        "changes": [setting._asdict() for setting in run.changes],
     }
 
 
 def _csv(runs: Sequence[PastRun], metrics: Sequence[str]) -> Iterator[str]:
     fields = ("run_id", "timestamp", "dataset_version", "dataset_hash", "partial", "total_tests", *OUTCOMES)
-    measured = metrics or dict.fromkeys(name for run in runs for name in run.metrics)
+    measured = metrics or dict.fromkeys(chain.from_iterable(run.metrics for run in runs))
     names = [name for name in measured if name != "overall_score"]
     yield csv_line([*fields, "overall_score", *names, "changes", "description"])
     for run in runs:
         cells: list[Cell] = [run.run_id, run.timestamp, run.dataset_version, run.dataset_hash, run.is_partial]
-        cells += [run.total, *(run.outcomes.get(name, 0) for name in OUTCOMES)]
-        cells += [run.overall, *(run.value(name) for name in names)]
-        yield csv_line([*cells, "; ".join(map(change_words, run.changes)), run.description])
+        cells.append(run.total)
+        cells += [run.outcomes.get(name, 0) for name in OUTCOMES]
+        cells.append(run.overall)
+        cells += [run.value(name) for name in names]
+        changes = "; ".join(map(change_words, run.changes))
+        yield csv_line([*cells, changes, run.description])

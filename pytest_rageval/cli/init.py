@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 
 import click
 
-from pytest_rageval.cli.options import EXISTING_FILE, echo_json
+from pytest_rageval.cli.options import EXISTING_FILE, echo_json, exit_codes
 from pytest_rageval.cli.terminal import clean
 from pytest_rageval.config.options import HTTP, is_target, kind_of
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.masking import public_target
 from pytest_rageval.make.scaffold import CI, CI_FILES, Choice, scaffold
 from pytest_rageval.render.text.columns import aligned
 from pytest_rageval.targets.first_contact import (
@@ -51,6 +52,7 @@ NEXT = (
 @click.option("--ci", type=click.Choice(CI), help="Where the cases run for each change.")
 @click.option("--yes", is_flag=True, help="Ask nothing: what is not given is demo, no notes, no CI.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text; asks nothing.")
+@exit_codes({1: "the files are written, but no run can read the server's replies yet"})
 def init(
     target: str | None,
     notes: Path | None,
@@ -65,40 +67,63 @@ def init(
 
     Asks three questions at most, each of them an option as well. A URL (of a server, or of its OpenAPI description) is
     asked one question: where its reply holds answer and chunks is shown, and written as `target.mapping`. No file is
-    overwritten: where one is there, X.new is written beside it.
+    overwritten: where one is there, X.new is written beside it. A server that gives no readable reply does not keep the
+    files from being written.
     """
-    choice = _choice(target, notes, ci, is_asked=not (yes or as_json))
+    is_asked = not (yes or as_json)
+    choice = _choice(target, notes, ci, is_asked=is_asked)
     if reply is not None and kind_of(choice.target) is not HTTP:
         raise SettingsError(f"--reply: a sample reply describes a server; {choice.target} is none")
     if path is not None and reply is None:
         raise click.UsageError("--path goes with --reply; without it, the server is asked in the usual places")
+    problem = None
     if kind_of(choice.target) is HTTP:
-        is_person = not (yes or as_json) and sys.stdin.isatty()
+        is_person = is_asked and sys.stdin.isatty()
         if reply is not None:
             contact = _sampled(reply, choice.target, path, is_person=is_person)
         else:
             contact = _first_contact(choice.target, is_person=is_person)
         choice = choice._replace(target=contact.url or choice.target, mapping=contact.mapping)
         click.echo(clean("\n".join(contact.said)) + "\n", err=as_json)
+        problem = _problem_of_server(contact, choice.target)
     done = scaffold(Path.cwd(), choice)
     if as_json:
-        echo_json(
-            {"target": choice.target, "files": [file._asdict() for file in done]}, ["rageval doctor", "rageval run"]
-        )
-        return
-    click.echo(printable("\n".join(aligned([(file.path, file.state) for file in done], to_the_left=True))))
+        content: dict[str, Any] = {"target": choice.target, "files": [file._asdict() for file in done]}
+        if problem is not None:
+            content["problems"] = [problem]
+        echo_json(content, ["rageval doctor", "rageval run"])
+        raise SystemExit(0 if problem is None else 1)
+    written = aligned([(file.path, file.state) for file in done], to_the_left=True)
+    click.echo(printable("\n".join(written)))
     click.echo("\nNext:\n" + "\n".join(aligned(_next(), indent="  ", to_the_left=True)))
+    if problem is not None:
+        click.echo(f"ERROR: {problem}", err=True)
+        raise SystemExit(1)
+
+
+def _problem_of_server(contact: FirstContact, url: str) -> str | None:
+    """Return why no run can ask the server yet, None if one can."""
+    server = clean(public_target(url))
+    if not contact.is_usable:
+        return f"{server}: no readable reply, so no run can ask it yet; mend that, and call rageval init again"
+    if contact.is_path_missing:
+        return f"{server}: it is not known where it takes a question; name the path with --path, as in --path /ask"
+    return None
 
 
 def _sampled(reply: Path, url: str, path: str | None, *, is_person: bool) -> FirstContact:
     """Read a sample reply; ask for the path of the server, which no reply tells, if its URL has none."""
     contact = contact_of_sample(reply.read_bytes(), reply.name)
-    if contact.mapping is None or (path is None and urlsplit(url).path not in ("", "/")):
+    if contact.mapping is None:
+        return contact
+    has_path = urlsplit(url).path not in ("", "/")
+    if path is None and has_path:
         return contact
     if path is None and is_person:
         path = click.prompt("Path where the server takes a question, as in /ask", default="/").strip()
     if path is None:
-        return contact._replace(said=(*contact.said, "missing: the path of the server; --path names it, as in /ask"))
+        said = (*contact.said, "missing: the path of the server; --path names it, as in /ask")
+        return contact._replace(said=said, is_path_missing=True)
     return contact._replace(mapping={"path": f"/{path.lstrip('/')}", **contact.mapping})
 
 
@@ -112,8 +137,10 @@ def _first_contact(url: str, *, is_person: bool) -> FirstContact:
         token = click.prompt("It wants a key (not stored, not shown)", hide_input=True, default="", show_default=False)
         os.environ[TOKEN] = token  # of this process alone: what is shown loses it
         contact = _asked(url, token)
+    if contact.is_answered and not is_person:
+        return contact
     remedy = f"it wants a key: set {TOKEN}, which is sent as `Authorization: Bearer …`, or headers in the table"
-    return contact if contact.is_answered and not is_person else contact._replace(said=(*contact.said, remedy))
+    return contact._replace(said=(*contact.said, remedy))
 
 
 def _asked(url: str, token: str) -> FirstContact:
@@ -125,10 +152,12 @@ def _choice(target: str | None, notes: Path | None, ci: Any, *, is_asked: bool) 
     """Return the given choices, and ask for the others at a terminal."""
     if is_asked and None in (target, ci) and not sys.stdin.isatty():
         raise click.UsageError("there is no terminal to ask on; give --target and --ci, or --yes for the demo")
-    if target is not None and (problem := _problem_of(target)) is not None:
-        raise SettingsError(f"--target: {problem}")
     if target is None:
         target = _asked_target() if is_asked else "demo"
+    else:
+        problem = _problem_of(target)
+        if problem is not None:
+            raise SettingsError(f"--target: {problem}")
     if notes is None and is_asked and target != "demo":
         notes = _asked_notes()
     if ci is None:
@@ -138,9 +167,12 @@ def _choice(target: str | None, notes: Path | None, ci: Any, *, is_asked: bool) 
 
 def _asked_target() -> str:
     question = "What answers your questions? A URL, a Python function as module:function, or demo"
-    while (problem := _problem_of(answer := click.prompt(question, default="demo").strip())) is not None:
+    while True:
+        answer: str = click.prompt(question, default="demo").strip()
+        problem = _problem_of(answer)
+        if problem is None:
+            return answer
         click.echo(problem, err=True)
-    return str(answer)
 
 
 def _asked_notes() -> Path | None:
@@ -156,11 +188,10 @@ def _problem_of(target: str) -> str | None:
     """Return why this is no target, None if it is one."""
     if is_target(target):
         return None
-    remedy = (
-        f"; did you mean http://{target}?"
-        if re.fullmatch(r"[\w.-]+:\d+(/\S*)?", target)
-        else (", expected http://HOST, module:function or demo")
-    )
+    remedy = ", expected http://HOST, module:function or demo"
+    is_like_host = re.fullmatch(r"[\w.-]+:\d+(/\S*)?", target)
+    if is_like_host:
+        remedy = f"; did you mean http://{target}?"
     return printable(f"{target!r} is no target{remedy}")
 
 
@@ -177,5 +208,6 @@ def _next() -> list[tuple[str, str]]:
     here = Path.cwd()
     is_root = any((here / name).is_file() for name in settings)
     above = any((folder / name).is_file() for folder in here.parents for name in settings)
-    root = "" if is_root or not above else " --rootdir ."
+    # Without it, pytest would take the folder above for its root.
+    root = " --rootdir ." if above and not is_root else ""
     return [(command.replace("pytest", f"pytest{root}", 1), what) for command, what in NEXT]

@@ -70,7 +70,8 @@ def export(file: Path, cache: Path | None) -> None:
     Equal caches give equal bytes: the file can be committed, compared and imported elsewhere. Entries that cannot be
     read are named and left out.
     """
-    lines, left_out = [], []
+    lines = []
+    left_out = []
     with open_entries(_path(cache)) as connection:
         for key, entry in entries(connection):
             if isinstance(entry, BadEntry):
@@ -124,7 +125,7 @@ def prune_(cache: Path | None, older_than: int | None, model: str | None, rubric
         removed = prune(connection, older_than_days=older_than, model=model, rubric=rubric, dry_run=dry_run)
     number = sum(group.entries for group in removed)
     verb = "would remove" if dry_run else "removed"
-    size = "" if dry_run or not removed else f"; {file_size(_size(path))} are left"
+    size = f"; {file_size(_size(path))} are left" if removed and not dry_run else ""
     click.echo(f"{_shown(path)}: {verb} {number:,} of {counted(before, 'judgement')}{size}")
     _echo_groups(removed)
 
@@ -143,12 +144,15 @@ def _echo_groups(groups: Iterable[EntryGroup]) -> None:
     """Print numbers first: names of any script and width then need no alignment."""
     for group in groups:
         days = f"{group.first[:10]} to {group.last[:10]}"
-        click.echo(printable(f"  {group.entries:>9,}  {days}  {group.rubric} by {group.model}".replace("\n", "\\n")))
+        line = f"  {group.entries:>9,}  {days}  {group.rubric} by {group.model}"
+        click.echo(printable(line.replace("\n", "\\n")))
 
 
 def _bounded(problems: list[str]) -> list[str]:
     more = len(problems) - MOST_PROBLEMS
-    return problems if more <= 0 else [*problems[:MOST_PROBLEMS], and_more(more)]
+    if more <= 0:
+        return problems
+    return [*problems[:MOST_PROBLEMS], and_more(more)]
 
 
 def _shown(path: Path) -> str:

@@ -38,7 +38,8 @@ def judge_check(repeats: int, *, as_json: bool, **options: Any) -> None:
     """
     project = find_project(settings_given(options))
     tried = try_judge(project, lambda cost: click.echo(printable(cost), err=True), repeats)
-    judge, verdicts = tried.judge, tried.verdicts
+    judge = tried.judge
+    verdicts = tried.verdicts
     if tried.note is not None:
         click.secho(printable(tried.note), fg="yellow", err=True)
     conclusion = [printable(line) for line in tried.conclusions()]
@@ -63,23 +64,27 @@ def judge_check(repeats: int, *, as_json: bool, **options: Any) -> None:
 def table_lines(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Yield each canary with the expected and the actual result."""
     rows = [("", "rubric", "canary", "expected", "came")]
-    rows += [
-        ("✓" if verdict.passed else "✗", verdict.rubric, verdict.canary, _band(verdict), _came(verdict))
-        for verdict in verdicts
-    ]
+    for verdict in verdicts:
+        mark = "✓" if verdict.passed else "✗"
+        rows.append((mark, verdict.rubric, verdict.canary, _expected(verdict), _received(verdict)))
     yield from aligned(rows, to_the_left=True)
     for error in dict.fromkeys(verdict.error for verdict in verdicts if verdict.error is not None):
         yield f"error: {error}"
 
 
-def _band(verdict: Verdict) -> str:
+def _expected(verdict: Verdict) -> str:
     low, high = verdict.expected
     return f"{low:g}" if low == high else f"{low:g} to {high:g}"
 
 
-def _came(verdict: Verdict) -> str:
+def _received(verdict: Verdict) -> str:
     if verdict.score is None:
         return "no score" if verdict.error is None else "error"
-    least, most = min(verdict.scores), max(verdict.scores)
-    spread = f" ({round(least, 3):g} to {round(most, 3):g})" if most > least else ""
-    return f"{round(verdict.score, 3):g}{spread}" + ("" if verdict.error is None else ", error")
+    text = f"{round(verdict.score, 3):g}"
+    least = min(verdict.scores)
+    most = max(verdict.scores)
+    if most > least:
+        text += f" ({round(least, 3):g} to {round(most, 3):g})"
+    if verdict.error is not None:
+        text += ", error"
+    return text

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from pytest_rageval.cases.gold_places import whole_notes_line
+from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.cli.options import FOLDER, PLACE, echo_json
 from pytest_rageval.cli.output import columns
 from pytest_rageval.config.project import Project, find_project
@@ -19,7 +20,7 @@ from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.label.label_agreement import agreements
 from pytest_rageval.label.label_lines import LabelLines
 from pytest_rageval.label.label_session import LabelSession, unlabelled
-from pytest_rageval.label.label_store import opinion_file, opinion_files, opinions
+from pytest_rageval.label.label_store import LabelStore, opinion_file, opinion_files, opinions
 from pytest_rageval.label.opening import (
     Labelling,
     cases_to_label,
@@ -62,15 +63,9 @@ def label(
     by one. Every case is saved when it is left; CASES.bak holds the file as it was.
     """
     labelling = Labelling(path, targets, notes, blind)
-    misuses = {
-        "--blind and --agree are for cases, not for drafts": labelling.is_of_drafts and (blind or is_agreement),
-        "--blind writes an opinion, --agree compares them; give one of the two": blind is not None and is_agreement,
-        "--web goes with --case alone; the page asks what the configuration names, and knows one opinion": is_web
-        and any((targets, notes, blind is not None, is_agreement, is_unlabelled, is_plain, as_json)),
-        "--json goes with --agree": as_json and not is_agreement,
-    }
-    for problem in (problem for problem, is_made in misuses.items() if is_made):
-        raise click.UsageError(problem)
+    of_terminal = (targets, notes, blind is not None, is_agreement, is_unlabelled, is_plain, as_json)
+    is_web_mixed = is_web and any(of_terminal)
+    _check_usage(labelling, is_agreement=is_agreement, is_web_mixed=is_web_mixed, as_json=as_json)
     project = find_project({"target": targets[0]} if targets else {})
     cases = cases_to_label(path, project)
     if is_web:
@@ -78,11 +73,12 @@ def label(
 
         serve_label_page(project, path, case_id)
         return
-    others: dict[str, list[str]] = {}
+    disputes: dict[str, list[str]] = {}
     if is_agreement:
-        others = _disputes(path, cases, project, as_json=as_json)
-        cases = [case for case in cases if case.id in others]
-        if as_json or not cases or (not is_plain and not sys.stdin.isatty()):
+        disputes = _disputes(path, cases, project, as_json=as_json)
+        cases = [case for case in cases if case.id in disputes]
+        can_label = is_plain or sys.stdin.isatty()
+        if as_json or not cases or not can_label:
             return
     store = label_store(labelling, project)
     if is_unlabelled:
@@ -90,20 +86,56 @@ def label(
         if not cases:
             click.echo(f"{printable(str(path))}: every case is labelled")
             return
-    is_screen = _has_screen(is_plain=is_plain)
+    has_screen = _has_screen(is_plain=is_plain)
+    _label(labelling, project, cases, store, case_id=case_id, disputes=disputes, has_screen=has_screen)
+
+
+def _check_usage(labelling: Labelling, *, is_agreement: bool, is_web_mixed: bool, as_json: bool) -> None:
+    """Raise UsageError for options that do not go together. `is_web_mixed`: --web, and options of the terminal."""
+    if labelling.is_of_drafts and (labelling.blind or is_agreement):
+        raise click.UsageError("--blind and --agree are for cases, not for drafts")
+    if labelling.blind is not None and is_agreement:
+        raise click.UsageError("--blind writes an opinion, --agree compares them; give one of the two")
+    if is_web_mixed:
+        raise click.UsageError(
+            "--web goes with --case alone; the page asks what the configuration names, and knows one opinion"
+        )
+    if as_json and not is_agreement:
+        raise click.UsageError("--json goes with --agree")
+
+
+def _label(
+    labelling: Labelling,
+    project: Project,
+    cases: list[EvalCase],
+    store: LabelStore,
+    *,
+    case_id: str | None,
+    disputes: dict[str, list[str]],
+    has_screen: bool,
+) -> None:
+    """Show the cases until a person leaves them. `disputes`: the labels on which opinions differ, by case."""
     systems = project_systems(labelling, project, cases)
     with closing(pool_source(labelling, project, cases, systems)) as source:
-        session = LabelSession(cases, store, source, is_blind=blind is not None)
+        session = LabelSession(cases, store, source, is_blind=labelling.blind is not None)
         if case_id is not None:
             session.open_case(case_id)
-        _run_screen(session, others) if is_screen else _run_lines(session)
+        if has_screen:
+            _run_screen(session, disputes)
+        else:
+            _run_lines(session)
         known_notes = source.notes
     if session.message and not session.is_saved:
         raise CaseError(session.message)
     # Accepted drafts have left their file; they are cases of another one now.
-    if known_notes is None or labelling.is_of_drafts:
-        return
-    if (line := whole_notes_line(cases_to_label(path, project), known_notes)) is not None:
+    if known_notes is not None and not labelling.is_of_drafts:
+        _tell_whole_notes(cases_to_label(labelling.path, project), known_notes)
+
+
+def _tell_whole_notes(cases: Sequence[EvalCase], notes: NoteFolder) -> None:
+    """Say on standard error which golds cover a whole note, which makes any of its sections a hit."""
+    line = whole_notes_line(cases, notes)
+    if line is not None:
         click.echo(printable(line), err=True)
 
 
@@ -136,8 +168,10 @@ def _run_lines(session: LabelSession) -> None:
 
 def _typed_lines() -> Iterator[str]:
     while True:
-        click.echo("> " * sys.stdin.isatty(), nl=False)
-        if not (line := sys.stdin.readline()):
+        if sys.stdin.isatty():
+            click.echo("> ", nl=False)
+        line = sys.stdin.readline()
+        if not line:
             return
         yield line
 
@@ -148,7 +182,8 @@ def _disputes(path: Path, cases: Sequence[EvalCase], project: Project, *, as_jso
     if not files:
         name = opinion_file(path, "NAME").name
         raise CaseError(f"{path}: there is no second opinion ({name}); `rageval label … --blind NAME` writes one")
-    results = agreements(cases, {name: opinions(file, project.root) for name, file in files.items()})
+    opinions_by_name = {name: opinions(file, project.root) for name, file in files.items()}
+    results = agreements(cases, opinions_by_name)
     disputes: dict[str, dict[str, None]] = {}
     for result in results:
         if not as_json:

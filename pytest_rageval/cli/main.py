@@ -60,9 +60,10 @@ VERBS = {
     },
 }
 """The verbs and their subjects, by group."""
-MODULE_OF = {"abstention": "score", "answers": "case_exchange"}
+MODULE_OF = {"abstention": "score"}
 """Modules of verbs that share one."""
 GROUP_OF = {verb: group for group, verbs in VERBS.items() for verb in verbs}
+"""The group of each verb."""
 
 
 class Verbs(click.Group):
@@ -75,24 +76,28 @@ class Verbs(click.Group):
         if cmd_name not in GROUP_OF:
             return None
         name = cmd_name.replace("-", "_")
-        command: click.Command = getattr(
-            importlib.import_module(f"pytest_rageval.cli.{MODULE_OF.get(name, name)}"), name
-        )
+        module = importlib.import_module(f"pytest_rageval.cli.{MODULE_OF.get(name, name)}")
+        command: click.Command = getattr(module, name)
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in GROUP_OF and not args[0].startswith("-") and not ctx.resilient_parsing:
+        verb = args[0]
+        is_unknown = verb not in GROUP_OF and not verb.startswith("-")
+        if is_unknown and not ctx.resilient_parsing:
             from pytest_rageval.io.suggestions import did_you_mean  # here: an existing verb needs none
 
-            raise click.UsageError(f"No such command {args[0]!r}{did_you_mean(args[0], GROUP_OF)}", ctx)
+            raise click.UsageError(f"No such command {verb!r}{did_you_mean(verb, GROUP_OF)}", ctx)
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete verbs from this file's table: no module is imported for a key press."""
-        verbs = {verb: about for group in VERBS.values() for verb, about in group.items()}
-        items = [CompletionItem(verb, help=about) for verb, about in verbs.items() if verb.startswith(incomplete)]
+        items = []
+        for group in VERBS.values():
+            for verb, about in group.items():
+                if verb.startswith(incomplete):
+                    items.append(CompletionItem(verb, help=about))
         return items or click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 as above

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Literal, get_args, get_origin
 
 import click
@@ -37,16 +38,20 @@ def metrics(name: str | None, as_json: bool, markdown: bool) -> None:
     registry = with_rubric_metrics(registry, rubrics, project.settings.rubrics)
     named = None if name is None else registry.measure(name, k=5).metric
     layers = by_layer(registry)
-    if as_json:
-        every = {"metrics": [describe(metric) for group in layers.values() for metric in group]}
-        echo_json(every if named is None else describe(named), default=str)
+    if as_json and named is None:
+        every = chain.from_iterable(layers.values())
+        echo_json({"metrics": [describe(metric) for metric in every]}, default=str)
+    elif as_json and named is not None:
+        echo_json(describe(named), default=str)
     else:
-        click.echo("\n".join(_listed(layers) if named is None else _in_full(named)))
+        lines = _listed(layers) if named is None else _in_full(named)
+        click.echo("\n".join(lines))
 
 
 def describe(metric: Metric) -> dict[str, Any]:
     """Return a metric's declaration as plain values: what `--json` prints."""
     types = option_types(metric)
+    options = {name: _option(parameter, types[name]) for name, parameter in metric.known_options.items()}
     return {
         "name": metric.name,
         "aliases": list(metric.aliases),
@@ -62,33 +67,42 @@ def describe(metric: Metric) -> dict[str, Any]:
         "needs": list(metric.needs),
         "gates": list(metric.gates),
         "yields_to": metric.yields_to,
-        "options": {
-            option: {
-                "default": None if parameter.default is inspect.Parameter.empty else parameter.default,
-                "choices": list(get_args(types[option])) if get_origin(types[option]) is Literal else None,
-            }
-            for option, parameter in metric.known_options.items()
-        },
+        "options": options,
         "doc": metric.doc,
     }
 
 
+def _option(parameter: inspect.Parameter, kind: Any) -> dict[str, Any]:
+    has_default = parameter.default is not inspect.Parameter.empty
+    has_choices = get_origin(kind) is Literal
+    return {
+        "default": parameter.default if has_default else None,
+        "choices": list(get_args(kind)) if has_choices else None,
+    }
+
+
 def _listed(layers: Mapping[str, Sequence[Metric]]) -> Iterator[str]:
-    every = [metric for group in layers.values() for metric in group]
-    names, scales = (max(map(len, texts)) for texts in zip(*((m.label, m.values) for m in every), strict=True))
+    every = list(chain.from_iterable(layers.values()))
+    label_width = max(len(metric.label) for metric in every)
+    values_width = max(len(metric.values) for metric in every)
     for title, group in layers.items():
         yield title
         for metric in group:
             sentence = doc_parts(metric).definition.partition(". ")[0].rstrip(".")
-            yield f"  {metric.label:{names}}  {metric.values:{scales}}  {metric.better:6}  {sentence}"
+            label = metric.label.ljust(label_width)
+            values = metric.values.ljust(values_width)
+            yield f"  {label}  {values}  {metric.better:6}  {sentence}"
         yield ""
     yield "@k: takes a cut-off, as in recall_any@5; [@k]: may take one. In full: rageval metrics NAME"
 
 
 def _in_full(metric: Metric) -> Iterator[str]:
-    yield f"{metric.label}: {next(iter(by_layer([metric])))}"
+    (title,) = by_layer([metric])
+    yield f"{metric.label}: {title}"
     yield ""
     yield metric.doc
     yield ""
     for name, text in metric_facts(metric).items():
-        yield f"{name + ':':15}{text}".replace("`", "").replace("\\|", "|")
+        # The facts are written for a table in Markdown.
+        line = f"{name + ':':15}{text}"
+        yield line.replace("`", "").replace("\\|", "|")

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +23,8 @@ JSON = click.option(FLAG, "as_json", is_flag=True, help="Write one JSON object i
 FORM_JSON = click.option(FLAG, "form", flag_value="json", help="The same as --format json.")
 REPORTS = click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
 BASELINE = click.option("--baseline", metavar="PATH", help="Baseline (default: REPORTS/baseline.json).")
-PLACE, EXISTING = click.Path(path_type=Path), click.Path(exists=True, path_type=Path)
+PLACE = click.Path(path_type=Path)
+EXISTING = click.Path(exists=True, path_type=Path)
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 FORCE = click.option("--force", is_flag=True, help="Replace files that are there already.")
@@ -59,12 +61,12 @@ def settings_given(parameters: dict[str, Any]) -> dict[str, Any]:
 def as_arguments(given: Mapping[str, Any]) -> list[str]:
     """Return settings, by field, as the words of a command line."""
     names = {option.field: f"--{option.name}" for option in OPTIONS}
-    return [
-        word
-        for field, value in given.items()
-        for item in (value if isinstance(value, list | tuple) else [value])
-        for word in (names[field], str(item))
-    ]
+    words = []
+    for field, value in given.items():
+        items = value if isinstance(value, list | tuple) else [value]
+        for item in items:
+            words += [names[field], str(item)]
+    return words
 
 
 def as_written_here(text: str) -> str:
@@ -74,13 +76,20 @@ def as_written_here(text: str) -> str:
 
 def as_taken_by(verb: click.Command | None, text: str) -> str:
     """Return a message of the settings with the names of those options that the verb has."""
-    named = "|".join(name[2:] for one in (verb.params if verb else ()) for name in one.opts)
+    parameters = verb.params if verb else ()
+    words = chain.from_iterable(parameter.opts for parameter in parameters)
+    named = "|".join(word.removeprefix("--") for word in words if word.startswith("--"))
     return re.sub(rf"{PREFIX}(?=(?:{named})(?![\w-]))", "--", text)
 
 
 def _click_option(option: Option) -> Callable[[F], F]:
-    kinds: Mapping[str, dict[str, Any]] = {"flag": {"is_flag": True, "default": None}, "many": {"multiple": True}}
-    form = dict(kinds.get(option.kind, {"type": click.Choice(option.choices)} if option.choices else {}))
+    form: dict[str, Any] = {}
+    if option.kind == "flag":
+        form = {"is_flag": True, "default": None}
+    elif option.kind == "many":
+        form = {"multiple": True}
+    elif option.choices:
+        form = {"type": click.Choice(option.choices)}
     if option.metavar:
         form["metavar"] = option.metavar
     return click.option(f"--{option.name}", option.dest, help=as_written_here(option.help), **form)
@@ -104,10 +113,14 @@ def with_present_names(words: Sequence[str], names: Mapping[str, str | None]) ->
         if name not in names:
             present.append(word)
             continue
-        now = names[name]
-        click.echo(f"{name} is {now or 'not needed'} here", err=True)
-        if now is not None:
-            present += [*([now] if now.startswith("-") else []), *([value] if equals else [])]
+        today = names[name]
+        click.echo(f"{name} is {today or 'not needed'} here", err=True)
+        if today is None:
+            continue
+        if today.startswith("-"):
+            present.append(today)
+        if equals:
+            present.append(value)
     return present
 
 
@@ -121,8 +134,11 @@ class CommandOnRun(click.Command):
 # ── exit codes ────────────────────────────────────────────────────────────────────────────────────────────────
 
 USUAL: Mapping[int, str] = {0: "done", 2: "wrong usage, wrong settings, or a file that cannot be read or written"}
-INTERRUPTED = BROKEN_CASES = 2
-INTERNAL, USAGE, NO_CASES = 3, 4, 5
+INTERRUPTED = 2
+BROKEN_CASES = 2
+INTERNAL = 3
+USAGE = 4
+NO_CASES = 5
 NOT_READY = 3
 """A batch at a provider has not ended."""
 STOPPED = 130
@@ -145,10 +161,13 @@ def exit_codes(codes: Mapping[int, str], *, is_all: bool = False) -> Callable[[F
     """
 
     def declared(callback: F) -> F:
-        meanings = dict(sorted({**({} if is_all else USUAL), **codes}.items()))
+        meanings = codes if is_all else {**USUAL, **codes}
+        meanings = dict(sorted(meanings.items()))
         _DECLARED[callback] = meanings
         lines = "\n".join(f"  {code}  {meaning}" for code, meaning in meanings.items())
-        callback.__doc__ = f"{inspect.cleandoc(callback.__doc__ or '')}\n\n\b\nExit codes:\n{lines}"
+        about = inspect.cleandoc(callback.__doc__ or "")
+        # click wraps no paragraph that begins with \b.
+        callback.__doc__ = f"{about}\n\n\b\nExit codes:\n{lines}"
         return callback
 
     return declared
@@ -156,7 +175,9 @@ def exit_codes(codes: Mapping[int, str], *, is_all: bool = False) -> Callable[[F
 
 def exit_codes_of(command: click.Command) -> Mapping[int, str]:
     """Return the meanings of a verb's exit codes."""
-    return _DECLARED.get(command.callback, USUAL) if command.callback is not None else USUAL
+    if command.callback is None:
+        return USUAL
+    return _DECLARED.get(command.callback, USUAL)
 
 
 # ── output ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -19,6 +19,7 @@ from pytest_rageval.render.text.columns import shortened
 from pytest_rageval.render.text.view_text import StyledLine, view_lines
 
 LEAST_COLUMNS = 40
+"""Columns for which views are laid out even in a narrower terminal."""
 
 
 def columns(otherwise: int = 80) -> int:
@@ -36,7 +37,9 @@ def styled(line: StyledLine) -> str:
     """Return a line in its style."""
     if line.style == "plain":
         return line.text
-    return click.style(line.text, fg=None if line.style == "bold" else line.style, bold=line.style == "bold" or None)
+    if line.style == "bold":
+        return click.style(line.text, bold=True)
+    return click.style(line.text, fg=line.style)
 
 
 def from_here(path: Path) -> Path:
@@ -54,7 +57,10 @@ def write_output(path: Path, text: str, named: str = "") -> None:
         raise SettingsError(f"{where} cannot be written: {error.strerror or error}") from None
 
 
-FIRST_S, EVERY_S = 1.0, 0.1
+FIRST_S = 1.0
+"""Seconds until a progress is shown: what ends before needs none."""
+EVERY_S = 0.1
+"""Seconds between two updates."""
 
 
 class Progress:
@@ -62,7 +68,9 @@ class Progress:
 
     def __init__(self, what: str, total: int | None = None, end: Callable[[], str] = str) -> None:
         """Prepare the line; `end` follows the count each time."""
-        self._what, self._of, self._end = what, "" if total is None else f" of {total}", end
+        self._what = what
+        self._of = "" if total is None else f" of {total}"
+        self._end = end
         self._next = time.monotonic() + FIRST_S
         self._is_terminal = sys.stderr.isatty()
         self._width = 0
@@ -71,10 +79,15 @@ class Progress:
         return self
 
     def __call__(self, done: int) -> None:
-        if not self._is_terminal or (now := time.monotonic()) < self._next:
+        if not self._is_terminal:
+            return
+        now = time.monotonic()
+        if now < self._next:
             return
         self._next = now + EVERY_S
-        line = shortened(f"{self._what} {done}{self._of}{self._end()}", shutil.get_terminal_size().columns - 1)
+        # A line of the full width would wrap, and could not be wiped.
+        room = shutil.get_terminal_size().columns - 1
+        line = shortened(f"{self._what} {done}{self._of}{self._end()}", room)
         self._width = max(self._width, cell_len(line))
         print(f"\r{line.ljust(self._width)}", end="", file=sys.stderr, flush=True)
 

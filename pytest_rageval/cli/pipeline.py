@@ -19,14 +19,15 @@ from pytest_rageval.io.masking import public_target
 from pytest_rageval.model import EvalCase
 from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.render.run_reports import write_all_reports
-from pytest_rageval.run.finish import Extent, Finished
+from pytest_rageval.run.extent import Extent
+from pytest_rageval.run.finish import Finished
+from pytest_rageval.run.ongoing_run import INTERRUPTED, OngoingRun
 from pytest_rageval.run.prepare import Prepared, prepare, run_configuration
-from pytest_rageval.run.session import INTERRUPTED, RunSession
 from pytest_rageval.runs.interrupts import Interrupts, is_called_by_script
 from pytest_rageval.runs.judge_notes import estimate
 from pytest_rageval.runs.run_files import put_in_order
 from pytest_rageval.scale.dispatch import ClusterRun, Crew, crew_size, waiting_cases
-from pytest_rageval.targets.target import Target
+from pytest_rageval.targets.target import BaseTarget
 from pytest_rageval.text import counted
 
 RESUME = "rageval run --resume"
@@ -36,7 +37,7 @@ REPORTS = ("summary.md", "report.html")
 class Workers(NamedTuple):
     """The workers that ask, made for one run, and the greatest number of them."""
 
-    crew: Callable[[Prepared, str], Crew]
+    crew: Callable[[Prepared, str, BaseTarget], Crew]
     most: int
 
 
@@ -53,7 +54,7 @@ class CommandRun:
         self,
         prepared: Prepared,
         cases: CaseSelection,
-        target: Target,
+        target: BaseTarget,
         screen: Screen,
         workers: Workers | None = None,
         left_out_judge: str | None = None,
@@ -63,22 +64,29 @@ class CommandRun:
         workers         those that ask, if it is not this process
         left_out_judge  the specification of the judge that could not be asked
         """
-        self._cases, self._target, self._screen, self._workers = cases, target, screen, workers
-        self.prepared, self._left_out_judge = prepared, left_out_judge
-        self.is_interrupted, self._is_ordered = False, workers is None
+        self.prepared = prepared
+        self._cases = cases
+        self._target = target
+        self._screen = screen
+        self._workers = workers
+        self._left_out_judge = left_out_judge
+        self.is_interrupted = False
+        self._is_ordered = workers is None
         self.finished: Finished | None = None
         try:
             self.run = self._open()
         except JudgeUnavailable as error:
             screen.step_failed("judging", "; ".join(error.problems))
-            self._left_out_judge, self.prepared = prepared.settings.judge, prepare_unjudged(prepared.project)
+            self._left_out_judge = prepared.settings.judge
+            self.prepared = prepare_unjudged(prepared.project)
             self.run = self._open()
         self.run_id = self.run.writer.folder.run_id
 
-    def _open(self) -> RunSession:
+    def _open(self) -> OngoingRun:
         config = run_configuration(self.prepared, self._cases.cases, self._cases.paths)
         is_program = partial(is_called_by_script, "pytest_rageval.cli.main", "main")
-        return RunSession.open(self.prepared, config, interrupts=Interrupts(self._leave, is_program=is_program))
+        interrupts = Interrupts(self._leave, is_program=is_program)
+        return OngoingRun.open(self.prepared, config, interrupts=interrupts)
 
     def _leave(self) -> NoReturn:
         """Leave at a second signal, once the run's files are written."""
@@ -103,12 +111,17 @@ class CommandRun:
     # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _evaluate(self) -> None:
-        run, cases = self.run, self._cases.asked
-        here: Sequence[EvalCase] = run.waiting(cases)
-        elsewhere: Sequence[EvalCase] = ()
-        if self._workers is not None:
+        run = self.run
+        cases = self._cases.asked
+        here: Sequence[EvalCase]
+        elsewhere: Sequence[EvalCase]
+        if self._workers is None:
+            here = run.waiting(cases)
+            elsewhere = ()
+        else:
             here, elsewhere = waiting_cases(run, cases, self.prepared.settings.repeat)
-        if cost := estimate(self.prepared.judge, self.prepared.plan, len(here) + len(elsewhere)):
+        cost = estimate(self.prepared.judge, self.prepared.plan, len(here) + len(elsewhere))
+        if cost:
             self._screen.line(cost)
         try:
             if here or self._workers is None:
@@ -133,19 +146,25 @@ class CommandRun:
             progress.wipe()
 
     def _evaluate_elsewhere(self, cases: Sequence[EvalCase], workers: Workers) -> None:
-        run, number = self.run, crew_size(self.prepared, len(cases), workers.most)
-        crew = workers.crew(run.prepared, run.config_hash)
+        run = self.run
+        number = crew_size(self.prepared, len(cases), workers.most)
+        crew = workers.crew(run.prepared, run.config_hash, self._target)
         cluster_run = ClusterRun(run, cases, crew, number)
         dispatch = cluster_run.dispatch
-        progress = CaseProgress(
-            self._screen, cluster_run.tally, len(cases), lambda: f" · {dispatch.working} of {number} workers"
-        )
+
+        def working() -> str:
+            return f" · {dispatch.working} of {number} workers"
+
+        progress = CaseProgress(self._screen, cluster_run.tally, len(cases), working)
         self._screen.line(f"{counted(len(cases), 'case')} on {counted(number, 'worker')}")
         try:
             for block in cluster_run.blocks():
-                for failure in block.failures if block is not None else ():
+                if block is None:  # nothing has ended for a while
+                    progress.tick()
+                    continue
+                for failure in block.failures:
                     progress.failed(*failure)
-                progress.advance(block.cases if block is not None else 0)
+                progress.advance(block.cases)
             run.notes += crew.notes()
             self._is_ordered = cluster_run.is_ordered
         finally:
@@ -156,7 +175,7 @@ class CommandRun:
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _finish(self) -> None:
-        run, plan, is_interrupted = self.run, self.prepared.plan, self.is_interrupted
+        run = self.run
         if not self._is_ordered:
             run.writer.reconcile()  # first: records of this process may wait to be written
             run.notes += put_in_order(run.writer.folder.path)
@@ -164,18 +183,17 @@ class CommandRun:
             self._screen.problems(run.broken_off.removeprefix("rageval: "))
         if not run.has_results():
             return
-        extent = Extent(
-            every={case.key for case in self._cases.cases},
-            expected={case.key for case in self._cases.asked},
-            selection={option: self.prepared.mask.text(text) for option, text in self._cases.selected_by.items()},
-            is_ended_early=is_interrupted or run.broken_off is not None,
-            exit_status=run.exit_status(is_interrupted=is_interrupted),
-            is_judge_left_out=self._left_out_judge is not None,
-        )
-        self.finished = finished = run.finish(extent)
-        baseline = self.prepared.project.baseline_file
+        extent = self._extent()
+        finished = run.finish(extent)
+        self.finished = finished
         try:
-            reports = write_all_reports(finished.folder, plan, finished.cases, baseline, exit_status=extent.exit_status)
+            reports = write_all_reports(
+                finished.folder,
+                self.prepared.plan,
+                finished.cases,
+                self.prepared.project.baseline_file,
+                exit_status=extent.exit_status,
+            )
         except OSError as error:
             self._screen.step_failed("report", f"{error.filename} cannot be written: {error.strerror}")
             return
@@ -183,30 +201,51 @@ class CommandRun:
         if reports.page is not None and reports.page.problem is not None:
             self._screen.step_failed("report", reports.page.problem)
 
+    def _extent(self) -> Extent:
+        mask = self.prepared.mask
+        selection = {option: mask.text(text) for option, text in self._cases.selected_by.items()}
+        return Extent(
+            every={case.key for case in self._cases.cases},
+            expected={case.key for case in self._cases.asked},
+            selection=selection,
+            is_ended_early=self.is_interrupted or self.run.broken_off is not None,
+            exit_status=self.run.exit_status(is_interrupted=self.is_interrupted),
+            is_judge_left_out=self._left_out_judge is not None,
+        )
+
     @property
     def _resume_command(self) -> str | None:
         """Return the command that finishes the run; None if none is left to ask, or without answers no folder."""
-        is_unfinished = self.is_interrupted or (self.finished is not None and self.finished.is_unfinished)
-        can_be_resumed = self.run.is_broken or (is_unfinished and self.run.writer.folder.path.is_dir())
-        return f"{RESUME} {self.run_id}" if can_be_resumed else None
+        has_cases_left = self.finished is not None and self.finished.is_unfinished
+        is_unfinished = self.is_interrupted or has_cases_left
+        has_folder = self.run.writer.folder.path.is_dir()
+        if self.run.is_broken or (is_unfinished and has_folder):
+            return f"{RESUME} {self.run_id}"
+        return None
 
     @property
     def _judge_command(self) -> str | None:
         """Return the command that judges the answers, if the judge could not be asked."""
-        judge = self._left_out_judge
-        return None if judge is None else f"rageval judge {self.run_id} --judge {public_target(judge)}"
+        if self._left_out_judge is None:
+            return None
+        return f"rageval judge {self.run_id} --judge {public_target(self._left_out_judge)}"
 
     @property
     def _reports(self) -> list[Path]:
-        paths = [self.finished.folder / name for name in REPORTS] if self.finished is not None else []
+        if self.finished is None:
+            return []
+        paths = [self.finished.folder / name for name in REPORTS]
         return [path for path in paths if path.is_file()]
 
     def show(self) -> int:
         """Show the result of the run; return its exit code."""
-        run, screen = self.run, self._screen
+        run = self.run
+        screen = self._screen
         if run.is_broken:
             return INTERNAL
-        code = 0 if self.finished is None else show(self.finished, self.prepared.plan, as_written_here)
+        code = 0
+        if self.finished is not None:
+            code = show(self.finished, self.prepared.plan, as_written_here)
         for note in run.notes:
             screen.line(as_written_here(note), colour="yellow")
         for path in self._reports:
@@ -219,32 +258,43 @@ class CommandRun:
             screen.line("interrupted before anything was answered: nothing is kept", colour="yellow")
         if self.is_interrupted:
             return INTERRUPTED
-        return max(code, int(bool(screen.failed_steps) or run.broken_off is not None))
+        if screen.failed_steps or run.broken_off is not None:
+            return max(code, 1)
+        return code
 
     def outcome(self) -> dict[str, Any]:
         """Return the content of `--json`, except the exit code."""
-        finished, mask = self.finished, self.prepared.mask
         content: dict[str, Any] = {"run": self.run_id, "failed_steps": self._screen.failed_steps}
-        if finished is not None:
-            failed = (test for test in gate_tests(finished, self.prepared.plan) if test.outcome == "failed")
-            content |= {
-                "folder": str(finished.folder),
-                "reports": {path.stem: str(path) for path in self._reports},
-                "verdict": finished.metrics["verdict"]["word"],
-                "sentence": finished.metrics["verdict"]["sentence"],
-                "partial": finished.is_partial,
-                "outcomes": finished.metrics["outcomes"],
-                "overall_score": finished.metrics["overall_score"],
-                "failed_gates": {test.name: test.message for test in failed},
-            }
-        masked: dict[str, Any] = mask.value(content | {"next": list(self._next())})
+        if self.finished is not None:
+            content |= self._results(self.finished)
+        content["next"] = list(self._next())
+        masked: dict[str, Any] = self.prepared.mask.value(content)
         return masked
 
+    def _results(self, finished: Finished) -> dict[str, Any]:
+        metrics = finished.metrics
+        failed_tests = [test for test in gate_tests(finished, self.prepared.plan) if test.outcome == "failed"]
+        return {
+            "folder": str(finished.folder),
+            "reports": {path.stem: str(path) for path in self._reports},
+            "verdict": metrics["verdict"]["word"],
+            "sentence": metrics["verdict"]["sentence"],
+            "partial": finished.is_partial,
+            "outcomes": metrics["outcomes"],
+            "overall_score": metrics["overall_score"],
+            "failed_gates": {test.name: test.message for test in failed_tests},
+        }
+
     def _next(self) -> Iterator[str]:
-        yield from filter(None, (self._judge_command, self._resume_command))
-        if (finished := self.finished) is None:
+        if self._judge_command is not None:
+            yield self._judge_command
+        if self._resume_command is not None:
+            yield self._resume_command
+        finished = self.finished
+        if finished is None:
             return
-        if failing := [row.key for row in finished.rows if row.outcome in ("failed", "error")]:
+        failing = [row.key for row in finished.rows if row.outcome in ("failed", "error")]
+        if failing:
             yield f"rageval explain {self.run_id} {shlex.quote(failing[0])}"
         if finished.metrics["comparison"] is not None:
             yield f"rageval compare baseline {self.run_id}"

@@ -30,7 +30,7 @@ from pytest_rageval.render.text.repl_lines import (
     settings_line,
 )
 from pytest_rageval.text import printable
-from pytest_rageval.tune.repl import SETTABLE, Session
+from pytest_rageval.tune.repl import SETTABLE, ReplSession
 
 NAME = "rageval"
 BANNER = f"""\
@@ -40,6 +40,7 @@ Commands: query <text>, eval <index>, judge <index>, sweep, report, quit
 """
 HISTORY = "repl_history"
 MOST_HISTORY = 1000
+"""Lines that are kept."""
 VERBS = ("query", "eval", "judge", "sweep", "report", "set", "diff", "save", "label", "help", "quit")
 HELP = """\
   query TEXT         what a question retrieves; a line that is no command is a question
@@ -66,7 +67,7 @@ def repl(cases: tuple[Path, ...], **options: Any) -> None:
     given = settings_given(options)
     project = find_project(given)
     loaded, files = chosen_cases(project, cases, least=0)
-    session = Session(project, given, loaded, files, partial(Output, clean))
+    session = ReplSession(project, given, loaded, files, partial(Output, clean))
     try:
         line_loop = Lines(session, project, given, cases)
         line_loop.run()
@@ -81,11 +82,18 @@ class Lines(cmd.Cmd):
     _OF_ONE_LINE: ClassVar = frozenset({"sweep", "report", "diff", "save", "quit", "help"})
     """Commands without arguments: a longer line is a question that begins with such a word."""
 
-    def __init__(self, session: Session, project: Project, options: dict[str, Any], named: Sequence[Path] = ()) -> None:
+    def __init__(
+        self, session: ReplSession, project: Project, options: dict[str, Any], named: Sequence[Path] = ()
+    ) -> None:
         super().__init__()
-        self.session, self._project, self._options, self._named = session, project, options, named
-        self.is_terminal = self.use_rawinput = sys.stdin.isatty()
-        self.prompt, self.intro = (f"{NAME}> ", printable(BANNER)) if self.is_terminal else ("", None)
+        self.session = session
+        self._project = project
+        self._options = options
+        self._named = named
+        self.is_terminal = sys.stdin.isatty()
+        self.use_rawinput = self.is_terminal
+        self.prompt = f"{NAME}> " if self.is_terminal else ""
+        self.intro = printable(BANNER) if self.is_terminal else None
         self.has_failed = False
 
     def run(self) -> None:
@@ -133,11 +141,15 @@ class Lines(cmd.Cmd):
         """Return the command and its arguments; a line that only begins like one is a question."""
         text = line.strip()
         word, _, rest = text.partition(" ")
-        rest = rest.strip()
-        is_command = word in VERBS and not (rest and word in self._OF_ONE_LINE)
-        if word == "judge" and len(rest.split()) > 1:
-            is_command = False
-        return (word, rest, text) if is_command else (None, None, text)
+        arguments = rest.strip()
+        is_question = word not in VERBS
+        if word in self._OF_ONE_LINE and arguments:
+            is_question = True
+        if word == "judge" and len(arguments.split()) > 1:
+            is_question = True
+        if is_question:
+            return None, None, text
+        return word, arguments, text
 
     def emptyline(self) -> bool:
         return False
@@ -168,7 +180,8 @@ class Lines(cmd.Cmd):
         case = self.session.case(reference)
         self._say(f"  Generating answer for: {' '.join(case.question.split())}")
         observation = self.session.answered(case)
-        self._say(f"  Answer: {' '.join((observation.answer.text or '–').split())}")
+        answer = observation.answer.text or "–"
+        self._say(f"  Answer: {' '.join(answer.split())}")
         self._say("  Judging...")
         self._show(judged_lines(self.session.judged(observation)))
 
@@ -189,9 +202,9 @@ class Lines(cmd.Cmd):
         self._say(f"  saved as {draft_id} in {path}")
 
     def do_sweep(self, _: str) -> None:
-        set_here = [f"{name}={value}" for name, value in self.session.parameters.items() if name not in SWEPT]
-        names = ("target", "k", "timeout", "reports")
-        given = {name: value for name, value in self._options.items() if name in names}
+        parameters = self.session.parameters.items()
+        set_here = [f"{name}={value}" for name, value in parameters if name not in SWEPT]
+        given = {name: value for name, value in self._options.items() if name in OF_SWEEP}
         params = (*self._options.get("params", ()), *set_here)
         paths = [str(path.resolve()) for path in self._named]
         self._call("sweep", "--quick", *paths, *as_arguments({**given, "params": params}))
@@ -220,7 +233,8 @@ class Lines(cmd.Cmd):
         return [f"{verb} " for verb in VERBS if verb.startswith(text)]
 
     def completedefault(self, text: str, line: str, begins: int, _: int) -> list[str]:
-        verb, place = line.split(" ", 1)[0], len(line[:begins].split())
+        verb = line.split(" ", 1)[0]
+        place = len(line[:begins].split())
         names: dict[str, Callable[[], list[str]]] = {
             "eval": self._ids if place == 1 else lambda: self.session.metric_names,
             "judge": self._ids,
@@ -228,11 +242,15 @@ class Lines(cmd.Cmd):
             "set": lambda: [*SETTABLE, *self.session.parameters],
         }
         try:
-            return sorted({name for name in names.get(verb, list)() if name.startswith(text)})
+            fitting = names.get(verb, list)()
         except RagevalError:  # the line is incomplete
             return []
+        return sorted({name for name in fitting if name.startswith(text)})
 
-    complete_eval = complete_judge = complete_label = complete_set = completedefault
+    complete_eval = completedefault
+    complete_judge = completedefault
+    complete_label = completedefault
+    complete_set = completedefault
 
     def _ids(self) -> list[str]:
         return [case.id for case in self.session.cases]
@@ -271,5 +289,7 @@ class Lines(cmd.Cmd):
         self._say(f"  {problem}")
 
 
+OF_SWEEP = ("target", "k", "timeout", "reports")
+"""Settings of the session that a sweep takes over."""
 SWEPT = ("k", "min_score", "chunk_max_tokens", "chunk_overlap")
 """Parameters of the quick grid: a sweep ignores their values in this session."""

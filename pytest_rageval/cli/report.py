@@ -36,13 +36,14 @@ def report(
     """Write the page of RUN (an id, `latest`, `latest~1`, `baseline` or a folder): one file that needs nothing else."""
     project, stored = open_run(run, reports=reports)
     side = open_side(project.reports, project.baseline_file, other) if other else None
+    most_bytes = int(max_mb * MEGABYTE) if max_mb else None
     path = write_report(
         stored,
         project.settings,
         project.baseline_file,
         other=side,
         budget=None if full else BUDGET,
-        most_bytes=int(max_mb * MEGABYTE) if max_mb else None,
+        most_bytes=most_bytes,
         path=output,
     )
     if stored.state in ("complete", "partial"):  # the page says itself what is broken otherwise

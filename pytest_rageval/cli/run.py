@@ -126,14 +126,20 @@ def run(
         raise WrongUsage("--from names the run that --only looks at; write that too, as in --only changed:worse")
     given = settings_given(parameters)
     skipped = [layer for layer in SKIPPED_LAYERS if parameters[f"skip_{layer}_metrics"]]
+    if skipped and given.get("skipped"):
+        skipped.append(given["skipped"])
     if skipped:
-        given["skipped"] = ",".join([*skipped, *filter(None, [given.get("skipped")])])
+        given["skipped"] = ",".join(skipped)
     if parameters["skip_judges"]:
         given["judge"] = "none"
-    made = partial(_project, given, is_prompted=not parameters["skip_description_prompt"])
-    wanted, crew = CaseChoice(paths, only, from_run or "latest"), _workers(engine, address, workers)
-    as_json, is_batched = parameters["as_json"], parameters["judge_batch"]
-    sys.exit(_run(made, wanted, crew, as_json=as_json, is_batched=is_batched))
+    code = _run(
+        partial(_project, given, is_prompted=not parameters["skip_description_prompt"]),
+        CaseChoice(paths, only, from_run or "latest"),
+        _workers(engine, address, workers),
+        as_json=parameters["as_json"],
+        is_batched=parameters["judge_batch"],
+    )
+    sys.exit(code)
 
 
 def run_in(root: Path, wanted: CaseChoice) -> int:
@@ -153,15 +159,18 @@ def _run(
     content: dict[str, Any]
     try:
         code, content = run_project(project(), wanted, screen, crew, is_batched=is_batched)
+    except BrokenCaseFiles as error:
+        code = BROKEN_CASES
+        content = {"problems": screen.problems(*error.problems), "next": ["rageval cases validate"]}
     except RagevalError as error:
-        is_of_cases = isinstance(error, BrokenCaseFiles)
-        code, mending = (BROKEN_CASES, "rageval cases validate") if is_of_cases else (USAGE, "rageval doctor")
-        content = {"problems": screen.problems(*error.problems), "next": [mending]}
+        code = USAGE
+        content = {"problems": screen.problems(*error.problems), "next": ["rageval doctor"]}
     except (KeyboardInterrupt, click.Abort):
-        problems = screen.problems("interrupted: nothing was asked")
-        code, content = INTERRUPTED, {"problems": problems, "next": ["rageval run"]}
+        code = INTERRUPTED
+        content = {"problems": screen.problems("interrupted: nothing was asked"), "next": ["rageval run"]}
     if as_json:
-        echo_json({"exit_code": code, **content}, content.pop("next", ()), indent=None)
+        commands = content.get("next", ())
+        echo_json({"exit_code": code, **content}, commands, indent=None)
     return code
 
 
@@ -188,16 +197,19 @@ def run_project(
             prepared = prepare_unjudged(project)
     except JudgeUnavailable as error:
         screen.step_failed("judging", "; ".join(error.problems))
-        prepared, left_out_judge = prepare_unjudged(project), project.settings.judge
+        prepared = prepare_unjudged(project)
+        left_out_judge = project.settings.judge
     screen.mask = prepared.mask
     cases = select_cases(prepared.project, wanted)
     check_gate_conditions(prepared, cases.files)
     if not cases.asked:
+        problems = screen.problems(_why_no_case(prepared, wanted))
         commands = [] if cases.cases else ["rageval init --yes"]
-        return NO_CASES, {"problems": screen.problems(_why_no_case(prepared, wanted)), "next": commands}
+        return NO_CASES, {"problems": problems, "next": commands}
     target = make_target(prepared.project)
-    # A dry run checks files of answers only.
-    if not prepared.settings.dry_run or kind_of(prepared.settings.target or "").is_checkable:
+    # A dry run asks nothing: it checks files of answers only.
+    is_checkable_unasked = kind_of(prepared.settings.target or "").is_checkable
+    if is_checkable_unasked or not prepared.settings.dry_run:
         check_can_answer(prepared, target, cases.cases)
     if prepared.settings.dry_run:
         number = counted(len(cases.asked), "case")
@@ -206,18 +218,20 @@ def run_project(
     with crew as workers:
         ended = CommandRun(prepared, cases, target, screen, workers, left_out_judge)
         ended.take_all_steps()
-        code, content = ended.show(), ended.outcome()
+        code = ended.show()
+        content = ended.outcome()
         if is_batched and ended.finished is not None and not ended.is_interrupted:
             _submit_judging(ended, project.settings, screen)
         return code, content
 
 
 def _submit_judging(ended: CommandRun, settings: Settings, screen: Screen) -> None:
-    from pytest_rageval.cli.judge import submit_batch  # here, because few runs are judged so
+    from pytest_rageval.cli.judge_batch import submit_batch  # here, because few runs are judged so
     from pytest_rageval.cli.stored_run import open_run
 
     judging = {"judge": settings.judge, "judge_base_url": settings.judge_base_url, "retrieval_only": False}
-    at = open_run(ended.run_id, reports=str(ended.prepared.project.reports), judge=settings.judge)
+    reports = str(ended.prepared.project.reports)
+    at = open_run(ended.run_id, reports=reports, judge=settings.judge)
     submit_batch(at, judging, tell=screen.line)
 
 
@@ -239,11 +253,14 @@ def _workers(engine: str, address: str | None, number: int | None) -> Iterator[W
 def _project(given: dict[str, Any], *, is_prompted: bool) -> Project:
     """Return the project of the current folder; prompt for a description at a terminal if none is given."""
     project = find_project(given)
-    settings, is_person = project.settings, sys.stdin.isatty() and sys.stdout.isatty()
-    if not (is_prompted and is_person) or settings.description or settings.dry_run or settings.resume:
+    settings = project.settings
+    is_person = sys.stdin.isatty() and sys.stdout.isatty()
+    needs_none = settings.description or settings.dry_run or settings.resume
+    if needs_none or not is_prompted or not is_person:
         return project
     text: str = click.prompt("Description of this run (Enter: none)", default="", show_default=False)
-    return project._replace(settings=settings.model_copy(update={"description": text.strip() or None}))
+    described = settings.model_copy(update={"description": text.strip() or None})
+    return project._replace(settings=described)
 
 
 def _why_no_case(prepared: Prepared, wanted: CaseChoice) -> str:

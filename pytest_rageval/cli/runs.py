@@ -24,6 +24,7 @@ from pytest_rageval.views.parts import FigureTable, TableRow
 
 VERSIONS = ("dataset_version", "index_build_version", "retriever_version", "answerer_version")
 WIDEST = 80
+"""Columns of a name or a value."""
 PIPED = 200
 """Columns without a terminal: a run is one line, for grep."""
 
@@ -50,7 +51,8 @@ def list_(reports: str | None, *, as_json: bool) -> None:
         return
     for line in table_lines(_table(runs, baseline), columns(PIPED)):
         click.echo(line.text)
-    click.echo(f"{counted(len(runs), 'run')}, {file_size(sum(run.bytes for run in runs))}")
+    size = file_size(sum(run.bytes for run in runs))
+    click.echo(f"{counted(len(runs), 'run')}, {size}")
 
 
 @runs.command()
@@ -114,10 +116,9 @@ def prune(keep: int | None, older_than: float | None, reports: str | None, *, dr
     _echo_removed("removed: ", done.removed)
     for run, reason in done.kept:
         click.echo(f"stays: {_id(run)}: {printable(reason)}", err=True)
+    freed = file_size(sum(run.bytes for run in done.removed))
     left = len(every) - len(done.removed)
-    click.echo(
-        f"removed {counted(len(done.removed), 'run')}, {file_size(sum(run.bytes for run in done.removed))}; {left} left"
-    )
+    click.echo(f"removed {counted(len(done.removed), 'run')}, {freed}; {left} left")
     sys.exit(1 if done.kept else 0)
 
 
@@ -141,20 +142,35 @@ def _table(runs: Sequence[RunSummary], baseline: str | None) -> FigureTable:
     if any((run.outcomes or {}).get("xfailed") for run in runs):
         names["xfailed"] = "known"
     heads = ("run", "ended (UTC)", "cases", *names.values(), "overall", "size", "note")
-    rows = []
-    for run in runs:
-        outcomes = (str(run.outcomes.get(name, 0)) if run.outcomes else NO_VALUE for name in names)
-        total = NO_VALUE if run.total is None else str(run.total)
-        ended, size = f"{run.timestamp:%Y-%m-%d %H:%M}", file_size(run.bytes)
-        cells = (_id(run), ended, total, *outcomes, score_text(run.overall), size, _note(run, baseline))
-        rows.append(TableRow(cells))
-    return FigureTable(heads, tuple(rows), has_verdicts=True, least=3)
+    rows = tuple(_row(run, list(names), baseline) for run in runs)
+    return FigureTable(heads, rows, has_verdicts=True, least=3)
+
+
+def _row(run: RunSummary, names: Sequence[str], baseline: str | None) -> TableRow:
+    """Return the row of a run, with a cell for each outcome that is named."""
+    outcomes = [NO_VALUE] * len(names)
+    if run.outcomes:
+        outcomes = [str(run.outcomes.get(name, 0)) for name in names]
+    cells = (
+        _id(run),
+        f"{run.timestamp:%Y-%m-%d %H:%M}",
+        NO_VALUE if run.total is None else str(run.total),
+        *outcomes,
+        score_text(run.overall),
+        file_size(run.bytes),
+        _note(run, baseline),
+    )
+    return TableRow(cells)
 
 
 def _note(run: RunSummary, baseline: str | None) -> str:
-    parts: list[str] = [run.state] if run.state != "complete" else []
-    parts += ["baseline"] if run.run_id == baseline else []
-    parts += [shortened(printable(run.description), WIDEST)] if run.description else []
+    parts: list[str] = []
+    if run.state != "complete":
+        parts.append(run.state)
+    if run.run_id == baseline:
+        parts.append("baseline")
+    if run.description:
+        parts.append(shortened(printable(run.description), WIDEST))
     return "; ".join(parts)
 
 
@@ -162,30 +178,39 @@ def _shown(
     run: RunSummary, config: Mapping[str, Any], metrics: Mapping[str, Any] | None, baseline: str | None
 ) -> Iterator[str]:
     note = _note(run, baseline)
-    yield f"{_id(run)}  {run.timestamp:%Y-%m-%d %H:%M:%S} UTC" + (f"  {note}" if note else "")
-    yield from _titled(
-        "configuration",
-        [
-            [name, _value(value)]
-            for name, value in flat_settings(config).items()
-            if value not in (None, {}, "server default") and not isinstance(value, list)  # `--json` has the long lists
-        ],
-    )
+    ended = f"{run.timestamp:%Y-%m-%d %H:%M:%S} UTC"
+    yield f"{_id(run)}  {ended}  {note}" if note else f"{_id(run)}  {ended}"
+    yield from _titled("configuration", _configuration(config))
     yield from _titled("versions", [[name, _value(config.get(name))] for name in VERSIONS])
     if metrics is not None:
-        yield from _titled("cases", [[name, str(number)] for name, number in metrics["outcomes"].items() if number])
-        rows = [["overall", score_text(metrics["overall_score"]), ""]]
-        rows += [
-            [name, score_text(metric["mean"]), denominator(metric)]
-            for name, metric in metrics["metrics"].items()
-            if metric["n_scored"] and name != "overall_score"
-        ]
-        yield from _titled("metrics", rows)
+        outcomes = metrics["outcomes"].items()
+        yield from _titled("cases", [[name, str(number)] for name, number in outcomes if number])
+        yield from _titled("metrics", _means(metrics))
     yield from _titled("files", [[printable(file.name), file_size(file.bytes)] for file in run.files])
 
 
+def _configuration(config: Mapping[str, Any]) -> list[list[str]]:
+    """Return the settings that were set, without the long lists that `--json` has."""
+    rows = []
+    for name, value in flat_settings(config).items():
+        is_set = value not in (None, {}, "server default")
+        if is_set and not isinstance(value, list):
+            rows.append([name, _value(value)])
+    return rows
+
+
+def _means(metrics: Mapping[str, Any]) -> list[list[str]]:
+    rows = [["overall", score_text(metrics["overall_score"]), ""]]
+    for name, metric in metrics["metrics"].items():
+        if metric["n_scored"] and name != "overall_score":
+            rows.append([name, score_text(metric["mean"]), denominator(metric)])
+    return rows
+
+
 def _titled(title: str, rows: Sequence[Sequence[str]]) -> list[str]:
-    return ["", title, *aligned(rows, indent="  ", to_the_left=True)] if rows else []
+    if not rows:
+        return []
+    return ["", title, *aligned(rows, indent="  ", to_the_left=True)]
 
 
 def _value(value: Any) -> str:

@@ -21,9 +21,10 @@ from pytest_rageval.gates.regression import DEFAULT_REGRESSIONS, REGRESSION_FORM
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import CaseResult, EvalCase, Json
+from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 from pytest_rageval.run.plan import make_plan
-from pytest_rageval.runs.records import result_record
-from pytest_rageval.runs.row import SCHEMA
+from pytest_rageval.runs.records.line_form import SCHEMA
+from pytest_rageval.runs.records.result_line import result_record
 
 PARTS = ("commands", "pytest_options", "settings", "environment", "case", "result", "gates", "metrics")
 PACKAGE = Path(__file__).parents[1]
@@ -59,15 +60,7 @@ def for_agents(name: str) -> str:
 def _document(root: click.Command, parts: tuple[str, ...]) -> dict[str, Any]:
     makers: dict[str, Callable[[], Any]] = {
         "commands": lambda: dict(_commands(root, "", click.Context(root))),
-        "pytest_options": lambda: {
-            f"--rageval-{option.name}": {
-                "help": option.help,
-                "kind": option.kind,
-                "value": option.metavar,
-                "choices": list(option.choices),
-            }
-            for option in OPTIONS
-        },
+        "pytest_options": _pytest_options,
         "settings": settings_schema,
         "environment": lambda: dict(ENVIRONMENT),
         "case": case_schema,
@@ -75,7 +68,22 @@ def _document(root: click.Command, parts: tuple[str, ...]) -> dict[str, Any]:
         "gates": _gate_grammar,
         "metrics": lambda: {metric.name: describe(metric) for metric in load_registry()},
     }
-    return {"version": version("pytest-rageval"), **{part: makers[part]() for part in parts}}
+    document = {"version": version("pytest-rageval")}
+    for part in parts:
+        document[part] = makers[part]()
+    return document
+
+
+def _pytest_options() -> dict[str, Any]:
+    described = {}
+    for option in OPTIONS:
+        described[f"--rageval-{option.name}"] = {
+            "help": option.help,
+            "kind": option.kind,
+            "value": option.metavar,
+            "choices": list(option.choices),
+        }
+    return described
 
 
 def _commands(command: click.Command, name: str, context: click.Context) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -92,7 +100,8 @@ def _commands(command: click.Command, name: str, context: click.Context) -> Iter
         "options": [],
         "exit_codes": {str(code): meaning for code, meaning in exit_codes_of(command).items()},
     }
-    for info in (parameter.to_info_dict() for parameter in command.params):
+    for parameter in command.params:
+        info = parameter.to_info_dict()
         if info["param_type_name"] == "argument":
             argument = {"name": info["name"], "required": info["required"], "many": info["nargs"] != 1}
             described["arguments"].append(argument | _type(info))
@@ -105,7 +114,11 @@ def _commands(command: click.Command, name: str, context: click.Context) -> Iter
 
 def _type(info: Mapping[str, Any]) -> dict[str, Any]:
     kind = info["type"]
-    return {"type": kind["name"], **{key: kind[key] for key in ("choices", "min", "max") if kind.get(key) is not None}}
+    described = {"type": kind["name"]}
+    for key in ("choices", "min", "max"):
+        if kind.get(key) is not None:
+            described[key] = kind[key]
+    return described
 
 
 def _gate_grammar() -> dict[str, Json]:
@@ -146,24 +159,40 @@ def _untitled(schema: Any) -> Any:
         return [_untitled(each) for each in schema if each != {"type": "null"}]
     if not isinstance(schema, dict):
         return schema
-    idle = {"title"} & {key for key, inner in schema.items() if isinstance(inner, str)}
-    idle |= {"default"} & {key for key, inner in schema.items() if inner is None}
-    tidy = {key: _untitled(inner) for key, inner in schema.items() if key not in idle}
+    tidy = {}
+    for key, inner in schema.items():
+        # `title` and `default` can also be names of settings, whose schema is a table.
+        is_made_title = key == "title" and isinstance(inner, str)
+        is_null_default = key == "default" and inner is None
+        if not is_made_title and not is_null_default:
+            tidy[key] = _untitled(inner)
     alternatives = tidy.get("anyOf")
-    return {**tidy.pop("anyOf")[0], **tidy} if alternatives is not None and len(alternatives) == 1 else tidy
+    if alternatives is None or len(alternatives) != 1:
+        return tidy
+    del tidy["anyOf"]
+    return {**alternatives[0], **tidy}
 
 
 _Table = dict[str, Json]
 _KINDS: Mapping[str, Any] = {
-    **dict.fromkeys(("case_key", "test_case_id", "content_hash"), str),
-    **dict.fromkeys(("category", "difficulty", "domain", "reason", "question", "answer"), str | None),
-    **dict.fromkeys(("trial", "attempts"), int),
+    "case_key": str,
+    "test_case_id": str,
+    "content_hash": str,
+    **dict.fromkeys(DESCRIPTIVE_NAMES, str | None),
+    "reason": str | None,
+    "question": str | None,
+    "answer": str | None,
+    "trial": int,
+    "attempts": int,
     "answerable": bool,
     "tags": list[str],
     "outcome": Literal["passed", "failed", "error", "skipped", "xfailed"],
-    **dict.fromkeys(("source", "cost"), _Table),
-    **dict.fromkeys(("judge", "abstention"), _Table | None),
-    **dict.fromkeys(("references", "retrieved_chunks"), list[_Table]),
+    "source": _Table,
+    "cost": _Table,
+    "judge": _Table | None,
+    "abstention": _Table | None,
+    "references": list[_Table],
+    "retrieved_chunks": list[_Table],
     "latency": dict[str, float | None],
     "scores": dict[str, float],
     "score_details": dict[str, _Table],
@@ -199,11 +228,12 @@ def result_schema() -> dict[str, Json]:
     plan = make_plan(Settings(), load_registry())
     written = result_record(CaseResult(EvalCase(id="", question=""), "error"), plan, "")
     kinds: dict[str, Json] = {name: TypeAdapter(kind).json_schema() for name, kind in _KINDS.items()}
+    kinds["verdict"] = _VERDICT
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Result of a case",
         "description": f"One line of results.jsonl, schema {SCHEMA}; docs/runs.md says what each key means.",
         "type": "object",
-        "properties": {name: (kinds | {"verdict": _VERDICT}).get(name, {}) for name in written},
-        "required": [*written],
+        "properties": {name: kinds.get(name, {}) for name in written},
+        "required": list(written),
     }

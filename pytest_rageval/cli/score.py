@@ -44,7 +44,8 @@ class RescoreOptions(NamedTuple):
         """
         if not self.aggregate_only:
             check_observed(at.run)
-        plan = plan_again(at.run, at.settings, at.root, metrics=() if self.aggregate_only else metrics)
+        added = () if self.aggregate_only else metrics
+        plan = plan_again(at.run, at.settings, at.root, metrics=added)
         labels = self.labels(at)
         with Progress("scored") as watch:
             rescoring = Rescoring(at.run, plan, at.baseline, labels, stays, watch=watch)
@@ -74,10 +75,9 @@ def take_rescore_options(options: dict[str, Any], *, changes_scores: Sequence[st
     """Take the shared options out of a command's; `changes_scores`: its other options that were given."""
     shared = RescoreOptions(**{name: options.pop(name) for name in RescoreOptions._fields})
     if shared.aggregate_only and changes_scores:
+        options_given = " and ".join(changes_scores)
         change = "change" if len(changes_scores) > 1 else "changes"
-        raise click.UsageError(
-            f"--aggregate-only leaves scores as they are; {' and '.join(changes_scores)} {change} them"
-        )
+        raise click.UsageError(f"--aggregate-only leaves scores as they are; {options_given} {change} them")
     return shared
 
 
@@ -117,6 +117,8 @@ def abstention(run: str, reports: str | None, baseline: str | None, **options: A
     metrics.json and summary.md follow.
     """
     at = open_run(run, reports=reports, baseline=baseline)
-    take_rescore_options(options).decide(
-        at, ("abstention",), stays=lambda measure: measure.metric.layer != "abstention"
-    )
+    take_rescore_options(options).decide(at, ("abstention",), stays=_is_of_other_layer)
+
+
+def _is_of_other_layer(measure: Measure) -> bool:
+    return measure.metric.layer != "abstention"

@@ -11,11 +11,12 @@ import click
 from pytest_rageval.cli.options import as_written_here
 from pytest_rageval.cli.output import Progress
 from pytest_rageval.io.masking import Mask
+from pytest_rageval.run.ongoing_run import EvaluatedCase
 from pytest_rageval.run.prefetch import Tally
-from pytest_rageval.run.session import EvaluatedCase
 from pytest_rageval.text import printable
 
-COLOURS = {"failed": "red", "error": "red", "xfailed": "yellow", "skipped": "yellow"}
+WORDS = {"failed": "FAILED", "error": "ERROR"}
+COLOURS = {"failed": "red", "error": "red"}
 
 
 class Screen:
@@ -49,7 +50,9 @@ class CaseProgress:
 
     def __init__(self, screen: Screen, tally: Tally, total: int, workers: Callable[[], str] = str) -> None:
         """Prepare the count; `workers` stands at its end if others do the work."""
-        self._screen, self._tally, self._workers = screen, tally, workers
+        self._screen = screen
+        self._tally = tally
+        self._workers = workers
         self._count = Progress("case", total, end=self._in_flight)
         self._done = 0
 
@@ -61,7 +64,8 @@ class CaseProgress:
         """Show a case that has ended here, with the output of its code if it did not pass, as pytest does."""
         result = case.result
         if result.outcome in ("failed", "error"):
-            self.failed(result.key, result.outcome, (result.reason or "").partition("\n")[0])
+            first_line = (result.reason or "").partition("\n")[0]
+            self.failed(result.key, result.outcome, first_line)
             for stream, text in case.printed.texts():
                 self._screen.line(f"  captured {stream}:\n{indent(text.rstrip(), '    ')}")
         self.advance(1)
@@ -69,8 +73,7 @@ class CaseProgress:
     def failed(self, key: str, outcome: str, reason: str) -> None:
         """Show a case that did not pass."""
         self._count.wipe()
-        word = {"failed": "FAILED", "error": "ERROR"}[outcome]
-        self._screen.line(f"{word} {key} - {as_written_here(reason)}", colour=COLOURS[outcome])
+        self._screen.line(f"{WORDS[outcome]} {key} - {as_written_here(reason)}", colour=COLOURS[outcome])
 
     def advance(self, cases: int) -> None:
         """Count this many more cases as ended."""
@@ -82,6 +85,7 @@ class CaseProgress:
         sys.stdout.flush()
 
     def _in_flight(self) -> str:
-        cost = f", ${self._tally.cost_usd:.2f}" if self._tally.cost_usd else ""
-        counts = f" · {self._tally.judged} judged, {self._tally.in_flight} in flight{cost}{self._workers()}"
-        return ", ".join([counts, *self._tally.allowances()])
+        tally = self._tally
+        cost = f", ${tally.cost_usd:.2f}" if tally.cost_usd else ""
+        counts = f" · {tally.judged} judged, {tally.in_flight} in flight{cost}{self._workers()}"
+        return ", ".join([counts, *tally.allowances()])

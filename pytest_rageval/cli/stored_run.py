@@ -89,4 +89,6 @@ def exit_code_of(finished: Finished, plan: Plan) -> int:
     """Return 1 if a gate or a case failed, else 0."""
     has_failed_gate = any(test.outcome == "failed" for test in gate_tests(finished, plan))
     outcomes = finished.metrics["outcomes"]
-    return int(bool(has_failed_gate or outcomes["failed"] or outcomes["error"]))
+    if has_failed_gate or outcomes["failed"] or outcomes["error"]:
+        return 1
+    return 0

@@ -86,7 +86,8 @@ def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
         SweepRunner(project, given, chosen, files, request, progress, _write_run_reports) as runner,
     ):
         runner.check()
-        file = file or SweepFile.new(project.reports, head)
+        if file is None:
+            file = SweepFile.new(project.reports, head)
         try:
             swept = runner.run(file)
         except KeyboardInterrupt:
@@ -118,17 +119,17 @@ def _request(project: Project, resume: str | None, options: Mapping[str, Any]) -
     if options["is_quick"] and options["grids"]:
         raise click.UsageError("--quick is a grid of its own; leave it or --grid out")
     grid = parse_grid(options["grids"], options["index_params"])
-    values = grid.values or (QUICK if options["is_quick"] else FULL)
+    if grid.values:
+        values = grid.values
+        indexing = grid.indexing
+    else:
+        values = QUICK if options["is_quick"] else FULL
+        indexing = (*INDEXING, *options["index_params"])
+    weights = parse_weights(options["weights"])
     paths = tuple(shown_name(path.resolve(), project.root) for path in options["cases"])
-    return None, SweepRequest(
-        values,
-        grid.indexing if grid.values else (*INDEXING, *options["index_params"]),
-        parse_weights(options["weights"]),
-        paths,
-        options["sample"],
-        options["seed"] or 0,
-        options["is_confirmed"],
-    )
+    seed = options["seed"] or 0
+    request = SweepRequest(values, indexing, weights, paths, options["sample"], seed, options["is_confirmed"])
+    return None, request
 
 
 def _next(swept: Sweep) -> Iterator[str]:
@@ -145,7 +146,9 @@ def _text(swept: Sweep, file: SweepFile, cases: int, chosen: int) -> str:
         lines.append(f"on a sample of {chosen} of {counted(cases, 'case')}")
     lines += [f"results: {file.path}", f"page:    {file.folder / SWEEP_PAGE}", ""]
     name = swept.configured_in
-    if swept.toml.partition("\n")[0].strip()[:1] not in ("[", ""):  # below a table they would be its keys
+    first_line = swept.toml.partition("\n")[0].strip()
+    if first_line and not first_line.startswith("["):  # below a table they would be its keys
         name += ", above its first [table]"
-    lines += [f"paste into {name}:" if swept.is_better else f"to try it all the same, in {name}:"]
-    return printable("\n".join([*lines, *swept.toml.splitlines()]))
+    lines.append(f"paste into {name}:" if swept.is_better else f"to try it all the same, in {name}:")
+    lines += swept.toml.splitlines()
+    return printable("\n".join(lines))

@@ -1,4 +1,4 @@
-"""What a command shows of foreign texts: printable, and without the credentials of its project."""
+"""Foreign texts as a command shows them: printable, and without the credentials of its project."""
 
 from __future__ import annotations
 

@@ -54,10 +54,18 @@ def web(data: Path | None, reports: str | None, token: str | None, *, no_token: 
         _warn("--no-token: every user and program of this machine can use the app and start runs as you")
     elif click.get_current_context().get_parameter_source("token") is ParameterSource.COMMANDLINE:
         _warn(f"--token: other users of this machine see it in the list of processes; set {WEB_TOKEN}")
-    limits = {name: most for name in ("upload_rows", "field_characters") if (most := given.pop(name)) is not None}
+    limits = {}
+    for name in ("upload_rows", "field_characters"):
+        most = given.pop(name)
+        if most is not None:
+            limits[name] = most
     project = find_project({"reports": reports})
     folder = Path.cwd() / data if data else project.root / "data"
-    _serve(project, token=None if no_token else token or "", data=folder, limits=limits, **given)
+    if no_token:
+        token = None
+    elif token is None:
+        token = ""
+    _serve(project, token=token, data=folder, limits=limits, **given)
 
 
 def serve_label_page(project: Project, file: Path, case_id: str | None) -> None:
@@ -67,11 +75,12 @@ def serve_label_page(project: Project, file: Path, case_id: str | None) -> None:
     from pytest_rageval.web.rendering import path_to
 
     resolved = file.resolve()
-    name = next((name for name, path in label_files(project).items() if path.resolve() == resolved), None)
-    if name is None:
+    names = [name for name, path in label_files(project).items() if path.resolve() == resolved]
+    if not names:
         raise SettingsError(f"{file}: is no case file of the project, so that no page shows it; leave --web out")
-    page = path_to("label", "cases", file=name, case=case_id)
-    _serve(project, is_opened=True, page=page, token=os.environ.get(WEB_TOKEN, ""), port=0, data=project.root / "data")
+    page = path_to("label", "cases", file=names[0], case=case_id)
+    token = os.environ.get(WEB_TOKEN, "")
+    _serve(project, is_opened=True, page=page, token=token, port=0, data=project.root / "data")
 
 
 def _check_extra() -> None:
@@ -101,23 +110,22 @@ def _serve(
     from pytest_rageval.web.sessions import new_token
     from pytest_rageval.web.site import WebLimits, WebSettings
 
+    is_token_made = token == ""
     settings = WebSettings(
         root=project.root.resolve(),
         reports=project.reports.resolve(),
         data=data.resolve(),
-        token=new_token() if token == "" else token,
+        token=new_token() if is_token_made else token,
         env_file=project.root / ".env",
         limits=WebLimits(**(limits or {})),
         **where,
     )
-    serve_web(
-        create_web_app(settings),
-        settings,
-        lambda line: click.echo(printable(line)),
-        is_opened=is_opened,
-        is_token_shown=token == "",
-        page=page,
-    )
+    app = create_web_app(settings)
+    serve_web(app, settings, _tell, is_opened=is_opened, is_token_shown=is_token_made, page=page)
+
+
+def _tell(line: str) -> None:
+    click.echo(printable(line))
 
 
 def _warn(what: str) -> None:

@@ -1,32 +1,27 @@
 """The sides of a comparison: a run, a file of aggregates, or the baseline.
 
-A baseline is the committed reference: a run's metrics and, by case key, content hash, outcome and scores. The texts of
-its cases are compressed in a file next to it, for comparisons where only committed files exist: they come from
-results.jsonl, masked and cut as a run writes it; with `redact` there are none.
+A baseline is the committed reference: a run's metrics and, by case key, content hash, outcome and scores.
 """
 
 from __future__ import annotations
 
-import gzip
 import math
-import zlib
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from pytest_rageval.comparison.baseline_texts import read_texts, write_texts
 from pytest_rageval.comparison.case_diff import Record, records_of
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import read_json, write_bytes, write_text
+from pytest_rageval.io.atomic import read_json, write_text
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.messages import shown_value
-from pytest_rageval.io.sealed_lines import sealed_line, unsealed
 from pytest_rageval.runs.columns import CaseColumns
-from pytest_rageval.runs.reader import RESULTS, StoredRun, checked_config, checked_metrics, open_stored_run
+from pytest_rageval.runs.reader import StoredRun, checked_config, checked_metrics, open_stored_run
+from pytest_rageval.runs.records.line_form import RESULTS
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
-from pytest_rageval.runs.run_files import journals
 
 SCHEMA = 1
 """The schema of metrics.json; a baseline is a metrics.json with cases."""
@@ -85,7 +80,7 @@ class Side:
     @property
     def k(self) -> int | None:
         """Return the configured cut-off; None if it is not known."""
-        return self.config.get("k") if self.config else None
+        return None if self.config is None else self.config.get("k")
 
 
 def project_baseline(project: Project) -> Side | None:
@@ -95,21 +90,14 @@ def project_baseline(project: Project) -> Side | None:
     """
     settings = project.settings
     written = settings.baseline or ""
-    if written == NO_BASELINE or written.startswith(OF_RUN):
-        if settings.update_baseline:
-            raise SettingsError(
-                f"--rageval-update-baseline: the baseline is {written!r}, no file; name the file to write"
-            )
-        if written == NO_BASELINE:
-            return None
-        side = side_of_run(open_stored_run(project.reports, written.removeprefix(OF_RUN)))
-        if side.metrics["partial"] or side.scores is None:
-            raise SettingsError(
-                f"baseline: run {side.run_id} holds a part of its cases, which shows nothing; name another"
-            )
-        if side.damage is not None:
-            raise SettingsError(f"baseline: {side.damage}")
-        return side
+    is_none = written == NO_BASELINE
+    is_run = written.startswith(OF_RUN)
+    if settings.update_baseline and (is_none or is_run):
+        raise SettingsError(f"--rageval-update-baseline: the baseline is {written!r}, no file; name the file to write")
+    if is_none:
+        return None
+    if is_run:
+        return _stored_run_as_baseline(project.reports, written.removeprefix(OF_RUN))
     if not settings.update_baseline:
         return read_baseline(project.baseline_file, is_required=settings.baseline is not None)
     _check_place(project.baseline_file)  # before any query: only a file or nothing can be replaced
@@ -117,6 +105,15 @@ def project_baseline(project: Project) -> Side | None:
         return read_baseline(project.baseline_file, is_required=False)
     except SettingsError:
         return None
+
+
+def _stored_run_as_baseline(reports: Path, run_id: str) -> Side:
+    side = side_of_run(open_stored_run(reports, run_id))
+    if side.metrics["partial"] or side.scores is None:
+        raise SettingsError(f"baseline: run {side.run_id} holds a part of its cases, which shows nothing; name another")
+    if side.damage is not None:
+        raise SettingsError(f"baseline: {side.damage}")
+    return side
 
 
 def read_baseline(path: Path, *, is_required: bool) -> Side | None:
@@ -133,22 +130,24 @@ def read_baseline(path: Path, *, is_required: bool) -> Side | None:
     if content.get("partial") is True:
         raise SettingsError(f"baseline: {path} is of a partial run, which shows nothing; {REMEDY}")
     try:
-        cases = {
-            key: CaseScores(
-                case["content_hash"],
-                case["outcome"],
-                _numbers(case["scores"]),
-                decision_hash=case["decision_hash"],
-            )
-            for key, case in content.pop("cases").items()
-        }
-        content["metrics"], content["volatile"]
+        cases = {key: _case_scores(case) for key, case in content.pop("cases").items()}
+        for member in ("metrics", "volatile"):
+            content[member]  # KeyError if it is missing
         config: Mapping[str, Any] | None = content.pop("config", None)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise SettingsError(f"baseline: {path} is not a baseline; {REMEDY}") from None
     if not cases:
         raise SettingsError(f"baseline: {path} holds no case; {REMEDY}")
     return Side(str(path), checked_metrics(content, path), CaseColumns.of(cases), config)
+
+
+def _case_scores(case: Mapping[str, Any]) -> CaseScores:
+    return CaseScores(
+        content_hash=case["content_hash"],
+        outcome=case["outcome"],
+        scores=_numbers(case["scores"]),
+        decision_hash=case["decision_hash"],
+    )
 
 
 def _check_place(path: Path) -> bool:
@@ -161,7 +160,12 @@ def _check_place(path: Path) -> bool:
         return False
     except OSError as error:
         raise SettingsError(f"baseline: {path} cannot be read: {error.strerror}; mend that, or name another") from None
-    kind = "a folder" if path.is_dir() else "a link that leads to no file" if path.is_symlink() else "no regular file"
+    if path.is_dir():
+        kind = "a folder"
+    elif path.is_symlink():
+        kind = "a link that leads to no file"
+    else:
+        kind = "no regular file"
     raise SettingsError(f"baseline: {path} is {kind}; remove it, name a file, or say none")
 
 
@@ -186,24 +190,22 @@ def write_baseline(
     """
     cases_now = cases_of(rows)
     write_texts(path, str(metrics["volatile"].get("run_id")), cases_now, folder)
+    # The comparison was with the baseline that this one replaces.
     kept = {name: value for name, value in metrics.items() if name != "comparison"}
     kept["config"] = {name: value for name, value in config.items() if name not in OF_THE_RUN}
-    head = json_text(kept, sort_keys=True)
-    cases = ",\n".join(
-        f"  {json_text(row.key)}: "
-        + json_text(
-            {
-                "content_hash": row.content_hash,
-                "decision_hash": row.decision_hash,
-                "outcome": row.outcome,
-                "scores": dict(row.scores),
-            },
-            None,
-            sort_keys=True,
-        )
-        for row in cases_now
-    )
-    write_text(path, f'{head[:-2]},\n "cases": {{\n{cases}\n }}\n}}\n')
+    head = json_text(kept, sort_keys=True).removesuffix("\n}")
+    cases = ",\n".join(f"  {json_text(row.key)}: {_case_line(row)}" for row in cases_now)
+    write_text(path, f'{head},\n "cases": {{\n{cases}\n }}\n}}\n')
+
+
+def _case_line(row: Row) -> str:
+    content = {
+        "content_hash": row.content_hash,
+        "decision_hash": row.decision_hash,
+        "outcome": row.outcome,
+        "scores": dict(row.scores),
+    }
+    return json_text(content, None, sort_keys=True)
 
 
 def open_side(reports: Path, baseline: Path, reference: str) -> Side:
@@ -221,22 +223,25 @@ def open_side(reports: Path, baseline: Path, reference: str) -> Side:
         return _of_baseline(reference, path, reports)
     metrics = checked_metrics(content, path)
     run = _run_of(metrics, reports)
-    return side_of_run(run, reference) if run else Side(reference, metrics, None, note=_only_means(reference))
+    if run is not None:
+        return side_of_run(run, reference)
+    return Side(reference, metrics, None, note=_only_means(reference))
 
 
 def side_of_run(run: StoredRun, name: str = "") -> Side:
     """Return a finished run as a side; raise SettingsError if it has not ended. `name` is its id by default."""
     name = name or run.run_id
-    return Side(
-        name, run.finished_metrics, run.scores, run.config, run, _only_means(name) if run.scores is None else None
-    )
+    note = _only_means(name) if run.scores is None else None
+    return Side(name, run.finished_metrics, run.scores, run.config, run, note)
 
 
 def _of_baseline(name: str, path: Path, reports: Path) -> Side:
     baseline = read_baseline(path, is_required=True)
     assert baseline is not None  # because it is required
-    if run := _run_of(baseline.metrics, reports):
-        scores = replace(baseline.cases, categories=run.scores.categories if run.scores is not None else {})
+    run = _run_of(baseline.metrics, reports)
+    if run is not None:
+        categories = run.scores.categories if run.scores is not None else {}
+        scores = replace(baseline.cases, categories=categories)
         return replace(baseline, name=name, scores=scores, config=run.config, run=run)
     config = None if baseline.config is None else checked_config(baseline.config, path)
     side = replace(baseline, name=name, config=config)
@@ -246,10 +251,15 @@ def _of_baseline(name: str, path: Path, reports: Path) -> Side:
         return replace(side, note=str(problem))
     if len(texts) == len(baseline.cases):
         return replace(side, texts=texts)
-    held = f"the texts of {len(texts):,} of its {len(baseline.cases):,} cases" if texts else "no texts"
+    if texts:
+        held = f"the texts of {len(texts):,} of its {len(baseline.cases):,} cases"
+        without_text = "the others"
+    else:
+        held = "no texts"
+        without_text = "its cases"
     note = (
         f"{name} holds {held}, and its run {baseline.run_id} is not in {reports / 'runs'}: "
-        f"of {'the others' if texts else 'its cases'} the outcomes and scores are shown"
+        f"of {without_text} the outcomes and scores are shown"
     )
     return replace(side, texts=texts, note=note)
 
@@ -268,73 +278,7 @@ def _run_of(metrics: Mapping[str, Any], reports: Path) -> StoredRun | None:
         stored = run.metrics
     except SettingsError:
         return None
-    is_same = stored is not None and all(
-        stored.get(name) == metrics.get(name) for name in ("config_hash", "metrics", "outcomes")
-    )
+    if stored is None:
+        return None
+    is_same = all(stored.get(name) == metrics.get(name) for name in ("config_hash", "metrics", "outcomes"))
     return run if is_same else None
-
-
-# ── texts ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-MOST_CASES = 2_000
-MOST_BYTES = 8_000_000
-"""The limit of all texts uncompressed: about one megabyte as a file."""
-KEPT = (
-    "case_key",
-    "trial",
-    "outcome",
-    "question",
-    "answer",
-    "retrieved_chunks",
-    "abstention",
-    "verdict",
-    "error",
-    "scores",
-)
-"""The members of a record that a comparison reads."""
-_GZIP = 31
-
-
-def texts_path(baseline: Path) -> Path:
-    """Return the path of a baseline's texts: `baseline.texts.json.gz` next to `baseline.json`."""
-    return baseline.with_name(f"{baseline.stem}.texts.json.gz")
-
-
-def write_texts(baseline: Path, run_id: str, rows: Iterable[Row], folder: Path) -> None:
-    """Write the texts of a run's cases, failing ones first, up to a size; remove the file if there are none."""
-    ordered = sorted(rows, key=lambda row: (row.outcome == "passed", row.key))
-    keys = list(dict.fromkeys(row.key for row in ordered))[:MOST_CASES]
-    files = (folder / RESULTS, *journals(folder, RESULTS))
-    records = {key: record for file in files for key, record in records_of(file, {*keys}).items()}
-    told = [records[key] for key in keys if key in records and records[key]["question"] is not None]
-    lines = [sealed_line({"run_id": run_id}), *map(sealed_line, map(_kept, told))]
-    lines = [line for line, size in zip(lines, accumulate(map(len, lines)), strict=True) if size <= MOST_BYTES]
-    if len(lines) > 1:
-        write_bytes(texts_path(baseline), gzip.compress(b"\n".join(lines), mtime=0))
-    else:
-        texts_path(baseline).unlink(missing_ok=True)
-
-
-def read_texts(baseline: Path, run_id: str | None) -> Mapping[str, Record]:
-    """Return the stored records by case; empty without a file or if it belongs to another run.
-
-    Raise ValueError, with what is wrong, if the file cannot be read.
-    """
-    path = texts_path(baseline)
-    try:
-        packed = path.read_bytes() if path.stat().st_size <= MOST_BYTES else b""
-        text = zlib.decompressobj(_GZIP).decompress(packed, 2 * MOST_BYTES)
-        head, *records = map(unsealed, text.split(b"\n"))
-        cases = {record["case_key"]: record for record in records}
-    except FileNotFoundError:
-        return {}
-    except (OSError, zlib.error, ValueError, KeyError):
-        raise ValueError(f"{path} cannot be read (was it changed?): cases are not shown as they were before") from None
-    return cases if head.get("run_id") == run_id else {}
-
-
-def _kept(record: Record) -> dict[str, Any]:
-    """Return the members that are kept of a record; the texts of its chunks are not."""
-    chunks = [{name: chunk[name] for name in chunk if name != "text"} for chunk in record["retrieved_chunks"]]
-    return {name: record[name] for name in KEPT} | {"retrieved_chunks": chunks}

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping, Sequence, Set
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_rageval.io.atomic import open_regular
-from pytest_rageval.io.lines import BUFFER
-from pytest_rageval.io.sealed_lines import check_members, record_in
+from pytest_rageval.runs.records.line_scan import trials_of
 
 Record = Mapping[str, Any]
 SHOWN_CHUNKS = 20
 READ = frozenset(["case_key", "trial", "question", "answer", "retrieved_chunks", "abstention", "verdict", "error"])
 """The fields of a record that this module needs."""
-_KEY = re.compile(rb'\{"schema":\d+,"case_key":("(?:[^"\\]|\\.)*")')
-"""The beginning of a record."""
-_NAME, _FURTHEST, _END = b'"case_key":', 40, b'",'
 
 
 class CaseLines(NamedTuple):
@@ -34,29 +26,7 @@ def records_of(path: Path, keys: Set[str]) -> dict[str, Record]:
 
     Decode only the lines of these cases. Return {} without a file.
     """
-    return {key: representative_trial(trials) for key, trials in trials_of(path, keys).items()}
-
-
-def trials_of(path: Path, keys: Set[str], fields: Set[str] = READ) -> dict[str, dict[int, Record]]:
-    """Return the records of some cases by case and trial; each must have these fields."""
-    if not keys or not path.is_file():
-        return {}
-    named = {json.dumps(key, ensure_ascii=False).encode("utf-8", "surrogatepass") for key in keys}
-    # Compare keys up to the first `",`, which is the end of most: that takes a quarter of the time of matching the
-    # beginning of each line.
-    beginnings = {(key + b",").partition(_END)[0] for key in named}
-    trials: dict[str, dict[int, Record]] = {}
-    check = partial(check_members, members=fields)
-    with open_regular(path, BUFFER) as file:
-        for number, line in enumerate(file, start=1):
-            start = line.find(_NAME, 0, _FURTHEST) + len(_NAME)
-            if line[start : line.find(_END, start)] not in beginnings:
-                continue
-            beginning = _KEY.match(line)
-            if beginning and beginning[1] in named and line.endswith(b"\n"):
-                record = record_in(line, f"{path}:{number}", check)
-                trials.setdefault(record["case_key"], {})[record["trial"]] = record
-    return trials
+    return {key: representative_trial(trials) for key, trials in trials_of(path, keys, READ).items()}
 
 
 def representative_trial(trials: Mapping[int, Record]) -> Record:
@@ -71,14 +41,16 @@ def detail(before: Record | None, after: Record | None) -> dict[str, Any] | None
     record = after or before
     if record is None:
         return None
-    was, now = (side["retrieved_chunks"] if side else () for side in (before, after))
-    sides = {"before": _of_side(before), "after": _of_side(after)}
-    return {
+    was = before["retrieved_chunks"] if before else ()
+    now = after["retrieved_chunks"] if after else ()
+    content = {
         "question": record["question"],
         "golds": _golds(was, now) if before and after else [],
         "chunks": [chunk._asdict() for chunk in aligned_chunks(was, now)[:SHOWN_CHUNKS]],
-        **{f"{name}_{side}": value for side, facts in sides.items() for name, value in facts.items()},
     }
+    for side, facts in (("before", _of_side(before)), ("after", _of_side(after))):
+        content |= {f"{name}_{side}": value for name, value in facts.items()}
+    return content
 
 
 def _of_side(record: Record | None) -> dict[str, Any]:
@@ -91,16 +63,20 @@ def _of_side(record: Record | None) -> dict[str, Any]:
             "error": None,
             "failed_gates": [],
         }
-    abstention, error = record["abstention"], record["error"]
-    gates = record["verdict"]["failed_gates"]
+    abstention = record["abstention"] or {}
+    error = record["error"]
     return {
         "has_record": True,
         "answer": record["answer"],
         "abstained": abstention["abstained"] if abstention else None,
-        "undecided": bool(abstention and abstention.get("undecided")),
+        "undecided": bool(abstention.get("undecided")),
         "error": {"kind": error["kind"], "message": error["message"]} if error else None,
-        "failed_gates": [{name: gate[name] for name in ("metric", "value", "threshold", "tag")} for gate in gates],
+        "failed_gates": [_failed_gate(gate) for gate in record["verdict"]["failed_gates"]],
     }
+
+
+def _failed_gate(gate: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: gate[name] for name in ("metric", "value", "threshold", "tag")}
 
 
 def place_of(chunk: Mapping[str, Any]) -> str:
@@ -125,21 +101,26 @@ class AlignedChunk(NamedTuple):
 
 def aligned_chunks(before: Sequence[Record], after: Sequence[Record]) -> list[AlignedChunk]:
     """Merge both lists in the order of the ranks after; chunks that are gone keep their rank before."""
-    return sorted(
-        _aligned(before, after), key=lambda row: (row.rank_after or row.rank_before or 0, row.rank_after is None)
-    )
+
+    def order(chunk: AlignedChunk) -> tuple[int, bool]:
+        return chunk.rank_after or chunk.rank_before or 0, chunk.rank_after is None
+
+    return sorted(_aligned(before, after), key=order)
 
 
 def _aligned(before: Sequence[Record], after: Sequence[Record]) -> Iterator[AlignedChunk]:
     remaining = list(before)
     for chunk in after:
+        rank = chunk["rank"]
         twin = next((other for other in remaining if _is_same(other, chunk)), None)
-        if twin is not None:
-            remaining.remove(twin)
-        rank, rank_before = chunk["rank"], twin["rank"] if twin else None
-        state = "new" if rank_before is None else "equal" if rank_before == rank else "moved"
-        yield _aligned_chunk(chunk, rank_before, rank, state)
-    yield from (_aligned_chunk(chunk, chunk["rank"], None, "gone") for chunk in remaining)
+        if twin is None:
+            yield _aligned_chunk(chunk, None, rank, "new")
+            continue
+        remaining.remove(twin)
+        state = "equal" if twin["rank"] == rank else "moved"
+        yield _aligned_chunk(chunk, twin["rank"], rank, state)
+    for chunk in remaining:
+        yield _aligned_chunk(chunk, chunk["rank"], None, "gone")
 
 
 def _aligned_chunk(chunk: Record, before: int | None, after: int | None, state: str) -> AlignedChunk:
@@ -154,24 +135,28 @@ def _is_same(chunk: Record, other: Record) -> bool:
     """
     if chunk["chunk_id"] is None or other["chunk_id"] is None:
         return bool(chunk["rel_path"]) and place_of(chunk) == place_of(other)
-    return chunk["chunk_id"] == other["chunk_id"] and len({chunk["rel_path"], other["rel_path"]} - {None}) < 2
+    known_paths = {chunk["rel_path"], other["rel_path"]} - {None}
+    return chunk["chunk_id"] == other["chunk_id"] and len(known_paths) < 2
 
 
 def _golds(was: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return each gold retrieved on either side, with the best rank and place of a matching chunk."""
-    before, after = best_chunks(was), best_chunks(now)
-    return [
-        {
-            "gold": gold + 1,
-            "place": place_of(after[gold] if gold in after else before[gold]),
-            "rank_before": before[gold]["rank"] if gold in before else None,
-            "rank_after": after[gold]["rank"] if gold in after else None,
-        }
-        for gold in sorted(before.keys() | after.keys())
-    ]
+    before = best_chunks(was)
+    after = best_chunks(now)
+    golds: list[dict[str, Any]] = []
+    for gold in sorted(before.keys() | after.keys()):
+        shown = after[gold] if gold in after else before[gold]
+        rank_before = before[gold]["rank"] if gold in before else None
+        rank_after = after[gold]["rank"] if gold in after else None
+        place = place_of(shown)
+        golds.append({"gold": gold + 1, "place": place, "rank_before": rank_before, "rank_after": rank_after})
+    return golds
 
 
 def best_chunks(chunks: Sequence[Record]) -> dict[int, Record]:
     """Return the first chunk that matches each gold."""
-    matches = ((gold, chunk) for chunk in reversed(chunks) for gold in chunk["matches"])
-    return dict(matches)
+    best: dict[int, Record] = {}
+    for chunk in chunks:
+        for gold in chunk["matches"]:
+            best.setdefault(gold, chunk)
+    return best

@@ -24,7 +24,9 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.matching.dialects import DOUBTS, NO_DOUBT
 from pytest_rageval.metrics.registry import LAYERS
+from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 from pytest_rageval.runs.aggregate import OUTCOMES
+from pytest_rageval.runs.causes import NO_CAUSE, TITLES
 from pytest_rageval.runs.columns import Column
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
@@ -36,7 +38,7 @@ COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "=": operator.eq,
 }
-WORDS = ("outcome", "changed", "category", "difficulty", "domain", "tag", "file", "layer", "doubt")
+WORDS = ("outcome", "changed", *DESCRIPTIVE_NAMES, "tag", "file", "layer", "doubt", "cause")
 """Words that are compared as a whole."""
 DECIMALS = 4
 """The precision of scores, drops and levels in comparisons with a number."""
@@ -45,6 +47,7 @@ ALWAYS: Mapping[str, Collection[str]] = {
     "changed": (*CHANGES, UNCHANGED),
     "layer": tuple(LAYERS),
     "doubt": (*DOUBTS, NO_DOUBT),
+    "cause": (*TITLES, NO_CAUSE),
 }
 """Values that are valid even if no case of the run has them."""
 # Python and JavaScript agree on the whitespace and letters in this expression.
@@ -71,7 +74,9 @@ class Term(NamedTuple):
 def read_terms(expression: str) -> Iterator[Term]:
     """Yield the terms of an expression; skip what is no term, such as a single quotation mark."""
     for minus, word, sign, written in _TERM.findall(expression):
-        value = re.sub(r"\\(.)", r"\1", written[1:-1], flags=re.DOTALL) if written.startswith('"') else written
+        value = written
+        if written.startswith('"'):
+            value = re.sub(r"\\(.)", r"\1", written[1:-1], flags=re.DOTALL)
         yield Term(bool(minus), word, sign, value)
 
 
@@ -99,9 +104,10 @@ class CaseFilter:
         terms = list(read_terms(expression))
         if most_terms is not None and len(terms) > most_terms:
             raise FilterError(f"the filter has {len(terms)} terms, more than {most_terms}")
+        tests = [self._test(term) for term in terms]  # all, so that a bad term is an error even if no case is left
         left: Sequence[int] = range(len(self.listed.cases))
-        for term, holds in [(term, self._test(term)) for term in terms]:
-            left = [number for number in left if holds(number) != term.is_negated]
+        for term, meets in zip(terms, tests, strict=True):
+            left = [number for number in left if meets(number) != term.is_negated]
         return left
 
     def column(self, written: str) -> Column | None:
@@ -139,30 +145,41 @@ class CaseFilter:
         present = {*shown.values()}
         names = {*present, *ALWAYS.get(word, ())}
         choices = {value} if value in names else {*value.split(",")}
-        for choice in sorted(choices - names):
+        unknown = sorted(choices - names)
+        if unknown:
             there = ", ".join(sorted(filter(None, present))) or "none"
-            raise FilterError(f"no case has {word} {choice!r}{did_you_mean(choice, names, f'; there are {there}')}")
+            remedy = did_you_mean(unknown[0], names, f"; there are {there}")
+            raise FilterError(f"no case has {word} {unknown[0]!r}{remedy}")
         meant = {each for each, written in shown.items() if written in choices}
         return lambda number: not meant.isdisjoint(values[number])
 
     def _has_fallen(self, value: str) -> Test:
         falls = self.listed.falls or {}
-        if (metric := _named(value, falls)) is None:
-            present = f"; cases fell in {', '.join(sorted(falls)) or 'no metric'}"
-            raise FilterError(f"no case fell in {value!r}{did_you_mean(value, falls, present)}")
-        return {fall.number for fall in falls[metric]}.__contains__
+        metric = _named(value, falls)
+        if metric is None:
+            metrics = ", ".join(sorted(falls)) or "no metric"
+            remedy = did_you_mean(value, falls, f"; cases fell in {metrics}")
+            raise FilterError(f"no case fell in {value!r}{remedy}")
+        fallen = {fall.number for fall in falls[metric]}
+        return fallen.__contains__
 
     def _is_measured(self, word: str, sign: str, value: str) -> Test:
-        if (column := self.column(word)) is None:
+        column = self.column(word)
+        if column is None:
             words = (*WORDS, "id")
             otherwise = f"; words: {', '.join([*words, *self.measured])}, or a metric"
-            raise FilterError(
-                f"{word!r} is nothing to filter by{did_you_mean(word, {*words, *self.listed.scores}, otherwise)}"
-            )
+            remedy = did_you_mean(word, {*words, *self.listed.scores}, otherwise)
+            raise FilterError(f"{word!r} is nothing to filter by{remedy}")
         if sign not in COMPARISONS or not _NUMBER.fullmatch(value):
             raise FilterError(f"'{word}{sign}{value}' needs a comparison with a number, as in {word}<0.5")
-        compare, limit = COMPARISONS[sign], float(value)
-        return lambda number: (measured := column[number]) is not None and compare(measured, limit)
+        compare = COMPARISONS[sign]
+        limit = float(value)
+
+        def meets(number: int) -> bool:
+            measured = column[number]
+            return measured is not None and compare(measured, limit)
+
+        return meets
 
     @cached_property
     def _columns(self) -> dict[str, list[Sequence[str]]]:
@@ -172,22 +189,32 @@ class CaseFilter:
     @cached_property
     def texts(self) -> list[str]:
         """Return the texts of each case for the search: each on a line, in lower case."""
-        fields = ((case.id, case.question or "", case.answer or "", case.place, case.why) for case in self.listed.cases)
-        return [_searched(each).lower() for each in fields]
+        texts: list[str] = []
+        for case in self.listed.cases:
+            fields = (case.id, case.question or "", case.answer or "", case.place, case.why)
+            texts.append(_searched(fields).lower())
+        return texts
 
     def _values(self, case: ListedCase, word: str) -> Sequence[str]:
         """Return the case's values for a word that is compared as a whole."""
-        if word in ("tag", "layer"):
-            return case.tags if word == "tag" else self.listed.layers(case)
-        return (case.change if word == "changed" else getattr(case, word),)
+        if word == "tag":
+            return case.tags
+        if word == "layer":
+            return self.listed.layers(case)
+        if word == "changed":
+            return (case.change,)
+        if word in DESCRIPTIVE_NAMES:
+            return (case.descriptions.get(word, ""),)
+        return (getattr(case, word),)
 
 
 def _searched(texts: Sequence[str]) -> str:
     """Return texts as a page shows them, each on a line without needless spaces."""
     joined = "\n".join(texts)
     # Most are so already: to see that for all together takes a third of the time of rewriting each.
-    is_plain = joined.count("\n") == len(texts) - 1 and "  " not in joined and joined.replace("\n", "").isprintable()
-    if is_plain and " \n" not in joined and "\n " not in joined:
+    has_spare_space = "  " in joined or " \n" in joined or "\n " in joined
+    is_on_lines = joined.count("\n") == len(texts) - 1
+    if is_on_lines and not has_spare_space and joined.replace("\n", "").isprintable():
         return joined
     return printable("\n".join(" ".join(text.split()) for text in texts))
 

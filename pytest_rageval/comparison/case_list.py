@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from pathlib import Path
+from functools import cache, lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.baseline import Side
-from pytest_rageval.comparison.changes import Shares, moved_scores, shares_of
+from pytest_rageval.comparison.changes import moved_scores
+from pytest_rageval.comparison.severity import Shares, shares_of
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.gates.gate import UNCATEGORISED
-from pytest_rageval.io.sealed_lines import Members, Place, whole_records
+from pytest_rageval.io.sealed_lines import Place
 from pytest_rageval.matching.dialects import NO_DOUBT, worst_doubt
 from pytest_rageval.model import NOTHING
+from pytest_rageval.model.case_fields import (
+    CATEGORY,
+    DESCRIPTIVE_FIELDS,
+    DESCRIPTIVE_NAMES,
+    UNCATEGORISED,
+    descriptions_in,
+)
+from pytest_rageval.runs.causes import NO_CAUSE
 from pytest_rageval.runs.columns import CaseColumns, Column, shared_cases, values_at
-from pytest_rageval.runs.reader import RESULTS, StoredRun
-from pytest_rageval.runs.row import IS_BAD, SCHEMA, Row, SharedParts, cases_of, check_result, row_records
-from pytest_rageval.runs.run_files import journals
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import RESULT, RESULTS, Members
+from pytest_rageval.runs.records.record_files import record_paths, row_records, whole_records
+from pytest_rageval.runs.row import IS_BAD, Row, SharedParts, cases_of
 
 CHANGES = {"worse": "flipped_to_fail", "fixed": "flipped_to_pass", "unmeasured": "unmeasured", "new": "only_after"}
 """The changes of a case since the baseline, with the lists of metrics.json that name such cases; else `same`."""
@@ -28,31 +37,29 @@ FAILING = IS_BAD | {"error"}
 """Outcomes of cases that failed or ended in an error."""
 _RANKS = {"worse": 0, "error": 1, "failed": 2, "unmeasured": 3, "xfailed": 4}
 _LISTED = Members(
-    SCHEMA,
     "case_key",
     "trial",
     "outcome",
     "reason",
     "question",
     "answer",
-    "category",
-    "difficulty",
-    "domain",
     "tags",
     "source",
     "latency",
     "verdict",
     "error",
-    where_written=("doubt",),
+    where_written=(*DESCRIPTIVE_NAMES, "doubt", "cause"),
 )
 
 
 class ListedCase(NamedTuple):
     """One case of a list, as its record has it; of several trials, the first with an error, else the first.
 
+    descriptions  the texts of its descriptive fields by name; cases with equal ones share a mapping
     tags          of the case and of its failed gates; failed: these gates as metric and tag
     latency       milliseconds until the answer; None if nothing was asked
     doubt         the worst doubt about a match, a word of the filter `doubt:`
+    cause         why it fails, a word of the filter `cause:`; `none` if it does not, or the run is an older one
     change        a word of the filter `changed:`
     drop, fallen  the largest fall of a score since the other run as a share of its scale, negative; and its metric
     level         mean of the scores as 0 to 1, higher better; None without scores
@@ -60,11 +67,9 @@ class ListedCase(NamedTuple):
 
     key: str
     outcome: str
-    category: str
+    descriptions: Mapping[str, str]
     error_kind: str | None = None
     trial: int = 0
-    difficulty: str = ""
-    domain: str = ""
     tags: Sequence[str] = ()
     failed: Sequence[tuple[str, str]] = ()
     question: str | None = None
@@ -73,10 +78,15 @@ class ListedCase(NamedTuple):
     message: str | None = None
     latency: int | None = None
     doubt: str = NO_DOUBT
+    cause: str = NO_CAUSE
     change: str = UNCHANGED
     drop: float = 0.0
     fallen: str | None = None
     level: float | None = None
+
+    @property
+    def category(self) -> str:
+        return self.descriptions[CATEGORY]
 
     @property
     def id(self) -> str:
@@ -97,7 +107,8 @@ class ListedCase(NamedTuple):
         """Return the failed gates or the error; '' if the case passed."""
         if self.outcome == "passed":
             return ""
-        return (f"{self.error_kind}: " if self.error_kind else "") + (self.message or self.outcome)
+        message = self.message or self.outcome
+        return f"{self.error_kind}: {message}" if self.error_kind else message
 
     @property
     def rank(self) -> int:
@@ -107,7 +118,8 @@ class ListedCase(NamedTuple):
     @property
     def severity(self) -> tuple[int, float, float, str]:
         """Return the sort key: the rank, then the largest falls and the lowest scores."""
-        return self.rank, self.drop, 1.0 if self.level is None else self.level, self.key
+        level = 1.0 if self.level is None else self.level
+        return self.rank, self.drop, level, self.key
 
 
 _OF_RECORD = ListedCase._fields.index("change")
@@ -152,16 +164,19 @@ class CaseList:
 
     def layers(self, case: ListedCase) -> tuple[str, ...]:
         """Return the layers of the metrics whose gates failed."""
-        return tuple(dict.fromkeys(self.layer_of[name] for name, _ in case.failed if name in self.layer_of))
+        layers = dict.fromkeys(self.layer_of[name] for name, _ in case.failed if name in self.layer_of)
+        return tuple(layers)
 
 
 def changes_of(comparison: Mapping[str, Any] | None) -> dict[str, str]:
     """Return the change of each changed case by key, from a comparison; for several changes, the first."""
     changes: dict[str, str] = {}
-    if comparison is not None and comparison.get("compared", True):
-        for change, name in (*CHANGES.items(), ("new", "changed_cases")):
-            for case in comparison.get(name, ()):
-                changes.setdefault(case["case_key"] if isinstance(case, Mapping) else case, change)
+    if comparison is None or not comparison.get("compared", True):
+        return changes
+    for change, name in (*CHANGES.items(), ("worse", "fails_new_gate"), ("new", "changed_cases")):
+        for case in comparison.get(name, ()):
+            key = case["case_key"] if isinstance(case, Mapping) else case
+            changes.setdefault(key, change)
     return changes
 
 
@@ -178,63 +193,99 @@ def list_cases(
     before  the scores of the other run; None if it is not read
     names   the other run's metrics → their names in this one
     """
-    metrics, now = side.metrics["metrics"], side.cases
-    recorded, places = _recorded(side.run) if side.run is not None else ({}, {})
+    metrics = side.metrics["metrics"]
+    now = side.cases
+    recorded: Mapping[str, Sequence[Any]] = {}
+    places: Mapping[str, Place] = {}
+    if side.run is not None:
+        recorded, places = _recorded(side.run)
     if recorded:
+        # A damaged run may have lost records; nothing could be shown of these cases.
         now = now.without(now.places.keys() - recorded.keys())
     else:
-        table = zip(now.case_keys, now.outcomes, now.error_kinds, strict=True)
-        recorded = {
-            key: ListedCase(key, outcome, side.categories.get(key, UNCATEGORISED), error)[:_OF_RECORD]
-            for key, outcome, error in table
-        }
+        recorded = _fields_of_table(side)
     falls = _falls((before or CaseColumns()).renamed(names), now, metrics)
-    drops: dict[int, tuple[float, str | None]] = {}
+    largest = _largest_falls(falls)
+    levels = _levels(now, shares_of(metrics))
+    cases: list[ListedCase] = []
+    for place, (key, level) in enumerate(zip(now.case_keys, levels, strict=True)):
+        drop, fallen = largest.get(place, _NO_FALL)
+        change = changes.get(key, UNCHANGED)
+        cases.append(ListedCase._make((*recorded[key], change, drop, fallen, level)))
+    listed = CaseList(
+        run_id=side.run_id,
+        cases=cases,
+        scores=now.scores,
+        falls=falls if before is not None else None,
+        layer_of={name: metric["layer"] for name, metric in metrics.items()},
+        is_compared=is_compared,
+        places=places,
+    )
+    return worst_cases_first(listed)
+
+
+def _fields_of_table(side: Side) -> dict[str, Sequence[Any]]:
+    """Return the fields that a record would fill, of each case of the table of scores."""
+    cases = side.cases
+    fields: dict[str, Sequence[Any]] = {}
+    for key, outcome, error in zip(cases.case_keys, cases.outcomes, cases.error_kinds, strict=True):
+        descriptions = {CATEGORY: side.categories.get(key, UNCATEGORISED)}
+        case = ListedCase(key, outcome, descriptions, error)
+        fields[key] = case[:_OF_RECORD]
+    return fields
+
+
+def _largest_falls(falls: Mapping[str, Sequence[Fall]]) -> dict[int, tuple[float, str | None]]:
+    """Return the largest fall of each case that fell, with its metric, by the case's place in the columns."""
+    largest: dict[int, tuple[float, str | None]] = {}
     for name, fallen in falls.items():
         for fall in fallen:
-            if fall.share < drops.get(fall.number, _NO_FALL)[0]:
-                drops[fall.number] = fall.share, name
-    levels = enumerate(_levels(now, shares_of(metrics)))
-    cases = [
-        ListedCase._make((*recorded[key], changes.get(key, UNCHANGED), *drops.get(place, _NO_FALL), level))
-        for key, (place, level) in zip(now.case_keys, levels, strict=True)
-    ]
-    layers = {name: metric["layer"] for name, metric in metrics.items()}
-    known_falls = falls if before is not None else None
-    listed = CaseList(side.run_id, cases, now.scores, known_falls, layers, is_compared, places)
-    return worst_cases_first(listed)
+            share_so_far, _ = largest.get(fall.number, _NO_FALL)
+            if fall.share < share_so_far:
+                largest[fall.number] = fall.share, name
+    return largest
 
 
 def worst_cases_first(listed: CaseList) -> CaseList:
     """Return the list in the order of severity."""
-    order = sorted(range(len(listed.cases)), key=[case.severity for case in listed.cases].__getitem__)
-    number_of = dict(zip(order, range(len(order)), strict=True))
-    falls = listed.falls and {
-        name: sorted(Fall(share, number_of[number], was, now) for share, number, was, now in fallen)
-        for name, fallen in listed.falls.items()
-    }
+    severities = [case.severity for case in listed.cases]
+    order = sorted(range(len(severities)), key=severities.__getitem__)
     scores = {name: values_at(column, order) for name, column in listed.scores.items()}
+    falls = listed.falls
+    if falls is not None:
+        number_of = {earlier_number: number for number, earlier_number in enumerate(order)}
+        falls = {name: _renumbered(fallen, number_of) for name, fallen in falls.items()}
     return replace(listed, cases=values_at(listed.cases, order), scores=scores, falls=falls)
+
+
+def _renumbered(falls: Sequence[Fall], number_of: Mapping[int, int]) -> list[Fall]:
+    """Return falls with the new numbers of their cases, the largest first."""
+    return sorted(Fall(share, number_of[number], before, after) for share, number, before, after in falls)
 
 
 def _falls(before: CaseColumns, now: CaseColumns, metrics: Mapping[str, Any]) -> dict[str, list[Fall]]:
     """Return the falls of each metric by the cases' places in the columns."""
     shared = shared_cases(before, now)
-    falls = {
-        name: [Fall(share, shared.after[at], was, is_now) for at, was, is_now, share in moved if share < 0]
-        for name, moved in moved_scores(before, now, shared, metrics)
-    }
-    return {name: fallen for name, fallen in falls.items() if fallen}
+    falls: dict[str, list[Fall]] = {}
+    for name, moved in moved_scores(before, now, shared, metrics):
+        fallen = [Fall(share, shared.after[at], old, new) for at, old, new, share in moved if share < 0]
+        if fallen:
+            falls[name] = fallen
+    return falls
 
 
 def _levels(columns: CaseColumns, shares: Shares) -> Iterator[float | None]:
     """Yield the mean of each case's scores as 0 to 1; None without scores."""
-    named = [(shares[name], column) for name, column in columns.scores.items() if name in shares]
-    turned = [
-        column if share is float else [None if score is None else share(score) for score in column]
-        for share, column in named
-    ]
-    for scores in zip(*turned, strict=True) if turned else [()] * len(columns):
+    turned: list[Column] = []
+    for name, column in columns.scores.items():
+        if name in shares:
+            share = shares[name]
+            is_share = share is float  # most metrics are: their columns need no copy
+            turned.append(column if is_share else [None if score is None else share(score) for score in column])
+    if not turned:
+        yield from [None] * len(columns)
+        return
+    for scores in zip(*turned, strict=True):
         present = [score for score in scores if score is not None] if None in scores else scores
         yield math.fsum(present) / len(present) if present else None
 
@@ -242,31 +293,42 @@ def _levels(columns: CaseColumns, shares: Shares) -> Iterator[float | None]:
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def files_of(run: StoredRun, name: str) -> list[Path]:
-    """Return the run's files of this name: its own and, if it has not ended or was killed, those of its workers."""
-    return [path for path in (run.path / name, *journals(run.path, name)) if path.is_file()]
-
-
 def recorded_side(run: StoredRun, metrics: Mapping[str, Any]) -> Side:
     """Return a run without aggregates as a side; `metrics` describes its metrics."""
     shared = SharedParts()
-    rows = (Row.of(record, shared) for path in files_of(run, RESULTS) for record in row_records(path))
-    return Side(run.run_id, {"metrics": metrics, "volatile": {}}, CaseColumns.of_rows(cases_of(rows)), run.config, run)
+    records = chain.from_iterable(map(row_records, record_paths(run.path, RESULTS)))
+    rows = (Row.of(record, shared) for record in records)
+    scores = CaseColumns.of_rows(cases_of(rows))
+    return Side(run.run_id, {"metrics": metrics, "volatile": {}}, scores, run.config, run)
 
 
 def _recorded(run: StoredRun) -> tuple[dict[str, Sequence[Any]], dict[str, Place]]:
-    """Return the fields that its record fills of each recorded case, by key, and the place of the record."""
+    """Return the fields that its record fills of each recorded case, by key, and the place of the record.
+
+    Of several trials, the first with an error is shown, else the first.
+    """
     trials: dict[tuple[str, int], tuple[Sequence[Any], Place]] = {}
-    for place_of_record, record in whole_records(files_of(run, RESULTS), check=check_result, members=_LISTED):
+    for place, record in whole_records(record_paths(run.path, RESULTS), RESULT, members=_LISTED):
         try:
-            trials[record["case_key"], record["trial"]] = _fields(record), place_of_record
+            trials[record["case_key"], record["trial"]] = _fields(record), place
         except (KeyError, TypeError, AttributeError) as error:
-            place, what = f"{run.path / RESULTS}: case {record['case_key']!r}", f"{type(error).__name__}: {error}"
-            raise SettingsError(f"{place}: not a record: {what}; was the file changed?") from None
-    if any(trial for _, trial in trials):  # the last one counts: the first with an error, else the first
-        trials = dict(sorted(trials.items(), key=lambda each: (each[1][0][_ERROR] is None, each[0][1]), reverse=True))
-    cases = {key: fields for (key, _), (fields, _) in trials.items()}
-    return cases, {key: place_of_record for (key, _), (_, place_of_record) in trials.items()}
+            case = f"{run.path / RESULTS}: case {record['case_key']!r}"
+            reason = f"{type(error).__name__}: {error}"
+            raise SettingsError(f"{case}: not a record: {reason}; was the file changed?") from None
+
+    def order(item: tuple[tuple[str, int], tuple[Sequence[Any], Place]]) -> tuple[bool, int]:
+        (_, trial), (fields, _) = item
+        return fields[_ERROR] is None, trial
+
+    in_order: Iterable[tuple[tuple[str, int], tuple[Sequence[Any], Place]]] = trials.items()
+    if any(trial for _, trial in trials):  # nearly all runs have one trial a case, and nothing to sort
+        in_order = sorted(in_order, key=order, reverse=True)
+    fields_of: dict[str, Sequence[Any]] = {}
+    place_of: dict[str, Place] = {}
+    for (key, _), (fields, place) in in_order:  # the last one of a case counts
+        fields_of[key] = fields
+        place_of[key] = place
+    return fields_of, place_of
 
 
 def listed_case(record: Mapping[str, Any]) -> ListedCase:
@@ -275,18 +337,19 @@ def listed_case(record: Mapping[str, Any]) -> ListedCase:
 
 
 def _fields(record: Mapping[str, Any]) -> Sequence[Any]:
-    error, milliseconds = record["error"] or NOTHING, record["latency"].get("total_ms")
+    """Return the first fields of a `ListedCase`, as far as a record fills them."""
+    error = record["error"] or NOTHING
+    milliseconds = record["latency"].get("total_ms")
     failed = [(gate["metric"], gate["tag"] or gate["metric"]) for gate in record["verdict"]["failed_gates"]]
     tags = [*record["tags"], *(tag for _, tag in failed)]
     doubt = record.get("doubt")
+    cause = record.get("cause")
     return (
         record["case_key"],
         record["outcome"],
-        record["category"] or UNCATEGORISED,
+        _shared_descriptions(descriptions_in(record)),
         error.get("kind"),
         record["trial"],
-        record["difficulty"] or "",
-        record["domain"] or "",
         tuple(dict.fromkeys(tags)) if tags else (),
         failed,
         record["question"],
@@ -295,7 +358,14 @@ def _fields(record: Mapping[str, Any]) -> Sequence[Any]:
         error.get("message") or record["reason"],
         None if milliseconds is None else round(milliseconds),
         worst_doubt(doubt) if doubt else NO_DOUBT,
+        cause["kind"] if cause else NO_CAUSE,
     )
+
+
+@lru_cache(maxsize=4096)
+def _shared_descriptions(texts: tuple[str | None, ...]) -> Mapping[str, str]:
+    """Return the texts of descriptive fields by name: most cases have those of many others."""
+    return {field.name: text or field.absent for field, text in zip(DESCRIPTIVE_FIELDS, texts, strict=True)}
 
 
 def case_id(key: str) -> str:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from itertools import compress, count
 from operator import ne, sub
 from typing import Any, NamedTuple, cast
 
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import LAYERS
-from pytest_rageval.runs.aggregate import mean, normalised
+from pytest_rageval.runs.aggregate import mean
 from pytest_rageval.runs.columns import CaseColumns, SharedCases, values_at
 from pytest_rageval.stats.intervals import FEWEST, Interval, moments_of
 from pytest_rageval.stats.paired_test import LEVEL, PairedTest, Side, adjusted, level_among, paired_test
 from pytest_rageval.stats.power import detectable_mean, detectable_share
 
-OVERALL, JUDGED_OTHERWISE = "overall_score", "judged otherwise"
+OVERALL = "overall_score"
+JUDGED_OTHERWISE = "judged otherwise"
 NAMED = 20
 """How many cases of a group are named: a group can hold all cases of a run."""
 ROUNDING = 1e-12
@@ -82,7 +82,7 @@ def paired(before: CaseColumns, after: CaseColumns, shared: SharedCases) -> dict
     for name in sorted(before.scores):
         was = values_at(before.scores[name], shared.before)
         now = values_at(after.scores.get(name, nowhere), shared.after)
-        if None in was or None in now:
+        if None in was or None in now:  # else, as nearly always, the columns are taken as they are
             both = [(old, new) for old, new in zip(was, now, strict=True) if old is not None and new is not None]
             lost = [old for old, new in zip(was, now, strict=True) if new is None and old is not None]
             column = Pairs([old for old, _ in both], [new for _, new in both], lost)
@@ -100,14 +100,17 @@ def paired_change(pairs: Pairs, scale: Sequence[float]) -> Change:
     if not n:
         return Change(n_unmeasured=len(lost))
     differences = list(map(sub, afters, befores))
+    # Most columns have no such difference, and need no second list.
     if any(-ROUNDING < gap < ROUNDING for gap in filter(None, differences)):
         differences = [0.0 if -ROUNDING < gap < ROUNDING else gap for gap in differences]
-    n_changed, widest = n - differences.count(0), scale[1] - scale[0]
+    n_changed = n - differences.count(0)
+    widest = scale[1] - scale[0]
     moments = moments_of(differences)
     if all(scores.count(0) + scores.count(1) == n for scores in (befores, afters)):
         detectable = detectable_share(n, n_changed)
     else:
         detectable = detectable_mean(differences, widest, moments)
+    # A test of differences within cases: cases vary far more than a change of the system moves them.
     test = paired_test(differences, widest, moments)
     return Change(
         before=math.fsum(befores) / n,
@@ -125,7 +128,9 @@ def paired_change(pairs: Pairs, scale: Sequence[float]) -> Change:
 
 def run_change(before: float | None, after: float | None) -> Change:
     """Return the change of a run-level metric: without paired cases, nothing is known of chance."""
-    return Change() if before is None or after is None else Change(before, after, after - before)
+    if before is None or after is None:
+        return Change()
+    return Change(before, after, after - before)
 
 
 def with_adjusted_p(changes: Mapping[str, Change]) -> dict[str, Change]:
@@ -137,14 +142,14 @@ def with_adjusted_p(changes: Mapping[str, Change]) -> dict[str, Change]:
     tested = {name: change.p for name, change in changes.items() if change.p is not None and change.n_changed}
     p_values = adjusted(tested)
     level = level_among(p_values)
-    return {
-        name: replace(
-            change,
-            p_adjusted=p_values.get(name, change.p),
-            ci=change.test.interval(level) if change.test and change.test.p <= LEVEL else change.ci,
-        )
-        for name, change in changes.items()
-    }
+    result: dict[str, Change] = {}
+    for name, change in changes.items():
+        ci = change.ci
+        if change.test is not None and change.test.p <= LEVEL:
+            # Widened, so that interval and adjusted p never contradict each other.
+            ci = change.test.interval(level)
+        result[name] = replace(change, p_adjusted=p_values.get(name, change.p), ci=ci)
+    return result
 
 
 class ComparedMetrics(NamedTuple):
@@ -177,6 +182,7 @@ def compared_metrics(
     for name in changes:
         is_of_run = described[name]["run_level"]
         if name.partition("@")[0] in unlike:
+            # Another judge or prompt scores the same answers otherwise: the system need not have changed.
             reasons[name] = JUDGED_OTHERWISE
         elif is_of_run and not is_of_same_cases:
             reasons[name] = "not of the same cases"
@@ -184,8 +190,11 @@ def compared_metrics(
             changes[name] = paired_change(pairs[name], described[name]["scale"])
         elif is_of_run:
             changes[name] = run_change(before.get(name, {}).get("mean"), now.get(name, {}).get("mean"))
-    if changes.get(OVERALL, Change()).delta is not None and (why := _other_scores(changes, now, before, reasons)):
-        changes[OVERALL], reasons[OVERALL] = Change(), why
+    if changes.get(OVERALL, Change()).delta is not None:
+        why = _other_scores(changes, now, before, reasons)
+        if why:
+            changes[OVERALL] = Change()
+            reasons[OVERALL] = why
     return ComparedMetrics(with_adjusted_p(changes), reasons, described)
 
 
@@ -193,17 +202,23 @@ def _other_scores(
     changes: Mapping[str, Change], now: Mapping[str, Any], before: Mapping[str, Any], reasons: Mapping[str, str]
 ) -> str:
     """Return why the two overall scores are means of different scores; '' if they are not."""
-    if otherwise := [name for name, why in reasons.items() if why == JUDGED_OTHERWISE and _has_mean(name, now)]:
+    otherwise = [name for name, why in reasons.items() if why == JUDGED_OTHERWISE and _has_mean(name, now)]
+    if otherwise:
         return f"{JUDGED_OTHERWISE}: {listed(otherwise)}"
     names = [name for name in changes if not (now.get(name) or before[name])["run_level"]]
-    if others := [name for name in names if _has_mean(name, now) != _has_mean(name, before)]:
-        return f"not of the same metrics: {listed(others)}"
-    other = []
+    on_one_side = [name for name in names if _has_mean(name, now) != _has_mean(name, before)]
+    if on_one_side:
+        return f"not of the same metrics: {listed(on_one_side)}"
+    of_other_cases = []
     for name in names:
-        n = changes[name].n_paired
-        if _has_mean(name, now) and (changes[name].n_unmeasured or n not in (0, now[name].get("n_scored", n))):
-            other.append(name)
-    return f"not of the same cases: {listed(other)}" if other else ""
+        if not _has_mean(name, now):
+            continue
+        change = changes[name]
+        n_scored = now[name].get("n_scored", change.n_paired)
+        has_new_scores = change.n_paired not in (0, n_scored)
+        if change.n_unmeasured or has_new_scores:
+            of_other_cases.append(name)
+    return f"not of the same cases: {listed(of_other_cases)}" if of_other_cases else ""
 
 
 def _has_mean(name: str, metrics: Mapping[str, Any]) -> bool:
@@ -220,14 +235,13 @@ def compared_layers(compared: ComparedMetrics) -> dict[str, dict[str, Any]]:
     for layer in LAYERS:
         names = [name for name in changes if described[name]["layer"] == layer and not described[name]["run_level"]]
         valued = [name for name in names if described[name]["mean"] is not None or changes[name].n_unmeasured]
-        others = [name for name in valued if changes[name].delta is None]
-        gains = [gain(changes[name].delta, described[name]) for name in valued if name not in others]
-        why = (reasons.get(others[0]) or "not of the same metrics") + f": {listed(others)}" if others else ""
-        if valued:
-            layers[layer] = {
-                "delta": None if others else mean([each for each in gains if each is not None]),
-                "why": why,
-            }
+        uncompared = [name for name in valued if changes[name].delta is None]
+        if uncompared:
+            reason = reasons.get(uncompared[0]) or "not of the same metrics"
+            layers[layer] = {"delta": None, "why": f"{reason}: {listed(uncompared)}"}
+        elif valued:
+            gains = [gain(changes[name].delta, described[name]) for name in valued]
+            layers[layer] = {"delta": mean([each for each in gains if each is not None]), "why": ""}
     return layers
 
 
@@ -235,16 +249,15 @@ def fallen_together(
     before: CaseColumns, after: CaseColumns, shared: SharedCases, described: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """Return the groups of metrics that got worse in the same cases (two or more), largest groups first."""
-    groups: dict[tuple[str, ...], list[str]] = {}
+    metrics_by_cases: dict[tuple[str, ...], list[str]] = {}
     for name, moved in moved_scores(before, after, shared, described):
         fallen = tuple(shared.keys[at] for at, _, _, share in moved if share < -ROUNDING)
-        groups.setdefault(fallen, []).append(name)
-    found = [
-        {"metrics": names, "cases": len(keys), "first": [*keys[:NAMED]]}
-        for keys, names in groups.items()
-        if min(len(keys), len(names)) > 1
-    ]
-    return sorted(found, key=lambda group: (-group["cases"], group["metrics"]))
+        metrics_by_cases.setdefault(fallen, []).append(name)
+    groups: list[dict[str, Any]] = []
+    for keys, names in metrics_by_cases.items():
+        if len(keys) > 1 and len(names) > 1:
+            groups.append({"metrics": names, "cases": len(keys), "first": list(keys[:NAMED])})
+    return sorted(groups, key=lambda group: (-group["cases"], group["metrics"]))
 
 
 Move = tuple[int, float, float, float]
@@ -256,7 +269,8 @@ def moved_scores(
 ) -> Iterator[tuple[str, list[Move]]]:
     """Yield each metric of both sides with the cases whose scores differ, if both sides have one."""
     for name in sorted(before.scores.keys() & after.scores.keys() & described.keys()):
-        was, now = values_at(before.scores[name], shared.before), values_at(after.scores[name], shared.after)
+        was = values_at(before.scores[name], shared.before)
+        now = values_at(after.scores[name], shared.after)
         width = signed_width(described[name])
         moved = compress(zip(count(), was, now), map(ne, was, now))  # fast, as most cases are equal
         both = ((at, old, new) for at, old, new in moved if old is not None and new is not None)
@@ -272,44 +286,3 @@ def signed_width(metric: Mapping[str, Any]) -> float:
 def gain(delta: float | None, described: Mapping[str, Any]) -> float | None:
     """Return a metric's change as a share of its scale, positive if it got better."""
     return None if delta is None else delta / signed_width(described)
-
-
-# ── severity of cases ─────────────────────────────────────────────────────────────────────────────────────────
-
-Shares = Mapping[str, Callable[[float], float]]
-"""By metric, a function that returns a score as 0 to 1 where higher is better."""
-
-
-def shares_of(metrics: Mapping[str, Mapping[str, Any]]) -> Shares:
-    """Return these functions for the metrics in metrics.json; `float` for scores that are such shares already."""
-    return {
-        name: float
-        if (*metric["scale"], metric["better"]) == (0, 1, "higher")
-        else partial(normalised, scale=metric["scale"], better=metric["better"])
-        for name, metric in metrics.items()
-    }
-
-
-def mean_share(scores: Mapping[str, float], shares: Shares) -> float:
-    """Return the mean of the scores as 0 to 1 where higher is better; 1 without scores."""
-    levels = [shares[name](score) for name, score in scores.items() if name in shares]
-    return math.fsum(levels) / len(levels) if levels else 1.0
-
-
-def worst_first(
-    keys: Iterable[str], before: CaseColumns, after: CaseColumns, metrics: Mapping[str, Mapping[str, Any]]
-) -> list[str]:
-    """Sort cases in the order of every report: the largest fall first, then the lowest scores, then the name."""
-    shares = shares_of(metrics)
-    both = [
-        (before.scores[name], after.scores[name], signed_width(metrics[name]))
-        for name in before.scores.keys() & after.scores.keys() & metrics.keys()
-    ]
-
-    def severity(key: str) -> tuple[float, float, str]:
-        was_at, now_at = before.places[key], after.places[key]
-        scores = ((was[was_at], now[now_at], width) for was, now, width in both)
-        gains = ((now - was) / width for was, now, width in scores if was is not None and now is not None)
-        return min([0.0, *gains]), mean_share(after[key].scores, shares), key
-
-    return sorted(keys, key=severity)

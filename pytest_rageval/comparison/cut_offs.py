@@ -16,8 +16,10 @@ def paired_cut_offs(
 
     A name on both sides pairs with itself. If a metric has several cut-offs, the configured ones pair.
     """
-    lost = _by_metric((name for name in before if name not in after), k_before)
-    gained = _by_metric((name for name in after if name not in before), k_after)
+    only_before = [name for name in before if name not in after]
+    only_after = [name for name in after if name not in before]
+    lost = _by_metric(only_before, k_before)
+    gained = _by_metric(only_after, k_after)
     return {lost[metric]: gained[metric] for metric in sorted(lost.keys() & gained.keys())}
 
 
@@ -28,10 +30,14 @@ def _by_metric(names: Iterable[str], k: int | None) -> dict[str, str]:
         metric, at, _ = name.partition("@")
         if at:
             names_by_metric.setdefault(metric, []).append(name)
-    chosen = {
-        metric: ([f"{metric}@{k}"] if f"{metric}@{k}" in names else names) for metric, names in names_by_metric.items()
-    }
-    return {metric: names[0] for metric, names in chosen.items() if len(names) == 1}
+    chosen: dict[str, str] = {}
+    for metric, candidates in names_by_metric.items():
+        configured = f"{metric}@{k}"
+        if configured in candidates:
+            chosen[metric] = configured
+        elif len(candidates) == 1:
+            chosen[metric] = candidates[0]
+    return chosen
 
 
 def cut_off_label(before: str, after: str) -> str:
@@ -48,10 +54,11 @@ def at_shared_cut_off(gate: RegressionGate, shared: Collection[str], k_before: i
     metric = gate.measure.metric
     if not gate.is_default or gate.measure.k is None or gate.name in shared:
         return gate
-    cuts = sorted(int(name.partition("@")[2]) for name in shared if name.startswith(f"{metric.name}@"))
-    if not cuts:
+    cut_offs = [int(name.partition("@")[2]) for name in shared if name.startswith(f"{metric.name}@")]
+    if not cut_offs:
         return gate
-    return replace(gate, measure=replace(gate.measure, k=k_before if k_before in cuts else cuts[0]))
+    k = k_before if k_before in cut_offs else min(cut_offs)
+    return replace(gate, measure=replace(gate.measure, k=k))
 
 
 def renamed_metrics(before: Side, after: Side) -> dict[str, str]:

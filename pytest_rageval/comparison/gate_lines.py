@@ -14,6 +14,16 @@ UNCOMPARED = {
 }
 
 
+def is_regression(gate: Mapping[str, Any]) -> bool:
+    """Return True for the result of a gate against the baseline, False for that of an absolute one."""
+    return gate["op"] in ("drop", "rise")
+
+
+def gate_name(gate: Mapping[str, Any]) -> str:
+    """Return `recall_any@5 drop`, or `recall_any@5` for an absolute gate."""
+    return f"{gate['metric']} {gate['op']}" if is_regression(gate) else str(gate["metric"])
+
+
 def gate_line(gate: Mapping[str, Any]) -> str:
     """Format a gate as one line.
 
@@ -21,29 +31,42 @@ def gate_line(gate: Mapping[str, Any]) -> str:
     `mrr 0.9 → 0.7, tolerated drop 0.1: regressed · 95 % -0.26 to -0.14, p 0.0003, n 120, detectable 0.08`.
     """
     name = gate.get("label", gate["metric"])
-    if gate["op"] not in ("drop", "rise"):
+    if not is_regression(gate):
         value = "has no value in this run" if gate["value"] is None else f"is {short(gate['value'])}"
         line = f"{name} {value}, gate {gate['op']} {short(gate['limit'])}"
         return f"{line} · {gate['n_scored']} of {gate['n_expected']} cases" if "n_scored" in gate else line
     limit = f"tolerated {gate['op']} {short(gate['limit'])}"
     if gate["verdict"] in UNCOMPARED:
         return f"{name} {UNCOMPARED[gate['verdict']]}; {limit}"
-    moved = f"{name} {short(gate['before'])} → {short(gate['after'])}, {limit}"
-    return " · ".join(part for part in (f"{moved}: {_verdict(gate)}", evidence(gate)) if part)
+    line = f"{name} {short(gate['before'])} → {short(gate['after'])}, {limit}: {_verdict(gate)}"
+    figures = evidence(gate)
+    return f"{line} · {figures}" if figures else line
+
+
+def gate_reason(gate: Mapping[str, Any]) -> str:
+    """Return why a gate fails the run, in a few words: `run gate recall_any@5 0.81 < 0.85`."""
+    name = gate.get("label", gate["metric"])
+    if gate["value"] is None:
+        return f"run gate {name} was not measured"
+    if not is_regression(gate):
+        return f"run gate {name} {short(gate['value'])} {_OPPOSITE[gate['op']]} {short(gate['limit'])}"
+    moved = "fell" if gate["op"] == "drop" else "rose"
+    return f"{name} {moved} by {short(abs(gate['value']))}, tolerated {short(gate['limit'])}"
+
+
+_OPPOSITE = {">=": "<", ">": "<=", "<=": ">", "<": ">="}
 
 
 def evidence(change: Mapping[str, Any]) -> str:
     """Return interval and p of the deciding test, the paired cases and the detectable change; '' without cases."""
     if not change["n_paired"]:
         return ""
-    detectable = NO_VALUE if change["detectable"] is None else f"{change['detectable']:.2g}"
+    if change.get("decided_by") == "one-sided p":
+        p = f"one-sided p {p_text(change['p_one_sided'])} by itself"
+    else:
+        p = f"p {p_text(change['p_adjusted'])}"
     lost = f" ({change['n_unmeasured']} more unmeasured now)" if change["n_unmeasured"] else ""
-    is_one_sided = change.get("decided_by") == "one-sided p"
-    p = (
-        f"one-sided p {p_text(change['p_one_sided'])} by itself"
-        if is_one_sided
-        else f"p {p_text(change['p_adjusted'])}"
-    )
+    detectable = NO_VALUE if change["detectable"] is None else f"{change['detectable']:.2g}"
     return f"95 % {_interval(change)}, {p}, n {change['n_paired']}{lost}, detectable {detectable}"
 
 
@@ -58,9 +81,13 @@ def _interval(change: Mapping[str, Any]) -> str:
 
 def is_warning(gate: Mapping[str, Any]) -> bool:
     """Return True if a gate passes although the metric got worse, significantly or beyond its tolerance."""
-    verdict = gate.get("verdict", "")
-    worse = gate["value"] is not None and (gate["value"] > 0) == (gate["op"] == "rise")
-    return worse and verdict in ("beyond tolerance, may be noise", "significant, within tolerance")
+    if gate.get("verdict") not in ("beyond tolerance, may be noise", "significant, within tolerance"):
+        return False
+    if gate["value"] is None:
+        return False
+    has_risen = bool(gate["value"] > 0)
+    is_rise_worse = bool(gate["op"] == "rise")
+    return has_risen == is_rise_worse
 
 
 def _verdict(gate: Mapping[str, Any]) -> str:
@@ -70,7 +97,8 @@ def _verdict(gate: Mapping[str, Any]) -> str:
     ends = "fails" if gate["passed"] is False else "holds"
     if gate.get("decided_by") == "one-sided p":
         return f"may be noise, {ends}"
-    return f"may be noise, {ends} (significant = {str(bool(gate['significant'])).lower()})"
+    significant = "true" if gate["significant"] else "false"
+    return f"may be noise, {ends} (significant = {significant})"
 
 
 def p_text(value: float) -> str:

@@ -45,9 +45,12 @@ class SideGates:
 def gates_of(metrics: Mapping[str, Any], config: Mapping[str, Any] | None, k: int | None = None) -> SideGates:
     """Return the gates of a run from its metrics.json and config.json. `k`: the cut-off that the gates mean."""
     config = config or {}
-    cut_offs = dict.fromkeys(one for one in (k, config.get("k")) if one is not None)
+    configured = (k, config.get("k"))
+    # Ordered: the cut-off that the gates mean comes before the one that the run was configured with.
+    cut_offs = dict.fromkeys(cut_off for cut_off in configured if cut_off is not None)
     judge = metrics.get("judge")
-    return SideGates(config.get(GATES), tuple(cut_offs), bool(judge and judge["heuristic"]))
+    is_heuristic = bool(judge and judge["heuristic"])
+    return SideGates(config.get(GATES), tuple(cut_offs), is_heuristic)
 
 
 class CaseFlips(NamedTuple):
@@ -57,12 +60,14 @@ class CaseFlips(NamedTuple):
     flipped_to_pass  failed before; now each gate that failed is measured and passes
     not_measured     failed before, do not fail now, but a gate that failed was not measured
     newly_gated      fail now, only by gates that the earlier run did not measure
+    fails_new_gate   failed before and fail now, by a gate among others that did not fail before
     """
 
     flipped_to_fail: list[str]
     flipped_to_pass: list[str]
     not_measured: list[str]
     newly_gated: list[str]
+    fails_new_gate: list[str]
 
 
 class Both(NamedTuple):
@@ -78,63 +83,133 @@ class Both(NamedTuple):
 
 def decided_by_gates_now(both: Both) -> CaseColumns:
     """Return the earlier cases with the outcomes that the current gates give their stored scores."""
-    gates = both.gates_was.in_effect, both.gates_now.in_effect
-    if gates[0] == gates[1] and len(gates[0] or ()) == 1:  # the usual case: nothing to decide again
-        return both.was
+    gates_then = both.gates_was.in_effect
+    if gates_then == both.gates_now.in_effect and len(gates_then or ()) == 1:
+        return both.was  # the usual case: nothing to decide again
     outcomes = list(both.was.outcomes)
     for key, was_at, now_at in zip(*both.shared, strict=True):
-        decisions = both.was.decision_hashes[was_at], both.now.decision_hashes[now_at]
-        if outcomes[was_at] not in ("passed", *IS_BAD) or gated_part(decisions[0]) == gated_part(decisions[1]):
+        outcome = outcomes[was_at]
+        # The hash of a case's gates is a part of its decision hash: equal ones leave nothing to decide.
+        decision_was = both.was.decision_hashes[was_at]
+        decision_now = both.now.decision_hashes[now_at]
+        if outcome not in ("passed", *IS_BAD) or gated_part(decision_was) == gated_part(decision_now):
             continue
-        then, now = both.gates_was.of(decisions[0]), both.gates_now.of(decisions[1])
-        if then is None or now is None:
+        gates_was = both.gates_was.of(decision_was)
+        gates_now = both.gates_now.of(decision_now)
+        if gates_was is None or gates_now is None:
             continue
-        is_bad, scores = outcomes[was_at] in IS_BAD, both.was[key].scores
-        if is_bad and not both.gates_was.failed(then, scores):
+        scores = both.was[key].scores
+        was_bad = outcome in IS_BAD
+        if was_bad and not both.gates_was.failed(gates_was, scores):
             continue  # not failed by gates, but by an assertion of the project's own test
-        if is_bad != bool(both.gates_was.failed(now, scores)):
-            outcomes[was_at] = "passed" if is_bad else "failed"
+        is_bad = bool(both.gates_was.failed(gates_now, scores))
+        if is_bad != was_bad:
+            outcomes[was_at] = "failed" if is_bad else "passed"
     return replace(both.was, outcomes=outcomes)
+
+
+@dataclass(frozen=True, slots=True)
+class CaseGates:
+    """The current gates of a shared case, decided by its scores on each side: whether those of a metric pass.
+
+    Metrics are named without their cut-off. One without a score on a side was not measured there, and is left out.
+    """
+
+    was: Mapping[str, bool]
+    now: Mapping[str, bool]
+
+    @property
+    def failed_before(self) -> set[str]:
+        return {metric for metric, passes in self.was.items() if not passes}
+
+    @property
+    def failed_now(self) -> set[str]:
+        return {metric for metric, passes in self.now.items() if not passes}
+
+
+def gates_of_case(key: str, both: Both) -> CaseGates | None:
+    """Return the current gates of a shared case on both sides; None if they were not recorded."""
+    # Look for gates first: to build both cases from their columns takes far longer.
+    decision = both.now.decision_hashes[both.now.places[key]]
+    gates = both.gates_now.of(decision)
+    if gates is None:
+        return None
+    return CaseGates(
+        was=both.gates_was.measured(gates, both.was[key].scores),
+        now=both.gates_now.measured(gates, both.now[key].scores),
+    )
 
 
 def case_flips(both: Both) -> CaseFlips:
     """Return the shared cases that newly fail, that are fixed, and those where neither is known."""
-    flips = CaseFlips([], [], [], [])
-    keys, was_at, now_at = both.shared
-    outcomes = values_at(both.was.outcomes, was_at), values_at(both.now.outcomes, now_at)
-    for key, before, after in (each for each in zip(keys, *outcomes, strict=True) if each[1] != each[2]):
-        if after in IS_BAD and before not in IS_BAD:
-            measured = before != "passed" or _is_measured(key, both, both.gates_now, both.gates_was)
-            (flips.flipped_to_fail if measured else flips.newly_gated).append(key)
-        elif before in IS_BAD and after in ("passed", "skipped"):
-            is_fixed = after == "passed" and _is_measured(key, both, both.gates_was, both.gates_now)
-            (flips.flipped_to_pass if is_fixed else flips.not_measured).append(key)
+    flips = CaseFlips([], [], [], [], [])
+    outcomes_was = values_at(both.was.outcomes, both.shared.before)
+    outcomes_now = values_at(both.now.outcomes, both.shared.after)
+    for key, was, now in zip(both.shared.keys, outcomes_was, outcomes_now, strict=True):
+        if was in IS_BAD and now in IS_BAD:
+            _add_new_gates(key, both, flips)
+        elif was == now:
+            continue
+        elif now in IS_BAD:
+            # A gate on a metric that only this run measured says nothing about what changed in the system.
+            if was != "passed" or _is_failure_measured_before(key, both):
+                flips.flipped_to_fail.append(key)
+            else:
+                flips.newly_gated.append(key)
+        elif was in IS_BAD and now == "passed" and _are_failures_measured_now(key, both):
+            flips.flipped_to_pass.append(key)
+        elif was in IS_BAD and now in ("passed", "skipped"):
+            flips.not_measured.append(key)
     return flips
 
 
-def _is_measured(key: str, both: Both, failing: SideGates, other: SideGates) -> bool:
-    """Return True if the other side measured the failed gates: any that fail now, or all that failed before."""
-    gates = both.gates_now.of(both.now.decision_hashes[both.now.places[key]])
+def _add_new_gates(key: str, both: Both, flips: CaseFlips) -> None:
+    """Add a case that failed before and fails now to the list of those that fail a gate which did not fail before."""
+    gates = gates_of_case(key, both)
+    if gates is None:
+        return
+    newly_failed = gates.failed_now - gates.failed_before - set(both.unlike)
+    if not newly_failed.isdisjoint(gates.was):
+        flips.fails_new_gate.append(key)
+    elif newly_failed:
+        flips.newly_gated.append(key)
+
+
+def _is_failure_measured_before(key: str, both: Both) -> bool:
+    """Return True if the earlier run measured any gate that fails now, or no gate is known to fail."""
+    gates = gates_of_case(key, both)
+    if gates is None or not gates.failed_now:
+        return True
+    measured_before = gates.was.keys() - both.unlike
+    return not gates.failed_now.isdisjoint(measured_before)
+
+
+def _are_failures_measured_now(key: str, both: Both) -> bool:
+    """Return True if each gate that failed before is measured now."""
+    gates = gates_of_case(key, both)
     if gates is None:
         return True
-    was, now = both.was[key], both.now[key]
-    is_before = failing is both.gates_was
-    failed = failing.failed(gates, (was if is_before else now).scores)
-    measured = other.measured(gates, (now if is_before else was).scores).keys() - both.unlike
-    return failed <= measured if is_before else not failed or not failed.isdisjoint(measured)
+    measured_now = gates.now.keys() - both.unlike
+    return gates.failed_before <= measured_now
 
 
 def gate_changes(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> list[str]:
     """Return the gates added and removed between two config.json, for example `+ run recall_any@5 >= 0.85`."""
-    was, now = _written(before or {}), _written(after or {})
+    was = _written_gates(before or {})
+    now = _written_gates(after or {})
     if not was or not now:
         return []
     added = [f"+ {gate}" for name, gate in now.items() if name not in was]
-    return [*added, *(f"- {gate}" for name, gate in was.items() if name not in now)]
+    removed = [f"- {gate}" for name, gate in was.items() if name not in now]
+    return [*added, *removed]
 
 
-def _written(config: Mapping[str, Any]) -> dict[str, str]:
+def _written_gates(config: Mapping[str, Any]) -> dict[str, str]:
     """Return the gates of a config.json as written, keyed by the same text with its cut-off as `@k`."""
-    gates = config.get("gates") or {}
-    written = [f"{'run ' * (scope == 'run')}{gate}" for scope in gates for gate in gates[scope]]
-    return {re.sub(rf"@{config['k']}\b", "@k", gate): gate for gate in written}
+    written: dict[str, str] = {}
+    for scope, gates in (config.get("gates") or {}).items():
+        for gate in gates:
+            text = f"run {gate}" if scope == "run" else gate
+            name = re.sub(rf"@{config['k']}\b", "@k", text)
+            written[name] = text
+    return written

@@ -50,23 +50,19 @@ def total_row(metrics: Content, comparison: Content | None) -> LayerRow:
 
 def layer_rows(metrics: Content, comparison: Content | None, group: str = "category") -> list[LayerRow]:
     """Return the groups of one breakdown, largest first; in a comparison of two runs they have changes."""
-    changes = ((comparison or {}).get(f"by_{group}") or {}) if comparison else {}
-    groups = sorted(metrics[f"by_{group}"].items(), key=lambda item: (-item[1]["tests"], item[0]))
-    return [
-        LayerRow(
-            name,
-            content["tests"],
-            content["outcomes"],
-            {
-                layer: LayerCell(
-                    _score(summary["metrics"], content["metrics"], metrics["metrics"]),
-                    layer_gain(layer, changes[name]["metrics"], comparison) if comparison and name in changes else None,
-                )
-                for layer, summary in metrics["by_layer"].items()
-            },
-        )
-        for name, content in groups
-    ]
+    changes = (comparison or {}).get(f"by_{group}") or {}
+    largest_first = sorted(metrics[f"by_{group}"].items(), key=lambda item: (-item[1]["tests"], item[0]))
+    rows: list[LayerRow] = []
+    for name, content in largest_first:
+        cells: dict[str, LayerCell] = {}
+        for layer, summary in metrics["by_layer"].items():
+            score = _score(summary["metrics"], content["metrics"], metrics["metrics"])
+            change = None
+            if comparison and name in changes:
+                change = layer_gain(layer, changes[name]["metrics"], comparison)
+            cells[layer] = LayerCell(score, change)
+        rows.append(LayerRow(name, content["tests"], content["outcomes"], cells))
+    return rows
 
 
 def layer_gain(layer: str, changes: Content, comparison: Content) -> float | None:
@@ -84,14 +80,15 @@ def layer_gain(layer: str, changes: Content, comparison: Content) -> float | Non
 def layer_notes(comparison: Content | None) -> list[str]:
     """Return why each layer without a change has none."""
     layers = (comparison or {}).get("layers", {})
-    return [f"{layer}: no change is shown, {compared['why']}" for layer, compared in layers.items() if compared["why"]]
+    reasons = {layer: compared["why"] for layer, compared in layers.items() if compared["why"]}
+    return [f"{layer}: no change is shown, {why}" for layer, why in reasons.items()]
 
 
 def _score(names: Iterable[str], scored: Content, described: Content) -> float | None:
-    return mean(
-        [
-            normalised(scored[name]["mean"], described[name]["scale"], described[name]["better"])
-            for name in names
-            if name in scored
-        ]
-    )
+    """Return the mean of these metrics' means in a group as 0 to 1; None if none was scored."""
+    shares: list[float] = []
+    for name in names:
+        if name in scored:
+            metric = described[name]
+            shares.append(normalised(scored[name]["mean"], metric["scale"], metric["better"]))
+    return mean(shares)

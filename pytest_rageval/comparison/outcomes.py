@@ -15,7 +15,8 @@ from pytest_rageval.runs.decision_hash import asked_part
 from pytest_rageval.runs.row import CaseScores
 from pytest_rageval.text import printable
 
-REPORT, RATCHET = "known_failures = report", "failed in the baseline as well"
+REPORT = "known_failures = report"
+RATCHET = "failed in the baseline as well"
 NOTHING_SCORED = "nothing in it could be scored"
 IS_KNOWN = (REPORT, RATCHET)
 """The beginnings of a known failure's reason."""
@@ -40,11 +41,14 @@ def known_failure(result: CaseResult, plan: Plan, baseline: Side | None, asked: 
     before = _before(result, baseline, asked)
     if mode == "fail" or before is None or baseline is None:
         return None
+    # The gates of now decide about the scores of then: a gate that was added later is known to fail as well.
     obs = result.observation
     kind = obs.matching.kind if obs else gold_kind(result.case.gold, plan.settings.gold_by)
     gates = plan.gates_in_effect.of(result.case, kind).words
-    known = gates_of(baseline.metrics, baseline.config, plan.settings.k).failed(gates, before.scores)
-    return RATCHET if {gate.metric.partition("@")[0] for gate in result.failed_gates} <= known else None
+    gates_before = gates_of(baseline.metrics, baseline.config, plan.settings.k)
+    failed_before = gates_before.failed(gates, before.scores)
+    failed_now = {gate.metric.partition("@")[0] for gate in result.failed_gates}
+    return RATCHET if failed_now <= failed_before else None
 
 
 def unmeasured(result: CaseResult, baseline: Side | None, asked: str | None = None) -> str | None:
@@ -54,8 +58,10 @@ def unmeasured(result: CaseResult, baseline: Side | None, asked: str | None = No
         return None
     scored = {name.partition("@")[0] for name in before.scores}
     lost = [name for name in result.unexamined if name.partition("@")[0] in scored]
+    if not lost:
+        return None
     reasons = dict.fromkeys(result.skipped_metrics[name] for name in lost if name in result.skipped_metrics)
-    return f"unmeasured: the baseline has {', '.join(lost)}; {'; '.join(reasons)}" if lost else None
+    return f"unmeasured: the baseline has {', '.join(lost)}; {'; '.join(reasons)}"
 
 
 def _before(result: CaseResult, baseline: Side | None, asked: str | None) -> CaseScores | None:
@@ -63,27 +69,31 @@ def _before(result: CaseResult, baseline: Side | None, asked: str | None) -> Cas
     before = baseline.cases.get(result.key) if baseline is not None else None
     if before is None:
         return None
-    return before if (asked or asked_hash(result.case)).startswith(asked_part(before.decision_hash)) else None
+    asked_now = asked or asked_hash(result.case)
+    is_same = asked_now.startswith(asked_part(before.decision_hash))
+    return before if is_same else None
 
 
 def ending(result: CaseResult, plan: Plan, baseline: Side | None, asked: str | None = None) -> Ending:
     """Return how pytest would end the case of this result (over all its trials), with the reason."""
-    settings = plan.settings
-    if result.error is not None and result.error.kind == "missing" and settings.allow_partial:
-        return Ending("skipped", printable(f"Skipped: {result.error.message}"))
-    if result.error is not None:
+    error = result.error
+    if error is not None and error.kind == "missing" and plan.settings.allow_partial:
+        return Ending("skipped", printable(f"Skipped: {error.message}"))
+    if error is not None:
         # The first line with text, as pytest shows it.
-        lines = printable(f"{result.error.kind}: {result.error.message}").splitlines()
+        lines = printable(f"{error.kind}: {error.message}").splitlines()
         return Ending("error", next((line.strip() for line in lines if line.strip()), None))
     if result.failed_gates:
         failed = "; ".join(map(str, result.failed_gates))
-        reason = known_failure(result, plan, baseline, asked)
-        return Ending("xfailed", printable(f"{reason}: {failed}")) if reason else Ending("failed", printable(failed))
-    if reason := unmeasured(result, baseline, asked):
-        is_reported = settings.known_failures == "report"
-        return (
-            Ending("xfailed", printable(f"{REPORT}: {reason}")) if is_reported else Ending("failed", printable(reason))
-        )
+        known = known_failure(result, plan, baseline, asked)
+        if known is not None:
+            return Ending("xfailed", printable(f"{known}: {failed}"))
+        return Ending("failed", printable(failed))
+    lost = unmeasured(result, baseline, asked)
+    if lost is not None:
+        if plan.settings.known_failures == "report":
+            return Ending("xfailed", printable(f"{REPORT}: {lost}"))
+        return Ending("failed", printable(lost))
     if result.outcome == "skipped":
         return Ending("skipped", printable(f"Skipped: {result.reason or NOTHING_SCORED}"))
     return Ending("passed")
@@ -100,8 +110,12 @@ def ending_from_records(
     if result.test is not None:
         is_error = result.error is not None or was.outcome == "error"
         return Ending("error" if is_error else was.outcome, result.reason)
-    if result.error is not None and result.error.kind in {(record["error"] or {}).get("kind") for record in records}:
+    recorded_errors = {(record["error"] or {}).get("kind") for record in records}
+    if result.error is not None and result.error.kind in recorded_errors:
         return was
     now = ending(result, plan, baseline, asked_part(records[0].get("decision_hash")))
+    # The user's own xfail mark stays: it is no known failure of ours, whose reasons begin with IS_KNOWN.
     was_marked = was.outcome == "xfailed" and not (was.reason or "").startswith(IS_KNOWN)
-    return was if was_marked and now.outcome == "failed" else now
+    if was_marked and now.outcome == "failed":
+        return was
+    return now

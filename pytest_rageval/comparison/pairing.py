@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any
 
 from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.case_diff import detail
 from pytest_rageval.comparison.changes import gain, paired
+from pytest_rageval.comparison.compared_sides import Comparison, compare_sides
 from pytest_rageval.comparison.gates_now import Both
-from pytest_rageval.comparison.verdict_sentence import RunVerdict, comparison_notes, pair_verdict
-from pytest_rageval.comparison.verdicts import Comparison, compare_sides
+from pytest_rageval.comparison.notes import comparison_notes
+from pytest_rageval.comparison.pair_verdict import pair_verdict
+from pytest_rageval.comparison.verdict_sentence import RunVerdict
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Gates
 from pytest_rageval.metrics import load_registry
@@ -42,12 +45,22 @@ COPIED = (
     "only_after",
     "not_measured",
     "newly_gated",
+    "fails_new_gate",
     "added_failing",
     "changed_cases",
     "changed_failing",
     "paired",
 )
 """Parts of a comparison that the content copies."""
+WITHOUT_CASE_GATES = {
+    "gates": Gates(),
+    "gate": (),
+    "metric_options": {},
+    "ontology": None,
+    "rubrics": None,
+    "mapping": None,
+}
+"""Settings of a plan that compares stored scores: it gates no case, and its metrics compute nothing."""
 DETAILED = 100
 """How many cases of each kind have chunks and answers: more are hardly read, and each costs memory."""
 
@@ -56,9 +69,13 @@ def versions(before: Side, after: Side, *, is_other_dataset: bool) -> dict[str, 
     """Return each part's version on both sides, and whether it changed (None if a side's version is unknown)."""
     parts = {}
     for part, name in VERSIONS.items():
-        was, now = _version(before, part, name), _version(after, part, name)
-        is_changed = (was != now) if was is not None and now is not None else None
-        changed = is_other_dataset if part == "dataset" else is_changed
+        was = _version(before, part, name)
+        now = _version(after, part, name)
+        changed: bool | None = None
+        if part == "dataset":
+            changed = is_other_dataset
+        elif was is not None and now is not None:
+            changed = was != now
         parts[part] = {"before": was, "after": now, "changed": changed}
     return parts
 
@@ -82,15 +99,20 @@ def change_at_a_time(parts: Mapping[str, Mapping[str, Any]], changes: Sequence[S
     if unknown:
         sentence += f"; of {_joined(unknown)} it is not known"
     settings = [name for name, _, _ in changes if name in ("k", "folder_mode") or name.startswith(_RETRIEVER)]
-    if set(changed) == {"index", "retriever"} and len(settings) == 1 and settings[0].startswith("params."):
-        return f"{sentence}, both with {settings[0].removeprefix('params.')}", False
+    # A budget of chunks is sent with each question, and decides about the index as well.
+    if set(changed) == {"index", "retriever"} and len(settings) == 1:
+        (setting,) = settings
+        if setting.startswith("params."):
+            return f"{sentence}, both with {setting.removeprefix('params.')}", False
     if len(changed) > 1:
         return f"{sentence}: more than one, so what moved a metric cannot be told; change one at a time", True
     return sentence, False
 
 
 def _joined(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +141,18 @@ def build_comparison(
     Leave out cases that changed in between. With `is_detailed`, add categories, errors and the scores of flipped cases,
     and read both records for their chunks and answers; otherwise they are keys.
     """
+    # The project's own setting is about its baseline, not about two runs that somebody names.
     current = current.model_copy(update={"ignore_invariants": ignore_invariants})
     comparison = compare_sides(before, after, plan_for(after, current))
     compared = comparison.content
     changes = config_changes(before.config, after.config) if before.config and after.config else []
-    datasets = comparison.before.dataset, comparison.after.dataset
-    is_other = None not in datasets and datasets[0] != datasets[1]
-    is_other = is_other or any(mismatch.what == "dataset" for mismatch in comparison.problems)
-    parts = versions(before, after, is_other_dataset=is_other)
+    parts = versions(before, after, is_other_dataset=_is_other_dataset(comparison))
     changed, is_warning = change_at_a_time(parts, changes)
-    damages = {side.name: damage for side in (before, after) if (damage := side.damage) is not None}
+    sides = before, after
+    damages_by_side = {side.name: side.damage for side in sides}
+    damages = {name: damage for name, damage in damages_by_side.items() if damage is not None}
+    notes_of_sides = [side.note for side in sides if side.note]
+    notes = comparison_notes(compared, after.metrics["total_tests"])
     verdict = pair_verdict(after, comparison, current, damages)
     content: dict[str, Any] = {
         "schema": SCHEMA,
@@ -139,17 +163,27 @@ def build_comparison(
         "configuration": [change._asdict() for change in changes],
         "versions": parts,
         "changed": {"said": changed, "warning": is_warning},
-        "notes": [
-            *damages.values(),
-            *(side.note for side in (before, after) if side.note),
-            *comparison_notes(compared, after.metrics["total_tests"]),
-        ],
+        "notes": [*damages.values(), *notes_of_sides, *notes],
         "failed_gates": list(verdict.failed_gates),
-        **{name: compared[name] for name in ("compared", "differences", "gate_changes", "relabelled")},
+        "compared": compared["compared"],
+        "differences": compared["differences"],
+        "gate_changes": compared["gate_changes"],
+        "relabelled": compared["relabelled"],
     }
     if compared["compared"]:
-        content |= _compared_content(before, after, comparison, is_detailed=is_detailed)
+        content |= {name: compared[name] for name in COPIED}
+        content["gates"] = list(comparison.gates)
+        if is_detailed:
+            content |= _cases(before, after, comparison)
     return ComparisonReport(content, comparison.problems, verdict, comparison.both)
+
+
+def _is_other_dataset(comparison: Comparison) -> bool:
+    was = comparison.before.dataset
+    now = comparison.after.dataset
+    if was is not None and now is not None and was != now:
+        return True
+    return any(mismatch.what == "dataset" for mismatch in comparison.problems)
 
 
 def _described(side: Side) -> dict[str, Any]:
@@ -168,14 +202,6 @@ def _described(side: Side) -> dict[str, Any]:
     }
 
 
-def _compared_content(before: Side, after: Side, comparison: Comparison, *, is_detailed: bool) -> dict[str, Any]:
-    return {
-        **{name: comparison.content[name] for name in COPIED},
-        "gates": list(comparison.gates),
-        **(_cases(before, after, comparison) if is_detailed else {}),
-    }
-
-
 def plan_for(side: Side, current: Settings) -> Plan:
     """Return a plan with the project's regression gates, at the cut-off of this side.
 
@@ -183,31 +209,42 @@ def plan_for(side: Side, current: Settings) -> Plan:
     """
     registry = load_registry()
     for name, described in side.metrics["metrics"].items():
-        if (bare := name.partition("@")[0]) not in registry:
-            given = {part: described[part] for part in ("layer", "better", "run_level")}
-            registry.add(Metric(name=bare, scale=tuple(described["scale"]), **given))
+        bare_name = name.partition("@")[0]
+        if bare_name not in registry:
+            metric = Metric(
+                name=bare_name,
+                scale=tuple(described["scale"]),
+                layer=described["layer"],
+                better=described["better"],
+                run_level=described["run_level"],
+            )
+            registry.add(metric)
     k = side.config["k"] if side.config else current.k
-    leave = {"gates": Gates(), "gate": (), "metric_options": {}, "ontology": None, "rubrics": None, "mapping": None}
-    return make_plan(current.model_copy(update={**leave, "k": k, "enabled": (), "weights": {}}), registry)
+    update = {**WITHOUT_CASE_GATES, "k": k, "enabled": (), "weights": {}}
+    return make_plan(current.model_copy(update=update), registry)
 
 
 def _cases(before: Side, after: Side, comparison: Comparison) -> dict[str, Any]:
     """Return categories, errors, and the cases that flipped or lost their scores, worst first."""
     content, was, now = comparison.content, comparison.both.was, comparison.both.now
     described = before.metrics["metrics"] | after.metrics["metrics"]
-    gains = {key: _gains(was[key].scores, now[key].scores, described) for name in FLIPS for key in content[name]}
+    flipped = {name: content[name] for name in FLIPS}
+    flipped_keys = chain.from_iterable(flipped.values())
+    gains = {key: _gains(was[key].scores, now[key].scores, described) for key in flipped_keys}
     worst = content["flipped_to_fail"]
     best = sorted(content["flipped_to_pass"], key=lambda key: (-math.fsum(gains[key].values()), key))
     lost = {case["case_key"]: case for case in content["unmeasured"]}
-    keys = {*worst[:DETAILED], *best[:DETAILED], *[*lost][:DETAILED]}
-    categories = after.categories or before.categories
-    records = before.records(keys), after.records(keys)
+    detailed_keys = {*worst[:DETAILED], *best[:DETAILED], *list(lost)[:DETAILED]}
+    records_before = before.records(detailed_keys)
+    records_after = after.records(detailed_keys)
 
-    def detailed(key: str) -> dict[str, Any]:
-        return {"detail": detail(records[0].get(key), records[1].get(key))}
+    def detail_of(key: str) -> dict[str, Any] | None:
+        return detail(records_before.get(key), records_after.get(key))
 
-    def case_of(key: str) -> dict[str, Any]:
-        case_before, case_after, moved = was[key], now[key], gains[key]
+    def flipped_case(key: str) -> dict[str, Any]:
+        case_before, case_after = was[key], now[key]
+        moved = gains[key]
+        most_moved_first = sorted(moved, key=lambda name: (-abs(moved[name]), name))
         return {
             "case_key": key,
             "category": after.categories.get(key) or before.categories.get(key),
@@ -216,17 +253,18 @@ def _cases(before: Side, after: Side, comparison: Comparison) -> dict[str, Any]:
             "gain": math.fsum(moved.values()),
             "scores": [
                 {"metric": name, "before": case_before.scores[name], "after": case_after.scores[name]}
-                for name in sorted(moved, key=lambda name: (-abs(moved[name]), name))
+                for name in most_moved_first
             ],
-            **detailed(key),
+            "detail": detail_of(key),
         }
 
+    categories = after.categories or before.categories
     return {
-        "by_category": by_category(comparison.both, categories, {name: {*content[name]} for name in FLIPS}),
+        "by_category": by_category(comparison.both, categories, {name: {*keys} for name, keys in flipped.items()}),
         "errors": {"before": _errors(was), "after": _errors(now)},
-        "flipped_to_fail": list(map(case_of, worst)),
-        "flipped_to_pass": list(map(case_of, best)),
-        "unmeasured": [case | detailed(key) for key, case in lost.items()],
+        "flipped_to_fail": [flipped_case(key) for key in worst],
+        "flipped_to_pass": [flipped_case(key) for key in best],
+        "unmeasured": [{**case, "detail": detail_of(key)} for key, case in lost.items()],
     }
 
 
@@ -243,48 +281,50 @@ def _gains(before: Mapping[str, float], after: Mapping[str, float], described: M
     return {name: share for name, share in gains.items() if share}
 
 
-def by_category(
-    both: Both, categories: Mapping[str, str], flips: Mapping[str, Collection[str]]
-) -> dict[str, Any] | None:
+def by_category(both: Both, categories: Mapping[str, str], flips: Mapping[str, Set[str]]) -> dict[str, Any] | None:
     """Return outcomes, flips and metric means by category, over the cases scored on both sides.
 
     None if neither side has categories.
     """
-    was, now = both.was, both.now
+    members = _categories(both.shared, categories)
+    if not members:
+        return None
+    return {name: _category(both, shared, flips) for name, shared in sorted(members.items())}
+
+
+def _category(both: Both, members: SharedCases, flips: Mapping[str, Set[str]]) -> dict[str, Any]:
+    metrics: dict[str, dict[str, Any]] = {}
+    for name, pairs in paired(both.was, both.now, members).items():
+        if pairs.before:
+            before = _mean(pairs.before)
+            after = _mean(pairs.after)
+            metrics[name] = {"before": before, "after": after, "delta": after - before, "n": len(pairs.before)}
+    keys_of_members = {*members.keys}
+    flipped = {name: len(keys & keys_of_members) for name, keys in flips.items()}
     return {
-        name: {
-            "cases": len(members.keys),
-            "passed_before": values_at(was.outcomes, members.before).count("passed"),
-            "passed_after": values_at(now.outcomes, members.after).count("passed"),
-            **{flip: sum(key in keys for key in members.keys) for flip, keys in flips.items()},
-            "metrics": {
-                name: {
-                    "before": (old := _mean(each.before)),
-                    "after": (new := _mean(each.after)),
-                    "delta": new - old,
-                    "n": len(each.before),
-                }
-                for name, each in paired(was, now, members).items()
-                if each.before
-            },
-        }
-        for name, members in sorted(_categories(both.shared, categories).items())
-    } or None
+        "cases": len(members.keys),
+        "passed_before": values_at(both.was.outcomes, members.before).count("passed"),
+        "passed_after": values_at(both.now.outcomes, members.after).count("passed"),
+        **flipped,
+        "metrics": metrics,
+    }
 
 
 def _categories(shared: SharedCases, categories: Mapping[str, str]) -> dict[str, SharedCases]:
     """Return the shared cases of each category, without those that have none."""
     names = list(map(categories.get, shared.keys))
     if len({*names}) == 1:  # one category for all: no look-ups
-        return {name: shared for name in names[:1] if name is not None}
+        (name,) = {*names}
+        return {} if name is None else {name: shared}
     numbers: dict[str, list[int]] = {}
     for number, name in enumerate(names):
         if name is not None:
             numbers.setdefault(name, []).append(number)
-    return {
-        name: SharedCases(values_at(shared.keys, at), values_at(shared.before, at), values_at(shared.after, at))
-        for name, at in numbers.items()
-    }
+    members: dict[str, SharedCases] = {}
+    for name, at in numbers.items():
+        keys = values_at(shared.keys, at)
+        members[name] = SharedCases(keys, values_at(shared.before, at), values_at(shared.after, at))
+    return members
 
 
 def _mean(scores: Sequence[float]) -> float:

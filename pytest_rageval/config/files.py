@@ -19,8 +19,9 @@ DEFAULT_CASES = ("evalcases/**/*.jsonl", "evalcases/**/*.csv", "*.eval.jsonl")
 def case_globs(root: Path) -> tuple[str, ...]:
     """Return the globs of case files; the defaults if the table has none or is invalid (reported later)."""
     globs = _written(root, "cases")
-    is_list = isinstance(globs, list | tuple) and all(isinstance(glob, str) for glob in globs)
-    return tuple(globs) if is_list else DEFAULT_CASES
+    if isinstance(globs, list | tuple) and all(isinstance(glob, str) for glob in globs):
+        return tuple(globs)
+    return DEFAULT_CASES
 
 
 def reports_of(root: Path) -> str:
@@ -44,39 +45,34 @@ def has_table(root: Path) -> bool:
     if (root / OWN_FILE).is_file():
         return True
     try:
-        return b"tool.rageval" in (root / "pyproject.toml").read_bytes()
+        return b"tool.rageval" in (root / SHARED_FILE).read_bytes()
     except OSError:
         return False
 
 
 def may_have_cases(root: Path, arguments: Sequence[str]) -> bool:
     """Return True if a project or a command line suggests cases; decided before any search."""
-    words = (argument.partition("::")[0] for argument in arguments)
-    if has_table(root) or any("rageval-" in word or word.endswith((".jsonl", ".csv")) for word in words):
+    if has_table(root):
         return True
+    for argument in arguments:
+        word = argument.partition("::")[0]
+        if "rageval-" in word or word.endswith((".jsonl", ".csv")):
+            return True
     return (root / "evalcases").is_dir() or any(root.glob(DEFAULT_CASES[-1]))
 
 
 def read_table(root: Path) -> tuple[str, dict[str, Any]]:
     """Return the place and content of the configuration table; raise SettingsError if both files have one."""
-    import tomllib  # here, because every test suite loads this module and few have a table
-
-    own, shared = root / OWN_FILE, root / "pyproject.toml"
-    tables = {}
-    for path in (own, shared):
-        if path.is_file():
-            try:
-                content = tomllib.loads(path.read_text(encoding="utf-8"))
-            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-                raise SettingsError(f"{path.name}: not valid TOML: {error}") from None
-            except OSError as error:
-                raise SettingsError(f"{path.name}: cannot be read: {error.strerror}") from None
-            tool = content.get("tool", {})
-            if path is own and "tool" not in content:
-                is_agent = isinstance(content.get(AGENT), dict)
-                tables[path.name] = {key: value for key, value in content.items() if key != AGENT or not is_agent}
-            elif isinstance(tool, dict) and "rageval" in tool:
-                tables[path.name] = tool["rageval"]
+    own = _parsed(root / OWN_FILE)
+    if own is not None and "tool" not in own:  # its own file may hold the table without its name
+        if isinstance(own.get(AGENT), dict):
+            del own[AGENT]
+        own = {"tool": {"rageval": own}}
+    tables: dict[str, Any] = {}
+    for name, content in ((OWN_FILE, own), (SHARED_FILE, _parsed(root / SHARED_FILE))):
+        tool = {} if content is None else content.get("tool", {})
+        if isinstance(tool, dict) and "rageval" in tool:
+            tables[name] = tool["rageval"]
     if len(tables) == 2:
         raise SettingsError("rageval.toml and pyproject.toml [tool.rageval] both configure this; keep one of them")
     for name, table in tables.items():
@@ -84,3 +80,17 @@ def read_table(root: Path) -> tuple[str, dict[str, Any]]:
             raise SettingsError(f"{name}: [tool.rageval] is {table!r}, expected a table")
         return (name if name == OWN_FILE else f"{name} [tool.rageval]"), table
     return "pyproject.toml [tool.rageval]", {}
+
+
+def _parsed(path: Path) -> dict[str, Any] | None:
+    """Return the content of a TOML file, or None if it does not exist."""
+    import tomllib  # here, because every test suite loads this module and few have a table
+
+    if not path.is_file():
+        return None
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path.name}: not valid TOML: {error}") from None
+    except OSError as error:
+        raise SettingsError(f"{path.name}: cannot be read: {error.strerror}") from None

@@ -55,7 +55,7 @@ class TargetKind(NamedTuple):
     names          words before the colon, any of which is this kind
     syntax, short  its syntax in messages and in the help
     pattern        what a specification is like
-    module         in `pytest_rageval.targets`; its `from_spec` makes the target
+    module, room   in `pytest_rageval.targets` unless it needs a higher room; its `from_spec` makes the target
     form           its choice on the browser's form, out of `TARGET_FORMS`; `python` where it has none of its own
     source         origin of its answers
     is_over_http   it has a host, to which a connection can be tried
@@ -73,6 +73,7 @@ class TargetKind(NamedTuple):
     is_over_http: bool = False
     is_open: bool = False
     is_checkable: bool = False
+    room: str = "targets"
 
 
 HTTP = TargetKind(
@@ -110,12 +111,19 @@ KINDS_OF_TARGETS = (
         "answers:FILE[#SYSTEM]",
         "answers:FILE",
         r"answers:\S.*",
-        "answer_files",
+        "answers_target",
         source="uploaded answers",
         is_checkable=True,
     ),
     TargetKind(
-        ("run",), "run:RUN_ID", "run:ID", r"run:\S+", "recorded_target", source="recorded answers", is_open=True
+        ("run",),
+        "run:RUN_ID",
+        "run:ID",
+        r"run:\S+",
+        "recorded_target",
+        source="recorded answers",
+        is_open=True,
+        room="runs",
     ),
 )
 UPLOADED = "answers"

@@ -51,7 +51,7 @@ class Project(NamedTuple):
 def find_project(options: Mapping[str, Any] | None = None) -> Project:
     """Return the project of the current folder; `options` are settings by name, None if not given.
 
-    Raises SettingsError with every problem of the settings, one line each.
+    Raise SettingsError with every problem of the settings, one line each.
     """
     root = find_root(Path.cwd())
     return Project(root, load_settings(root, options))
@@ -59,4 +59,7 @@ def find_project(options: Mapping[str, Any] | None = None) -> Project:
 
 def find_root(folder: Path) -> Path:
     """Return the nearest folder with a configuration table, upwards from here as in pytest; else this one."""
-    return next((place for place in (folder, *folder.parents) if has_table(place)), folder)
+    for place in (folder, *folder.parents):
+        if has_table(place):
+            return place
+    return folder

@@ -160,14 +160,19 @@ class Settings(Frozen):
         """Return the settings that can change results, as JSON."""
         fields = type(self).model_fields.items()
         left_out = {name for name, field in fields if _CANNOT_CHANGE_RESULTS in field.metadata}
+        # Stored runs from before these settings have neither, and compare with runs that do not use them.
         left_out |= {name for name in ("strict_places", "path_prefix") if not getattr(self, name)}
         return self.model_dump(mode="json", exclude=left_out)
 
     @property
     def ask_params(self) -> dict[str, Any]:
         """Return the parameters sent with every question, only those that are set."""
-        named = {name: getattr(self, name) for name in ("folder_mode", "rerank_vector_weight", "rerank_lexical_weight")}
-        return {name: value for name, value in named.items() if value is not None} | dict(self.params)
+        parameters: dict[str, Any] = {}
+        for name in ("folder_mode", "rerank_vector_weight", "rerank_lexical_weight"):
+            value = getattr(self, name)
+            if value is not None:
+                parameters[name] = value
+        return parameters | dict(self.params)
 
     def resolved_headers(self, environment: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return the headers with `env:NAME` replaced from the environment; SettingsError if a variable is not set."""
@@ -186,8 +191,10 @@ class Settings(Frozen):
         A value within the specification of target, judge or metrics is never a credential.
         """
         written = (self.target or "", self.judge, *(self.enabled or ()))
-        specifications = " ".join(public_target(each).partition("://")[0] for each in written)
-        yield from (secret for secret in self._all_secrets(environment) if secret not in specifications)
+        specifications = " ".join(public_target(spec).partition("://")[0] for spec in written)
+        for secret in self._all_secrets(environment):
+            if secret not in specifications:
+                yield secret
 
     def _all_secrets(self, environment: Mapping[str, str] | None) -> Iterator[str]:
         variables = os.environ if environment is None else environment
@@ -220,14 +227,16 @@ class Settings(Frozen):
 
 
 def _resolved(table: str, headers: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:
-    problems = [
-        f"{table}.{name}: the environment variable {value.removeprefix('env:')} is not set"
-        for name, value in headers.items()
-        if value.startswith("env:") and value.removeprefix("env:") not in variables
-    ]
+    resolved: dict[str, str] = {}
+    problems: list[str] = []
+    for name, value in headers.items():
+        variable = value.removeprefix("env:")
+        if not value.startswith("env:"):
+            resolved[name] = value
+        elif variable in variables:
+            resolved[name] = variables[variable]
+        else:
+            problems.append(f"{table}.{name}: the environment variable {variable} is not set")
     if problems:
         raise SettingsError(*problems)
-    return {
-        name: variables[value.removeprefix("env:")] if value.startswith("env:") else value
-        for name, value in headers.items()
-    }
+    return resolved

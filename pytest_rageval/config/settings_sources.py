@@ -34,12 +34,13 @@ def load_settings(
 ) -> Settings:
     """Load the settings of the project at `root`; `options` by field of Settings, absent or None if not given.
 
-    Raises SettingsError with every problem found, one line each.
+    Raise SettingsError with every problem found, one line each.
     """
+    variables = os.environ if environment is None else environment
     place, table = read_table(root)
     values, problems = _from_table(place, table)
     for variable, name in ENVIRONMENT.items():
-        if value := (os.environ if environment is None else environment).get(variable):
+        if value := variables.get(variable):
             values[name] = value
     by_field = {option.field: option for option in OPTIONS}
     for name, value in (options or {}).items():
@@ -52,11 +53,13 @@ def load_settings(
         problems += [problem_of_flaw(flaw, place, by_field, options or {}) for flaw in flaws]
         raise SettingsError(*problems) from None
     problems += list(setting_contradictions(settings, place))
-    problems += list(meaningless_variables(settings, os.environ if environment is None else environment))
+    problems += list(meaningless_variables(settings, variables))
     if problems:
         raise SettingsError(*problems)
-    # The command line may name another target while the table describes an API.
-    return settings if _is_url(settings.target) else settings.model_copy(update={"mapping": None})
+    if not _is_url(settings.target):
+        # The command line may name another target while the table describes an API.
+        return settings.model_copy(update={"mapping": None})
+    return settings
 
 
 def _from_table(place: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -75,23 +78,23 @@ def _from_table(place: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], l
                 continue
             enabled = value.get("enabled")
             fields["enabled"] = tuple(enabled) if isinstance(enabled, list) else enabled
-            fields["metric_options"] = {name: options for name, options in value.items() if name != "enabled"}
+            fields["metric_options"] = {metric: options for metric, options in value.items() if metric != "enabled"}
         elif key == "target" and isinstance(value, dict):
             fields |= _target_table(place, value, problems)
+        elif key in ("gates", "abstention") and isinstance(value, dict):
+            fields[key] = {name: tuples_of(entry) for name, entry in value.items()}
         else:
-            has_lists = key in ("gates", "abstention") and isinstance(value, dict)
-            fields[key] = {name: tuples_of(entry) for name, entry in value.items()} if has_lists else tuples_of(value)
+            fields[key] = tuples_of(value)
     return fields, problems
 
 
 def _target_table(place: str, table: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
     """Return the target's table of `url` and `mapping` as fields of Settings; the URL may have another source."""
     fields = {"url": "target", "mapping": "mapping"}
-    problems += [
-        f"{place}: target.{key} is not a known key{key_of_inner_table('target', key, list(fields))}"
-        for key in table
-        if key not in fields
-    ]
+    for key in table:
+        if key not in fields:
+            remedy = key_of_inner_table("target", key, list(fields))
+            problems.append(f"{place}: target.{key} is not a known key{remedy}")
     url = table.get("url")
     if url is not None and not (isinstance(url, str) and _is_url(url)):
         problems.append(
@@ -117,7 +120,8 @@ def _from_option(option: Option, value: Any, values: dict[str, Any], problems: l
         return dict(values.get("params", {})) | dict(_pairs(value, problems))
     if option.name == "version":
         table = values.get("versions", {})
-        return (dict(table) if isinstance(table, Mapping) else {}) | dict(_stated_versions(value, problems))
+        of_table = dict(table) if isinstance(table, Mapping) else {}
+        return of_table | dict(_stated_versions(value, problems))
     if option.name in ("metrics", "skip"):
         return names_of(value)
     if option.kind == "many":
@@ -176,21 +180,26 @@ def setting_contradictions(settings: Settings, place: str) -> Iterator[str]:
         yield f"--rageval-run-id: {settings.run_id!r} stands for another run wherever one is named; choose another"
     if not settings.cases:
         yield f"{place}: cases is empty, so that no case would be run; leave it out for the usual places, or name some"
-    table = [gate.metric if isinstance(gate, Regression) else gate.split()[0] for gate in settings.regression if gate]
-    options = [text.split()[0] for text in settings.tolerated if text.split()]
-    for written, metrics in ((f"{place}: regression", table), ("--rageval-regression", options)):
-        for metric in sorted({metric for metric in metrics if metrics.count(metric) > 1}):
-            yield f"{written} has {metrics.count(metric)} entries for {metric!r}, of which one would count"
+    of_table = [_gated_metric(gate) for gate in settings.regression if gate]
+    of_options = [_gated_metric(gate) for gate in settings.tolerated if gate.split()]
+    for written, metrics in ((f"{place}: regression", of_table), ("--rageval-regression", of_options)):
+        for metric in sorted(set(metrics)):
+            if metrics.count(metric) > 1:
+                yield f"{written} has {metrics.count(metric)} entries for {metric!r}, of which one would count"
     for number, gate in enumerate(settings.regression):
         if isinstance(gate, Regression) and (gate.max_drop is None) == (gate.max_rise is None):
             yield f"{place}: regression[{number}] needs one of max_drop and max_rise"
+
+
+def _gated_metric(gate: Regression | str) -> str:
+    return gate.metric if isinstance(gate, Regression) else gate.split()[0]
 
 
 def meaningless_variables(settings: Settings, environment: Mapping[str, str]) -> Iterator[str]:
     """Yield unknown variables with our prefix: with a misspelt one the run would use another system."""
     headers = (*settings.headers.values(), *settings.judge_options.headers.values())
     used = {value.removeprefix("env:") for value in headers if value.startswith("env:")}
-    keys = (name for name in SENT_FROM_ENVIRONMENT if name.startswith("RAGEVAL_"))
+    keys = [name for name in SENT_FROM_ENVIRONMENT if name.startswith("RAGEVAL_")]
     ours = (*ENVIRONMENT, *keys, WEB_TOKEN)
     for variable in sorted(environment):
         if variable.startswith("RAGEVAL_") and variable not in used and variable not in ours:
@@ -200,18 +209,26 @@ def meaningless_variables(settings: Settings, environment: Mapping[str, str]) ->
 
 def _is_shard(written: str) -> bool:
     parts = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", written)
-    return parts is not None and 1 <= int(parts[1]) <= int(parts[2])
+    if parts is None:
+        return False
+    number, shards = map(int, parts.groups())
+    return 1 <= number <= shards
 
 
 def problem_of_flaw(flaw: Flaw, place: str, by_field: Mapping[str, Option], options: Mapping[str, Any]) -> str:
     """Format one problem of the settings in TOML's terms: place, name, value, remedy."""
     field = str(flaw.path[0])
-    as_option = options.get(field) is not None
-    written = format_path((*_WRITTEN.get(field, (field,)), *flaw.path[1:]))
-    name = f"--rageval-{by_field[field].name}" if as_option else f"{place}: {written}"
+    if options.get(field) is not None:
+        name = f"--rageval-{by_field[field].name}"
+    else:
+        path = (*_WRITTEN.get(field, (field,)), *flaw.path[1:])
+        name = f"{place}: {format_path(path)}"
     if flaw.is_unknown:
-        return f"{name} is not a known key{key_of_inner_table(field, str(flaw.path[-1]), flaw.known)}"
-    return f"{name} is missing" if flaw.is_missing else f"{name} {_in_toml(flaw.message)}"
+        remedy = key_of_inner_table(field, str(flaw.path[-1]), flaw.known)
+        return f"{name} is not a known key{remedy}"
+    if flaw.is_missing:
+        return f"{name} is missing"
+    return f"{name} {_in_toml(flaw.message)}"
 
 
 _WRITTEN = {"mapping": ("target", "mapping"), "enabled": ("metrics", "enabled"), "metric_options": ("metrics",)}

@@ -5,62 +5,56 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import date, time
 from typing import Any
 
+import tomli_w
+
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_NO_NULL = "TOML has no null; leave the key out"
 
 
 def toml_document(table: Mapping[str, Any]) -> str:
-    """Return TOML that reads back as this table: values first, then tables, each under its header.
+    """Return TOML that reads back as this table.
 
-    Strings with line ends become multi-line strings. Raises ValueError for values that TOML cannot hold, such as null.
+    Strings with line ends become multi-line strings. Raise ValueError for values that TOML cannot hold, such as null.
     """
-    return "\n".join(_lines(table, ())) + "\n"
+    # In multi-line strings, tomli-w writes \r\n as \n; on one line it is kept.
+    has_lines = not _has_carriage_return(table)
+    try:
+        return tomli_w.dumps(table, multiline_strings=has_lines)
+    except TypeError:
+        raise ValueError(_NO_NULL) from None
+
+
+def _has_carriage_return(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_has_carriage_return, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_has_carriage_return, value))
+    return isinstance(value, str) and "\r" in value
 
 
 def toml_value(value: Any) -> str:
-    """Return a value on one line: JSON is valid TOML for text, numbers and lists; tables are inline."""
+    """Return a value on one line, which tomli-w cannot do: it writes lists over several lines.
+
+    JSON is valid TOML for text, numbers and lists.
+    """
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{toml_key(name)} = {toml_value(item)}" for name, item in value.items()) + " }"
+        members = [f"{_key(name)} = {toml_value(member)}" for name, member in value.items()]
+        return "{ " + ", ".join(members) + " }"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(toml_value, value)) + "]"
     if value is None:
-        raise ValueError("TOML has no null; leave the key out")
+        raise ValueError(_NO_NULL)
     if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)  # inf, -inf or nan, as in TOML
-    return _escaped(json.dumps(value, ensure_ascii=False))
+    # JSON leaves DEL as it is, which TOML forbids.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def toml_key(name: str) -> str:
-    """Return a key, quoted if necessary."""
+def _key(name: str) -> str:
     return name if _BARE_KEY.fullmatch(name) else toml_value(name)
-
-
-def _lines(table: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[str]:
-    for name, value in table.items():
-        if not isinstance(value, Mapping):
-            has_lines = isinstance(value, str) and "\n" in value
-            yield f"{toml_key(name)} = {_over_lines(value) if has_lines else toml_value(value)}"
-    for name, value in table.items():
-        if isinstance(value, Mapping):
-            path = (*above, name)
-            yield ""
-            yield f"[{'.'.join(map(toml_key, path))}]"
-            yield from _lines(value, path)
-
-
-def _over_lines(text: str) -> str:
-    """Return a multi-line basic string; TOML drops the line end after the opening quotes."""
-    body = "\n".join(_escaped(json.dumps(line, ensure_ascii=False))[1:-1] for line in text.split("\n"))
-    if '"""' not in text and not text.endswith('"'):
-        body = body.replace('\\"', '"')
-    return f'"""\n{body}"""'
-
-
-def _escaped(written: str) -> str:
-    """Escape DEL, which JSON leaves as it is and TOML forbids."""
-    return written.replace("\x7f", "\\u007f")

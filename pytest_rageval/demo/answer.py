@@ -111,12 +111,10 @@ def write(text: str, terms: Sequence[str], hits: Sequence[Hit], rarity: Callable
     if not hits:
         return _abstained(text, "no_relevant_context")
     read = [hit for hit in hits[:CHUNKS_READ] if hit.score >= FAINTEST * hits[0].score]
-    passages = [
-        question.terms_in(_headings(hit.chunk)).union(*map(question.terms_in, hit.chunk.quotable)) for hit in read
-    ]
-    if max(map(question.share, passages)) < LEAST_SHARE and question.share(frozenset().union(*passages)) < LEAST_UNION:
+    if not _is_covered(question, read):
         return _abstained(text, "insufficient_information")
-    if question.years and not question.years & frozenset().union(*(_years(hit.chunk) for hit in read)):
+    years = frozenset[str]().union(*(_years(hit.chunk) for hit in read))
+    if question.years and question.years.isdisjoint(years):
         return _abstained(text, "insufficient_information")
     sentences = sorted(_sentences(question, read), key=lambda sentence: (-sentence.value, sentence.order))
     if not sentences:
@@ -124,8 +122,21 @@ def write(text: str, terms: Sequence[str], hits: Sequence[Hit], rarity: Callable
     best = sentences[0]
     older = _other_version(question, best, sentences)
     if older is not None:
-        return _two_versions(*sorted((best, older), key=lambda sentence: sentence.chunk.meta["date"], reverse=True))
-    return _joined(_with_neighbour(_further(question, best, sentences), sentences))
+        newer, older = sorted((best, older), key=lambda sentence: sentence.chunk.meta["date"], reverse=True)
+        return _two_versions(newer, older)
+    chosen = _further(question, best, sentences)
+    return _joined(_with_neighbour(chosen, sentences))
+
+
+def _is_covered(question: _Question, read: Sequence[Hit]) -> bool:
+    """Return True if one passage covers enough of the question to hold its answer, or all of them together do."""
+    covered: list[frozenset[str]] = []
+    for hit in read:
+        in_headings = question.terms_in(_headings(hit.chunk))
+        covered.append(in_headings.union(*map(question.terms_in, hit.chunk.quotable)))
+    if max(map(question.share, covered)) >= LEAST_SHARE:
+        return True
+    return question.share(frozenset[str]().union(*covered)) >= LEAST_UNION
 
 
 def checked(question: str, draft: ModelDraft, shown: Sequence[NoteChunk]) -> WrittenAnswer:
@@ -139,16 +150,23 @@ def checked(question: str, draft: ModelDraft, shown: Sequence[NoteChunk]) -> Wri
     unknown: dict[int, None] = {}
 
     def renumber(citation: re.Match[str]) -> str:
-        passage_numbers: dict[int, None] = {}
+        kept: dict[int, None] = {}
         for number in _cited_numbers(citation[2]):
-            (passage_numbers if 1 <= number <= len(shown) else unknown)[number] = None
-        kept = "".join(f"[{places.setdefault(number, len(places) + 1)}]" for number in passage_numbers)
-        return citation[1] + kept if kept else ""
+            if 1 <= number <= len(shown):
+                kept[number] = None
+                places.setdefault(number, len(places) + 1)
+            else:
+                unknown[number] = None
+        if not kept:
+            return ""
+        return citation[1] + "".join(f"[{places[number]}]" for number in kept)
 
     text = _CITED.sub(renumber, draft.text).strip()
     remarks = []
     if unknown:
-        numbers = ", ".join(f"[{number}]" for number in list(unknown)[:5]) + (", …" if len(unknown) > 5 else "")
+        numbers = ", ".join(f"[{number}]" for number in list(unknown)[:5])
+        if len(unknown) > 5:
+            numbers += ", …"
         remarks.append(f"citations of none of the {counted(len(shown), 'passage')} shown were taken out: {numbers}")
     if draft.is_cut:
         remarks.append("the answer is cut off where it became too long")
@@ -158,8 +176,12 @@ def checked(question: str, draft: ModelDraft, shown: Sequence[NoteChunk]) -> Wri
 def _cited_numbers(written: str) -> Iterator[int]:
     """Yield the numbers of `1, 3-5`."""
     for part in written.split(","):
-        ends = [int(number) for number in re.split("[–-]", part)]
-        yield from range(ends[0], ends[-1] + 1) if len(ends) == 2 and ends[0] < ends[1] else ends
+        numbers = [int(number) for number in re.split("[–-]", part)]
+        if len(numbers) == 2 and numbers[0] < numbers[1]:
+            first, last = numbers
+            yield from range(first, last + 1)
+        else:
+            yield from numbers
 
 
 def _sentences(question: _Question, hits: Sequence[Hit]) -> Iterator[_Sentence]:
@@ -168,12 +190,11 @@ def _sentences(question: _Question, hits: Sequence[Hit]) -> Iterator[_Sentence]:
         heading = question.terms_in(_headings(hit.chunk))
         for text in hit.chunk.quotable:
             covered = question.terms_in(text)
-            value = (
-                question.share(covered)
-                + FROM_HEADING * question.share(heading - covered)
-                + FROM_SCORE * hit.score
-                + FROM_YEAR * bool(question.years.intersection(_YEAR.findall(text)))
-            )
+            value = question.share(covered)
+            value += FROM_HEADING * question.share(heading - covered)
+            value += FROM_SCORE * hit.score
+            if not question.years.isdisjoint(_YEAR.findall(text)):
+                value += FROM_YEAR
             yield _Sentence(hit.chunk, order, text, covered, covered | heading, value)
             order += 1
 
@@ -181,12 +202,13 @@ def _sentences(question: _Question, hits: Sequence[Hit]) -> Iterator[_Sentence]:
 def _further(question: _Question, best: _Sentence, sentences: Sequence[_Sentence]) -> list[_Sentence]:
     chosen = [best]
     covered = best.about
+
+    def gain(sentence: _Sentence) -> float:
+        return question.share(sentence.covered - covered)
+
     while len(chosen) < SENTENCES:
-        gain, following = max(
-            ((question.share(sentence.covered - covered), sentence) for sentence in sentences),
-            key=lambda pair: (pair[0], -pair[1].order),
-        )
-        if gain < GAIN:
+        following = max(sentences, key=lambda sentence: (gain(sentence), -sentence.order))
+        if gain(following) < GAIN:
             break
         chosen.append(following)
         covered |= following.about
@@ -197,9 +219,11 @@ def _with_neighbour(chosen: list[_Sentence], sentences: Sequence[_Sentence]) -> 
     """Add to a single sentence the next one of its section, or the one before: often the reason."""
     if len(chosen) > 1:
         return chosen
-    beside = {sentence.order - chosen[0].order: sentence for sentence in sentences if sentence.chunk is chosen[0].chunk}
-    neighbour = beside.get(1, beside.get(-1))
-    return chosen if neighbour is None else [*chosen, neighbour]
+    (alone,) = chosen
+    in_section = [sentence for sentence in sentences if sentence.chunk is alone.chunk]
+    by_distance = {sentence.order - alone.order: sentence for sentence in in_section}
+    neighbour = by_distance.get(1, by_distance.get(-1))
+    return chosen if neighbour is None else [alone, neighbour]
 
 
 def _other_version(question: _Question, best: _Sentence, sentences: Sequence[_Sentence]) -> _Sentence | None:
@@ -213,8 +237,9 @@ def _other_version(question: _Question, best: _Sentence, sentences: Sequence[_Se
         # If the question names a year, a sentence about another year is another subject, not another version.
         if question.years and not question.years.issuperset(_YEAR.findall(f"{best.text} {other.text}")):
             continue
-        numbers, others = (set(_NUMBER.findall(sentence.text)) - question.years for sentence in (best, other))
-        if numbers and others and numbers != others:
+        numbers = set(_NUMBER.findall(best.text)) - question.years
+        other_numbers = set(_NUMBER.findall(other.text)) - question.years
+        if numbers and other_numbers and numbers != other_numbers:
             return other
     return None
 
@@ -230,9 +255,10 @@ def _two_versions(newer: _Sentence, older: _Sentence) -> WrittenAnswer:
 
 def _joined(chosen: Sequence[_Sentence]) -> WrittenAnswer:
     chosen = sorted(chosen, key=lambda sentence: (sentence.chunk is not chosen[0].chunk, sentence.order))
-    cited = tuple({sentence.chunk.chunk_id: sentence.chunk for sentence in chosen}.values())
-    number = {chunk.chunk_id: place for place, chunk in enumerate(cited, start=1)}
-    return WrittenAnswer(" ".join(f"{sentence.text} [{number[sentence.chunk.chunk_id]}]" for sentence in chosen), cited)
+    cited = {sentence.chunk.chunk_id: sentence.chunk for sentence in chosen}
+    number_of = {chunk_id: number for number, chunk_id in enumerate(cited, start=1)}
+    quotations = [f"{sentence.text} [{number_of[sentence.chunk.chunk_id]}]" for sentence in chosen]
+    return WrittenAnswer(" ".join(quotations), tuple(cited.values()))
 
 
 def _abstained(question: str, reason: str) -> WrittenAnswer:

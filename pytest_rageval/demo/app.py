@@ -75,8 +75,11 @@ class DemoApp:
     """
 
     def __init__(self, library: Library, llm: Llm | None, bound_host: str | None) -> None:
-        self._library, self._llm, self._bound_host = library, llm, bound_host
-        debug, cursor = Parameter("debug", "true|1|false|0", "true or false"), Parameter("cursor", "[0-9]{1,9}")
+        self._library = library
+        self._llm = llm
+        self._bound_host = bound_host
+        debug = Parameter("debug", "true|1|false|0", "true or false")
+        cursor = Parameter("cursor", "[0-9]{1,9}")
         self._routes = {
             "/api/v1/ask": ("POST", debug, self._ask),
             "/api/v1/index": ("POST", Parameter(), self._index),
@@ -88,15 +91,18 @@ class DemoApp:
     async def __call__(self, connection: Message, receive: Receive, send: Send) -> None:
         if connection["type"] != "http":
             raise NotImplementedError(f"no {connection['type']} here")
-        status, headers = 200, {"content-type": "application/json"}
+        status = 200
+        headers = {"content-type": "application/json"}
         try:
             content = await self._content(connection, receive)
         except BadRequest as refused:
-            status, content = refused.status, _error(*refused.problems)
+            status = refused.status
+            content = _error(*refused.problems)
             headers |= refused.headers
         except LlmError as failed:
             # No quotation instead: it would be taken for the model's answer.
-            status, content = 502, _error(f"no answer from the language model {failed}")
+            status = 502
+            content = _error(f"no answer from the language model {failed}")
         body = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
         headers["content-length"] = str(len(body))
         written = [(name.encode(), value.encode()) for name, value in headers.items()]
@@ -106,13 +112,16 @@ class DemoApp:
     async def _content(self, connection: Message, receive: Receive) -> dict[str, Any]:
         if self._bound_host is not None:
             _check_origin(connection, self._bound_host.lower())
-        body, path, method = await _body(receive), connection["path"], connection["method"]
+        body = await _body(receive)
+        path = connection["path"]
+        method = connection["method"]
         if path not in self._routes:
             raise BadRequest(f"no such path {path!a}; known are {', '.join(self._routes)}", status=404)
         allowed, parameter, handle = self._routes[path]
         if method != allowed:
             raise BadRequest(f"{path} is for {allowed}, not {method}", status=405, allow=allowed)
-        return await handle(parameter.value_in(connection.get("query_string", b"").decode("latin-1")), body)
+        query = connection.get("query_string", b"").decode("latin-1")
+        return await handle(parameter.value_in(query), body)
 
     async def _ask(self, debug: str, body: bytes) -> dict[str, Any]:
         ask = parse_body(Ask, body)
@@ -124,13 +133,16 @@ class DemoApp:
 
     async def _index(self, _: str, body: bytes) -> dict[str, Any]:
         wanted = parse_body(IndexBudget, body if body.strip() else b"{}")
-        return (await asyncio.to_thread(self._library.rebuild, wanted)).coverage
+        built = await asyncio.to_thread(self._library.rebuild, wanted)
+        return built.coverage
 
     async def _stats(self, _: str, __: bytes) -> dict[str, Any]:
-        return (await asyncio.to_thread(self._library.index_for)).coverage
+        built = await asyncio.to_thread(self._library.index_for)
+        return built.coverage
 
     async def _chunks(self, cursor: str, _: bytes) -> dict[str, Any]:
-        chunks = (await asyncio.to_thread(self._library.index_for)).index.chunks
+        built = await asyncio.to_thread(self._library.index_for)
+        chunks = built.index.chunks
         start = int(cursor or 0)
         end = start + PAGE_CHUNKS
         return {
@@ -144,20 +156,22 @@ class DemoApp:
 
 async def _body(receive: Receive) -> bytes:
     """Return the body of a request; what a client that left had sent of it is no valid one."""
-    body, has_more = b"", True
-    while has_more:
+    body = b""
+    while True:
         message = await receive()
-        body += message.get("body", b"")
-        has_more = message.get("more_body", False)
+        part: bytes = message.get("body", b"")
+        body += part
         if len(body) > BODY_BYTES:
             raise BadRequest(f"the body is larger than {BODY_BYTES:,} bytes", status=413)
-    return body
+        if not message.get("more_body", False):
+            return body
 
 
 def _check_origin(connection: Message, bound_host: str) -> None:
     """Refuse a name that is not this server's, and a page of another origin (DNS rebinding)."""
     headers = {name: value.decode("latin-1").lower() for name, value in connection["headers"]}
-    named, origin = headers.get(b"host", ""), headers.get(b"origin")
+    named = headers.get(b"host", "")
+    origin = headers.get(b"origin")
     if named and not _is_name_of_ours(named, bound_host):
         remedy = "use its IP address, localhost or the --host that was given"
         raise BadRequest(f"{named[:80]!a} is no name of this server; {remedy}", status=421)

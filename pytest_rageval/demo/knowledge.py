@@ -38,16 +38,16 @@ class Graph:
     """Entities, edges, concepts, constraints and predicates, as in the tables of a TOML file."""
 
     def __init__(self, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-        self._types = {entity["id"]: str(entity["type"]) for entity in tables.get("entity", ())}
-        self._edges = tuple(
-            GraphEdge(row["subject"], row["predicate"], row["object"]) for row in tables.get("edge", ())
-        )
-        self._domain = {row["id"]: (row["domain"], row["range"]) for row in tables.get("predicate", ())}
-        self._entity_names = _Lexicon((e["id"], [e["id"], *e["names"]]) for e in tables.get("entity", ()))
-        self._concepts, self._constraints, self._predicates = (
-            _Lexicon(((row["id"], row["terms"]) for row in tables.get(kind, ())), as_prefix=True)
-            for kind in ("concept", "constraint", "predicate")
-        )
+        entities = tables.get("entity", ())
+        edges = tables.get("edge", ())
+        predicates = tables.get("predicate", ())
+        self._types = {entity["id"]: str(entity["type"]) for entity in entities}
+        self._edges = tuple(GraphEdge(edge["subject"], edge["predicate"], edge["object"]) for edge in edges)
+        self._domain = {predicate["id"]: predicate["domain"] for predicate in predicates}
+        self._entity_names = _Lexicon((entity["id"], [entity["id"], *entity["names"]]) for entity in entities)
+        self._concepts = _terms_of(tables.get("concept", ()))
+        self._constraints = _terms_of(tables.get("constraint", ()))
+        self._predicates = _terms_of(predicates)
 
     def trace(self, question: str) -> dict[str, Any]:
         """Return `debug.trace`: the entities in the question, and the edges and inferences about them.
@@ -57,20 +57,23 @@ class Graph:
         """
         linked = self._entity_names.find(question)
         edges = self._asked_edges(linked, self._predicates.find(question))
-        ends = [end for edge in edges for end in (edge.object, edge.subject) if end not in linked]
-        entities = tuple(dict.fromkeys([*ends, *linked]))
-        inferences = self._inferences(linked)
-        inferred = [end for edge in inferences for end in (edge.subject, edge.object)]
+        answers: list[str] = []
+        for edge in edges:
+            answers += [end for end in (edge.object, edge.subject) if end not in linked]
+        entities = list(dict.fromkeys([*answers, *linked]))
+        premises = self._inferences(linked)
+        inferences: list[dict[str, Any]] = []
+        inferred: list[str] = []
+        for conclusion, reasons in premises.items():
+            inferences.append({**conclusion._asdict(), "because": [reason._asdict() for reason in reasons]})
+            inferred += [conclusion.subject, conclusion.object]
         return {
             "entities": [{"id": name, "type": self._types[name], "text": text} for name, text in linked.items()],
             "concepts": sorted(self._concepts.find(question)),
             "constraints": sorted(self._constraints.find(question)),
-            "kg_entities": list(entities),
+            "kg_entities": entities,
             "kg_edges": [edge._asdict() for edge in edges],
-            "inferences": [
-                {**edge._asdict(), "because": [because._asdict() for because in reasons]}
-                for edge, reasons in inferences.items()
-            ],
+            "inferences": inferences,
             "entity_types": {name: self._types[name] for name in (*entities, *inferred)},
         }
 
@@ -80,26 +83,29 @@ class Graph:
         An edge that joins two linked entities is the answer alone.
         """
         leaving = [edge for edge in self._edges if edge.subject in linked]
-        touching = leaving + [edge for edge in self._edges if edge.object in linked and edge.subject not in linked]
+        arriving = [edge for edge in self._edges if edge.object in linked and edge.subject not in linked]
+        touching = leaving + arriving
         edges: list[GraphEdge] = []
         for predicate in asked:
             direct = [edge for edge in touching if edge.predicate == predicate]
             edges += direct or self._one_step_away(touching, predicate)
         nearest = list(dict.fromkeys(edges)) or touching
         between = [edge for edge in nearest if edge.subject in linked and edge.object in linked]
-        return between or (nearest if edges else nearest[:EDGES_WITHOUT_PREDICATE])
+        if between:
+            return between
+        return nearest if edges else nearest[:EDGES_WITHOUT_PREDICATE]
 
     def _one_step_away(self, touching: Sequence[GraphEdge], predicate: str) -> list[GraphEdge]:
         """Return both edges of each way over one entity: from a brand over its products to their ingredients."""
-        domain, _ = self._domain.get(predicate, ("", ""))
-        return [
-            edge
-            for first in touching
-            if self._types[first.object] == domain
-            for second in self._edges
-            if second.subject == first.object and second.predicate == predicate
-            for edge in (first, second)
-        ]
+        domain = self._domain.get(predicate, "")
+        of_predicate = [edge for edge in self._edges if edge.predicate == predicate]
+        edges: list[GraphEdge] = []
+        for first in touching:
+            if self._types[first.object] == domain:
+                for second in of_predicate:
+                    if second.subject == first.object:
+                        edges += [first, second]
+        return edges
 
     def _inferences(self, linked: Collection[str]) -> dict[GraphEdge, tuple[GraphEdge, GraphEdge]]:
         """Return what follows from two edges in a row that begin at a linked entity, each conclusion once."""
@@ -135,6 +141,10 @@ class _Lexicon:
             form = match[1] or match[2]
             forms.setdefault(self._ids[form], form)
         return forms
+
+
+def _terms_of(rows: Iterable[Mapping[str, Any]]) -> _Lexicon:
+    return _Lexicon(((row["id"], row["terms"]) for row in rows), as_prefix=True)
 
 
 def _folded(text: str) -> str:

@@ -115,8 +115,8 @@ class Llm:
         reply, marker = await self._say(_RANKING, ask, passages, most, ("demo_rerank", schema))
         text = reply.text or ""
         try:
-            if (flaw := reply.flaw) is not None:
-                raise UnreadableReply(flaw)
+            if reply.flaw is not None:
+                raise UnreadableReply(reply.flaw)
             stated = stated_object(text)
             scores = [float(number_of(number, value_of(stated, number), 0, 1)) for number in numbers]
         except UnreadableReply as unreadable:
@@ -129,15 +129,16 @@ class Llm:
         """Write an answer from these passages, with citations as the model wrote them. Raises LlmError."""
         reply, marker = await self._say(_WRITING, ask, passages, 800)
         text = (reply.text or "").strip()
-        if not reply.is_truncated and (flaw := reply.flaw) is not None:
-            raise LlmError(f"{self.name}: its reply cannot be used: {flaw}")
+        if reply.flaw is not None and not reply.is_truncated:
+            raise LlmError(f"{self.name}: its reply cannot be used: {reply.flaw}")
         if not text:
             raise LlmError(f"{self.name}: its reply is empty")
         if marker in text:
             raise LlmError(f"{self.name}: its reply {QUOTES_THE_MARKER} of the request")
         if text.lstrip("\"'*`[( ").upper().startswith(_NOT_THERE):
             return ModelDraft(None)
-        return ModelDraft(printable(text[:LONGEST_ANSWER]), reply.is_truncated or len(text) > LONGEST_ANSWER)
+        is_cut = reply.is_truncated or len(text) > LONGEST_ANSWER
+        return ModelDraft(printable(text[:LONGEST_ANSWER]), is_cut)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -152,13 +153,12 @@ class Llm:
         schema: tuple[str, Mapping[str, Json]] | None = None,
     ) -> tuple[ChatReply, str]:
         """Return the reply, and the marker that fenced off the material; `schema` is its name and the schema."""
+        last_turns = ask.history[-TURNS:]
+        texts = [f"{_place(chunk)}\n{chunk.text}" for chunk in passages]
         variables = {
             "question": ask.question[:LONGEST_TURN],
-            "history": [{"role": turn.role[:40], "text": turn.text[:LONGEST_TURN]} for turn in ask.history[-TURNS:]],
-            "contexts": [
-                {"id": str(number), "text": f"{_place(chunk)}\n{chunk.text}"[:LONGEST_PASSAGE]}
-                for number, chunk in enumerate(passages, start=1)
-            ],
+            "history": [{"role": turn.role[:40], "text": turn.text[:LONGEST_TURN]} for turn in last_turns],
+            "contexts": [{"id": str(n), "text": text[:LONGEST_PASSAGE]} for n, text in enumerate(texts, start=1)],
         }
         marker = new_marker(variables)
         prompt = fenced_prompt(template, variables, marker)
@@ -179,4 +179,5 @@ class Llm:
 
 
 def _place(chunk: NoteChunk) -> str:
-    return " | ".join(filter(None, (chunk.rel_path, chunk.heading_path, chunk.meta.get("date"))))
+    parts = (chunk.rel_path, chunk.heading_path, chunk.meta.get("date"))
+    return " | ".join(part for part in parts if part)

@@ -22,7 +22,9 @@ class BadRequest(Exception):
 
     def __init__(self, *problems: str, status: int = 400, **headers: str) -> None:
         super().__init__("; ".join(problems))
-        self.problems, self.status, self.headers = problems, status, headers
+        self.problems = problems
+        self.status = status
+        self.headers = headers
 
 
 class LlmError(Exception):
@@ -61,7 +63,9 @@ class IndexBudget(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _without_null(cls, body: Any) -> Any:
-        return {name: value for name, value in body.items() if value is not None} if isinstance(body, dict) else body
+        if not isinstance(body, dict):
+            return body
+        return {name: value for name, value in body.items() if value is not None}
 
 
 class Ask(IndexBudget):
@@ -95,15 +99,16 @@ def parse_body(kind: type[Body], body: bytes) -> Body:
 
 
 def _problem(kind: type[BaseModel], detail: Any) -> str:
-    said = detail["msg"][:1].lower() + detail["msg"][1:]
+    message = detail["msg"][:1].lower() + detail["msg"][1:]
     if detail["type"] == "json_invalid":
         return f"the body is not JSON: {detail['ctx']['error']}"
-    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in detail["loc"])[1:]
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in detail["loc"])
+    where = path[1:]  # a parameter's name comes first, behind a dot
     if detail["type"] == "extra_forbidden":
         return f"unknown parameter {_shown(where)}; known are {', '.join(kind.model_fields)}"
     if detail["type"] == "missing":
         return f"{where} is missing"
-    return f"{where or 'the body'} is {_shown(detail['input'])}: {said}"
+    return f"{where or 'the body'} is {_shown(detail['input'])}: {message}"
 
 
 def _shown(value: object) -> str:

@@ -32,11 +32,13 @@ async def rerank(
     Those below `rerank_threshold` or `min_score` are dropped. If the model fails, all scores are lexical: those of two
     scales are never mixed. Equal ones keep their order.
     """
-    hits, scores = retrieved.hits[:MOST], None
+    hits = retrieved.hits[:MOST]
+    scores: list[float] | None = None
     debug: dict[str, Any] = {"by": LEXICAL, "threshold": ask.rerank_threshold}
     if llm is not None and hits:
         try:
-            scores, debug["by"] = await llm.relevance(ask, [hit.chunk for hit in hits]), llm.name
+            scores = await llm.relevance(ask, [hit.chunk for hit in hits])
+            debug["by"] = llm.name
         except LlmError as error:
             debug["problem"] = str(error)
     if scores is None:

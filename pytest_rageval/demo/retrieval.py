@@ -12,6 +12,7 @@ import weakref
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
+from itertools import count
 from typing import NamedTuple
 
 from pytest_rageval.demo.chunking import CHUNKER, NoteChunk, TokenBudget
@@ -93,9 +94,9 @@ class Scope(NamedTuple):
     folders: Collection[str] = ()
 
     def admits(self, vault: str, folder: str) -> bool:
-        return (not self.vaults or vault in self.vaults) and (
-            not self.folders or any(is_below(folder, above) for above in self.folders)
-        )
+        if self.vaults and vault not in self.vaults:
+            return False
+        return not self.folders or any(is_below(folder, above) for above in self.folders)
 
 
 def is_below(folder: str, above: str) -> bool:
@@ -120,9 +121,10 @@ class Index:
         self.budget = budget
         self._headings = [text_terms(f"{chunk.heading_path} {chunk.folder}") for chunk in self.chunks]
         bodies = [text_terms(chunk.text) for chunk in self.chunks]
-        self._frequency = Counter(
-            term for pair in zip(self._headings, bodies, strict=True) for term in set(pair[0]).union(pair[1])
-        )
+        self._frequency: Counter[str] = Counter()
+        """The number of chunks that have a term."""
+        for heading, body in zip(self._headings, bodies, strict=True):
+            self._frequency.update({*heading, *body})
         self._lock = threading.Lock()
         self._database = sqlite3.connect(":memory:", check_same_thread=False)
         weakref.finalize(self, self._database.close)
@@ -130,9 +132,10 @@ class Index:
         self._database.execute(
             "CREATE VIRTUAL TABLE chunk USING fts5 (heading, body, tokenize = 'unicode61', detail = full)"
         )
+        headings_as_text = map(" ".join, self._headings)
+        bodies_as_text = map(" ".join, bodies)
         self._database.executemany(
-            "INSERT INTO chunk (rowid, heading, body) VALUES (?, ?, ?)",
-            ((row, " ".join(self._headings[row]), " ".join(bodies[row])) for row in range(len(self.chunks))),
+            "INSERT INTO chunk (rowid, heading, body) VALUES (?, ?, ?)", zip(count(), headings_as_text, bodies_as_text)
         )
         self._database.commit()
 
@@ -144,11 +147,12 @@ class Index:
 
     def search(self, terms: Iterable[str], scope: Scope, limit: int, min_score: float) -> list[Hit]:
         """Return the best `limit` chunks of the scope with at least `min_score`, best first; ties in corpus order."""
-        looked_up = sorted((term for term in terms if term in self._frequency), key=self._frequency.__getitem__)
-        if not looked_up:
+        known = [term for term in terms if term in self._frequency]
+        if not known:
             return []
+        rarest_first = sorted(known, key=self._frequency.__getitem__)
         # A quoted string is one term (or a phrase) to FTS5 whatever stands in it; terms hold no quotation mark.
-        query = " OR ".join(f'"{term}"' for term in looked_up[:QUERY_TERMS])
+        query = " OR ".join(f'"{term}"' for term in rarest_first[:QUERY_TERMS])
         hits: list[Hit] = []
         with self._lock:
             rows = self._database.execute(
@@ -156,11 +160,12 @@ class Index:
                 (HEADING_WEIGHT, query),
             )
             for row, bm25 in rows:
-                value = round(bm25_score(max(bm25, 0.0)), 6)
-                if value < min_score or len(hits) == limit:
+                score = round(bm25_score(max(bm25, 0.0)), 6)
+                if score < min_score or len(hits) == limit:
                     break
-                if scope.admits(self.chunks[row].vault, self.chunks[row].folder):
-                    hits.append(Hit(self.chunks[row], value))
+                chunk = self.chunks[row]
+                if scope.admits(chunk.vault, chunk.folder):
+                    hits.append(Hit(chunk, score))
             rows.close()
         return hits
 
@@ -200,7 +205,10 @@ class Folders:
         for chunk in chunks:
             self._vaults_of[chunk.folder].add(chunk.vault)
             self._in_heading[chunk.folder].update(text_terms(f"{chunk.heading_path} {chunk.meta.get('tags', '')}"))
-        self._frequency = Counter(term for name in self.names for term in self._in_name[name] | self._in_heading[name])
+        self._frequency: Counter[str] = Counter()
+        """The number of folders that have a term."""
+        for name in self.names:
+            self._frequency.update(self._in_name[name] | self._in_heading[name])
 
     def has(self, name: str) -> bool:
         """Return True for a folder with chunks in it or below it."""
@@ -208,25 +216,33 @@ class Folders:
 
     def choose(self, terms: Sequence[str], scope: Scope) -> Selection:
         """Choose the few folders of the scope that share most with the question, weighted by rarity."""
-        inside = [name for name in self.names if any(scope.admits(vault, name) for vault in self._vaults_of[name])]
-        scored = sorted((-self._score(name, terms), name) for name in inside)[:AT_MOST]
-        best = -scored[0][0] if scored else 0.0
+        score_of: dict[str, float] = {}
+        for name in self.names:
+            if any(scope.admits(vault, name) for vault in self._vaults_of[name]):
+                score_of[name] = self._score(name, terms)
+        best_first = sorted(score_of, key=lambda name: (-score_of[name], name))[:AT_MOST]
+        best = score_of[best_first[0]] if best_first else 0.0
         least = max(ENOUGH * math.log(1 + len(self.names)), SHARE_OF_BEST * best)
-        chosen = tuple(name for negative, name in scored if -negative >= least)
+        chosen = tuple(name for name in best_first if score_of[name] >= least)
         if not chosen:
             return Selection((), "no folder name, title or heading shares enough with the question: all are searched")
-        shared = [term for term in terms if any(self._weight(name, term) for name in chosen)]
+        words: set[str] = set()
+        for name in chosen:
+            words.update(self._in_name[name], self._in_heading[name])
+        shared = [term for term in terms if term in words]
         return Selection(chosen, f"names, titles or headings share: {', '.join(shared)}")
 
     def _score(self, name: str, terms: Iterable[str]) -> float:
-        return math.fsum(
-            self._weight(name, term) * math.log(1 + len(self.names) / self._frequency[term])
-            for term in terms
-            if term in self._frequency
-        )
+        known = [term for term in terms if term in self._frequency]
+        return math.fsum(self._weight(name, term) * self._rarity(term) for term in known)
+
+    def _rarity(self, term: str) -> float:
+        return math.log(1 + len(self.names) / self._frequency[term])
 
     def _weight(self, name: str, term: str) -> float:
-        return NAME_WEIGHT if term in self._in_name[name] else float(term in self._in_heading[name])
+        if term in self._in_name[name]:
+            return NAME_WEIGHT
+        return 1.0 if term in self._in_heading[name] else 0.0
 
 
 FEW_HITS = 3
@@ -257,7 +273,8 @@ def retrieve(ask: Ask, index: Index, folders: Folders) -> RetrievedChunks:
 
     began = time.perf_counter()
     chosen = selection.folders if selection is not None else ()
-    hits = index.search(terms, Scope(ask.vaults, chosen) if chosen else scope, ask.k, ask.min_score)
+    searched = Scope(ask.vaults, chosen) if chosen else scope
+    hits = index.search(terms, searched, ask.k, ask.min_score)
     gave_little = len(hits) < min(FEW_HITS, ask.k) or hits[0].score < FAINT_SCORE
     fallback = bool(chosen) and gave_little and ask.folder_mode == "on_with_fallback"
     if fallback:

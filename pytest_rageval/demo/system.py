@@ -8,21 +8,14 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_rageval.demo.answer import CHUNKS_READ, PROMPT, checked, write
-from pytest_rageval.demo.chunking import (
-    CHUNKER,
-    OVER_BUDGET,
-    CutNote,
-    Note,
-    NoteChunk,
-    TokenBudget,
-    cut_note,
-    read_notes,
-)
+from pytest_rageval.demo.chunking import CHUNKER, OVER_BUDGET, CutNote, NoteChunk, TokenBudget, cut_note
 from pytest_rageval.demo.knowledge import Graph, load_graph
+from pytest_rageval.demo.note_files import Note, read_notes
 from pytest_rageval.demo.parameters import Ask, BadRequest, IndexBudget, merged_budget
 from pytest_rageval.demo.rerank import MODEL_PROMPT, rerank
 from pytest_rageval.demo.retrieval import Folders, Hit, Index, RetrievedChunks, milliseconds_since, retrieve
@@ -87,7 +80,7 @@ class Library:
             self._notes = read_notes(self._corpus)
             self._graph = load_graph(self._graph_path) if self._graph_path else None
         cuts = [cut_note(note, budget) for note in self._notes]
-        chunks = [chunk for cut in cuts for chunk in cut.chunks]
+        chunks = list(chain.from_iterable(cut.chunks for cut in cuts))
         index = Index(chunks, budget)
         return BuiltIndex(index, Folders(chunks), coverage(self._notes, cuts, budget, index.version), self._graph)
 
@@ -98,13 +91,21 @@ def coverage(notes: Sequence[Note], cuts: Sequence[CutNote], budget: TokenBudget
     `chunks_embedded` are those in the index, which here is one of words: the name is that of the contract.
     """
     without = [(note, why_empty(note, cut)) for note, cut in zip(notes, cuts, strict=True) if not cut.chunks]
-    sizes = sorted(chunk.token_count for cut in cuts for chunk in cut.chunks)
-    embedded, skipped = len(sizes), sum(cut.skipped for cut in cuts)
-    nearest_rank = math.ceil(0.95 * embedded) - 1
+    reasons = Counter(reason for _, reason in without)
+    chunks = chain.from_iterable(cut.chunks for cut in cuts)
+    sizes = sorted(chunk.token_count for chunk in chunks)
+    embedded = len(sizes)
+    skipped = sum(cut.skipped for cut in cuts)
+    of_type = {
+        "processed": len(notes),
+        "with_0_chunks": len(without),
+        "chunks_embedded": embedded,
+        "chunks_skipped": skipped,
+    }
     return {
         "docs_processed": len(notes),
         "docs_with_0_chunks": len(without),
-        "docs_with_0_chunks_reasons": dict(sorted(Counter(reason for _, reason in without).items())),
+        "docs_with_0_chunks_reasons": dict(sorted(reasons.items())),
         "docs_without_chunks": [
             {"vault": note.vault, "rel_path": note.rel_path, "reason": reason} for note, reason in without
         ],
@@ -112,26 +113,21 @@ def coverage(notes: Sequence[Note], cuts: Sequence[CutNote], budget: TokenBudget
         "chunks_embedded": embedded,
         "chunks_skipped": skipped,
         "chunks_skipped_reasons": {OVER_BUDGET: skipped} if skipped else {},
-        "chunk_token_stats": {
-            "min": sizes[0],
-            "max": sizes[-1],
-            "mean": round(sum(sizes) / embedded, 2),
-            "p95": sizes[nearest_rank],
-        }
-        if sizes
-        else {},
-        "coverage_by_doc_type": {
-            DOC_TYPE: {
-                "processed": len(notes),
-                "with_0_chunks": len(without),
-                "chunks_embedded": embedded,
-                "chunks_skipped": skipped,
-            }
-        },
+        "chunk_token_stats": _token_stats(sizes),
+        "coverage_by_doc_type": {DOC_TYPE: of_type},
         "chunker_version": CHUNKER,
         "index_version": version,
         "parameters": budget._asdict(),
     }
+
+
+def _token_stats(sizes: Sequence[int]) -> dict[str, float]:
+    """Return the figures of sorted sizes; none without chunks."""
+    if not sizes:
+        return {}
+    n = len(sizes)
+    nearest_rank = math.ceil(0.95 * n) - 1
+    return {"min": sizes[0], "max": sizes[-1], "mean": round(sum(sizes) / n, 2), "p95": sizes[nearest_rank]}
 
 
 def why_empty(note: Note, cut: CutNote) -> str:
@@ -149,10 +145,13 @@ async def answer(ask: Ask, built: BuiltIndex, llm: Llm | None, *, debug: bool) -
     """
     _check_scope(ask, built.folders)
     retrieved = retrieve(ask, built.index, built.folders)
-    hits, reranking, began = retrieved.hits, None, time.perf_counter()
+    hits = retrieved.hits
+    reranking = None
+    began = time.perf_counter()
     if ask.rerank:
         hits, reranking = await rerank(ask, retrieved, built.index.rarity, llm)
-    rerank_ms, began = milliseconds_since(began), time.perf_counter()
+    rerank_ms = milliseconds_since(began)
+    began = time.perf_counter()
     if llm is None or not hits:
         written = write(ask.question, retrieved.terms, hits, built.index.rarity)
     else:
@@ -166,47 +165,65 @@ async def answer(ask: Ask, built: BuiltIndex, llm: Llm | None, *, debug: bool) -
         "abstain_reason": written.abstain_reason,
     }
     if debug:
-        response["debug"] = _debug(ask, built, retrieved, generation_ms)
+        part = _debug(ask, built, retrieved, generation_ms)
         if reranking is not None:
-            retrieved_chunks = {chunk["chunk_id"]: chunk for chunk in response["debug"]["retrieved_chunks"]}
-            response["debug"]["retrieved_chunks"] = [
-                retrieved_chunks[hit.chunk.chunk_id] | {"score_rerank": hit.score, "score_final": hit.score, "rank": at}
-                for at, hit in enumerate(hits, start=1)
-            ]
-            response["debug"]["latency"]["rerank_ms"] = rerank_ms
-            response["debug"]["rerank"] = reranking
+            part["retrieved_chunks"] = _reranked_chunks(part["retrieved_chunks"], hits)
+            part["latency"]["rerank_ms"] = rerank_ms
+            part["rerank"] = reranking
         if llm is not None:
-            response["debug"]["versions"] |= {"llm": llm.name, "prompt": MODEL_PROMPT}
+            part["versions"] |= {"llm": llm.name, "prompt": MODEL_PROMPT}
         if written.remarks:
-            response["debug"]["remarks"] = list(written.remarks)
+            part["remarks"] = list(written.remarks)
+        response["debug"] = part
     return response
+
+
+def _reranked_chunks(retrieved: Sequence[dict[str, Any]], hits: Sequence[Hit]) -> list[dict[str, Any]]:
+    """Return the retrieved chunks that reranking kept, with their new scores and ranks."""
+    by_id = {chunk["chunk_id"]: chunk for chunk in retrieved}
+    chunks: list[dict[str, Any]] = []
+    for rank, hit in enumerate(hits, start=1):
+        scores = {"score_rerank": hit.score, "score_final": hit.score, "rank": rank}
+        chunks.append(by_id[hit.chunk.chunk_id] | scores)
+    return chunks
 
 
 def _check_scope(ask: Ask, folders: Folders) -> None:
     """Refuse a vault or a folder without chunks: it would silently answer nothing."""
-    vaults = [("vault", name, folders.vaults) for name in ask.vaults if name not in folders.vaults]
-    unknown = vaults + [("folder", name, folders.names) for name in ask.folders if not folders.has(name)]
-    if unknown:
-        raise BadRequest(*(f"unknown {kind} {name!a}; known are {', '.join(known)}" for kind, name, known in unknown))
+    vaults = ", ".join(folders.vaults)
+    names = ", ".join(folders.names)
+    problems = [f"unknown vault {name!a}; known are {vaults}" for name in ask.vaults if name not in folders.vaults]
+    problems += [f"unknown folder {name!a}; known are {names}" for name in ask.folders if not folders.has(name)]
+    if problems:
+        raise BadRequest(*problems)
 
 
 def _debug(ask: Ask, built: BuiltIndex, retrieved: RetrievedChunks, generation_ms: float) -> dict[str, Any]:
+    folder_selection: dict[str, Any] = {
+        "mode": ask.folder_mode,
+        "folders": [],
+        "reasoning": "folder selection is off",
+        "fallback": retrieved.fallback,
+    }
+    if retrieved.selection is not None:
+        folder_selection["folders"] = list(retrieved.selection.folders)
+        folder_selection["reasoning"] = retrieved.selection.reasoning
     debug: dict[str, Any] = {
         "retrieved_chunks": [_retrieved_chunk(rank, hit) for rank, hit in enumerate(retrieved.hits, start=1)],
-        "folder_selection": {
-            "mode": ask.folder_mode,
-            "folders": list(retrieved.selection.folders) if retrieved.selection else [],
-            "reasoning": retrieved.selection.reasoning if retrieved.selection else "folder selection is off",
-            "fallback": retrieved.fallback,
-        },
+        "folder_selection": folder_selection,
         "latency": {
             "folder_selection_ms": retrieved.folder_selection_ms,
             "retrieval_ms": retrieved.retrieval_ms,
             "generation_ms": generation_ms,
         },
         "indexing_coverage": built.coverage,
-        "versions": {"llm": "extractive", "embedding": None, "prompt": PROMPT, "chunker": CHUNKER}
-        | {"index": built.index.version},
+        "versions": {
+            "llm": "extractive",
+            "embedding": None,
+            "prompt": PROMPT,
+            "chunker": CHUNKER,
+            "index": built.index.version,
+        },
     }
     if built.graph is not None:
         debug["trace"] = built.graph.trace(ask.question)

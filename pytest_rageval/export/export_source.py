@@ -10,18 +10,22 @@ from typing import Any
 from pytest_rageval.comparison.gate_lines import failed_gate
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.json_text import harmless, json_text
-from pytest_rageval.io.sealed_lines import Key, Place, index, lines_at, record_at, unsealed_text
-from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.runs.row import check_observation, check_result
-from pytest_rageval.runs.run_files import journals
+from pytest_rageval.io.sealed_lines import Place
+from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import (
+    OBSERVATION,
+    OBSERVATIONS,
+    RESULT,
+    RESULTS,
+)
+from pytest_rageval.runs.records.record_files import Key, index, record_at, record_paths, record_texts, whole_records
 
 FIELDS = (
     "case_key",
     "test_case_id",
     "trial",
-    "category",
-    "difficulty",
-    "domain",
+    *DESCRIPTIVE_NAMES,
     "tags",
     "answerable",
     "outcome",
@@ -79,9 +83,7 @@ class ExportSource:
         if self.full is not None:
             yield from (json_text(record, None) for record in self.records())
             return
-        for place, line in lines_at(self.places[key] for key in self.watch(sorted(self.places))):
-            compact = unsealed_text(line)
-            yield json_text(record_at(place), None) if compact is None else harmless(compact)
+        yield from map(harmless, record_texts(self.places[key] for key in self.watch(sorted(self.places))))
 
     def columns(self) -> tuple[str, ...]:
         """Return the flat columns: fields, metrics, `NAME.explanation` of judged metrics, and `origin.NAME`.
@@ -111,12 +113,11 @@ def look_through(run: StoredRun, *, full_text: bool = False) -> ExportSource:
     scored: set[str] = set()
     judged: set[str] = set()
 
-    def see(record: dict[str, Any]) -> None:
-        check_result(record)
+    places: dict[Key, Place] = {}
+    for place, record in whole_records(record_paths(run.path, RESULTS), RESULT, notes):
+        places[record["case_key"], record["trial"]] = place
         scored.update(record["scores"], record["skipped_metrics"])
         judged.update(record.get("judgements") or ())
-
-    places = index([run.path / RESULTS, *journals(run.path, RESULTS)], notes, see)
     if not places:
         raise SettingsError(f"run {run.run_id} has no results; there is nothing to export", *notes)
     metrics = run.metrics
@@ -155,12 +156,12 @@ def as_json(value: Any) -> str | None:
 
 
 def _observations(run: StoredRun, notes: list[str]) -> dict[Key, Place]:
-    files = [run.path / OBSERVATIONS, *journals(run.path, OBSERVATIONS)]
-    if not any(path.exists() for path in files):
+    files = record_paths(run.path, OBSERVATIONS)
+    if not files:
         raise SettingsError(
             f"run {run.run_id} keeps no observations.jsonl, and so no full texts; leave out --full-text"
         )
-    return index(files, notes, check_observation)
+    return index(files, OBSERVATION, notes)
 
 
 def _with_texts(record: dict[str, Any], observation: Mapping[str, Any]) -> None:

@@ -6,15 +6,16 @@ import heapq
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_rageval.comparison.changes import mean_share, shares_of
-from pytest_rageval.comparison.verdicts import Cases
+from pytest_rageval.comparison.compared_sides import Cases
+from pytest_rageval.comparison.severity import mean_share, shares_of
 from pytest_rageval.export.export_source import ExportSource
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.runs.aggregate import with_aliases
 from pytest_rageval.runs.columns import CaseColumns
-from pytest_rageval.runs.reader import RESULTS, StoredRun
-from pytest_rageval.runs.row import row_places
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import RESULTS
+from pytest_rageval.runs.records.record_files import row_places
 
 REPORT = "report.json"
 MOST_CASES = 5_000

@@ -36,7 +36,10 @@ class GatesInEffect:
     def __init__(self, gates: Iterable[Gate], k: int) -> None:
         self._k = k
         self._gates = [gate for gate in gates if gate.measure is not None]
-        read = {name for gate in self._gates for condition in (gate.when, *gate.unless) for name, _ in condition}
+        read: set[str] = set()
+        for gate in self._gates:
+            for conditions in (gate.when, *gate.unless):
+                read.update(name for name, _ in conditions)
         self._labels = tuple(name for name in FIELDS if name in read)
         self._known: dict[tuple[frozenset[str], ...], InEffect] = {}
         self._latest: tuple[EvalCase | None, GoldKind, InEffect | None] = None, "none", None
@@ -52,17 +55,28 @@ class GatesInEffect:
         if effect is None:
             if len(self._known) >= CACHED:
                 self._known.clear()
-            meant = [gate for gate in self._gates if is_meant_for(gate, case, kind)]
-            words = tuple(self._words(gate, case, kind) for gate in meant)
-            gates = (replace(gate, when=(), unless=()) if gate.when or gate.unless else gate for gate in meant)
-            text = "\n".join(sorted(words))
-            effect = self._known[labels] = InEffect(tuple(gates), words, hashlib.sha256(text.encode()).hexdigest())
+            effect = self._in_effect(case, kind)
+            self._known[labels] = effect
         self._latest = case, kind, effect
         return effect
 
+    def _in_effect(self, case: EvalCase, kind: GoldKind) -> InEffect:
+        meant = [gate for gate in self._gates if is_meant_for(gate, case, kind)]
+        words = tuple(self._words(gate, case, kind) for gate in meant)
+        text = "\n".join(sorted(words))
+        gates = tuple(map(_without_conditions, meant))
+        return InEffect(gates, words, hashlib.sha256(text.encode()).hexdigest())
+
     def _words(self, gate: Gate, case: EvalCase, kind: GoldKind) -> str:
+        words = _text(gate, self._k)
         others = [_text(other, self._k) for other in gate.yields_to if is_meant_for(other, case, kind)]
-        return _text(gate, self._k) + (f" unless {', '.join(others)}" if others else "")
+        return f"{words} unless {', '.join(others)}" if others else words
+
+
+def _without_conditions(gate: Gate) -> Gate:
+    if not (gate.when or gate.unless):  # nearly all gates
+        return gate
+    return replace(gate, when=(), unless=())
 
 
 class StoredGate(NamedTuple):
@@ -105,23 +119,28 @@ def decide(
         if gate.is_judged and is_heuristic:
             return None
         metric, _, cut_off = gate.metric.partition("@")
-        names = [f"{metric}@{k}" for k in cut_offs] if cut_off == "k" else [gate.metric]
+        if cut_off != "k":
+            return scores.get(gate.metric)
+        names = [f"{metric}@{k}" for k in cut_offs]
         return next((scores[name] for name in names if name in scores), None)
 
     for gate in map(read_gate, gates):
-        value = value_of(gate)
         if gate.settled_by and scores.get(gate.settled_by) == 1:
             continue
-        if value is not None and all(value_of(other) is None for other in gate.yields_to):
-            metric = gate.metric.partition("@")[0]
-            held[metric] = held.get(metric, True) and HOLDS[gate.op](value, gate.limit)
+        value = value_of(gate)
+        if value is None or any(value_of(other) is not None for other in gate.yields_to):
+            continue
+        metric = gate.metric.partition("@")[0]
+        passes = HOLDS[gate.op](value, gate.limit)
+        held[metric] = held.get(metric, True) and passes
     return held
 
 
 def _text(gate: Gate, k: int) -> str:
     assert gate.measure is not None
-    name = f"{gate.measure.metric.name}@k" if gate.measure.k == k else gate.name
+    metric = gate.measure.metric
+    name = f"{metric.name}@k" if gate.measure.k == k else gate.name
     # A default gate skips scores of a heuristic, a written one does not.
-    default = " by default" if gate.is_default and gate.measure.metric.name in gate.measure.metric.rubrics else ""
+    default = " by default" if gate.is_default and metric.name in metric.rubrics else ""
     settled_by = f" settled by {gate.settled_by}" if gate.settled_by else ""
     return f"{name} {gate.op} {gate.threshold:.12g}{default}{settled_by}"

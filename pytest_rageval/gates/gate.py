@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Literal
 
 from pytest_rageval.errors import SettingsError
@@ -14,6 +15,7 @@ from pytest_rageval.io.suggestions import suggestion
 from pytest_rageval.metrics.answer import answer_kinds
 from pytest_rageval.metrics.registry import Measure, Metric, Registry
 from pytest_rageval.model import EvalCase, GoldKind
+from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES, UNCATEGORISED
 
 HOLDS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -21,15 +23,13 @@ HOLDS: Mapping[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
     "<": operator.lt,
 }
-FIELDS = ("category", "difficulty", "domain", "tag", "answerable", "requires_kg", "gold", "groups", "answer")
+FIELDS = (*DESCRIPTIVE_NAMES, "tag", "answerable", "requires_kg", "gold", "groups", "answer")
 CLOSED = {
     **dict.fromkeys(("answerable", "requires_kg", "groups"), ("true", "false")),
     "gold": ("anchors", "ids", "none"),
     "answer": ("short", "long", "layered", "none"),
 }
 """The values of fields with a fixed set of values."""
-UNCATEGORISED = "uncategorised"
-"""The value of a free-text field that a case leaves out."""
 GATE_FORM = "METRIC OP LIMIT[%] [when FIELD=VALUE] [tag NAME]"
 Conditions = tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -58,12 +58,12 @@ class Gate:
         """Return the name of the metric, with its cut-off once the gate is resolved."""
         return self.measure.name if self.measure else self.metric
 
-    @property
+    @cached_property
     def settled_by(self) -> str | None:
         """Return the metric that settles a case where it is 1; None for a gate that a user wrote."""
         return self.measure.metric.settled_by if self.is_default and self.measure else None
 
-    @property
+    @cached_property
     def threshold(self) -> float:
         """Return the limit on the metric's own scale."""
         if not self.percent or self.measure is None:
@@ -79,7 +79,8 @@ class Gate:
         return HOLDS[self.op](value, self.threshold)
 
     def __str__(self) -> str:
-        return f"{self.name} {self.op} {self.limit:g}{'%' if self.percent else ''}"
+        percent = "%" if self.percent else ""
+        return f"{self.name} {self.op} {self.limit:g}{percent}"
 
 
 def conditions_text(conditions: Conditions) -> str:
@@ -119,8 +120,10 @@ def parse_gate(written: str, place: str, scope: Literal["case", "run"] = "case")
 
 def _conditions(written: str | None, place: str, gate: str) -> Conditions:
     """Parse `a=1,2,b=3` as: a is 1 or 2, and b is 3."""
+    if not written:
+        return ()
     fields: list[tuple[str, list[str]]] = []
-    for part in (written or "").split(",") if written else ():
+    for part in written.split(","):
         name, equals, value = part.strip().rpartition("=")
         if equals:
             fields.append((name.strip(), [value.strip()]))
@@ -141,13 +144,15 @@ def _conditions(written: str | None, place: str, gate: str) -> Conditions:
 def resolve(gate: Gate, registry: Registry, k: int) -> Gate:
     """Return the gate with its metric; raise SettingsError for an unknown name or a limit beyond the metric's scale."""
     others = tuple(resolve(other, registry, k) for other in gate.yields_to)
-    resolved_gate = replace(gate, measure=registry.measure(gate.metric, k), yields_to=others)
-    low, high = resolved_gate.measure.metric.scale if resolved_gate.measure else (0.0, 1.0)
+    measure = registry.measure(gate.metric, k)
+    resolved_gate = replace(gate, measure=measure, yields_to=others)
+    low, high = measure.metric.scale
     if not gate.off and not low <= resolved_gate.threshold <= high:
-        percent = f"; did you mean {gate.limit:g}%?" if not gate.percent and high == 1 < gate.limit <= 100 else ""
+        is_percentage = not gate.percent and high == 1 < gate.limit <= 100
+        remedy = f"; did you mean {gate.limit:g}%?" if is_percentage else ""
         raise SettingsError(
             f"gate '{resolved_gate}': the limit is beyond the scale of {resolved_gate.name}, "
-            f"{low:g} to {high:g}{percent}"
+            f"{low:g} to {high:g}{remedy}"
         )
     return resolved_gate
 
@@ -159,27 +164,39 @@ def effective_gates(default: Iterable[Gate], table: Iterable[Gate], options: Ite
     """
     in_force: dict[str, list[Gate]] = {}
     for source in (default, table, options):
-        by_metric: dict[str, list[Gate]] = {}
-        for gate in source:
-            assert gate.measure is not None
-            by_metric.setdefault(gate.measure.metric.name, []).append(gate)
-        for name, gates in by_metric.items():
-            narrowed = tuple(gate.when for gate in gates) if all(gate.when for gate in gates) else None
-            earlier = in_force.get(name, []) if narrowed else []
-            in_force[name] = [replace(gate, unless=(*gate.unless, *(narrowed or ()))) for gate in earlier] + [
-                gate for gate in gates if not gate.off
-            ]
-            if any(gate.off and not gate.when for gate in gates):
-                in_force[name] = []
-    return tuple(gate for gates in in_force.values() for gate in gates)
+        for name, gates in _by_metric(source).items():
+            in_force[name] = _replaced(in_force.get(name, []), gates)
+    return tuple(chain.from_iterable(in_force.values()))
+
+
+def _by_metric(gates: Iterable[Gate]) -> dict[str, list[Gate]]:
+    by_metric: dict[str, list[Gate]] = {}
+    for gate in gates:
+        assert gate.measure is not None  # resolved
+        by_metric.setdefault(gate.measure.metric.name, []).append(gate)
+    return by_metric
+
+
+def _replaced(earlier: Iterable[Gate], gates: Sequence[Gate]) -> list[Gate]:
+    """Return what is in force of one metric: the new gates, and the earlier ones in cases that no new one is for."""
+    if any(gate.off and not gate.when for gate in gates):
+        return []
+    added = [gate for gate in gates if not gate.off]
+    conditions = tuple(gate.when for gate in gates)
+    if not all(conditions):
+        return added
+    narrowed = [replace(gate, unless=(*gate.unless, *conditions)) for gate in earlier]
+    return [*narrowed, *added]
 
 
 def default_gates(registry: Registry) -> Iterator[Gate]:
     """Yield the gates that metrics declare."""
     for metric in registry:
-        others = registry[metric.yields_to] if metric.yields_to and metric.yields_to in registry else None
-        yields_to = tuple(_declared(others)) if others else ()
-        yield from (replace(gate, yields_to=yields_to) for gate in _declared(metric))
+        yields_to: tuple[Gate, ...] = ()
+        if metric.yields_to and metric.yields_to in registry:
+            yields_to = tuple(_declared(registry[metric.yields_to]))
+        for gate in _declared(metric):
+            yield replace(gate, yields_to=yields_to)
 
 
 def _declared(metric: Metric) -> Iterator[Gate]:
@@ -191,11 +208,13 @@ def is_meant_for(gate: Gate, case: EvalCase, kind: GoldKind) -> bool:
     """Return True if this case, with this kind of gold, meets the gate's conditions."""
     if not (gate.when or gate.unless):  # nearly all gates
         return True
-    return _holds(gate.when, case, kind) and not any(_holds(when, case, kind) for when in gate.unless)
+    if not _are_met(gate.when, case, kind):
+        return False
+    return not any(_are_met(conditions, case, kind) for conditions in gate.unless)
 
 
-def _holds(when: Conditions, case: EvalCase, kind: GoldKind) -> bool:
-    return all(not facts_of(case, kind, name).isdisjoint(values) for name, values in when)
+def _are_met(conditions: Conditions, case: EvalCase, kind: GoldKind) -> bool:
+    return all(not facts_of(case, kind, name).isdisjoint(values) for name, values in conditions)
 
 
 def unknown_values(gates: Iterable[Gate], cases: Iterable[EvalCase]) -> Iterator[str]:
@@ -203,18 +222,26 @@ def unknown_values(gates: Iterable[Gate], cases: Iterable[EvalCase]) -> Iterator
     conditional = [gate for gate in gates if gate.when and not gate.is_default]
     if not conditional:
         return  # reading a million cases takes a minute
-    known_values: dict[str, set[str]] = {name: set() for name in ("tag", "category", "difficulty", "domain")}
+    known_values: dict[str, set[str]] = {name: set() for name in ("tag", *DESCRIPTIVE_NAMES)}
     for case in cases:
         for name, known in known_values.items():
             known |= facts_of(case, "none", name)
     for gate in conditional:
         for name, values in gate.when:
+            if name not in known_values:
+                continue
             for value in values:
-                if name in known_values and value not in known_values[name]:
-                    close = suggestion(value, known_values[name])
-                    listed = ", ".join(sorted(known_values[name])[:8]) or "none"
-                    remedy = f"did you mean {close!r}?" if close is not None else f"known here: {listed}"
+                if value not in known_values[name]:
+                    remedy = _known_value_remedy(value, known_values[name])
                     yield f"gate '{gate} when {gate.condition}': no case has the {name} {value!r}; {remedy}"
+
+
+def _known_value_remedy(value: str, known: Collection[str]) -> str:
+    close = suggestion(value, known)
+    if close is not None:
+        return f"did you mean {close!r}?"
+    listed = ", ".join(sorted(known)[:8]) or "none"
+    return f"known here: {listed}"
 
 
 LIKE_A_SHARE, LIKE_POINTS = 1, 2
@@ -224,11 +251,12 @@ LIKE_A_SHARE, LIKE_POINTS = 1, 2
 def doubtful_limits(gates: Iterable[Gate]) -> Iterator[str]:
     """Yield the written limits that look like a share of 1 on a scale of points: nearly every answer passes them."""
     for gate in gates:
-        metric = gate.measure.metric if gate.measure and not (gate.is_default or gate.percent) else None
-        if metric is None or not 0 < gate.limit <= LIKE_A_SHARE or not (metric.better == "higher" or metric.rubrics):
+        if gate.measure is None or gate.is_default or gate.percent:
             continue
+        metric = gate.measure.metric
         low, high = metric.scale
-        if high >= LIKE_POINTS:
+        is_floor = metric.better == "higher" or bool(metric.rubrics)
+        if is_floor and 0 < gate.limit <= LIKE_A_SHARE and high >= LIKE_POINTS:
             share = replace(gate, limit=100 * gate.limit, percent=True)
             yield (
                 f"gate '{gate}': {gate.name} has a scale of {low:g} to {high:g}, and the limit is on it; if a share is "
@@ -247,4 +275,6 @@ def facts_of(case: EvalCase, kind: GoldKind, name: str) -> frozenset[str]:
     if name == "answer":
         return answer_kinds(case.gold)
     value = getattr(case, name)
-    return frozenset((str(value).lower() if isinstance(value, bool) else value or UNCATEGORISED,))
+    if isinstance(value, bool):
+        return frozenset(("true" if value else "false",))
+    return frozenset((value or UNCATEGORISED,))

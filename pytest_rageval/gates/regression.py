@@ -39,7 +39,8 @@ class RegressionGate:
         return self.is_default and self.measure.metric.layer in GENERATED
 
     def __str__(self) -> str:
-        return f"{self.name} {self.word} <= {self.tolerance:g}{' if significant' if self.significant else ''}"
+        condition = " if significant" if self.significant else ""
+        return f"{self.name} {self.word} <= {self.tolerance:g}{condition}"
 
 
 REGRESSION_FORM = "METRIC drop|rise NUMBER[%]"
@@ -60,8 +61,10 @@ def parse_regression(
     if match is None:
         raise SettingsError(f"{place}: {written!r} cannot be read; write METRIC drop NUMBER (or rise)")
     measure = registry.measure(match[1], k)
-    low, high = measure.metric.scale
-    tolerance = float(match[3]) * ((high - low) / 100 if match[4] else 1)
+    tolerance = float(match[3])
+    if match[4] is not None:
+        low, high = measure.metric.scale
+        tolerance *= (high - low) / 100
     return _directed(RegressionGate(measure, tolerance, is_default), match[2], f"{place}: {written!r}")
 
 
@@ -70,8 +73,11 @@ def regression_of(entry: Regression, place: str, registry: Registry, k: int) -> 
 
     Raise SettingsError if `significant` is set for a run-level metric: it has no cases to pair.
     """
-    way, size = ("drop", entry.max_drop) if entry.max_drop is not None else ("rise", entry.max_rise)
-    assert size is not None
+    if entry.max_drop is not None:
+        way, size = "drop", entry.max_drop
+    else:
+        assert entry.max_rise is not None  # every entry has one of the two
+        way, size = "rise", entry.max_rise
     measure = registry.measure(entry.metric, k)
     if entry.significant and measure.metric.run_level:
         raise SettingsError(

@@ -38,9 +38,14 @@ class GateVerdict(NamedTuple):
 
 def gate_verdict(gates: Iterable[Gate], trials: Sequence[GatedTrial]) -> GateVerdict:
     """Return the verdict of the gates on a case: each decides on the mean over the trials it examines."""
-    held, failed, unexamined, has_examined_gold = 0, {}, dict[str, None](), False
+    held = 0
+    failed: dict[tuple[str, str], FailedGate] = {}
+    unexamined: dict[str, None] = {}
+    has_examined_gold = False
     are_facts_examined = False
-    measured = {name for trial in trials for name in (*trial.scores, *trial.unobserved)}
+    measured: set[str] = set()
+    for trial in trials:
+        measured.update(trial.scores, trial.unobserved)
     for gate in gates:
         name = gate.name
         if name not in measured:
@@ -57,7 +62,8 @@ def gate_verdict(gates: Iterable[Gate], trials: Sequence[GatedTrial]) -> GateVer
         if gate.holds(value):
             held += 1
         else:
-            threshold = f"{gate.op} {gate.limit:g}{'%' if gate.percent else ''}"
+            percent = "%" if gate.percent else ""
+            threshold = f"{gate.op} {gate.limit:g}{percent}"
             failed[name, threshold] = FailedGate(name, value, threshold, gate.tag)
     missed = () if has_examined_gold else tuple(unexamined)
     has_ungated_facts = not are_facts_examined and any(map(_has_facts_alone, trials))
@@ -119,12 +125,13 @@ def over_trials(
     if error is not None:
         return error, error.scores
     by_metric: dict[str, list[float]] = {}
-    broken = {name for trial in trials for name in trial.metric_errors}
+    broken = set[str]().union(*(trial.metric_errors for trial in trials))
     for trial in trials:
         for name, value in trial.scores.items():
             if name not in broken:
                 by_metric.setdefault(name, []).append(value)
-    return trials[0], {name: math.fsum(values) / len(values) for name, values in by_metric.items()}
+    means = {name: math.fsum(values) / len(values) for name, values in by_metric.items()}
+    return trials[0], means
 
 
 # ── outcomes ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -160,15 +167,19 @@ def ending_by_gates(
 
 
 def _unexamined(names: Sequence[str], trials: Sequence[MeasuredTrial]) -> str | None:
-    """Return why no gate could examine the gold of a case."""
-    reasons = dict.fromkeys(
-        trial.skipped_metrics[name] for name in names for trial in trials if name in trial.unobserved
-    )
-    return f"its gold could not be looked at ({', '.join(names)}): {'; '.join(reasons)}" if names else None
+    """Return why no gate could examine the gold of a case; None if no metric is named."""
+    if not names:
+        return None
+    reasons: dict[str, None] = {}
+    for name in names:
+        for trial in trials:
+            if name in trial.unobserved:
+                reasons[trial.skipped_metrics[name]] = None
+    return f"its gold could not be looked at ({', '.join(names)}): {'; '.join(reasons)}"
 
 
 def _unscored(trials: Sequence[MeasuredTrial]) -> str:
-    reasons = {
-        reason for trial in trials for why in (trial.skipped_metrics, trial.metric_errors) for reason in why.values()
-    }
+    reasons: set[str] = set()
+    for trial in trials:
+        reasons.update(trial.skipped_metrics.values(), trial.metric_errors.values())
     return "nothing in it could be scored: " + "; ".join(sorted(reasons))

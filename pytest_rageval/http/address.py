@@ -34,7 +34,8 @@ def endpoint(url: str, path: str, **query: str) -> str:
     if base.scheme not in ("http", "https") or not base.host:
         raise SettingsError(f"{shown!r} is not an HTTP URL; write it as in http://localhost:8080")
     proxy_of(url)  # reports an unusable proxy before the first request
-    return str(base.copy_with(path=base.path.rstrip("/") + path, fragment=None).copy_merge_params(query))
+    below = base.copy_with(path=base.path.rstrip("/") + path, fragment=None)
+    return str(below.copy_merge_params(query))
 
 
 def without_user(url: str) -> tuple[httpx.URL, dict[str, str]]:
@@ -88,18 +89,13 @@ def proxy_of(url: str) -> str | None:
     proxies = urllib.request.getproxies()
     name = parsed.scheme if proxies.get(parsed.scheme) else "all"
     proxy = proxies.get(name)
-    if not proxy or is_loopback(parsed.host) or urllib.request.proxy_bypass(parsed.netloc.decode("ascii", "replace")):
+    if not proxy or is_loopback(parsed.host):
         return None
-    proxy = proxy if "://" in proxy else f"http://{proxy}"
-    problem = None
-    try:
-        url_of_proxy = httpx.URL(proxy)
-        if url_of_proxy.scheme not in ("http", "https"):
-            problem = f"{url_of_proxy.scheme!r} is not http or https"
-        elif not url_of_proxy.host:
-            problem = "it names no host"
-    except httpx.InvalidURL as error:
-        problem = f"it is not a URL ({error})"
+    if urllib.request.proxy_bypass(parsed.netloc.decode("ascii", "replace")):
+        return None
+    if "://" not in proxy:
+        proxy = f"http://{proxy}"
+    problem = _problem_of_proxy(proxy)
     if problem is not None:
         variable = f"{name}_proxy" if f"{name}_proxy" in os.environ else f"{name.upper()}_PROXY"
         raise SettingsError(
@@ -107,6 +103,19 @@ def proxy_of(url: str) -> str | None:
             f"{parsed.host} in NO_PROXY"
         )
     return proxy
+
+
+def _problem_of_proxy(proxy: str) -> str | None:
+    """Return why a proxy cannot be used, or None."""
+    try:
+        url = httpx.URL(proxy)
+    except httpx.InvalidURL as error:
+        return f"it is not a URL ({error})"
+    if url.scheme not in ("http", "https"):
+        return f"{url.scheme!r} is not http or https"
+    if not url.host:
+        return "it names no host"
+    return None
 
 
 def is_loopback(host: str) -> bool:

@@ -44,7 +44,8 @@ class AttemptCount:
         self.sent = 0
         self._is_http = is_http
         self._began = asyncio.get_running_loop().time()
-        self._first = self._latest = self._began
+        self._first = self._began
+        self._latest = self._began
 
     def add(self) -> None:
         """Count an attempt that begins."""
@@ -55,9 +56,10 @@ class AttemptCount:
 
     def report(self) -> None:
         """Add this call to the active tally."""
-        add_to_tally(
-            self.sent if self._is_http else 0, 1000 * (self._first - self._began), 1000 * (self._latest - self._first)
-        )
+        requests = self.sent if self._is_http else 0
+        queued_ms = 1000 * (self._first - self._began)
+        retry_wait_ms = 1000 * (self._latest - self._first)
+        add_to_tally(requests, queued_ms, retry_wait_ms)
 
 
 async def make_attempts(
@@ -156,4 +158,6 @@ def _wait_before_retry(failure: HttpFailure, tried: int, rule: RetryRule) -> flo
 
 def _backoff(tried: int, first: float) -> float:
     jitter = random.uniform(0, first)  # noqa: S311 - jitter is no secret
-    return float(min(first * 2.0 ** min(tried - 1, 10) + jitter, LONGEST_BACKOFF_S))
+    # Bounded, since 2.0 to the power of many refusals overflows.
+    doublings = min(tried - 1, 10)
+    return min(first * 2.0**doublings + jitter, LONGEST_BACKOFF_S)

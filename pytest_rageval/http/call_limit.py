@@ -298,8 +298,10 @@ def shared_limit(role: str, limits: Limits) -> Callable[[Hashable], CallLimit]:
                 del _limits[closed]
         of_loop = _limits.setdefault(loop, {})
         key = (role, server, limits, _places.get() is None)
-        if (limit := of_loop.get(key)) is None:
-            limit = of_loop[key] = CallLimit(limits, shared_pause(f"{role} {server}"))
+        limit = of_loop.get(key)
+        if limit is None:
+            limit = CallLimit(limits, shared_pause(f"{role} {server}"))
+            of_loop[key] = limit
         return limit
 
     return limit_of

@@ -125,10 +125,12 @@ class SlottedClient:
         content: list[tuple[bytes, bytes]] = []
         body = b""
         if json is not None:
-            content, body = [(b"content-type", b"application/json")], _JSON.encode(json).encode()
+            content.append((b"content-type", b"application/json"))
+            body = _JSON.encode(json).encode()
         elif files is not None:
             form = httpx.Request(method, to.url, files=files)
-            content, body = [(b"content-type", form.headers["content-type"].encode())], form.read()
+            content.append((b"content-type", form.headers["content-type"].encode()))
+            body = form.read()
         if body or method not in ("GET", "HEAD"):
             content.append((b"content-length", b"%d" % len(body)))
         rule = RetryRule(self.retries, self.backoff, self.timeout)
@@ -146,7 +148,8 @@ class SlottedClient:
     async def aclose(self) -> None:
         """Close the idle connections; call it when no request is under way."""
         while self._idle:
-            for connection in self._idle.popitem()[1]:
+            _, connections = self._idle.popitem()
+            for connection in connections:
                 await connection.aclose()
 
     def _address_of(self, method: str, url: str) -> _Address:
@@ -157,17 +160,29 @@ class SlottedClient:
         proxy = None if self._app is not None else self._proxy_of(origin)
         fields = httpx.Request(method, address, headers={**HEADERS, **headers}).headers.raw
         fields = [field for field in fields if field[0].lower() != b"content-length"]
-        target, through = address.raw_path, None
+        target = address.raw_path
+        name = f"{method} {public_url(url)}"
+        through = None
         if proxy is not None:
             proxy_url, basic = without_user(proxy)
-            names_user = [(b"proxy-authorization", value.encode()) for value in basic.values()]
-            through = ProxyAddress(proxy_url, names_user)
-            if address.scheme == "http":
-                target, fields = str(address.copy_with(fragment=None)).encode(), [*fields, *names_user]
+            user_fields = [(b"proxy-authorization", value.encode()) for value in basic.values()]
+            through = ProxyAddress(proxy_url, user_fields)
+            if address.scheme == "http":  # without a tunnel, the proxy reads the whole URL and the user in each request
+                target = str(address.copy_with(fragment=None)).encode()
+                fields = [*fields, *user_fields]
+            name += f" through the proxy {public_url(proxy)}"
         mask = Mask([*secrets_of_headers(headers), *secrets_of_url(url), *secrets_of_url(proxy or "")])
-        name = f"{method} {public_url(url)}" + (f" through the proxy {public_url(proxy)}" if proxy else "")
-        server = origin if self._app is None else (origin, id(self._app))
-        return _Address(method, address, target, fields, through, (origin, proxy), server, mask, name)
+        return _Address(
+            method=method,
+            url=address,
+            target=target,
+            fields=fields,
+            proxy=through,
+            place=(origin, proxy),
+            server=origin if self._app is None else (origin, id(self._app)),
+            mask=mask,
+            name=name,
+        )
 
     async def _attempt(self, call: _Call, seconds_left: float) -> HttpReply:
         timeout = call.rule.timeout
@@ -214,7 +229,8 @@ class SlottedClient:
         # Last in, first out: few connections stay open when few requests are in flight.
         idle = self._idle.get(place, [])
         while idle:
-            if (connection := idle.pop()).is_usable():
+            connection = idle.pop()
+            if connection.is_usable():
                 return connection
         return None
 
@@ -232,7 +248,8 @@ class SlottedClient:
     async def _reply(self, call: _Call, incoming: Reply, seconds_left: float) -> HttpReply:
         """Read a reply; raise HttpFailure, whose message lacks the request's name and is not masked."""
         status = incoming.status
-        if (excess := incoming.excess) is not None:
+        excess = incoming.excess
+        if excess is not None:
             raise HttpFailure("too_large", excess, status=status)
         headers = incoming.headers
         if 300 <= status < 400:
@@ -260,8 +277,11 @@ class SlottedClient:
     ) -> HttpFailure:
         """Build the failure for a reply that means status 400 or above, with when to retry."""
         body = call.to.mask.text(beginning[:EXCERPT_BYTES].decode("utf-8", "replace"))
-        meant = f" with an error of status {status}" if incoming.status < 300 else ""
-        message = f"status {incoming.status}{meant}" + (f": {shown}" if (shown := excerpt(body)) else "")
+        message = f"status {incoming.status}"
+        if incoming.status < 300:
+            message += f" with an error of status {status}"
+        if shown := excerpt(body):
+            message += f": {shown}"
         kind = kind_of_status(status)
         retry_after = longest_wait(incoming.headers.get("retry-after", ""))
         if is_refusal(status, retry_after, body):
@@ -270,7 +290,8 @@ class SlottedClient:
         if is_retryable and retry_after is not None and retry_after > seconds_left:
             left = max(0.0, seconds_left)
             message += f"; asks to wait {retry_after:.6g} s, more than the {left:.3g} s left for this request"
-            kind, is_retryable = "rate_limited", False
+            kind = "rate_limited"
+            is_retryable = False
         return HttpFailure(kind, message, status=status, is_retryable=is_retryable, retry_after=retry_after, body=body)
 
 

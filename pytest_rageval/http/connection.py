@@ -54,7 +54,8 @@ class HttpConnection(asyncio.Protocol):
         self._beginning = b""
         """The first bytes of the reply."""
         self._error: Exception | None = None
-        self._is_ended = self._is_reused = False
+        self._is_ended = False
+        self._is_reused = False
         self._idle_since = 0.0
 
     @classmethod
@@ -93,8 +94,9 @@ class HttpConnection(asyncio.Protocol):
     async def _tunnel(self, url: httpx.URL, fields: Fields) -> None:
         """Ask the proxy for a tunnel to the URL's server, and begin TLS in it."""
         host = url.raw_host.decode("ascii")
-        authority = (f"[{host}]" if ":" in host else host) + f":{url.port or 443}"
-        reply = await self.send("CONNECT", authority.encode(), [(b"host", authority.encode()), *fields], b"")
+        bracketed = f"[{host}]" if ":" in host else host  # an address of IPv6
+        authority = f"{bracketed}:{url.port or 443}".encode()
+        reply = await self.send("CONNECT", authority, [(b"host", authority), *fields], b"")
         if not 200 <= reply.status < 300:
             raise HttpFailure("connect", f"the proxy refuses a tunnel with status {reply.status}")
         if self._parser.trailing_data[0]:  # bytes from before TLS are not trusted
@@ -126,7 +128,8 @@ class HttpConnection(asyncio.Protocol):
 
     async def __anext__(self) -> bytes:
         """Return the next piece of the reply's body."""
-        if isinstance(event := await self._next_event(), h11.Data):
+        event = await self._next_event()
+        if isinstance(event, h11.Data):
             return bytes(event.data)
         raise StopAsyncIteration
 
@@ -159,13 +162,16 @@ class HttpConnection(asyncio.Protocol):
 
         It can if the reply was read to its end, nothing came behind it, and its headers make its end unambiguous.
         """
-        is_read = self._parser.our_state is self._parser.their_state is h11.DONE and not self._parser.trailing_data[0]
+        is_done = self._parser.our_state is h11.DONE and self._parser.their_state is h11.DONE
+        bytes_behind, _ = self._parser.trailing_data
+        is_read = is_done and not bytes_behind
         is_ambiguous = "transfer-encoding" in reply.headers and "content-length" in reply.headers
         if self._is_ended or is_ambiguous or not is_read:
             self._transport.abort()
             return False
         self._parser.start_next_cycle()
-        self._is_reused, self._idle_since = True, asyncio.get_running_loop().time()
+        self._is_reused = True
+        self._idle_since = asyncio.get_running_loop().time()
         return True
 
     def is_usable(self) -> bool:
@@ -173,7 +179,8 @@ class HttpConnection(asyncio.Protocol):
 
         Bytes may wait in the system that the loop has not read yet: what a server sent behind its last reply.
         """
-        is_over = self._is_ended or asyncio.get_running_loop().time() - self._idle_since > KEPT_IDLE
+        idle_seconds = asyncio.get_running_loop().time() - self._idle_since
+        is_over = self._is_ended or idle_seconds > KEPT_IDLE
         if not is_over and (socket := self._transport.get_extra_info("socket")) is not None:
             waiting = select.poll()
             waiting.register(socket, select.POLLIN)
@@ -227,7 +234,9 @@ class Reply:
     """The head of a reply, with its raw headers, and the pieces of its body."""
 
     def __init__(self, status: int, fields: Fields, pieces: AsyncIterable[bytes]) -> None:
-        self.status, self.fields, self._pieces = status, fields, pieces
+        self.status = status
+        self.fields = fields
+        self._pieces = pieces
         self.close: Callable[[], object] = lambda: None
         """Frees the connection for another request, or ends it if the body was not read to its end."""
 
@@ -235,14 +244,16 @@ class Reply:
     def excess(self) -> str | None:
         """Return why the headers are too many to read, or None. Check it before any look-up in the headers."""
         size = sum(len(name) + len(value) + 4 for name, value in self.fields)
-        return MANY_HEADERS if len(self.fields) > MOST_HEADER_FIELDS or size > MOST_HEADER_BYTES else None
+        is_too_much = len(self.fields) > MOST_HEADER_FIELDS or size > MOST_HEADER_BYTES
+        return MANY_HEADERS if is_too_much else None
 
     @cached_property
     def headers(self) -> dict[str, str]:
         """Return the headers by lower-case name; repeated headers are joined by commas."""
         headers: dict[str, str] = {}
         for raw_name, raw_value in self.fields:
-            name, value = raw_name.decode("latin-1").lower(), raw_value.decode("utf-8", "replace")
+            name = raw_name.decode("latin-1").lower()
+            value = raw_value.decode("utf-8", "replace")
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
         return headers
 

@@ -44,7 +44,9 @@ class HttpFailure(Exception):
 
 def kind_of_status(status: int) -> str:
     """Return the kind of failure that a status of 400 or above means."""
-    return "rate_limited" if status == 429 else "http_4xx" if status < 500 else "http_5xx"
+    if status == 429:
+        return "rate_limited"
+    return "http_4xx" if status < 500 else "http_5xx"
 
 
 def os_words_in(error: BaseException) -> str:
@@ -92,7 +94,7 @@ def is_refusal(status: int | None, retry_after: float | None, body: str) -> bool
 
 def longest_wait(retry_after: str) -> float | None:
     """Return the longest wait of a Retry-After header in seconds from now, or None if none is valid."""
-    waits = map(seconds_of, _ALTERNATIVES.split(retry_after))
+    waits = [seconds_of(written) for written in _ALTERNATIVES.split(retry_after)]
     return max((wait for wait in waits if wait is not None), default=None)
 
 

@@ -85,10 +85,10 @@ class BackOff:
     def __add__(self, other: BackOff) -> BackOff:
         """Add up two processes that query the same system, each within its own limit."""
         return BackOff(
-            self.most + other.most,
-            self.lowest + other.lowest,
-            self.refusals + other.refusals,
-            self.a_second + other.a_second,
+            most=self.most + other.most,
+            lowest=self.lowest + other.lowest,
+            refusals=self.refusals + other.refusals,
+            a_second=self.a_second + other.a_second,
         )
 
     @property

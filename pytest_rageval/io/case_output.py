@@ -110,6 +110,10 @@ class Stream:
         self._beneath: Any = beneath._beneath if isinstance(beneath, Stream) else beneath
         self._name, self._routing = name, routing
 
+    def is_over(self, stream: object) -> bool:
+        """Return True if this is the stream beneath."""
+        return stream is self._beneath
+
     def _output(self) -> Output | None:
         output = OUTPUT.get()
         return self._routing.of_foreign_code() if output is None and self._routing is not None else output
@@ -136,8 +140,61 @@ class Stream:
         """Return the binary buffer beneath, or this stream while a case is under way."""
         return self._beneath.buffer if self._output() is None else self
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._beneath, name)
+    # Everything else that text streams offer is that of the stream beneath. No subclass of `io.TextIOBase`, which
+    # closes what it stands for when it is collected.
+
+    @property
+    def name(self) -> Any:
+        return self._beneath.name
+
+    @property
+    def mode(self) -> Any:
+        return self._beneath.mode
+
+    @property
+    def encoding(self) -> Any:
+        return self._beneath.encoding
+
+    @property
+    def errors(self) -> Any:
+        return self._beneath.errors
+
+    @property
+    def newlines(self) -> Any:
+        return self._beneath.newlines
+
+    @property
+    def line_buffering(self) -> Any:
+        return self._beneath.line_buffering
+
+    @property
+    def write_through(self) -> Any:
+        return self._beneath.write_through
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._beneath.closed)
+
+    def readable(self) -> bool:
+        return bool(self._beneath.readable())
+
+    def writable(self) -> bool:
+        return bool(self._beneath.writable())
+
+    def seekable(self) -> bool:
+        return bool(self._beneath.seekable())
+
+    def fileno(self) -> int:
+        return int(self._beneath.fileno())
+
+    def flush(self) -> None:
+        self._beneath.flush()
+
+    def close(self) -> None:
+        self._beneath.close()
+
+    def reconfigure(self, **how: Any) -> None:
+        self._beneath.reconfigure(**how)
 
 
 @contextmanager

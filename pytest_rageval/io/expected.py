@@ -6,6 +6,7 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
+from itertools import chain
 from typing import (
     Annotated,
     Any,
@@ -51,12 +52,13 @@ class Expects(NamedTuple):
 def expects(of: Any) -> Expects:
     """Return the outermost description of a type."""
     while get_origin(of) in (Annotated, Required, NotRequired):
-        marks = [each for mark in getattr(of, "__metadata__", ()) for each in (mark, *getattr(mark, "metadata", ()))]
-        mark = next((each for each in reversed(marks) if isinstance(each, Expects)), None)
-        if mark is not None:
-            return mark
+        # The last mark is the outermost; a mark of pydantic's Field holds marks of its own.
+        for mark in reversed(getattr(of, "__metadata__", ())):
+            for inner in reversed((mark, *getattr(mark, "metadata", ()))):
+                if isinstance(inner, Expects):
+                    return inner
         of = get_args(of)[0]
-    alternatives = [each for each in _alternatives(of) if each is not of]
+    alternatives = [member for member in _alternatives(of) if member is not of]
     return expects(alternatives[0]) if len(alternatives) == 1 else Expects()
 
 
@@ -67,14 +69,20 @@ def type_in_words(of: Any) -> str:
     alternatives = _alternatives(of)
     if len(alternatives) > 1:
         return " or ".join(map(type_in_words, alternatives))
-    limits, length = _limits_in_words(of, alternatives[0]), _length(of, alternatives[0])
+    limits = _limits_in_words(of, alternatives[0])
+    length = _length(of, alternatives[0])
     of = _bare(alternatives[0])
     if choices(of):
         return f"one of {', '.join(map(str, choices(of)))}"
-    if items := _items(of):
-        return (f"a list of {_plural(type_in_words(items))}" if items is not Any else "a list") + length
-    if get_origin(of) in (dict, Mapping) and (word := type_in_words(get_args(of)[1])) in _PLAIN - {"an object"}:
-        return f"an object of {_plural(word)}"
+    items = _items(of)
+    if items is Any:
+        return f"a list{length}"
+    if items:
+        return f"a list of {_plural(type_in_words(items))}{length}"
+    if get_origin(of) in (dict, Mapping):
+        word = type_in_words(get_args(of)[1])
+        if word in _PLAIN - {"an object"}:
+            return f"an object of {_plural(word)}"
     keys = known_keys(of)
     is_listed = 0 < len(keys) <= _MOST_KEYS and EXTRA not in keys
     if is_listed:
@@ -97,17 +105,26 @@ def inner_type(of: Any, step: str | int) -> Any:
 
 def known_keys(of: Any) -> tuple[str, ...]:
     """Return the keys that an object of this type may have; empty if it may have any."""
-    return next((tuple(fields) for each in _alternatives(of) if (fields := _fields(_bare(each)))), ())
+    for alternative in _alternatives(of):
+        declared = _fields(_bare(alternative))
+        if declared:
+            return tuple(declared)
+    return ()
 
 
 def is_object(of: Any) -> bool:
     """Return True for types of objects, with declared or arbitrary keys."""
-    return bool(known_keys(of)) or any(get_origin(_bare(each)) in (dict, Mapping) for each in _alternatives(of))
+    if known_keys(of):
+        return True
+    return any(get_origin(_bare(alternative)) in (dict, Mapping) for alternative in _alternatives(of))
 
 
 def choices(of: Any) -> tuple[Any, ...]:
     """Return the values of a Literal, even if wrapped or optional; empty for any other type."""
-    return next((get_args(each) for each in map(_bare, _alternatives(of)) if get_origin(each) is Literal), ())
+    for alternative in map(_bare, _alternatives(of)):
+        if get_origin(alternative) is Literal:
+            return get_args(alternative)
+    return ()
 
 
 # ── of types ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -115,36 +132,53 @@ def choices(of: Any) -> tuple[Any, ...]:
 
 def _limits_in_words(*types: Any) -> str:
     """Describe limits set by annotations: `from 0 to 4`, `of 1 or more`, `above 0`, `of 1 to 200 characters`."""
-    limits = {name: value for of in types for name, value in _limits(of)}
-    shortest, longest = limits.get("min_length"), limits.get("max_length")
+    limits = dict(chain.from_iterable(map(_limits, types)))
+    shortest = limits.get("min_length")
+    longest = limits.get("max_length")
+    if shortest is not None and longest is not None:
+        return f"of {shortest:,} to {longest:,} characters"
     if shortest is not None:
-        return f"of {shortest:,} {'characters or more' if longest is None else f'to {longest:,} characters'}"
-    least, above, most = limits.get("ge"), limits.get("gt"), limits.get("le")
+        return f"of {shortest:,} characters or more"
+    least = limits.get("ge")
+    most = limits.get("le")
+    if least is not None and most is not None:
+        return f"from {_number(least)} to {_number(most)}"
     if least is not None:
-        return f"of {_number(least)} or more" if most is None else f"from {_number(least)} to {_number(most)}"
-    bounds = (("above", above), ("up to", most))
+        return f"of {_number(least)} or more"
+    bounds = (("above", limits.get("gt")), ("up to", most))
     return ", ".join(f"{word} {_number(limit)}" for word, limit in bounds if limit is not None)
 
 
 def _length(*types: Any) -> str:
     """Describe the limits of a list's length: `, 1 to 8 of them`."""
-    limits = {name: value for of in types for name, value in _limits(of)}
-    shortest, longest = limits.get("min_length"), limits.get("max_length")
-    if shortest is None:
-        return "" if longest is None else f", at most {longest:,}"
-    return f", at least {shortest:,}" if longest is None else f", {shortest:,} to {longest:,} of them"
+    limits = dict(chain.from_iterable(map(_limits, types)))
+    shortest = limits.get("min_length")
+    longest = limits.get("max_length")
+    if shortest is not None and longest is not None:
+        return f", {shortest:,} to {longest:,} of them"
+    if shortest is not None:
+        return f", at least {shortest:,}"
+    return "" if longest is None else f", at most {longest:,}"
 
 
 _LIMITS = ("ge", "gt", "le", "min_length", "max_length")
 
 
 def _limits(of: Any) -> Iterator[tuple[str, Any]]:
-    """Return the limits in `Annotated`, from pydantic's Field or separate marks."""
+    """Yield the limits in `Annotated`, from pydantic's Field or separate marks."""
     while get_origin(of) in (Annotated, Required, NotRequired):
-        for mark in of.__metadata__ if get_origin(of) is Annotated else ():
+        marks = of.__metadata__ if get_origin(of) is Annotated else ()
+        for mark in marks:
             for limit in getattr(mark, "metadata", None) or (mark,):
-                yield from ((name, value) for name in _LIMITS if (value := getattr(limit, name, None)) is not None)
+                yield from _limits_of_mark(limit)
         of = get_args(of)[0]
+
+
+def _limits_of_mark(mark: Any) -> Iterator[tuple[str, Any]]:
+    for name in _LIMITS:
+        value = getattr(mark, name, None)
+        if value is not None:
+            yield name, value
 
 
 def _number(limit: float) -> str:
@@ -170,15 +204,17 @@ def _bare(of: Any) -> Any:
 def _alternatives(of: Any) -> list[Any]:
     """Return the members of a union without None, which equals absent; for other types the type itself."""
     bare = _bare(of)
-    if get_origin(bare) in (Union, types.UnionType):
-        return [inner for each in get_args(bare) if each is not type(None) for inner in _alternatives(each)]
-    return [of]
+    if get_origin(bare) not in (Union, types.UnionType):
+        return [of]
+    members = [member for member in get_args(bare) if member is not type(None)]
+    return list(chain.from_iterable(map(_alternatives, members)))
 
 
 def _items(of: Any) -> Any:
     """Return the type of the items of a list or a tuple of any length; None for other types."""
-    is_list = get_origin(of) in (list, tuple, Sequence)
-    return get_args(of)[0] if is_list else Any if of in (list, tuple) else None
+    if get_origin(of) in (list, tuple, Sequence):
+        return get_args(of)[0]
+    return Any if of in (list, tuple) else None
 
 
 @cache

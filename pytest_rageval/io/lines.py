@@ -35,12 +35,13 @@ def read_lines(path: Path, report: Report, max_bytes: int) -> Iterator[FileLine]
             report.add_whole("is not a regular file" if path.exists() else "does not exist")
             return
         with path.open("rb", buffering=BUFFER) as file:
-            yield from _lines(file, report, max_bytes)
+            yield from lines_of_stream(file, report, max_bytes)
     except OSError as error:
         report.add_whole(f"cannot be read: {error.strerror or type(error).__name__}")
 
 
-def _lines(file: BinaryIO, report: Report, max_bytes: int) -> Iterator[FileLine]:
+def lines_of_stream(file: BinaryIO, report: Report, max_bytes: int) -> Iterator[FileLine]:
+    """Yield the lines of an open file or of bytes in memory; see `read_lines`."""
     offset = number = 0
     while raw := file.readline(max_bytes + 2):
         number += 1

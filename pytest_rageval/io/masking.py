@@ -43,8 +43,10 @@ def public_url(url: str) -> str:
         return re.sub(r"//[^/]*@", "//", url.partition("?")[0].partition("#")[0])
     query_text = parts.query
     if any(is_secret_field(name) for name, _ in query):
-        query_text = "&".join(f"{name}={MASK if is_secret_field(name) else value}" for name, value in query)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, query_text, ""))
+        masked = [(name, MASK if is_secret_field(name) else value) for name, value in query]
+        query_text = "&".join(f"{name}={value}" for name, value in masked)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path, query_text, ""))
 
 
 def public_target(spec: str) -> str:
@@ -53,7 +55,10 @@ def public_target(spec: str) -> str:
     if url is not None:
         return spec[: url.start()] + public_url(spec[url.start() :])
     misspelt = _MISSPELT_USERINFO.match(spec)
-    return spec if misspelt is None else spec[: misspelt.start("password")] + MASK + spec[misspelt.end("password") :]
+    if misspelt is not None:
+        start, end = misspelt.span("password")
+        return spec[:start] + MASK + spec[end:]
+    return spec
 
 
 def public_unknown(spec: str) -> str:
@@ -68,33 +73,38 @@ def secrets_of_url(url: str) -> list[str]:
         secrets = [value for name, value in parse_qsl(parts.query) if is_secret_field(name)]
     except ValueError:
         return []
-    user, colon, password = parts.netloc.rpartition("@")[0].partition(":")
+    userinfo = parts.netloc.rpartition("@")[0]
+    user, _, password = userinfo.partition(":")
     if user or password:
-        basic = b64encode(unquote(f"{user}{colon}{password}").encode()).decode()
-        secrets += [basic, *([password, unquote(password)] if password else [user, unquote(user)])]
+        secret = password or user
+        basic = b64encode(unquote(userinfo).encode()).decode()
+        secrets += [basic, secret, unquote(secret)]
     return secrets
 
 
 def secrets_of_target(spec: str) -> list[str]:
     """Return the credentials in the URL of a target's or judge's specification, even if the URL is misspelt."""
     url = _URL.search(spec)
-    misspelt = _MISSPELT_USERINFO.match(spec) if url is None else None
+    if url is not None:
+        return secrets_of_url(spec[url.start() :])
+    misspelt = _MISSPELT_USERINFO.match(spec)
     if misspelt is not None:
         spec = f"//{misspelt['user']}:{misspelt['password']}@{spec[misspelt.end() :]}"
-    return secrets_of_url(spec[url.start() :] if url else spec)
+    return secrets_of_url(spec)
 
 
 def secrets_of_headers(headers: Mapping[str, str]) -> list[str]:
     """Return values of secret headers, and their parts: `Bearer` token, `Basic` password, value of each cookie."""
-    secrets = []
+    secrets: list[str] = []
     for name, value in headers.items():
-        if is_secret_field(name):
-            scheme, _, token = value.partition(" ")
-            secrets += [value, token]
-            if scheme.lower() == "basic":
-                secrets += _basic_parts(token)
-            if "cookie" in name.lower():
-                secrets += [cookie.partition("=")[2].strip() for cookie in value.split(";")]
+        if not is_secret_field(name):
+            continue
+        scheme, _, token = value.partition(" ")
+        secrets += [value, token]
+        if scheme.lower() == "basic":
+            secrets += _basic_parts(token)
+        if "cookie" in name.lower():
+            secrets += [cookie.partition("=")[2].strip() for cookie in value.split(";")]
     return secrets
 
 
@@ -110,7 +120,8 @@ def _basic_parts(token: str) -> list[str]:
 def secrets_of_params(params: Mapping[str, Any]) -> Iterator[str]:
     """Yield the strings under secret names, at any depth."""
     for name, value in params.items():
-        for part in value if isinstance(value, list | tuple) else [value]:
+        parts = value if isinstance(value, list | tuple) else [value]
+        for part in parts:
             if isinstance(part, Mapping):
                 yield from secrets_of_params(part)
             elif isinstance(part, str) and _holds_secret(name, part):
@@ -144,9 +155,12 @@ class Mask:
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        long_secrets = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
-        spelt = {spelling for secret in long_secrets for spelling in _spellings(secret)}
-        self._secrets = sorted(spelt, key=lambda secret: (-len(secret), secret))
+        spellings: set[str] = set()
+        for secret in secrets:
+            if len(secret) >= SHORTEST_SECRET:
+                spellings.update(_spellings(secret))
+        # The longest first: a secret may be a part of another one.
+        self._secrets = sorted(spellings, key=lambda secret: (-len(secret), secret))
 
     @property
     def is_empty(self) -> bool:
@@ -156,8 +170,9 @@ class Mask:
     def text(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, MASK)
-        if self._secrets and ("…" in text or "..." in text):
-            return _replaced(text, sorted({*self._pieces(text)}))
+        is_cut = "…" in text or "..." in text
+        if is_cut and self._secrets:
+            return _replaced(text, sorted(set(self._pieces(text))))
         return text
 
     def message(self, text: str) -> str:
@@ -183,7 +198,8 @@ class Mask:
                     yield start, end
             for at in _places(secret[-SHORTEST_PIECE:], text):
                 end = at + SHORTEST_PIECE
-                start = end - _common(secret[::-1], text[max(0, end - len(secret)) : end][::-1])
+                before = text[max(0, end - len(secret)) : end]
+                start = end - _common(secret[::-1], before[::-1])
                 if text.endswith(_MARKS_BEFORE, max(0, start - 4), start):
                     yield start, end
 
@@ -205,8 +221,12 @@ class Mask:
         if isinstance(value, str):
             return self.text(value)
         if names := _field_names(value.__class__):
-            named = [(name, getattr(value, name)) for name in names]
-            changed = {name: new for name, member in named if (new := self._masked(member)) is not member}
+            changed: dict[str, Any] = {}
+            for name in names:
+                member = getattr(value, name)
+                masked = self._masked(member)
+                if masked is not member:
+                    changed[name] = masked
             return replace(value, **changed) if changed else value
         if isinstance(value, Mapping):
             pairs = {self._masked(name): self._masked(member) for name, member in value.items()}
@@ -214,9 +234,10 @@ class Mask:
             return value if is_same else pairs
         if isinstance(value, list | tuple):
             parts = [self._masked(member) for member in value]
-            if all(new is old for new, old in zip(parts, value, strict=True)):
+            if all(masked is member for masked, member in zip(parts, value, strict=True)):
                 return value
-            return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+            is_named_tuple = hasattr(value, "_fields")
+            return type(value)(*parts) if is_named_tuple else type(value)(parts)
         return value
 
 
@@ -229,24 +250,32 @@ def _places(part: str, text: str) -> Iterator[int]:
 
 def _common(text: str, other: str) -> int:
     """Return the length of the common prefix."""
-    pairs = enumerate(zip(text, other, strict=False))
-    return next((at for at, (left, right) in pairs if left != right), min(len(text), len(other)))
+    length = 0
+    for left, right in zip(text, other, strict=False):
+        if left != right:
+            break
+        length += 1
+    return length
 
 
 def _replaced(text: str, pieces: Iterable[tuple[int, int]]) -> str:
     """Return the text with these spans masked; they are sorted and may overlap."""
-    parts, done = [], 0
+    parts: list[str] = []
+    done = 0
     for start, end in pieces:
         if end > done:
             parts += [text[done:start], MASK]
             done = end
-    return "".join([*parts, text[done:]])
+    parts.append(text[done:])
+    return "".join(parts)
 
 
 @lru_cache(maxsize=64)
 def _field_names(kind: Any) -> tuple[str, ...]:
     """Return the fields of a dataclass; empty for other classes."""
-    return tuple(field.name for field in fields(kind) if field.init) if is_dataclass(kind) else ()
+    if not is_dataclass(kind):
+        return ()
+    return tuple(field.name for field in fields(kind) if field.init)
 
 
 _PRINTED_HEADER = re.compile(
@@ -265,13 +294,19 @@ _NO_HEADERS = frozenset({"key", "keys", "session", "pass"})
 
 def _without_headers(header: re.Pattern[str], text: str) -> str:
     """Return the text without the values of headers with secret names."""
-    parts, done = [], 0
+    parts: list[str] = []
+    done = 0
     while match := header.search(text, done):
-        is_secret = is_secret_name(match["name"]) and match["name"].lower() not in _NO_HEADERS
-        end = match.end() if is_secret else match.end("name")
-        parts += [text[done : match.start("value")], MASK] if is_secret else [text[done:end]]
-        done = end
-    return "".join([*parts, text[done:]])
+        name = match["name"]
+        if is_secret_name(name) and name.lower() not in _NO_HEADERS:
+            parts += [text[done : match.start("value")], MASK]
+            done = match.end()
+        else:
+            # Go on behind the name: its value may hold a header.
+            parts.append(text[done : match.end("name")])
+            done = match.end("name")
+    parts.append(text[done:])
+    return "".join(parts)
 
 
 _WRITTEN_AS_NUMBERS = re.compile(r"""[+&<>='"]""")
@@ -281,10 +316,12 @@ def _spellings(secret: str) -> Iterator[str]:
     """Yield a secret as it is, percent-encoded, and as any of JSON, HTML and Python's repr, one in the other."""
     yield quote(secret, safe="")
     yield secret.replace("/", "\\/")
-    spelt = {secret, dumps(secret)[1:-1]}
-    for digits in ("04x", "04X"):
-        spelt.add(_WRITTEN_AS_NUMBERS.sub(lambda match: "\\u" + format(ord(match[0]), digits), secret))  # noqa: B023 - used at once
-    spelt |= {escape(text, quote=is_quoted) for text in spelt for is_quoted in (True, False)}
-    spelt |= {text.replace("\\", "\\\\") for text in spelt}
-    yield from spelt
-    yield from (text.replace("'", "\\'") for text in spelt)
+    spellings = {secret, dumps(secret)[1:-1]}
+    # Some writers of JSON escape more than they must, in lower or upper case.
+    spellings.add(_WRITTEN_AS_NUMBERS.sub(lambda match: f"\\u{ord(match[0]):04x}", secret))
+    spellings.add(_WRITTEN_AS_NUMBERS.sub(lambda match: f"\\u{ord(match[0]):04X}", secret))
+    in_html = {escape(text) for text in spellings} | {escape(text, quote=False) for text in spellings}
+    spellings |= in_html
+    spellings |= {text.replace("\\", "\\\\") for text in spellings}
+    yield from spellings
+    yield from (text.replace("'", "\\'") for text in spellings)

@@ -11,16 +11,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, NotRequired
+from typing import Any, NamedTuple
 from zlib import crc32
 
-from pydantic import StrictInt, StrictStr, TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
-from typing_extensions import TypedDict
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import open_regular
@@ -36,12 +34,6 @@ _SEAL = len(_KEY) + _DIGITS + len(_END)
 
 class DamagedLineError(ValueError):
     """A damaged line; the message is the end of a sentence."""
-
-
-def check_members(record: Mapping[str, Any], members: Set[str]) -> None:
-    """Raise DamagedLineError if a record lacks one of these members."""
-    if missing := members - record.keys():
-        raise DamagedLineError(f"is not a record: it has no {', '.join(sorted(missing))}")
 
 
 def sealed_line(record: Mapping[str, Any], write: Callable[[Any], bytes] = to_json) -> bytes:
@@ -121,11 +113,6 @@ def unsealed_text(line: bytes) -> str | None:
 
 # ── places of lines ─────────────────────────────────────────────────────────────────────────────────────────────
 
-Key = tuple[str, int]
-"""Case key and trial."""
-Check = Callable[[dict[str, Any]], object]
-"""Checks a record; raises DamagedLineError if it is invalid."""
-
 
 class Place(NamedTuple):
     """The place of a line: file, offset and length in bytes, and number."""
@@ -150,54 +137,6 @@ class Place(NamedTuple):
             return os.pread(descriptor, self.length, self.offset)
         finally:
             os.close(descriptor)
-
-
-def index(
-    paths: Iterable[Path],
-    notes: list[str] | None = None,
-    check: Check | None = None,
-    keeps: Callable[[Key], bool] | None = None,
-) -> dict[Key, Place]:
-    """Return the place of the last line of each case and trial, without a truncated last line.
-
-    With `notes`, damaged lines are left out and noted there; without, the first raises SettingsError. `keeps` selects
-    the places.
-    """
-    places: dict[Key, Place] = {}
-    for place, record in whole_records(paths, notes, check):
-        key = record["case_key"], record["trial"]
-        if keeps is None or keeps(key):
-            places[key] = place
-    return places
-
-
-def whole_records(
-    paths: Iterable[Path],
-    notes: list[str] | None = None,
-    check: Check | None = None,
-    *,
-    is_growing: bool = False,
-    members: Members | None = None,
-) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """Yield each record with its place; damaged lines as in `index`.
-
-    is_growing  another process may be writing: a last line without an end is not reported
-    members     the members needed; a record that has them is not checked further
-    """
-    for path in paths:
-        for place, line in lines_of(path):
-            if not line.endswith(b"\n"):  # the last one, of a process that died while writing
-                if notes is not None and not is_growing:
-                    notes.append(f"{path.name}:{place.number}: was cut off while it was written, and is left out")
-                continue
-            try:
-                record = record_of(line, check, members)
-            except DamagedLineError as damage:
-                if notes is None:
-                    raise _damaged(place, damage) from None
-                notes.append(f"{path.name}:{place.number}: {damage}; it is left out")
-            else:
-                yield place, record
 
 
 def lines_of(path: Path) -> Iterator[tuple[Place, bytes]]:
@@ -227,53 +166,6 @@ def lines_at(places: Iterable[Place]) -> Iterator[tuple[Place, bytes]]:
             if place.path not in files:
                 files[place.path] = opened.enter_context(place.path.open("rb")).fileno()
             yield place, os.pread(files[place.path], place.length, place.offset)
-
-
-def record_at(place: Place) -> dict[str, Any]:
-    """Read the record at this place; raise SettingsError with file and line if it is damaged."""
-    return record_in(place.read(), place)
-
-
-def record_in(line: bytes, place: object, check: Check | None = None) -> dict[str, Any]:
-    """Parse the record of a line; raise SettingsError with its place if it is damaged."""
-    try:
-        return record_of(line, check)
-    except DamagedLineError as damage:
-        raise _damaged(place, damage) from None
-
-
-class Members:
-    """Some members of a record, read without building the others: 13 µs for a line of 3 kB instead of 21."""
-
-    def __init__(self, schema: int, *needed: str, where_written: Iterable[str] = ()) -> None:
-        fields: dict[str, Any] = dict.fromkeys(needed, Any) | dict.fromkeys(where_written, NotRequired[Any])
-        fields |= {"schema": Literal[schema], "case_key": StrictStr, "trial": StrictInt}
-        self._reader = TypeAdapter(TypedDict("Members", fields)).validator  # type: ignore[operator]
-
-    def of(self, line: bytes) -> dict[str, Any] | None:
-        """Return the members; None if the line is not as a run writes it."""
-        try:
-            check_seal(line)
-            record: dict[str, Any] = self._reader.validate_json(line)
-        except (DamagedLineError, ValidationError):
-            return None
-        return record
-
-
-def record_of(line: bytes, check: Check | None = None, members: Members | None = None) -> dict[str, Any]:
-    """Return the record of a line; DamagedLineError if it is not one."""
-    if members is not None and (some := members.of(line)) is not None:
-        return some
-    record = unsealed(line)
-    if not isinstance(record.get("case_key"), str) or not isinstance(record.get("trial"), int):
-        raise DamagedLineError("is not a record: it names no case and trial")
-    if check is not None:
-        check(record)
-    return record
-
-
-def _damaged(place: object, damage: DamagedLineError) -> SettingsError:
-    return SettingsError(f"{place}: {damage}; was the file changed? --rageval-resume asks again what is damaged")
 
 
 def ends_well(path: Path) -> bool:

@@ -31,7 +31,7 @@ _KNOWN = re.compile(
     r"|xox[abprs]-[\w-]{10,255}|hf_[A-Za-z0-9]{20,255}|AIza[\w-]{30,255}|sk-(?=[A-Za-z_-]{0,255}\d)[\w-]{16,255}"
     r"|eyJ[\w-]{8,4000}\.[\w-]{8,4000}\.[\w-]{8,4000})"
 )
-"""Tokens that tell by themselves what they are: of AWS, GitHub, GitLab, Slack, Hugging Face, Google, OpenAI; JWTs."""
+"""Tokens recognised by their form: of AWS, GitHub, GitLab, Slack, Hugging Face, Google and OpenAI, and JWTs."""
 _NUMBER = re.compile(r"[+-]?[\d.,_]+(e[+-]?\d+)?", re.IGNORECASE)
 _PATH = re.compile(r"~?[/\\]|\.{1,2}[/\\]|[A-Za-z]:[/\\]|file:")
 _FILE = re.compile(r"[\w.-]+([/\\][\w.-]+)+\.\w{1,5}")
@@ -54,13 +54,18 @@ def is_word(value: str) -> bool:
 def is_path_or_number(value: str) -> bool:
     if _NUMBER.fullmatch(value):
         return True
-    is_path = _PATH.match(value) is not None or (len(value) <= _LONGEST_PATH and _FILE.fullmatch(value) is not None)
+    is_path = _PATH.match(value) is not None
+    # A longer text is no path: patterns over foreign texts are bounded.
+    if not is_path and len(value) <= _LONGEST_PATH:
+        is_path = _FILE.fullmatch(value) is not None
     # A key in base64 may begin with a slash; its parts are no words.
     return is_path and not any(map(_looks_random, re.split(r"[/\\]", value)))
 
 
 def _looks_random(text: str) -> bool:
-    return len(text) >= SHORTEST_UNSENT and all(re.search(kind, text) for kind in ("[a-z]", "[A-Z]", "[0-9]"))
+    if len(text) < SHORTEST_UNSENT:
+        return False
+    return all(re.search(kind, text) for kind in ("[a-z]", "[A-Z]", "[0-9]"))
 
 
 def is_value(value: str) -> bool:
@@ -77,10 +82,10 @@ def secrets_by_form(text: str, depth: int = 0) -> Iterator[str]:
     for match in _USERINFO.finditer(text):
         if not is_word(match["password"]):
             yield from (match["password"], unquote(match["password"]))
-    members = _json(text)
-    if members is not None:
+    json_value = _json(text)
+    if json_value is not None:
         if depth < _DEEPEST:
-            yield from _of_members(members, depth + 1)
+            yield from _of_members(json_value, depth + 1)
         return
     for start, end in _fields(text, "=:"):
         yield from _spellings(text[start:end])
@@ -144,9 +149,11 @@ def without_forms(text: str, mask: str) -> str:
     """Return a log or message without passwords of URLs, values of secret fields (`name=value`) and known tokens."""
     if "://" in text:
         text = _USERINFO.sub(lambda match: match[0] if is_word(match["password"]) else f"{mask}@", text)
-    parts, done = list[str](), 0
+    parts: list[str] = []
+    done = 0
     for start, end in _fields(text, "=", but=_ORDINARY):
         if start >= done and is_value(text[start:end]):
             parts += [text[done:start], mask]
             done = end
-    return _KNOWN.sub(mask, "".join([*parts, text[done:]]))
+    parts.append(text[done:])
+    return _KNOWN.sub(mask, "".join(parts))

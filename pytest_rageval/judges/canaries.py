@@ -17,8 +17,8 @@ from typing import Any
 
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.io.atomic import readable_json, write_json
-from pytest_rageval.judges.cache.cached_judge import judgement_problem
-from pytest_rageval.judges.judge import Judge, can_judge, identity_of
+from pytest_rageval.judges.checked_judge import judgement_problem
+from pytest_rageval.judges.judge import BaseJudge, can_judge, identity_of
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.model import NOTHING, Json, JudgeRequest, Rubric
 from pytest_rageval.text import excerpt
@@ -104,22 +104,27 @@ def shipped_canaries() -> Mapping[str, tuple[Canary, ...]]:
     for name, base in file["attacks"].items():
         answer = f"{known[base].answer}\n\n{file['asks']}"
         known[name] = replace(known[base], name=name, answer=answer, is_attack=True)
-    return {
-        rubric: tuple(replace(known[name], metric=file["metrics"].get(rubric)) for name in names)
-        for rubric, names in file["rubrics"].items()
-    }
+    canaries: dict[str, tuple[Canary, ...]] = {}
+    for rubric, names in file["rubrics"].items():
+        metric = file["metrics"].get(rubric)
+        canaries[rubric] = tuple(replace(known[name], metric=metric) for name in names)
+    return canaries
 
 
-def canaries_for(judge: Judge, wordings: Mapping[str, Rubric] = NOTHING) -> list[tuple[Rubric, Canary]]:
+def canaries_for(judge: BaseJudge, wordings: Mapping[str, Rubric] = NOTHING) -> list[tuple[Rubric, Canary]]:
     """Return all canaries of the rubrics that the judge can answer, including the project's own."""
-    names = [name for name in dict.fromkeys((*shipped_canaries(), *wordings)) if can_judge(judge, name)]
-    rubrics = [wordings.get(name) or load_rubric(name) for name in names]
+    shipped = shipped_canaries()
     # For a rubric of the project's own, only the project knows the right score, so any score passes.
-    any_answer = (replace(shipped_canaries()["correctness"][0], name="any answer", is_good=None),)
-    return [(rubric, canary) for rubric in rubrics for canary in shipped_canaries().get(rubric.name) or any_answer]
+    any_answer = replace(shipped["correctness"][0], name="any answer", is_good=None)
+    pairs: list[tuple[Rubric, Canary]] = []
+    for name in dict.fromkeys((*shipped, *wordings)):
+        if can_judge(judge, name):
+            rubric = wordings.get(name) or load_rubric(name)
+            pairs += [(rubric, canary) for canary in shipped.get(rubric.name) or (any_answer,)]
+    return pairs
 
 
-async def try_canaries(judge: Judge, wordings: Mapping[str, Rubric] = NOTHING, repeats: int = 1) -> list[Verdict]:
+async def try_canaries(judge: BaseJudge, wordings: Mapping[str, Rubric] = NOTHING, repeats: int = 1) -> list[Verdict]:
     """Judge each canary `repeats` times and return one verdict per canary.
 
     `wordings` are the project's own rubrics by name; shipped ones fill the gaps. All requests are sent at once (the
@@ -135,7 +140,7 @@ async def try_canaries(judge: Judge, wordings: Mapping[str, Rubric] = NOTHING, r
     return await asyncio.gather(*(verdict(rubric, canary) for rubric, canary in canaries_for(judge, wordings)))
 
 
-async def _trial(judge: Judge, rubric: Rubric, canary: Canary, trial: int) -> float | str | None:
+async def _trial(judge: BaseJudge, rubric: Rubric, canary: Canary, trial: int) -> float | str | None:
     """Return the score on the rubric's scale, or the number of claims for a rubric that splits answers.
 
     Without one, return why in one line, or None if the judge may decline to score this canary.
@@ -143,32 +148,38 @@ async def _trial(judge: Judge, rubric: Rubric, canary: Canary, trial: int) -> fl
     metric = canary.metric or next(iter(rubric.scores), rubric.name)
     try:
         judgement = await judge.judge(request_of(rubric, canary, trial))
-        if (problem := judgement_problem(judgement)) is not None:
-            return excerpt(problem, 300)
+        problem = judgement_problem(judgement)
     except JudgeError as failed:
         return excerpt(str(failed), 300)
     except Exception as failed:  # noqa: BLE001  a user's own judge may raise anything; the error belongs to this canary
         return excerpt(f"{type(failed).__name__}: {failed}", 300)
-    claims, score = judgement.extra.get("claims"), judgement.scores.get(metric)
-    if canary.claims is not None and isinstance(claims, Sequence) and not isinstance(claims, str):
-        return float(len(claims))
-    if canary.claims is None and score is not None:
-        (low, high), (from_low, from_high) = rubric.scale, judgement.scale
-        return low + (score - from_low) * (high - low) / (from_high - from_low)
+    if problem is not None:
+        return excerpt(problem, 300)
+    if canary.claims is not None:
+        claims = judgement.extra.get("claims")
+        if isinstance(claims, Sequence) and not isinstance(claims, str):
+            return float(len(claims))
+    elif (score := judgement.scores.get(metric)) is not None:
+        # A judge may score on a scale of its own.
+        low, high = rubric.scale
+        judged_low, judged_high = judgement.scale
+        return low + (score - judged_low) * (high - low) / (judged_high - judged_low)
     return None if canary.claims_nothing else f"gave no score for {metric}"
 
 
 def request_of(rubric: Rubric, canary: Canary, trial: int = 0) -> JudgeRequest:
     """Build the request that shows a canary to a judge."""
-    notes = ({"chunk_id": f"note-{n}.md", "text": text} for n, text in enumerate(canary.contexts, start=1))
+    file = _file()
+    notes = [{"chunk_id": f"note-{number}.md", "text": text} for number, text in enumerate(canary.contexts, start=1)]
     material: dict[str, Json] = {
-        **_file()["material"],
+        **file["material"],
         "answer": canary.answer,
         "claim": canary.answer,
         "claims": [{"number": 1, "text": canary.answer}],
-        "contexts": [*_file()["passages"], *notes],
+        "contexts": [*file["passages"], *notes],
         **canary.material,
     }
+    # A citation without text is null in a request, which TOML cannot write.
     material["citations"] = [{**citation, "text": None} for citation in material["citations"]]
     variables = {name: material[name] for name in rubric.variables}
     return JudgeRequest(rubric.name, rubric.prompt_version, variables, trial, wording=rubric)
@@ -187,28 +198,28 @@ CheckRecord = Mapping[str, Any]
 
 
 def store_check(
-    path: Path, judge: Judge, verdicts: Sequence[Verdict], wordings: Mapping[str, Rubric], repeats: int
+    path: Path, judge: BaseJudge, verdicts: Sequence[Verdict], wordings: Mapping[str, Rubric], repeats: int
 ) -> None:
     """Write a judge's result to the file in place of its last one; raise OSError if the file is not writable."""
-    rubrics = {
-        name: {
-            "prompt_version": (wordings.get(name) or load_rubric(name)).prompt_version,
+    rubrics: dict[str, dict[str, Json]] = {}
+    for name, group in rubrics_of(verdicts).items():
+        rubric = wordings.get(name) or load_rubric(name)
+        rubrics[name] = {
+            "prompt_version": rubric.prompt_version,
             "canaries": len(group),
             "failed": [verdict.canary for verdict in group if not verdict.passed],
         }
-        for name, group in rubrics_of(verdicts).items()
-    }
     record = {"checked": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "repeats": repeats, "rubrics": rubrics}
     write_json(path, {**readable_json(path), identity_of(judge): record})
 
 
-def stored_check(path: Path, judge: Judge) -> CheckRecord | None:
+def stored_check(path: Path, judge: BaseJudge) -> CheckRecord | None:
     """Return the last result for this judge, or None if it was never checked here."""
     record = readable_json(path).get(identity_of(judge))
     return record if isinstance(record, dict) and isinstance(record.get("rubrics"), dict) else None
 
 
-def check_of_run(record: CheckRecord | None, judge: Judge, wordings: Mapping[str, Rubric]) -> dict[str, Any] | None:
+def check_of_run(record: CheckRecord | None, judge: BaseJudge, wordings: Mapping[str, Rubric]) -> dict[str, Any] | None:
     """Return the part of a result that concerns a run's rubrics in their current wording; None without a result.
 
     `unchecked` names the rubrics that were not checked in that wording.
@@ -216,9 +227,11 @@ def check_of_run(record: CheckRecord | None, judge: Judge, wordings: Mapping[str
     if record is None:
         return None
     versions = {name: rubric.prompt_version for name, rubric in sorted(wordings.items()) if can_judge(judge, name)}
-    tried = {
-        name: result
-        for name, result in record["rubrics"].items()
-        if isinstance(result, dict) and versions.get(name) == result.get("prompt_version")
-    }
-    return {**record, "rubrics": tried, "unchecked": [name for name in versions if name not in tried]}
+    # A result for another wording says nothing about this one.
+    tried = {name: result for name, result in record["rubrics"].items() if _is_for(result, versions.get(name))}
+    unchecked = [name for name in versions if name not in tried]
+    return {**record, "rubrics": tried, "unchecked": unchecked}
+
+
+def _is_for(result: object, version: str | None) -> bool:
+    return isinstance(result, dict) and result.get("prompt_version") == version

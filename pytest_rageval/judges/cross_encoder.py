@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.io.atomic import read_json
@@ -78,18 +79,28 @@ def head_of(config: Mapping[str, Json]) -> Head:
     prompt = config.get("prompt", _HHEM_2 if is_hhem_2 else None)
     if prompt is not None and not (isinstance(prompt, str) and "{text1}" in prompt and "{text2}" in prompt):
         raise SettingsError("prompt of its config.json has no {text1} and {text2}")
-    written, number = config.get("id2label"), config.get("num_labels")
-    labels = [f"LABEL_{index}" for index in range(number)] if type(number) is int else []
-    if isinstance(written, Mapping) and all(str(index).isdigit() for index in written):
-        labels = [str(written[index]) for index in sorted(written, key=int)]
+    labels = _labels(config)
     if not labels and is_hhem_2:
         labels = ["LABEL_0", "LABEL_1"]
     is_score = len(labels) == 1 or config.get("problem_type") == "multi_label_classification"
-    pooling: Literal["first", "mean"] = "mean" if config.get("classifier_pooling") == "mean" else "first"
-    return Head(_support(labels), "sigmoid" if is_score else "softmax", prompt, pooling)
+    return Head(
+        index=_index_of_support(labels),
+        chance="sigmoid" if is_score else "softmax",
+        prompt=prompt,
+        pooling="mean" if config.get("classifier_pooling") == "mean" else "first",
+    )
 
 
-def _support(labels: Sequence[str]) -> int:
+def _labels(config: Mapping[str, Json]) -> list[str]:
+    """Return the labels in the order of their numbers: as named, else `LABEL_0` and so on, if their number is known."""
+    names = config.get("id2label")
+    if isinstance(names, Mapping) and all(str(index).isdigit() for index in names):
+        return [str(names[index]) for index in sorted(names, key=int)]
+    number = config.get("num_labels")
+    return [f"LABEL_{index}" for index in range(number)] if type(number) is int else []
+
+
+def _index_of_support(labels: Sequence[str]) -> int:
     if len(labels) == 1:
         return 0
     if list(labels) == ["LABEL_0", "LABEL_1"]:
@@ -123,15 +134,23 @@ class CrossEncoder:
         model cannot be loaded, or if its output does not fit its configuration.
         """
         with self._lock:
-            session, tokenizer = self._loaded = self._loaded or self._load()
-            parts = [[*_cut(tokenizer, claim, self.most_tokens // 2)] for claim in claims]
-            shares = [[[0.0] * len(passages) for _ in of_claim] for of_claim in parts]
+            if self._loaded is None:
+                self._loaded = self._load()
+            session, tokenizer = self._loaded
+            parts = [list(_cut(tokenizer, claim, self.most_tokens // 2)) for claim in claims]
+            # By claim and part: the best chance of each passage so far.
+            best: dict[tuple[int, int], list[float]] = defaultdict(lambda: [0.0] * len(passages))
             pairs = self._pairs(tokenizer, parts, passages)
-            while batch := [*islice(pairs, BATCH)]:
-                chances = self._chances(session, [encoding for *_, encoding in batch])
-                for (claim, part, passage, _), chance in zip(batch, chances, strict=True):
-                    shares[claim][part][passage] = max(shares[claim][part][passage], chance)
-            return [[min(of_parts, default=0.0) for of_parts in zip(*rows, strict=True)] for rows in shares]
+            while batch := list(islice(pairs, BATCH)):
+                chances = self._chances(session, [pair.encoding for pair in batch])
+                for pair, chance in zip(batch, chances, strict=True):
+                    of_passages = best[pair.claim, pair.part]
+                    of_passages[pair.passage] = max(of_passages[pair.passage], chance)
+            support: list[list[float]] = []
+            for claim, parts_of_claim in enumerate(parts):
+                rows = [best[claim, part] for part in range(len(parts_of_claim))]
+                support.append([min(of_parts) for of_parts in zip(*rows, strict=True)])
+            return support
 
     def _load(self) -> tuple[Any, Tokenizer]:
         import onnxruntime
@@ -151,20 +170,19 @@ class CrossEncoder:
             raise JudgeError("exception", f"{self._files.model.parent} cannot be loaded: {reason}") from None
         return session, tokenizer
 
-    def _pairs(
-        self, tokenizer: Tokenizer, claims: Sequence[Sequence[str]], passages: Sequence[str]
-    ) -> Iterator[tuple[int, int, int, Encoding]]:
-        """Yield each part of a claim with each window of each passage, as three indices and the encoded pair."""
+    def _pairs(self, tokenizer: Tokenizer, claims: Sequence[Sequence[str]], passages: Sequence[str]) -> Iterator[_Pair]:
+        """Yield each part of a claim with each window of each passage."""
         frame = len(self._encoded(tokenizer, "", "").ids)
-        for claim, parts in enumerate(claims):
-            for index, part in enumerate(parts):
-                room = self.most_tokens - frame - len(tokenizer.encode(part, add_special_tokens=False).ids) - MARGIN
-                for number, passage in enumerate(passages):
-                    for window in _cut(tokenizer, passage, max(1, room)):
+        for claim_index, parts in enumerate(claims):
+            for part_index, part in enumerate(parts):
+                tokens = len(tokenizer.encode(part, add_special_tokens=False).ids)
+                room = max(1, self.most_tokens - frame - tokens - MARGIN)
+                for passage_index, passage in enumerate(passages):
+                    for window in _cut(tokenizer, passage, room):
                         encoding = self._encoded(tokenizer, window, part)
                         # Skipped, since its claim would be cut: unread text is not supported.
                         if len(encoding.ids) <= self.most_tokens:
-                            yield claim, index, number, encoding
+                            yield _Pair(claim_index, part_index, passage_index, encoding)
 
     def _encoded(self, tokenizer: Tokenizer, passage: str, claim: str) -> Encoding:
         if self._head.prompt is None:
@@ -175,18 +193,23 @@ class CrossEncoder:
         import numpy
 
         longest = max(len(encoding.ids) for encoding in encodings)
-        padding = self._files.config.get("pad_token_id")
-        pad = padding if type(padding) is int else 0
-        columns = {
-            "input_ids": [encoding.ids + [pad] * (longest - len(encoding.ids)) for encoding in encodings],
-            "attention_mask": [[1] * len(encoding.ids) + [0] * (longest - len(encoding.ids)) for encoding in encodings],
-            "token_type_ids": [encoding.type_ids + [0] * (longest - len(encoding.type_ids)) for encoding in encodings],
-        }
+        pad_token = self._files.config.get("pad_token_id")
+        if type(pad_token) is not int:
+            pad_token = 0
+        columns: dict[str, list[list[int]]] = {"input_ids": [], "attention_mask": [], "token_type_ids": []}
+        for encoding in encodings:
+            padding = longest - len(encoding.ids)
+            columns["input_ids"].append(encoding.ids + [pad_token] * padding)
+            columns["attention_mask"].append([1] * len(encoding.ids) + [0] * padding)
+            columns["token_type_ids"].append(encoding.type_ids + [0] * padding)
         inputs = {entry.name: entry.type for entry in session.get_inputs()}
         if unknown := sorted(inputs.keys() - columns.keys()):
             raise JudgeError("invalid_response", f"the model reads {', '.join(unknown)}: it is no sequence classifier")
-        types = {"tensor(int32)": numpy.int32}
-        feed = {name: numpy.array(columns[name], dtype=types.get(inputs[name], numpy.int64)) for name in inputs}
+        feed = {}
+        for name, kind in inputs.items():
+            # Most exporters write 64-bit inputs.
+            integer = numpy.int32 if kind == "tensor(int32)" else numpy.int64
+            feed[name] = numpy.array(columns[name], dtype=integer)
         try:
             logits = session.run(None, feed)[0]
         except Exception as error:  # noqa: BLE001  onnxruntime raises its own exceptions
@@ -195,13 +218,24 @@ class CrossEncoder:
         return _support_in(numpy.asarray(logits, dtype=numpy.float64), feed["attention_mask"], self._head)
 
 
+class _Pair(NamedTuple):
+    """A part of a claim with a window of a passage, by their indices, encoded for the model."""
+
+    claim: int
+    part: int
+    passage: int
+    encoding: Encoding
+
+
 def _support_in(logits: numpy.ndarray[Any, Any], mask: numpy.ndarray[Any, Any], head: Head) -> list[float]:
     """Return the chance of support in each row of logits."""
     import numpy
 
-    if logits.ndim == 3:
+    if logits.ndim == 3 and head.pooling == "first":
+        logits = logits[:, 0, :]
+    elif logits.ndim == 3:
         weights = mask[:, :, None] / mask.sum(axis=1)[:, None, None]
-        logits = logits[:, 0, :] if head.pooling == "first" else (logits * weights).sum(axis=1)
+        logits = (logits * weights).sum(axis=1)
     if logits.ndim == 1:
         logits = logits[:, None]
     if logits.ndim != 2 or logits.shape[1] <= head.index or not numpy.isfinite(logits).all():
@@ -232,14 +266,12 @@ def _most_tokens(files: ModelFiles) -> int:
     """Return how many tokens of a pair the model reads, by configuration and tokenizer, at most MOST_TOKENS."""
     config = files.config
     positions = config.get("max_position_embeddings")
-    # RoBERTa's positions start after its padding token.
-    offset = int(config.get("pad_token_id") or 0) + 1 if "roberta" in str(config.get("model_type", "")) else 0
-    limits = [
-        positions - offset if type(positions) is int else None,
-        config.get("n_positions"),
-        files.tokenizer_config.get("model_max_length"),
-    ]
-    return min([limit for limit in limits if type(limit) is int and limit > 0] + [MOST_TOKENS])
+    if type(positions) is int and "roberta" in str(config.get("model_type", "")):
+        # RoBERTa's positions start after its padding token.
+        positions -= int(config.get("pad_token_id") or 0) + 1
+    limits = (positions, config.get("n_positions"), files.tokenizer_config.get("model_max_length"))
+    stated = [limit for limit in limits if type(limit) is int and limit > 0]
+    return min([MOST_TOKENS, *stated])
 
 
 MODELS = ("model.onnx", "onnx/model.onnx")
@@ -284,29 +316,41 @@ def model_files(written: str, root: Path | None) -> ModelFiles:
 
 
 def _read(name: str, find: Find) -> ModelFiles:
-    config, tokenizer, tokenizer_config = (find(file) for file in (CONFIG, TOKENIZER, TOKENIZER_CONFIG))
-    place, model = next(((place, path) for place in MODELS if (path := find(place)) is not None), (None, None))
-    if place is None or model is None:
+    config = find(CONFIG)
+    tokenizer = find(TOKENIZER)
+    tokenizer_config = find(TOKENIZER_CONFIG)
+    model = None
+    for place in MODELS:
+        model = find(place)
+        if model is not None:
+            break
+    else:
         raise SettingsError(f"there is no {' or '.join(MODELS)} in it; make one, as in `{EXPORT}`")
     if config is None or tokenizer is None:
         missing = CONFIG if config is None else TOKENIZER
         raise SettingsError(f"there is no {missing} beside its {place}; `{EXPORT}` writes both")
-    weights = [path for form in WEIGHTS if (path := find(form.format(place))) is not None]
-    # Over the files' lengths and contents, in this order; their names and folders do not count.
+    weights = [find(form.format(place)) for form in WEIGHTS]
+    return ModelFiles(
+        name=name,
+        model=model,
+        tokenizer=tokenizer,
+        config=read_json(config, "the model's configuration"),
+        tokenizer_config=read_json(tokenizer_config, "the tokenizer's configuration") if tokenizer_config else {},
+        digest=_digest((model, *weights, tokenizer, config, tokenizer_config)),
+    )
+
+
+def _digest(paths: Iterable[Path | None]) -> str:
+    """Return the SHA-256 over the files' lengths and contents, in this order; names and folders do not count."""
     digest = hashlib.sha256()
-    for path in filter(None, (model, *weights, tokenizer, config, tokenizer_config)):
+    for path in paths:
+        if path is None:
+            continue
         digest.update(f"{path.stat().st_size}\n".encode())
         with path.open("rb") as file:
             while part := file.read(_CHUNK):
                 digest.update(part)
-    return ModelFiles(
-        name,
-        model,
-        tokenizer,
-        read_json(config, "the model's configuration"),
-        {} if tokenizer_config is None else read_json(tokenizer_config, "the tokenizer's configuration"),
-        digest.hexdigest(),
-    )
+    return digest.hexdigest()
 
 
 def _hub(repository: str, revision: str | None) -> Find:

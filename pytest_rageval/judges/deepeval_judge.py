@@ -75,7 +75,8 @@ def deepeval_judge(spec: JudgeSpec) -> DeepEvalJudge:
     """Create the judge of `deepeval:METRIC@SPEC`, where SPEC names its model."""
     metric, _, model = spec.rest.partition("@")
     if metric not in METRICS:
-        raise SettingsError(f"metric {printable(metric)!r} is not one of {', '.join(sorted(METRICS))}")
+        known = ", ".join(sorted(METRICS))
+        raise SettingsError(f"metric {printable(metric)!r} is not one of {known}")
     if not model:
         raise SettingsError(
             f"no model; write it as deepeval:{metric}@openai:MODEL or deepeval:{metric}@openai:MODEL@URL"
@@ -104,16 +105,17 @@ class DeepEvalJudge(AsksModel, ShareJudge):
         """Measure with several requests to the model; convert any exception of DeepEval to JudgeError."""
         replies: list[ChatReply] = []
         variables = request.variables
+        contexts = [context["text"] for context in variables.get("contexts") or ()]
+        if request.rubric in ("faithfulness", "groundedness") and not contexts:
+            return Share(None, "there is no context to compare with")
         # Without a gold answer, the key facts are expected.
         references = reference_texts(variables) or ["\n".join(variables.get("key_facts") or ())]
         test_case = {
             "input": variables.get("question") or "",
             "actual_output": variables["answer"],
             "expected_output": references[0] or None,
-            "retrieval_context": [context["text"] for context in variables.get("contexts") or ()] or None,
+            "retrieval_context": contexts or None,
         }
-        if request.rubric in ("faithfulness", "groundedness") and not test_case.get("retrieval_context"):
-            return Share(None, "there is no context to compare with")
         try:
             metric = self._metric_for(request.rubric, test_case, replies, request.trial)
             score = float(await metric.a_measure(self._deepeval.LLMTestCase(**test_case), _show_indicator=False))
@@ -122,20 +124,22 @@ class DeepEvalJudge(AsksModel, ShareJudge):
         except Exception as error:  # another package's code may raise anything; the error belongs to this case
             raised = excerpt(f"{type(error).__name__}: {error}")
             raise JudgeError("exception", printable(f"judge {self.model!r} raised {raised}")) from error
-        claims, cost = _claims(metric), sum_costs(replies)
+        cost = sum_costs(replies)
+        claims = _claims(metric)
         if claims == []:
             return Share(None, "the answer makes no claim", (), cost)
         if not 0 <= score <= 1:
             raise JudgeError("invalid_reply", f"judge {self.model!r}: the score is {score:g}, expected one from 0 to 1")
-        return Share(score, cut(printable(str(metric.reason or "")), 4_000), claims or (), cost)
+        reasoning = cut(printable(str(metric.reason or "")), 4_000)
+        return Share(score, reasoning, claims or (), cost)
 
     def _metric_for(self, rubric: str, test_case: Mapping[str, Any], replies: list[ChatReply], trial: int) -> Any:
         # A metric stores its last measurement, so each judgement needs its own.
         model = _model_class()(self._chat, replies, trial)
         if self._metric == "faithfulness":
             return self._deepeval.FaithfulnessMetric(model=model, async_mode=True)
-        looks_at, steps = STEPS[rubric]
-        parameters = [self._deepeval.SingleTurnParams(name) for name in looks_at if test_case.get(name)]
+        read, steps = STEPS[rubric]
+        parameters = [self._deepeval.SingleTurnParams(name) for name in read if test_case.get(name)]
         return self._deepeval.GEval(
             name=rubric, evaluation_params=parameters, evaluation_steps=list(steps), model=model, async_mode=True
         )
@@ -145,7 +149,8 @@ def load_deepeval() -> Any:
     """Import the parts of DeepEval used here, by name; raise SettingsError if one is missing."""
     os.environ.update(QUIET)
     try:
-        metrics, cases = import_module("deepeval.metrics"), import_module("deepeval.test_case")
+        metrics = import_module("deepeval.metrics")
+        cases = import_module("deepeval.test_case")
         return SimpleNamespace(
             FaithfulnessMetric=metrics.FaithfulnessMetric,
             GEval=metrics.GEval,
@@ -160,11 +165,17 @@ def load_deepeval() -> Any:
 
 def _claims(metric: Any) -> list[tuple[str, float]] | None:
     """Return Faithfulness's claims, each with 1 if it is supported, else 0; None for a metric without claims."""
-    claims, verdicts = getattr(metric, "claims", None), getattr(metric, "verdicts", None)
+    claims = getattr(metric, "claims", None)
+    verdicts = getattr(metric, "verdicts", None)
     if claims is None or verdicts is None:
         return None
-    words = (str(getattr(verdict.verdict, "value", verdict.verdict)).lower() for verdict in verdicts)
-    return [(str(claim), float(word != "no")) for claim, word in zip(claims, words, strict=False)]
+    rated: list[tuple[str, float]] = []
+    # Its model may give more verdicts than claims, or fewer.
+    for claim, verdict in zip(claims, verdicts, strict=False):
+        word = str(getattr(verdict.verdict, "value", verdict.verdict)).lower()
+        # "idk" counts as supported, as in DeepEval's own score.
+        rated.append((str(claim), 0.0 if word == "no" else 1.0))
+    return rated
 
 
 @functools.cache
@@ -176,7 +187,9 @@ def _model_class() -> Any:
         """One model, for one judgement."""
 
         def __init__(self, chat: ChatModel, replies: list[ChatReply], trial: int) -> None:
-            self._chat, self._replies, self._trial = chat, replies, trial
+            self._chat = chat
+            self._replies = replies
+            self._trial = trial
             super().__init__(chat.model)
 
         def load_model(self) -> Any:
@@ -198,39 +211,56 @@ def _model_class() -> Any:
 async def ask(chat: ChatModel, replies: list[ChatReply], prompt: str, schema: Any, trial: int = 0) -> Any:
     """Return one reply, read strictly by the schema (a pydantic model); if it does not fit, try once more."""
     form = "" if schema is None else " with one JSON object and nothing else"
-    asked: dict[str, Any] = {"schema_name": getattr(schema, "__name__", "reply"), "trial": trial}
-    asked["schema"] = None if schema is None else strict(schema.model_json_schema())
-    messages, most, before, raw = [Message("user", prompt)], chat.max_tokens or MOST_TOKENS, "", None
+    json_schema = None if schema is None else strict(schema.model_json_schema())
+    messages = [Message("user", prompt)]
+    most_tokens = chat.max_tokens or MOST_TOKENS
+    first_reason = ""
+    raw = None
     while True:
         try:
-            reply = await chat.say(messages, max_tokens=most, **asked)
+            reply = await chat.say(
+                messages,
+                schema=json_schema,
+                schema_name=getattr(schema, "__name__", "reply"),
+                max_tokens=most_tokens,
+                trial=trial,
+            )
         except ModelFailure as failure:
-            again = f" (asked again, since {before})" if before else ""
+            again = f" (asked again, since {first_reason})" if first_reason else ""
             raise JudgeError(failure.kind, f"{failure}{again}", raw, status=failure.status) from None
         replies.append(reply)
-        text = reply.text or ""
-        raw = cut(text, LONGEST_RAW)
+        raw = cut(reply.text or "", LONGEST_RAW)
         try:
-            if reply.flaw is not None:
-                raise UnreadableReply(reply.flaw)
-            if schema is None:
-                return unopened_thoughts(text)[1]
-            return schema.model_validate(stated_object(text))
+            return _read(reply, schema)
         except UnreadableReply as unreadable:
             reason = unreadable.reason
-        except ValidationError as misfit:
-            first = misfit.errors(include_input=False)[0]
-            place = ".".join(map(str, first["loc"]))
-            reason = excerpt(f"{place}: {first['msg']}" if place else first["msg"])
-        if before or reply.ending == "content_filter":  # the filter would block the same text again
-            earlier = f"; before: {before}" if before not in ("", reason) else ""
+        if first_reason or reply.ending == "content_filter":  # the filter would block the same text again
+            earlier = f"; before: {first_reason}" if first_reason not in ("", reason) else ""
             problem = f"model {chat.model!r}: the reply cannot be read: {reason}{earlier}"
             raise JudgeError("invalid_reply", printable(problem), raw)
-        repair = f"Your reply could not be read: {reason}. Reply once more{form}."
         # No API takes an empty message.
-        messages += [Message("assistant", raw.strip() or "(an empty reply)"), Message("user", repair)]
-        most *= 2 if reply.is_truncated else 1
-        before = reason
+        messages.append(Message("assistant", raw.strip() or "(an empty reply)"))
+        messages.append(Message("user", f"Your reply could not be read: {reason}. Reply once more{form}."))
+        if reply.is_truncated:
+            most_tokens *= 2
+        first_reason = reason
+
+
+def _read(reply: ChatReply, schema: Any) -> Any:
+    """Return a reply's text, or with a schema the reply as an instance of it; raise UnreadableReply."""
+    if reply.flaw is not None:
+        raise UnreadableReply(reply.flaw)
+    text = reply.text or ""
+    if schema is None:
+        _, answer = unopened_thoughts(text)
+        return answer
+    try:
+        return schema.model_validate(stated_object(text))
+    except ValidationError as misfit:
+        first = misfit.errors(include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        reason = f"{place}: {first['msg']}" if place else first["msg"]
+        raise UnreadableReply(excerpt(reason)) from None
 
 
 def strict(schema: Json) -> Json:

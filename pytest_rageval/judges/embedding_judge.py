@@ -8,7 +8,7 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import combinations
+from itertools import chain, combinations
 from operator import mul
 from typing import Any, TypeAlias
 
@@ -65,8 +65,9 @@ HIGHEST_FLOOR = 0.98
 def embedding_judge(spec: JudgeSpec) -> EmbeddingJudge:
     """Create the judge of `embedding:MODEL@URL`; the URL in the spec overrides that of the options."""
     options = spec.options or EndpointOptions()
-    model, url = model_and_url(spec.kind, spec.rest)
-    if (url := url or options.base_url) is None:
+    model, own_url = model_and_url(spec.kind, spec.rest)
+    url = own_url or options.base_url
+    if url is None:
         raise SettingsError("no server; write it as embedding:MODEL@URL")
     return EmbeddingJudge(model, url, options)
 
@@ -97,7 +98,8 @@ class EmbeddingJudge(PaidEndpoint, ShareJudge):
         address = below(url, "/embeddings")
         headers, key_name = key_header(judge_key(address, OPENAI_KEY, OPENAI.home))
         super().__init__(address, headers, key_name, Tariff(model, address), options, backoff=backoff)
-        self._name, self.models_url = model, below(url, "/models")
+        self._name = model
+        self.models_url = below(url, "/models")
         self.model = f"embedding/1:{model}"
         self.identity = model_identity("embedding/1", model, address, options.server_name)
         self._known: OrderedDict[str, Vector] = OrderedDict()
@@ -114,22 +116,26 @@ class EmbeddingJudge(PaidEndpoint, ShareJudge):
     async def _near(self, texts: Iterable[str], bill: list[Cost]) -> Callable[[str, Iterable[str]], float]:
         """Return a function for how close the nearest of other texts is, from 0 (as unrelated texts) to 1 (equal)."""
         vectors = await self.vectors(texts, bill)
+        # Locked: of answers judged at the same time, one measures the floor for all.
         async with self._measuring:
             if self._floor is None:
-                unrelated = await self.vectors(UNRELATED, bill)
-                cosines = [cosine(one, other) for one, other in combinations(unrelated.values(), 2)]
-                floor = math.fsum(cosines) / len(cosines)
-                if floor > HIGHEST_FLOOR:
-                    problem = f"tells nothing apart: unrelated texts have a mean cosine of {floor:.3f}"
-                    raise JudgeError("invalid_response", f"judge {self.model!r} {problem}")
-                self._floor = floor
-            lowest = self._floor
+                self._floor = await self._measured_floor(bill)
+            floor = self._floor
 
         def near(text: str, others: Iterable[str]) -> float:
-            best = max((cosine(vectors[text], vectors[other]) for other in others), default=lowest)
-            return min(1.0, max(0.0, (best - lowest) / (1 - lowest)))
+            best = max((cosine(vectors[text], vectors[other]) for other in others), default=floor)
+            return min(1.0, max(0.0, (best - floor) / (1 - floor)))
 
         return near
+
+    async def _measured_floor(self, bill: list[Cost]) -> float:
+        """Return the mean cosine of unrelated sentences."""
+        unrelated = await self.vectors(UNRELATED, bill)
+        floor = _mean(cosine(one, other) for one, other in combinations(unrelated.values(), 2))
+        if floor > HIGHEST_FLOOR:
+            problem = f"tells nothing apart: unrelated texts have a mean cosine of {floor:.3f}"
+            raise JudgeError("invalid_response", f"judge {self.model!r} {problem}")
+        return floor
 
     async def _groundedness(self, variables: Mapping[str, Any], bill: list[Cost]) -> Share:
         contexts = variables.get("contexts") or ()
@@ -143,11 +149,11 @@ class EmbeddingJudge(PaidEndpoint, ShareJudge):
             return Share(None, "the answer makes no claim that could be compared")
         near = await self._near([*answer_sentences, *passages], bill)
         rated = [(sentence, near(sentence, passages)) for sentence in answer_sentences]
-        return Share(_mean(value for _, value in rated), _account(rated, "the context"), rated)
+        return Share(_mean_rating(rated), _account(rated, "the context"), rated)
 
     async def _correctness(self, variables: Mapping[str, Any], bill: list[Cost]) -> Share:
         facts = _passages(variables.get("key_facts") or ())
-        references = [sentences_of for text in reference_texts(variables) if (sentences_of := _passages([text]))]
+        references = list(filter(None, (_passages([text]) for text in reference_texts(variables))))
         if not facts and not references:
             return Share(None, "there is no reference to compare with")
         if declines(variables["answer"], variables.get("question") or "").abstained:
@@ -155,18 +161,20 @@ class EmbeddingJudge(PaidEndpoint, ShareJudge):
         answer_sentences = _sentences(variables["answer"])
         if not answer_sentences:
             return Share(0.0, "the answer says nothing")
-        near = await self._near(
-            [*answer_sentences, *facts, *(text for reference in references for text in reference)], bill
-        )
-        rated_facts = [(fact, near(fact, answer_sentences)) for fact in facts]
-        rated_references = [[(text, near(text, answer_sentences)) for text in reference] for reference in references]
-        best = max(rated_references, key=lambda rated: _mean(value for _, value in rated), default=[])
-        means = [_mean(value for _, value in rated) for rated in (rated_facts, best) if rated]
-        rated = rated_facts + best
+        near = await self._near(chain(answer_sentences, facts, *references), bill)
+
+        def rated_by_answer(expected: Iterable[str]) -> list[tuple[str, float]]:
+            return [(text, near(text, answer_sentences)) for text in expected]
+
+        rated_facts = rated_by_answer(facts)
+        best_reference = max(map(rated_by_answer, references), key=_mean_rating, default=[])
+        means = [_mean_rating(rated) for rated in (rated_facts, best_reference) if rated]
+        rated = rated_facts + best_reference
         return Share(_mean(means), _account(rated, "the answer"), rated)
 
     async def _relevance(self, variables: Mapping[str, Any], bill: list[Cost]) -> Share:
-        question, answer_sentences = variables["question"].strip(), _sentences(variables["answer"])
+        question = variables["question"].strip()
+        answer_sentences = _sentences(variables["answer"])
         if not question or not answer_sentences:
             return Share(None, "there is no question or no answer to compare")
         near = await self._near([question, *answer_sentences], bill)
@@ -182,23 +190,27 @@ class EmbeddingJudge(PaidEndpoint, ShareJudge):
         missing = [text for text in distinct if text not in vectors]
         for start in range(0, len(missing), BATCH):
             batch = missing[start : start + BATCH]
-            # Servers cannot read a lone surrogate in JSON.
-            shown = [text[:LONGEST_INPUT].encode("utf-8", "replace").decode() for text in batch]
             try:
-                estimate = estimated_tokens("".join(shown), 0)
-                data, latency_ms = await self.ask({"model": self._name, "input": shown}, estimate)
-                tokens = token_count(data.get("usage") if isinstance(data, Mapping) else None, "prompt_tokens")
-                bill.append(Cost(tokens, 0, self.pay(estimate, tokens, 0), round(latency_ms, 3)))
-                found = read_by(partial(self._read, expected=len(batch)), data, self.where)
+                vectors.update(zip(batch, await self._vectors_of(batch, bill), strict=True))
             except ModelFailure as failure:
                 raise JudgeError(failure.kind, str(failure), status=failure.status) from None
-            vectors.update(zip(batch, found, strict=True))
         for text, vector in vectors.items():
             self._known[text] = vector
             self._known.move_to_end(text)
         while len(self._known) > MOST_VECTORS:
             self._known.popitem(last=False)
         return vectors
+
+    async def _vectors_of(self, texts: Sequence[str], bill: list[Cost]) -> list[Vector]:
+        """Return the vectors of texts by one request; raise ModelFailure."""
+        # Servers cannot read a lone surrogate in JSON.
+        sent = [text[:LONGEST_INPUT].encode("utf-8", "replace").decode() for text in texts]
+        estimate = estimated_tokens("".join(sent), 0)
+        data, latency_ms = await self.ask({"model": self._name, "input": sent}, estimate)
+        usage = data.get("usage") if isinstance(data, Mapping) else None
+        tokens = token_count(usage, "prompt_tokens")
+        bill.append(Cost(tokens, 0, self.pay(estimate, tokens, 0), round(latency_ms, 3)))
+        return read_by(partial(self._read, expected=len(texts)), data, self.where)
 
     def _read(self, data: Json, *, expected: int) -> list[Vector]:
         """Return one vector per text, in the order of their `index`; raise ValueError with what is wrong."""
@@ -210,14 +222,14 @@ class EmbeddingJudge(PaidEndpoint, ShareJudge):
         indices = [entry.get("index", position) for position, entry in enumerate(entries)]
         if not all(type(index) is int for index in indices) or sorted(indices) != list(range(expected)):
             raise ValueError(f"the indices of the embeddings are not 0 to {expected - 1}")
-        in_order = sorted(zip(indices, entries, strict=True), key=lambda item: item[0])
-        return [self._unit(entry.get("embedding")) for _, entry in in_order]
+        by_index = dict(zip(indices, entries, strict=True))
+        return [self._unit(by_index[index].get("embedding")) for index in range(expected)]
 
     def _unit(self, written: Json) -> Vector:
         numbers = written if isinstance(written, list) else []
         if not 0 < len(numbers) <= MOST_DIMENSIONS or not all(type(x) in (int, float) for x in numbers):
             raise ValueError(f"an embedding is not a list of 1 to {MOST_DIMENSIONS:,} numbers")
-        if len(numbers) != (self._dimensions or len(numbers)):
+        if self._dimensions is not None and len(numbers) != self._dimensions:
             raise ValueError(f"an embedding has {len(numbers)} dimensions, others have {self._dimensions}")
         try:
             length = math.hypot(*numbers)
@@ -237,17 +249,23 @@ _SHARES = {
 
 
 def _sentences(text: str) -> list[str]:
-    return [sentence for sentence in sentences(text[:LONGEST_TEXT]) if any(map(str.isalnum, sentence))][:MOST_SENTENCES]
+    with_words = [sentence for sentence in sentences(text[:LONGEST_TEXT]) if any(map(str.isalnum, sentence))]
+    return with_words[:MOST_SENTENCES]
 
 
 def _passages(texts: Iterable[Json]) -> list[str]:
-    distinct = dict.fromkeys(sentence for text in texts for sentence in _sentences(text))
+    """Return the distinct sentences of texts."""
+    distinct = dict.fromkeys(chain.from_iterable(map(_sentences, texts)))
     return list(distinct)[:MOST_PASSAGES]
 
 
 def _mean(values: Iterable[float]) -> float:
     shares = list(values)
     return math.fsum(shares) / len(shares)
+
+
+def _mean_rating(rated: Sequence[tuple[str, float]]) -> float:
+    return _mean(value for _, value in rated)
 
 
 def _account(rated: Sequence[tuple[str, float]], where: str) -> str:

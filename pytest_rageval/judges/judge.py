@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
@@ -11,11 +11,11 @@ from pytest_rageval.abstention.detector import declines
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.io.masking import public_params
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
-from pytest_rageval.model import Json, Judgement, JudgeRequest
+from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest
 from pytest_rageval.text import printable
 
 if TYPE_CHECKING:
-    from pytest_rageval.llm.endpoint_options import EndpointOptions
+    from pytest_rageval.llm.endpoint_options import EndpointOptions, Tariff
 
 
 @runtime_checkable
@@ -24,15 +24,7 @@ class Judge(Protocol):
 
     `model` names the model, with its build if known. It is part of every cache key, unless the judge has an attribute
     `identity`, which also names the server. `rubrics` are the names of those it can answer. `heuristic` is True for a
-    judge without a model.
-
-    These attributes are optional. `is_local` defaults to `heuristic`, the others to False:
-    is_local                judging is free, needs no network and always gives the same result
-    answers_at_once         it never waits, not even for a running event loop
-    abstention_by_phrasing  it detects abstentions from the wording; the project's own phrases count as well
-    takes_own_rubrics       it uses the prompt of a rubric, so it can answer those that a project adds
-    judge_together          a coroutine that judges one answer by several rubrics at once: requests to a list with the
-                            judgement or the JudgeError of each
+    judge without a model. The attributes of `BaseJudge` are optional.
     """
 
     model: str
@@ -42,6 +34,46 @@ class Judge(Protocol):
     async def judge(self, request: JudgeRequest) -> Judgement: ...
 
     async def aclose(self) -> None: ...
+
+
+JudgeTogether = Callable[[Sequence[JudgeRequest]], Awaitable[list[Judgement | JudgeError]]]
+"""Judges one answer by several rubrics: requests to the judgement or the error of each."""
+
+
+class BaseJudge(Judge):
+    """A judge with all optional attributes, at their defaults: what the rest of this package reads.
+
+    A judge of the project's own that lacks some gets them from `OwnJudge`, when it comes in.
+    """
+
+    is_local: bool = False
+    """Judging is free, needs no network and always gives the same result. A heuristic's default is True."""
+    answers_at_once: bool = False
+    """It never waits, not even for a running event loop."""
+    takes_turns: bool = False
+    """Each of its requests waits for its turn by itself."""
+    takes_own_rubrics: bool = False
+    """It uses the prompt of a rubric, so it can answer those that a project adds."""
+    abstention_by_phrasing: bool = False
+    """It detects abstentions from the wording; the project's own phrases count as well."""
+    judge_together: JudgeTogether | None = None
+    """Judges one answer by several rubrics at once."""
+    identity: str = ""
+    """Names the judge in cache keys, with its server; empty if its model does."""
+    sampling: Mapping[str, Json] = NOTHING
+    """What else judgements depend on: part of cache keys."""
+    is_pinned: bool | None = None
+    """Whether its name always means the same model; None if that is unknown."""
+    options: Any = None
+    """The user's own parameters of its server."""
+    tariff: Tariff | None = None
+    """The price of its model, if it has one."""
+    notes: Sequence[str] = ()
+    """Notes for the end of the run."""
+
+    async def check(self) -> str | None:
+        """Return why this judge cannot be asked, in one line, or None; costs nothing."""
+        return None
 
 
 @runtime_checkable
@@ -62,25 +94,9 @@ class JudgeSpec(NamedTuple):
     options: EndpointOptions | None = None
 
 
-def is_local(judge: Judge) -> bool:
-    """Return True if judging is free, needs no network and always gives the same result."""
-    return getattr(judge, "is_local", judge.heuristic)
-
-
-def judges_at_once(judge: Judge) -> bool:
-    """Return True if the judge never waits, so that it works without a running event loop."""
-    return getattr(judge, "answers_at_once", False)
-
-
-def judges_in_turns(judge: Judge) -> bool:
-    """Return True if each request of the judge waits for its turn by itself."""
-    return getattr(judge, "takes_turns", False)
-
-
-def can_judge(judge: Judge, rubric: str) -> bool:
+def can_judge(judge: BaseJudge, rubric: str) -> bool:
     """Return True if the judge can answer a rubric, shipped or added by the project."""
-    takes_own = getattr(judge, "takes_own_rubrics", False)
-    return rubric in judge.rubrics or (takes_own and rubric not in rubric_names())
+    return rubric in judge.rubrics or (judge.takes_own_rubrics and rubric not in rubric_names())
 
 
 class Cost(NamedTuple):
@@ -98,9 +114,13 @@ def sum_costs(parts: Iterable[Any]) -> dict[str, Any]:
     parts = list(parts)
     for name in ("tokens_in", "tokens_out", "cost_usd", "latency_ms"):
         values = [getattr(part, name) for part in parts]
-        is_whole = all(type(value) is int for value in values)
-        # fsum is the same on every Python version
-        sums[name] = None if None in values else sum(values) if is_whole else math.fsum(values)
+        if None in values:
+            sums[name] = None
+        elif all(type(value) is int for value in values):
+            sums[name] = sum(values)
+        else:
+            # The sum of floats differs between versions of Python; fsum is the same on all.
+            sums[name] = math.fsum(values)
     return sums
 
 
@@ -108,17 +128,24 @@ def asked_of(judgements: Iterable[Judgement]) -> dict[str, float]:
     """Return the `requests` that a model was sent for judgements, and the `tokens_cached` of them, without zeros."""
     counts = {"requests": 0.0, "tokens_cached": 0}
     for judgement in judgements:
-        is_free = judgement.tokens_in == 0 == judgement.tokens_out or judgement.error is not None
-        counts["requests"] += judgement.extra.get("requests") or (
-            0 if is_free else 1 + bool(judgement.extra.get("repaired"))
-        )
+        counts["requests"] += _requests_of(judgement)
         counts["tokens_cached"] += judgement.extra.get("tokens_cached") or 0
     return {name: round(count, 3) for name, count in counts.items() if count}
 
 
-def identity_of(judge: Judge) -> str:
+def _requests_of(judgement: Judgement) -> float:
+    """Return the requests of one judgement: its share of a joint one, else one, or two with a repair."""
+    if stated := judgement.extra.get("requests"):
+        return float(stated)
+    is_free = judgement.tokens_in == 0 and judgement.tokens_out == 0
+    if is_free or judgement.error is not None:
+        return 0
+    return 2 if judgement.extra.get("repaired") else 1
+
+
+def identity_of(judge: BaseJudge) -> str:
     """Return the judge's `identity`, which includes its server, or else its model."""
-    return str(getattr(judge, "identity", judge.model))
+    return judge.identity or judge.model
 
 
 def served_model(judgement: Judgement) -> str | None:
@@ -144,15 +171,15 @@ def recorded_identity(judge: Mapping[str, Any] | None) -> str | None:
     return identity if isinstance(identity, str) else None
 
 
-def described_judge(judge: Judge, temperature: float) -> dict[str, Any]:
+def described_judge(judge: BaseJudge, temperature: float) -> dict[str, Any]:
     """Describe the judge for config.json."""
     description: dict[str, Any] = {"model": judge.model, "heuristic": judge.heuristic}
     if identity_of(judge) != judge.model:
         description["identity"] = identity_of(judge)
     if not judge.heuristic:
-        description |= {"temperature": temperature, "pinned": getattr(judge, "is_pinned", None)}
-        if options := getattr(judge, "options", None):
-            description["options"] = public_params(options)
+        description |= {"temperature": temperature, "pinned": judge.is_pinned}
+        if judge.options:
+            description["options"] = public_params(judge.options)
     return description
 
 
@@ -178,11 +205,12 @@ class Share(NamedTuple):
     fields: Mapping[str, Any] = FREE
 
 
-class ShareJudge:
+class ShareJudge(BaseJudge):
     """A judge whose `share` is mapped to the rubric's scale; from `supported` on, a claim counts as supported."""
 
     model: str
     heuristic = True
+    is_local = True
     rubrics: frozenset[str]
     supported = 1.0
 
@@ -191,15 +219,23 @@ class ShareJudge:
         check_rubric(self, request)
         if request.rubric == "abstention":
             return phrasing_judgement(request, model=self.model, heuristic=True)
-        rubric, share = rubric_of(request), await self.share(request)
-        low, high = rubric.scale
+        rubric = rubric_of(request)
+        share = await self.share(request)
+        scores: dict[str, float] = {}
+        if share.value is not None:
+            low, high = rubric.scale
+            scores[rubric.name] = round(low + share.value * (high - low), 4)
+        supported: list[str] = []
+        unsupported: list[str] = []
+        for claim, value in share.rated:
+            (supported if value >= self.supported else unsupported).append(claim)
         return Judgement(
             rubric=rubric.name,
-            scores={} if share.value is None else {rubric.name: round(low + share.value * (high - low), 4)},
+            scores=scores,
             scale=rubric.scale,
             reasoning=share.reasoning,
-            supported_claims=tuple(claim for claim, value in share.rated if value >= self.supported),
-            unsupported_claims=tuple(claim for claim, value in share.rated if value < self.supported),
+            supported_claims=tuple(supported),
+            unsupported_claims=tuple(unsupported),
             model=self.model,
             prompt_version=request.prompt_version,
             heuristic=self.heuristic,
@@ -217,8 +253,8 @@ class ShareJudge:
 def check_rubric(judge: Judge, request: JudgeRequest) -> None:
     """Raise JudgeError if the judge lacks the rubric of a request."""
     if request.rubric not in judge.rubrics:
-        message = f"judge {judge.model!r} has no rubric {request.rubric!r}; it has {', '.join(sorted(judge.rubrics))}"
-        raise JudgeError("invalid_request", message)
+        known = ", ".join(sorted(judge.rubrics))
+        raise JudgeError("invalid_request", f"judge {judge.model!r} has no rubric {request.rubric!r}; it has {known}")
 
 
 def phrasing_judgement(
@@ -239,7 +275,8 @@ def phrasing_judgement(
     passages          the texts that were retrieved for the answer
     golds             gold answers of the question, if it has an answer
     """
-    declined = declines(request.variables["answer"], request.variables.get("question") or "", phrases, passages, golds)
+    question = request.variables.get("question") or ""
+    declined = declines(request.variables["answer"], question, phrases, passages, golds)
     extra: dict[str, Json] = {"confidence": declined.confidence, "decided_by": PHRASING}
     if declined.abstained is None:
         scores = {}

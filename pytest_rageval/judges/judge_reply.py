@@ -55,44 +55,52 @@ def read_reply(
     A verdict that stands word for word in the `material` may be a quotation: it is flagged, and unreadable behind
     thoughts without an opening tag, which may be a reply that ends with a quotation.
     """
-    reply = reply_object(text, [*VERDICT_FIELDS, rubric.name, *rubric.schema["properties"]])
-    stated = reply.members
+    properties = rubric.schema["properties"]
+    reply = reply_object(text, [*VERDICT_FIELDS, rubric.name, *properties])
     is_quoted = stands_in(reply.text, material)
     if reply.has_thoughts and (is_quoted or plants_a_reply(material)):
         raise UnreadableReply("its object stands in the material, behind text that may be more than thoughts")
-    has_marker = quotes_marker(text, stated, marker)
+    stated = reply.members
     if is_joint:
-        part = value_of(stated, rubric.name)
-        if not isinstance(part, dict):
-            raise UnreadableReply(f'"{rubric.name}" is {value_in_words(part)}, expected an object')
-        stated = part
-    if "reasoning" in rubric.schema["properties"] and "reasoning" not in stated and "explanation" in stated:
+        stated = _joint_part(reply.members, rubric.name)
+        is_quoted = is_quoted or stands_in(json.dumps(stated, ensure_ascii=False), material)
+    if "reasoning" in properties and "reasoning" not in stated and "explanation" in stated:
         stated = {**stated, "reasoning": stated["explanation"]}
-    verdicts = {
-        name: _verdicts(name, value_of(stated, name), claims)
-        for name in rubric.scores.values()
-        if rubric.schema["properties"][name]["type"] == "array"
-    }
-    scores = {
-        metric: sum(verdicts[name]) / len(verdicts[name]) if name in verdicts else _score(stated, name, rubric)
-        for metric, name in rubric.scores.items()
-    }
-    fields, misfits = _other_fields(stated, rubric)
+
+    scores, verdicts = _scores(stated, rubric, claims)
+    fields, flags = _other_fields(stated, rubric)
     fields |= verdicts
-    if misfits and not rubric.scores:
-        raise UnreadableReply(cut("; ".join(misfits), 300))
-    if has_marker:
-        misfits.append(QUOTES_THE_MARKER)
-    if is_quoted or (is_joint and stands_in(json.dumps(part, ensure_ascii=False), material)):
-        misfits.append(QUOTES_THE_MATERIAL)
+    if flags and not rubric.scores:
+        raise UnreadableReply(cut("; ".join(flags), 300))
+    if quotes_marker(text, reply.members, marker):
+        flags.append(QUOTES_THE_MARKER)
+    if is_quoted:
+        flags.append(QUOTES_THE_MATERIAL)
     reasoning = str(fields.pop("reasoning", ""))
     has_lists = "supported_claims" in fields and "unsupported_claims" in fields
-    supported, unsupported = (_claims(fields, name) for name in ("supported_claims", "unsupported_claims"))
-    if has_lists and (contradiction := _contradiction(scores, rubric.scale, supported, unsupported)) is not None:
-        misfits.append(contradiction)
+    supported = _claims(fields, "supported_claims")
+    unsupported = _claims(fields, "unsupported_claims")
+    contradiction = _contradiction(scores, rubric.scale, supported, unsupported) if has_lists else None
+    if contradiction is not None:
+        flags.append(contradiction)
     return Judgement(
-        rubric.name, scores, rubric.scale, reasoning, supported, unsupported, extra=fields, flags=tuple(misfits)
+        rubric=rubric.name,
+        scores=scores,
+        scale=rubric.scale,
+        reasoning=reasoning,
+        supported_claims=supported,
+        unsupported_claims=unsupported,
+        extra=fields,
+        flags=tuple(flags),
     )
+
+
+def _joint_part(stated: Mapping[str, Json], rubric: str) -> dict[str, Json]:
+    """Return the object of one rubric in a joint reply."""
+    part = value_of(stated, rubric)
+    if not isinstance(part, dict):
+        raise UnreadableReply(f'"{rubric}" is {value_in_words(part)}, expected an object')
+    return part
 
 
 def stands_in(written: str, material: Mapping[str, Json]) -> bool:
@@ -145,20 +153,40 @@ def _contradiction(
 # ── its scores ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _scores(
+    stated: Mapping[str, Json], rubric: Rubric, claims: int | None
+) -> tuple[dict[str, float], dict[str, list[bool]]]:
+    """Return the rubric's scores by metric, and by field the verdicts that some of them are shares of."""
+    verdicts: dict[str, list[bool]] = {}
+    for name in rubric.scores.values():
+        if rubric.schema["properties"][name]["type"] == "array":
+            verdicts[name] = _verdicts(name, value_of(stated, name), claims)
+    scores: dict[str, float] = {}
+    for metric, name in rubric.scores.items():
+        if name in verdicts:
+            scores[metric] = sum(verdicts[name]) / len(verdicts[name])
+        else:
+            scores[metric] = _score(stated, name, rubric)
+    return scores, verdicts
+
+
 def _score(stated: Mapping[str, Json], name: str, rubric: Rubric) -> float:
     """Return the score in a field as a number on the rubric's scale."""
     value = value_of(stated, name)
     schema = rubric.schema["properties"][name]
     if schema["type"] == "boolean":
         return float(_boolean(name, value))
-    low, high = schema.get("minimum", rubric.scale[0]), schema.get("maximum", rubric.scale[1])
+    lowest, highest = rubric.scale
+    low = schema.get("minimum", lowest)
+    high = schema.get("maximum", highest)
     number = number_of(name, value, low, high)
-    if not rubric.scale[0] <= number <= rubric.scale[1]:
+    if not lowest <= number <= highest:
         raise UnreadableReply(f'"{name}" is {quoted_json(value)}, expected {low:g} to {high:g}')
-    steps = (number - rubric.scale[0]) / (rubric.step or 1.0)
-    if rubric.step is not None and abs(steps - round(steps)) >= 1e-9:
-        expected = "a whole number" if rubric.step == 1 else f"a multiple of {rubric.step:g}"
-        raise UnreadableReply(f'"{name}" is {quoted_json(value)}, expected {expected}')
+    if rubric.step is not None:
+        steps = (number - lowest) / rubric.step
+        if abs(steps - round(steps)) >= 1e-9:
+            expected = "a whole number" if rubric.step == 1 else f"a multiple of {rubric.step:g}"
+            raise UnreadableReply(f'"{name}" is {quoted_json(value)}, expected {expected}')
     if schema["type"] == "integer" and number != int(number):
         raise UnreadableReply(f'"{name}" is {quoted_json(value)}, expected a whole number')
     if "enum" in schema and number not in schema["enum"]:
@@ -171,16 +199,17 @@ def _verdicts(name: str, value: Json, claims: int | None) -> list[bool]:
     """Return whether each claim is supported, in the order of their numbers, which must run from 1 to `claims`."""
     if not isinstance(value, list) or not value:
         raise UnreadableReply(f'"{name}" is {value_in_words(value)}, expected a list with a verdict on each claim')
+    expected = claims or len(value)
     verdicts: dict[Json, bool] = {}
     for entry in value:
         if not isinstance(entry, Mapping):
             raise UnreadableReply(f'"{name}" holds {value_in_words(entry)}, expected an object for each claim')
-        number = int(number_of("number", value_of(entry, "number"), 1, claims or len(value)))
+        number = int(number_of("number", value_of(entry, "number"), 1, expected))
         if number in verdicts:
             raise UnreadableReply(f'"{name}" has two verdicts on claim {number}')
         verdicts[number] = _boolean("supported", value_of(entry, "supported"))
-    if len(verdicts) != (claims or len(value)):
-        raise UnreadableReply(f'"{name}" holds {len(verdicts)} verdicts, expected {claims}, one on each claim')
+    if len(verdicts) != expected:
+        raise UnreadableReply(f'"{name}" holds {len(verdicts)} verdicts, expected {expected}, one on each claim')
     return [verdicts[number] for number in sorted(verdicts)]
 
 
@@ -233,13 +262,21 @@ def _fits(value: Json, schema: Mapping[str, Json]) -> bool:
         case "array":
             return isinstance(value, list) and all(_fits(entry, schema.get("items", NOTHING)) for entry in value)
         case "object":
-            properties = schema.get("properties", NOTHING)
-            return isinstance(value, dict) and all(
-                _fits(value[name], properties[name]) if name in value else name not in schema.get("required", ())
-                for name in properties
-            )
+            return isinstance(value, dict) and _has_fitting_members(value, schema)
         case _:
             return True
+
+
+def _has_fitting_members(value: Mapping[str, Json], schema: Mapping[str, Json]) -> bool:
+    """Return True if the schema's properties fit where they are present, and are missing only where they may be."""
+    required = schema.get("required", ())
+    for name, property_schema in schema.get("properties", NOTHING).items():
+        if name in value:
+            if not _fits(value[name], property_schema):
+                return False
+        elif name in required:
+            return False
+    return True
 
 
 def _bounded(value: Json) -> Json:

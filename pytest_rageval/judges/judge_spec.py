@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +17,9 @@ from pytest_rageval.io.importing import import_object, plugged_in
 from pytest_rageval.io.masking import Mask, public_target, public_unknown
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
-from pytest_rageval.judges.judge import Judge, JudgementCache, JudgeSpec
+from pytest_rageval.judges.checked_judge import CheckedJudge, TimeLimit
+from pytest_rageval.judges.judge import BaseJudge, Judge, JudgementCache, JudgeSpec
+from pytest_rageval.judges.own_judge import OwnJudge
 from pytest_rageval.providers import JUDGING
 from pytest_rageval.text import excerpt, printable
 
@@ -65,7 +68,7 @@ def asks_server(spec: str) -> bool:
     return kind is None or kind.asks_server
 
 
-def judge_of_run(settings: Settings, root: Path, workers: int) -> Judge | None:
+def judge_of_run(settings: Settings, root: Path, workers: int) -> BaseJudge | None:
     """Create the configured judge, with a worker's share of the limits and the budget."""
     if settings.judge in WITHOUT_REST:
         settings.resolved_judge_headers()  # reports invalid headers even for judges without a server
@@ -103,7 +106,7 @@ def _endpoint(settings: Settings, share: float) -> EndpointOptions:
     )
 
 
-def judge_from_spec(spec: str, *, root: Path | None = None, options: EndpointOptions | None = None) -> Judge | None:
+def judge_from_spec(spec: str, *, root: Path | None = None, options: EndpointOptions | None = None) -> BaseJudge | None:
     """Create the judge that a spec names, or None for `none`; raise SettingsError for an unknown spec.
 
     `package.module:object` is a judge, or a class or function without arguments that returns one; `root` is put on the
@@ -111,29 +114,38 @@ def judge_from_spec(spec: str, *, root: Path | None = None, options: EndpointOpt
     """
     spec = spec.strip()
     name, colon, rest = spec.partition(":")
-    if name in KINDS and (bool(colon) != (name in WITHOUT_REST) or name == "stub"):
-        return _built_in(JudgeSpec(name, rest, root, options))
-    if name in KINDS and not colon and KINDS[name].forms:
-        raise SettingsError(f"judge {spec!r} lacks what follows its kind; write it as {' or '.join(KINDS[name].forms)}")
-    if (entry := next((point for point in plugged_in(GROUP) if point.name == name), None)) is not None:
-        return _checked(spec, _create(f"judge {spec!r}: entry point {entry.value!r}", lambda: entry.load()(rest)))
+    if name in KINDS:
+        has_rest = bool(colon)
+        needs_rest = name not in WITHOUT_REST
+        # Without its score, `stub` is told what a score is, which says more than its form.
+        if has_rest == needs_rest or name == "stub":
+            return _built_in(JudgeSpec(name, rest, root, options))
+        if needs_rest and KINDS[name].forms:
+            forms = " or ".join(KINDS[name].forms)
+            raise SettingsError(f"judge {spec!r} lacks what follows its kind; write it as {forms}")
+    for entry in plugged_in(GROUP):
+        if entry.name == name:
+            place = f"judge {spec!r}: entry point {entry.value!r}"
+            return _checked(spec, _create(place, lambda: entry.load()(rest)))  # noqa: B023  called at once
     if colon and _DOTTED.fullmatch(name) and _DOTTED.fullmatch(rest):
         with suppress(ModuleNotFoundError):
-            value = import_object(f"judge {spec!r}", name, rest, root)
-            is_made = inspect.isclass(value) or inspect.isroutine(value)
-            return _checked(spec, _create(f"judge {spec!r}", value) if is_made else value)
+            place = f"judge {spec!r}"
+            value = import_object(place, name, rest, root)
+            if inspect.isclass(value) or inspect.isroutine(value):
+                value = _create(place, value)
+            return _checked(spec, value)
     if _MODEL.fullmatch(spec) is None or options is None or options.base_url is None:
         raise _unknown(spec)
     return _built_in(JudgeSpec("openai", spec, root, options))
 
 
-def _built_in(spec: JudgeSpec) -> Judge | None:
+def _built_in(spec: JudgeSpec) -> BaseJudge | None:
     """Create a judge of this package; raise SettingsError with the spec in front of each problem."""
     module, _, function = KINDS[spec.kind].factory.partition(":")
     if not module:
         return None
     try:
-        judge: Judge = getattr(import_module(f"pytest_rageval.judges.{module}"), function)(spec)
+        judge: BaseJudge = getattr(import_module(f"pytest_rageval.judges.{module}"), function)(spec)
     except SettingsError as error:
         shown = repr(printable(public_target(f"{spec.kind}:{spec.rest}")))
         kind_of_error = JudgeUnavailable if isinstance(error, ModelUnavailable) else SettingsError
@@ -141,13 +153,15 @@ def _built_in(spec: JudgeSpec) -> Judge | None:
     return judge
 
 
-def judge_from_object(candidate: object) -> Judge | None:
-    """Return a fixture's judge: a Judge unchanged, a plain object in an adapter, or None."""
+def judge_from_object(candidate: object) -> BaseJudge | None:
+    """Return a fixture's judge: ours unchanged, any other one and a plain object in an adapter, or None."""
     if candidate is None:
         return None
     if isinstance(candidate, Judge) and not inspect.isclass(candidate):
         _check_parts(candidate)
-        return candidate
+        if isinstance(candidate, BaseJudge) and type(candidate).__module__.startswith("pytest_rageval."):
+            return candidate
+        return OwnJudge(candidate)
     if not inspect.isclass(candidate):
         from pytest_rageval.judges.plain_judge import METHODS, PlainJudge
 
@@ -190,7 +204,7 @@ def _create(place: str, make: Callable[[], object]) -> object:
         raise SettingsError(f"{place} cannot be loaded: {message}") from error
 
 
-def _checked(spec: str, made: object) -> Judge | None:
+def _checked(spec: str, made: object) -> BaseJudge | None:
     try:
         return judge_from_object(made)
     except SettingsError as error:
@@ -198,19 +212,21 @@ def _checked(spec: str, made: object) -> Judge | None:
 
 
 def _unknown(spec: str) -> SettingsError:
-    forms = [
-        *(form for kind in KINDS.values() for form in kind.forms),
-        *sorted(f"{point.name}:…" for point in plugged_in(GROUP)),
-        "package.module:object",
-    ]
-    model = "; if it is a model, say where with --rageval-judge-base-url" if _MODEL.fullmatch(spec) else ""
-    return SettingsError(f"unknown judge {printable(public_unknown(spec))!r}{model}; known: {', '.join(forms)}")
+    forms = list(chain.from_iterable(kind.forms for kind in KINDS.values()))
+    forms += sorted(f"{point.name}:…" for point in plugged_in(GROUP))
+    forms.append("package.module:object")
+    remedy = "; if it is a model, say where with --rageval-judge-base-url" if _MODEL.fullmatch(spec) else ""
+    return SettingsError(f"unknown judge {printable(public_unknown(spec))!r}{remedy}; known: {', '.join(forms)}")
 
 
-def judge_with_cache(judge: Judge, cache: JudgementCache | None, settings: Settings, mask: Mask) -> CachedJudge:
-    """Wrap the judge in its cache; give a judge from outside this package a time limit."""
-    is_ours = type(judge).__module__.startswith("pytest_rageval.")
-    limit = None if is_ours else (settings.longest_call, settings.longest_call_in_words)
-    # In mode `off` as well: CachedJudge checks every judgement.
-    mode = settings.judge_cache if cache is not None else "off"
-    return CachedJudge(judge, cache, mode, mask, limit)
+def judge_with_cache(judge: BaseJudge, cache: JudgementCache | None, settings: Settings, mask: Mask) -> CheckedJudge:
+    """Return the judge as it is asked: checked, and behind the cache unless it is local and so has no use for one.
+
+    A judge from outside this package gets a time limit.
+    """
+    limit = None
+    if isinstance(judge, OwnJudge):
+        limit = TimeLimit(settings.longest_call, settings.longest_call_in_words)
+    if cache is None or judge.is_local or settings.judge_cache == "off":
+        return CheckedJudge(judge, mask, limit)
+    return CachedJudge(judge, cache, settings.judge_cache, mask, limit)

@@ -8,15 +8,14 @@ import statistics
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.judge import (
-    Judge,
+    BaseJudge,
     asked_of,
     can_judge,
-    is_local,
-    judges_at_once,
     phrasing_judgement,
     sum_costs,
 )
@@ -41,7 +40,7 @@ NEAR_GATE_TRIALS = 3
 
 
 class Wording(NamedTuple):
-    """What is known beside the wording of an answer when it is read for an abstention."""
+    """The texts that an answer is compared with when its wording is read for an abstention."""
 
     phrases: Sequence[str]
     passages: Sequence[str]
@@ -49,7 +48,7 @@ class Wording(NamedTuple):
 
 
 async def judge_answer(
-    judge: Judge,
+    judge: BaseJudge,
     case: EvalCase,
     answer: Answer,
     rubrics: Sequence[str],
@@ -86,32 +85,35 @@ async def judge_answer(
 
     if answer.abstained is None and (rest or CLASSIFIER in rubrics):
         for request in requests([CLASSIFIER]):
-            wording = Wording(
-                phrases, context_texts(case, answer, k), (case.gold.answers or ()) if case.answerable else ()
-            )
+            golds = case.gold.answers or ()
+            wording = Wording(phrases, context_texts(case, answer, k), golds if case.answerable else ())
             result = await _classified(judge, request, times, is_near, wording)
-            classified = results[CLASSIFIER] = settled(request, result)
+            classified = settled(request, result)
+            results[CLASSIFIER] = classified
             if classified.error is not None:
                 results |= {other.rubric: _failed(judge, other, classified.error) for other in rest}
                 rest = []
             elif classified.scores.get("abstained", 0.0) >= 0.5:
                 rest = requests(known, abstained=True)
-    splits = SPLIT in judge.rubrics and any(request.rubric == SUPPORT for request in rest)
-    split = next(iter(requests([SPLIT])), None) if splits else None
+    split = None
+    if SPLIT in judge.rubrics and any(request.rubric == SUPPORT for request in rest):
+        split = next(iter(requests([SPLIT])), None)
     judged = await _judged(judge, rest, times, is_near, split)
-    results |= {request.rubric: settled(request, result) for request, result in zip(rest, judged, strict=True)}
-    return {name: results[name] for name in dict.fromkeys((*rubrics, CLASSIFIER)) if name in results}
+    for request, result in zip(rest, judged, strict=True):
+        results[request.rubric] = settled(request, result)
+    in_order = dict.fromkeys((*rubrics, CLASSIFIER))
+    return {name: results[name] for name in in_order if name in results}
 
 
 async def _classified(
-    judge: Judge,
+    judge: BaseJudge,
     request: JudgeRequest,
     times: int | Literal["near-gate"],
     is_near: IsNear,
     wording: Wording,
 ) -> Result:
     """Judge whether an answer is an abstention; by its wording unless the judge has a rubric for that."""
-    if CLASSIFIER not in judge.rubrics or getattr(judge, "abstention_by_phrasing", False):
+    if CLASSIFIER not in judge.rubrics or judge.abstention_by_phrasing:
         return phrasing_judgement(
             request,
             model=judge.model,
@@ -120,14 +122,15 @@ async def _classified(
             passages=wording.passages,
             golds=wording.golds,
         )
-    return (await _judged(judge, [request], times, is_near))[0]
+    (result,) = await _judged(judge, [request], times, is_near)
+    return result
 
 
-def _failed(judge: Judge, request: JudgeRequest, problem: Problem) -> Judgement:
+def _failed(judge: BaseJudge, request: JudgeRequest, problem: Problem) -> Judgement:
     unscored = tuple(request.wording.scores) if request.wording is not None else (request.rubric,)
     return Judgement(
-        request.rubric,
-        {},
+        rubric=request.rubric,
+        scores={},
         model=judge.model,
         prompt_version=request.prompt_version,
         heuristic=judge.heuristic,
@@ -137,41 +140,52 @@ def _failed(judge: Judge, request: JudgeRequest, problem: Problem) -> Judgement:
 
 
 async def _judged(
-    judge: Judge,
+    judge: BaseJudge,
     requests: Sequence[JudgeRequest],
     repeats: int | Literal["near-gate"],
     is_near: IsNear,
     split: JudgeRequest | None = None,
 ) -> list[Result]:
     """Judge requests in one or more trials, and return the median or the first error of each."""
-    most = repeats if isinstance(repeats, int) else NEAR_GATE_TRIALS
-
-    async def trials(numbers: Iterable[int], again: Sequence[JudgeRequest]) -> list[list[Result]]:
-        put = (
-            again if most == 1 else [replace(each, trial=each.trial * most + number) for each in again]
-            for number in numbers
-        )
-        calls = [call for requests in put for call in _calls(judge, requests, split)]
-        in_turn = judges_at_once(judge) or (is_local(judge) and most == 1)
-        by_rubric: dict[str, list[Result]] = {request.rubric: [] for request in again}
-        for results in await ask_together(calls, in_turn=in_turn):
-            for rubric, result in results:
-                by_rubric[rubric].append(result)
-        return list(by_rubric.values())
-
     if isinstance(repeats, int):
-        return [_together(parts) for parts in await trials(range(most), requests)]
-    firsts = [first for (first,) in await trials([0], requests)]
-    near = [number for number, first in enumerate(firsts) if isinstance(first, Judgement) and is_near(first)]
-    others = await trials(range(1, most), [requests[number] for number in near])
-    return [_together([first, *dict(zip(near, others, strict=True)).get(n, [])]) for n, first in enumerate(firsts)]
+        trials = await _trials(judge, requests, range(repeats), repeats, split)
+        return [_together(results) for results in trials.values()]
+    trials = await _trials(judge, requests, range(1), NEAR_GATE_TRIALS, split)
+    near: list[JudgeRequest] = []
+    for request in requests:
+        (first,) = trials[request.rubric]
+        if isinstance(first, Judgement) and is_near(first):
+            near.append(request)
+    further = await _trials(judge, near, range(1, NEAR_GATE_TRIALS), NEAR_GATE_TRIALS, split)
+    for rubric, results in further.items():
+        trials[rubric] += results
+    return [_together(results) for results in trials.values()]
+
+
+async def _trials(
+    judge: BaseJudge, requests: Sequence[JudgeRequest], numbers: range, of: int, split: JudgeRequest | None
+) -> dict[str, list[Result]]:
+    """Judge each request in the trials of these numbers, `of` so many, all together; return the results by rubric."""
+    calls: list[Awaitable[list[tuple[str, Result]]]] = []
+    for number in numbers:
+        trial: Sequence[JudgeRequest] = requests
+        if of > 1:
+            # A case that is asked several times has trials of its own: no two of all these have one number.
+            trial = [replace(request, trial=request.trial * of + number) for request in requests]
+        calls += _calls(judge, trial, split)
+    in_turn = judge.answers_at_once or (judge.is_local and of == 1)
+    by_rubric: dict[str, list[Result]] = {request.rubric: [] for request in requests}
+    for results in await ask_together(calls, in_turn=in_turn):
+        for rubric, result in results:
+            by_rubric[rubric].append(result)
+    return by_rubric
 
 
 def _calls(
-    judge: Judge, requests: Sequence[JudgeRequest], split: JudgeRequest | None
+    judge: BaseJudge, requests: Sequence[JudgeRequest], split: JudgeRequest | None
 ) -> Iterator[Awaitable[list[tuple[str, Result]]]]:
     """Yield a call for all rubrics that the judge joins, and one for each other; they return results by rubric."""
-    together = getattr(judge, "judge_together", None)
+    together = judge.judge_together
     joined = [request for request in requests if together is not None and can_join(rubric_of(request))]
 
     async def single(request: JudgeRequest) -> list[tuple[str, Result]]:
@@ -184,7 +198,8 @@ def _calls(
 
     async def joint() -> list[tuple[str, Result]]:
         assert together is not None
-        return [*zip((request.rubric for request in joined), await together(joined), strict=True)]
+        results = await together(joined)
+        return [(request.rubric, result) for request, result in zip(joined, results, strict=True)]
 
     if joined:
         yield joint()
@@ -199,24 +214,32 @@ def _together(parts: Sequence[Result]) -> Result:
     if len(parts) == 1:
         return parts[0]
     judgements = [part for part in parts if isinstance(part, Judgement)]
-    if failures := [part for part in parts if isinstance(part, JudgeError)]:
-        bill = [part for part in judgements if not part.cached]
-        bill += (Judgement("", {}, **failure.spent) for failure in failures if failure.spent)
-        first, spent = failures[0], {**sum_costs(bill), "extra": asked_of(bill)} if bill else {}
-        return JudgeError(first.kind, str(first), first.raw, first.status, spent)
+    failures = [part for part in parts if isinstance(part, JudgeError)]
+    if failures:
+        return _failure_of(failures, judgements)
     values: dict[str, list[float]] = {}
-    for part in judgements:
-        for name, value in part.scores.items():
+    for judgement in judgements:
+        for name, value in judgement.scores.items():
             values.setdefault(name, []).append(value)
     medians = {name: float(statistics.median(trials)) for name, trials in values.items()}
 
-    nearest = min(
-        judgements,
-        key=lambda part: math.fsum(abs(part.scores.get(name, math.inf) - middle) for name, middle in medians.items()),
-    )
+    def distance(judgement: Judgement) -> float:
+        scores = judgement.scores
+        return math.fsum(abs(scores.get(name, math.inf) - median) for name, median in medians.items())
+
+    nearest = min(judgements, key=distance)
     spread = {name: max(trials) - min(trials) for name, trials in values.items()}
     extra = {**nearest.extra, "repeats": values, "spread": spread, **asked_of(_paid(judgements))}
     return replace(nearest, scores=medians, extra=extra, **merged_fields(judgements))
+
+
+def _failure_of(failures: Sequence[JudgeError], judgements: Sequence[Judgement]) -> JudgeError:
+    """Return the first failure, with the cost of all trials."""
+    bill = [judgement for judgement in judgements if not judgement.cached]
+    bill += [Judgement("", {}, **failure.spent) for failure in failures if failure.spent]
+    spent = {**sum_costs(bill), "extra": asked_of(bill)} if bill else {}
+    first = failures[0]
+    return JudgeError(first.kind, str(first), first.raw, first.status, spent)
 
 
 MOST_CLAIMS = 50
@@ -229,7 +252,7 @@ LONGEST_CLAIM = 2000
 """Characters of a claim; a model may return any text as one."""
 
 
-async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest) -> Judgement:
+async def judge_claims(judge: BaseJudge, split: JudgeRequest, support: JudgeRequest) -> Judgement:
     """Judge the rubric `claim_support`: supported claims / claims, from 0 to 1.
 
     Send `split`, then `support` for batches of claims, or for single claims if it reads `claim`. Without claims there
@@ -239,37 +262,52 @@ async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest)
     stated = reply.extra.get("claims")
     if not isinstance(stated, list | tuple) or not all(isinstance(claim, str) for claim in stated):
         raise JudgeError("invalid_reply", f"judge {judge.model!r}, rubric {SPLIT!r}: its reply has no list of claims")
-    claims = [*dict.fromkeys(filter(None, (" ".join(claim[:LONGEST_CLAIM].split()) for claim in stated)))]
+    bounded = [" ".join(claim[:LONGEST_CLAIM].split()) for claim in stated]
+    claims = list(dict.fromkeys(filter(None, bounded)))
     judged = claims[:MOST_CLAIMS]
     at_once = CLAIMS_AT_ONCE if "claims" in support.variables else 1
     batches = [judged[start : start + at_once] for start in range(0, len(judged), at_once)]
+    calls = [judge.judge(_about(batch, support)) for batch in batches]
+    judgements = await ask_together(calls, in_turn=judge.answers_at_once)
 
-    def request_of(batch: Sequence[str]) -> JudgeRequest:
-        numbered = [{"number": number, "text": claim} for number, claim in enumerate(batch, start=1)]
-        values = {"claims": numbered, "claim": batch[0]}
-        replaced = {name: value for name, value in values.items() if name in support.variables}
-        return replace(support, variables={**support.variables, **replaced})
-
-    judgements = await ask_together(map(judge.judge, map(request_of, batches)), in_turn=judges_at_once(judge))
-    supported = [
-        verdict
-        for batch, judgement in zip(batches, judgements, strict=True)
-        for verdict in _verdicts(judgement, len(batch), judge.model)
-    ]
-    parts, asked = merged_fields([reply, *judgements]), asked_of(_paid([reply, *judgements]))
+    supported: list[str] = []
+    unsupported: list[str] = []
+    for batch, judgement in zip(batches, judgements, strict=True):
+        verdicts = _verdicts(judgement, len(batch), judge.model)
+        for claim, is_supported in zip(batch, verdicts, strict=True):
+            (supported if is_supported else unsupported).append(claim)
+    scores: dict[str, float] = {}
+    reasoning = "the answer makes no claim"
+    if judged:
+        scores[SUPPORT] = len(supported) / len(judged)
+        reasoning = share_of_claims(len(supported), len(judged))
+    parts = [reply, *judgements]
+    extra = {**reply.extra, **asked_of(_paid(parts))}
+    extra.pop("claims", None)  # they are in the lists of claims
+    merged = merged_fields(parts)
     if len(claims) > MOST_CLAIMS:
-        parts["flags"] += (f"of {len(claims)} claims the first {MOST_CLAIMS} were judged",)
+        merged["flags"] += (f"of {len(claims)} claims the first {MOST_CLAIMS} were judged",)
     return Judgement(
         rubric=SUPPORT,
-        scores={SUPPORT: sum(supported) / len(judged)} if judged else {},
-        reasoning=share_of_claims(sum(supported), len(judged)) if judged else "the answer makes no claim",
-        supported_claims=tuple(claim for claim, verdict in zip(judged, supported, strict=True) if verdict),
-        unsupported_claims=tuple(claim for claim, verdict in zip(judged, supported, strict=True) if not verdict),
+        scores=scores,
+        reasoning=reasoning,
+        supported_claims=tuple(supported),
+        unsupported_claims=tuple(unsupported),
         model=reply.model,
         prompt_version=f"{split.prompt_version},{support.prompt_version}",
-        extra={name: value for name, value in {**reply.extra, **asked}.items() if name != "claims"},
-        **parts,
+        extra=extra,
+        **merged,
     )
+
+
+def _about(claims: Sequence[str], support: JudgeRequest) -> JudgeRequest:
+    """Return the request whether these claims are supported; a rubric that reads `claim` is given only one."""
+    variables = dict(support.variables)
+    if "claims" in variables:
+        variables["claims"] = [{"number": number, "text": claim} for number, claim in enumerate(claims, start=1)]
+    if "claim" in variables:
+        variables["claim"] = claims[0]
+    return replace(support, variables=variables)
 
 
 def share_of_claims(supported: int, claims: int) -> str:
@@ -300,30 +338,42 @@ async def ask_together(calls: Iterable[Awaitable[T]], *, in_turn: bool = False) 
     waiting = list(calls)
     if len(waiting) == 1:
         return [await waiting[0]]
-    outcomes = [await _outcome(call) for call in waiting] if in_turn else await asyncio.gather(*map(_outcome, waiting))
-    for _, error in outcomes:
-        if error is not None:
-            raise error
-    return [result for results, _ in outcomes for result in results]
+    if in_turn:
+        outcomes = [await _outcome(call) for call in waiting]
+    else:
+        outcomes = await asyncio.gather(*map(_outcome, waiting))
+    results: list[T] = []
+    for outcome in outcomes:
+        if isinstance(outcome, _Raised):
+            raise outcome.error
+        results.append(outcome)
+    return results
 
 
-async def _outcome(call: Awaitable[T]) -> tuple[list[T], BaseException | None]:
+class _Raised(NamedTuple):
+    """The exception of a call that failed."""
+
+    error: BaseException
+
+
+async def _outcome(call: Awaitable[T]) -> T | _Raised:
     """Return the result or the exception, also one that would end the event loop if a task raised it."""
     try:
-        return [await call], None
+        return await call
     except (asyncio.CancelledError, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001  raised by the caller once the others have ended
-        return [], error
+        return _Raised(error)
 
 
 def merged_fields(parts: Sequence[Judgement]) -> dict[str, Any]:
     """Return the fields of a judgement made of others; cached parts add no cost, unless all are cached."""
+    flags = chain.from_iterable(part.flags for part in parts)
     return {
         **sum_costs(_paid(parts)),
         "cached": all(part.cached for part in parts),
         "heuristic": any(part.heuristic for part in parts),
-        "flags": tuple(dict.fromkeys(flag for part in parts for flag in part.flags)),
+        "flags": tuple(dict.fromkeys(flags)),
     }
 
 

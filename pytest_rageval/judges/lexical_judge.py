@@ -47,8 +47,13 @@ class LexicalJudge(ShareJudge):
     supported = SUPPORTED
     rubrics = frozenset(
         {
-            *("groundedness", "faithfulness", "claim_support"),
-            *("correctness", "reference_match", "relevance", "abstention"),
+            "groundedness",
+            "faithfulness",
+            "claim_support",
+            "correctness",
+            "reference_match",
+            "relevance",
+            "abstention",
         }
     )
 
@@ -87,8 +92,10 @@ def _against_contexts(text: str | None, variables: Mapping[str, Any]) -> tuple[l
     claims: list[Coverage] = []
     declining: list[Coverage] = []
     for claim in claims_in((text or "")[:LONGEST_TEXT], without=frozenset({NEGATION})):
-        if not claim.is_small:
-            (declining if only_declines(claim.text) else claims).append(evidence.coverage(claim))
+        if claim.is_small:
+            continue
+        kind = declining if only_declines(claim.text) else claims
+        kind.append(evidence.coverage(claim))
     return claims, declining
 
 
@@ -108,22 +115,36 @@ def _correctness(variables: Mapping[str, Any]) -> Share:
     An answer that declines scores 0. Statements beyond facts and reference cost nothing.
     """
     answer = Evidence([variables["answer"][:LONGEST_TEXT]])
-    facts = [coverages for text in variables.get("key_facts") or () if (coverages := _coverages(text, answer))]
-    references = [coverages for text in reference_texts(variables) if (coverages := _coverages(text, answer))]
+    facts = _coverages(variables.get("key_facts") or (), answer)
+    references = _coverages(reference_texts(variables), answer)
     if not facts and not references:
         return Share(None, "the lexical judge has no reference to compare with")
     if declines(variables["answer"], variables.get("question") or "").abstained:
         return Share(0.0, "the answer declines")
-    best = max(references, key=weighted, default=[])
-    shares = [math.fsum(map(weighted, facts)) / len(facts)] if facts else []
-    shares += [weighted(best)] if best else []
-    coverages = [coverage for fact in facts for coverage in fact] + best
-    return _share(math.fsum(shares) / len(shares), coverages, "the answer")
+
+    shares: list[float] = []
+    compared: list[Coverage] = []
+    if facts:
+        shares.append(math.fsum(map(weighted, facts)) / len(facts))
+        compared += chain.from_iterable(facts)
+    if references:
+        best = max(references, key=weighted)
+        shares.append(weighted(best))
+        compared += best
+    return _share(math.fsum(shares) / len(shares), compared, "the answer")
 
 
-def _coverages(text: str, by: Evidence) -> list[Coverage]:
-    """Return how far an answer covers a gold text, by content terms only, since gold is terse."""
-    return [by.coverage(claim, small_share=0.0) for claim in claims_in(text[:LONGEST_TEXT])]
+def _coverages(texts: Iterable[str], answer: Evidence) -> list[list[Coverage]]:
+    """Return how far an answer covers each gold text that makes a claim.
+
+    By content terms only, since gold is terse.
+    """
+    coverages = []
+    for text in texts:
+        claims = claims_in(text[:LONGEST_TEXT])
+        if claims:
+            coverages.append([answer.coverage(claim, small_share=0.0) for claim in claims])
+    return coverages
 
 
 def _relevance(variables: Mapping[str, Any]) -> Share:
@@ -132,12 +153,14 @@ def _relevance(variables: Mapping[str, Any]) -> Share:
     if not question_terms:
         return Share(None, "the question has no word to look for")
     missing = sorted(question_terms - terms_in(variables["answer"][:LONGEST_TEXT]))
-    reasoning = f"heuristic: {len(question_terms) - len(missing)} of {len(question_terms)} question words are taken up"
-    return Share(1 - len(missing) / len(question_terms), reasoning + first_items("; missing", missing))
+    words = len(question_terms)
+    reasoning = f"heuristic: {words - len(missing)} of {words} question words are taken up"
+    return Share(1 - len(missing) / words, reasoning + first_items("; missing", missing))
 
 
 def _share(value: float, coverages: Sequence[Coverage], where: str) -> Share:
-    return Share(value, account(coverages, where), [(coverage.claim.text, coverage.value) for coverage in coverages])
+    rated = [(coverage.claim.text, coverage.value) for coverage in coverages]
+    return Share(value, account(coverages, where), rated)
 
 
 _SCORED: Mapping[str, Callable[[Mapping[str, Any]], Share]] = {
@@ -192,19 +215,24 @@ class Evidence:
 
         It is multiplied by 0.5 to 1, depending on the share of the claim's figures found.
         """
-        terms, content, counts, sentences = claim.terms, claim.content, self._counts, max(1, len(self._sentences))
-        weights = {
-            term: math.log(1 + sentences / counts.get(term, 1)) * (1.0 if term in content else small_share)
-            for term in terms
-        }
+        counts = self._counts
+        sentences = max(1, len(self._sentences))
+        content = claim.content
+        weights: dict[str, float] = {}
+        for term in claim.terms:
+            information = math.log(1 + sentences / counts.get(term, 1))
+            weights[term] = information if term in content else information * small_share
         total = math.fsum(weights.values())
-        together = math.fsum([weight for term, weight in weights.items() if term in counts]) / total
-        shared = [terms & sentence_terms for sentence_terms in self._different_sentences]
-        nearest = max([math.fsum(map(weights.__getitem__, each)) for each in shared], default=0.0) / total
-        value = (1 - SENTENCE_SHARE) * together + SENTENCE_SHARE * nearest
+
+        together = math.fsum([weight for term, weight in weights.items() if term in counts])
+        shared = [claim.terms & sentence_terms for sentence_terms in self._different_sentences]
+        nearest = max([math.fsum(map(weights.__getitem__, terms)) for terms in shared], default=0.0)
+        value = (1 - SENTENCE_SHARE) * (together / total) + SENTENCE_SHARE * (nearest / total)
+
         missing = content - counts.keys()
         if claim.figures:
-            value *= 1 - (1 - MISSING_FIGURES) * len(claim.figures & missing) / len(claim.figures)
+            share_missing = len(claim.figures & missing) / len(claim.figures)
+            value *= 1 - (1 - MISSING_FIGURES) * share_missing
         return Coverage(claim, value, total, tuple(sorted(missing)))
 
 
@@ -217,25 +245,28 @@ def weighted(coverages: Sequence[Coverage]) -> float:
 def account(coverages: Sequence[Coverage], where: str) -> str:
     """Summarize in one line how many sentences `where` bears out, the weakest one, and the terms not found."""
     supported = sum(coverage.value >= SUPPORTED for coverage in coverages)
+    sentences_are = counted(len(coverages), "sentence is", "sentences are")
+    line = f"heuristic: {supported} of {sentences_are} borne out by {where}"
     weakest = min(coverages, key=lambda coverage: coverage.value)
-    missing = sorted({term for coverage in coverages for term in coverage.missing})
-    return "".join(
-        (
-            f"heuristic: {supported} of {counted(len(coverages), 'sentence is', 'sentences are')} borne out by {where}",
-            f"; weakest: {_quoted(weakest.claim.text)}" if weakest.value < SUPPORTED else "",
-            first_items("; not found", missing),
-        )
-    )
+    if weakest.value < SUPPORTED:
+        line += f"; weakest: {_quoted(weakest.claim.text)}"
+    missing: set[str] = set().union(*(coverage.missing for coverage in coverages))
+    return line + first_items("; not found", sorted(missing))
 
 
 def first_items(label: str, items: Sequence[str]) -> str:
     """Return the label and the first items, or an empty string without items."""
-    return f"{label}: {listed([item[:LONGEST_QUOTATION] for item in items], MOST_SHOWN)}" if items else ""
+    if not items:
+        return ""
+    return f"{label}: {listed([item[:LONGEST_QUOTATION] for item in items], MOST_SHOWN)}"
 
 
 def _quoted(text: str) -> str:
+    # Cut first: a text may be long, and white space within it does not count.
     shown = " ".join(text[: 4 * LONGEST_QUOTATION].split())
-    return repr(shown if len(shown) <= LONGEST_QUOTATION else f"{shown[: LONGEST_QUOTATION - 1]}…")
+    if len(shown) > LONGEST_QUOTATION:
+        shown = f"{shown[: LONGEST_QUOTATION - 1]}…"
+    return repr(shown)
 
 
 # ── terms of a text, normalized so that two texts can be compared ───────────────────────────────────────────────
@@ -289,10 +320,12 @@ def terms_in(text: str) -> frozenset[str]:
         return frozenset()
     text = _CONTRACTED.sub(lambda match: f"{match[1] or ''} {NEGATION} ", text)
     # Removed, not replaced: the characters around it form the same pairs as without the negation.
-    text, negations = _CHINESE_NEGATION.subn("", text)
+    text, chinese_negations = _CHINESE_NEGATION.subn("", text)
     folded = text.casefold() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
-    small = SMALL_WORDS.intersection(_LETTERS.findall(folded))
-    return small.union(map(_plain, content_tokens(text)), (NEGATION,) * bool(negations))
+    # `content_tokens` leaves small words out.
+    small_words = SMALL_WORDS.intersection(_LETTERS.findall(folded))
+    terms = small_words.union(map(_plain, content_tokens(text)))
+    return terms | {NEGATION} if chinese_negations else terms
 
 
 # Many questions retrieve the same chunks, and several rubrics read them.
@@ -307,9 +340,13 @@ def claims_in(text: str, *, without: frozenset[str] = frozenset()) -> list[Claim
 
     Sentences of figures only, such as list numbers, are dropped unless there is nothing else. `without`: terms to omit.
     """
-    cut = (Claim(sentence, terms_in(sentence) - without) for sentence in sentences(_CITATION.sub(" ", text)))
-    claims = [claim for claim in cut if claim.terms]
-    return [claim for claim in claims if claim.figures != claim.content] or claims
+    claims: list[Claim] = []
+    for sentence in sentences(_CITATION.sub(" ", text)):
+        terms = terms_in(sentence) - without
+        if terms:
+            claims.append(Claim(sentence, terms))
+    with_words = [claim for claim in claims if claim.figures != claim.content]
+    return with_words or claims
 
 
 def _plain(token: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from pytest_rageval.errors import JudgeError, ModelFailure
-from pytest_rageval.judges.judge import Cost, JudgeSpec, sum_costs
+from pytest_rageval.judges.judge import BaseJudge, Cost, JudgeSpec, sum_costs
 from pytest_rageval.judges.judge_reply import read_reply
 from pytest_rageval.judges.requests import VERSION, can_join, joint_request
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
@@ -41,7 +41,7 @@ def model_judge(spec: JudgeSpec) -> ModelJudge:
     return ModelJudge(chat_model(f"{spec.kind}:{spec.rest}", options), is_joint=options.is_joint)
 
 
-class AsksModel:
+class AsksModel(BaseJudge):
     """The common part of judges with one language model."""
 
     heuristic = False
@@ -51,12 +51,9 @@ class AsksModel:
     def __init__(self, chat: ChatModel) -> None:
         self._chat = chat
         self.options = chat.options
+        self.notes = chat.notes
         self.is_pinned = is_pinned(chat.model, chat.url)
         self.sampling: Mapping[str, Json] = chat.sampling(chat.max_tokens or MOST_TOKENS)
-
-    @property
-    def notes(self) -> list[str]:
-        return self._chat.notes
 
     async def check(self) -> str | None:
         """Return why this judge is unusable, in one line, or None; costs nothing."""
@@ -107,81 +104,92 @@ class ModelJudge(AsksModel):
         """
         first = await self._ask(requests)
 
-        async def part(request: JudgeRequest, result: _Result) -> Judgement | JudgeError:
+        async def repaired(request: JudgeRequest, result: _Result) -> Judgement | JudgeError:
             if isinstance(result, _DamagedReply):
                 (result,) = await self._ask([request], before=result)
             return result.error if isinstance(result, _DamagedReply) else result
 
-        return await asyncio.gather(*map(part, requests, first))
+        return await asyncio.gather(*map(repaired, requests, first))
 
     async def _ask(self, requests: Sequence[JudgeRequest], before: _DamagedReply | None = None) -> list[_Result]:
+        """Send the requests as one message and read the reply; `before` is the unreadable reply to be repaired."""
         is_joint = self.judge_together is not None and can_join(rubric_of(requests[0]))
         whole = joint_request(requests) if is_joint else requests[0]
         rubric = rubric_of(whole)
         marker = before.marker if before else new_marker(whole.variables, self.secret)
         prompt = render(rubric, whole, marker)
-        # Instructions, equal in all requests so that servers can cache them, then this request's material.
-        instructions, material = prompt.text[: len(rubric.instructions)], prompt.text[len(rubric.instructions) :]
-        messages = [Message("user", prompt.text)]
-        if instructions.strip() and material.strip():
-            messages = [Message("system", instructions.strip() + "\n"), Message("user", material)]
+        messages = _messages(prompt, rubric)
+        # A joint prompt is not repaired: the damaged part is asked for alone, as if for the first time.
         if before is not None and not is_joint:
+            said = (before.error.raw or "").strip()
             # No API takes an empty message.
-            said, repair = before.error.raw or "", repair_prompt(rubric, before.reason)
-            messages += [Message("assistant", said.strip() or "(an empty reply)"), Message("user", repair)]
-        most = (self._chat.max_tokens or MOST_TOKENS * len(requests)) * (2 if before and before.is_truncated else 1)
-        asked: dict[str, Any] = {"schema": rubric.schema, "schema_name": rubric.name, "trial": whole.trial}
+            messages.append(Message("assistant", said or "(an empty reply)"))
+            messages.append(Message("user", repair_prompt(rubric, before.reason)))
+        most_tokens = self._chat.max_tokens or MOST_TOKENS * len(requests)
+        if before is not None and before.is_truncated:
+            most_tokens *= 2
         try:
-            reply = await self._chat.say(messages, max_tokens=most, **asked)
-        except ModelFailure as failure:
-            again, raw, spent = (
-                (f" (asked again, since {before.reason})", before.error.raw, before.error.spent)
-                if before
-                else ("", None, {})
+            reply = await self._chat.say(
+                messages,
+                schema=rubric.schema,
+                schema_name=rubric.name,
+                max_tokens=most_tokens,
+                trial=whole.trial,
             )
-            return [JudgeError(failure.kind, f"{failure}{again}", raw, failure.status, spent)] * len(requests)
-        bill = [*(before.bill if before else ()), (reply, len(requests))]
-        text = reply.text or ""
+        except ModelFailure as failure:
+            return [_unanswered(failure, before)] * len(requests)
+
+        bill = [(reply, len(requests))]
+        if before is not None:
+            bill = [*before.bill, *bill]
         results: list[_Result] = []
         for request in requests:
             try:
-                if reply.flaw is not None:
-                    raise UnreadableReply(reply.flaw)
-                claims = len(request.variables["claims"]) if "claims" in request.variables else None
-                judgement = read_reply(
-                    text, rubric_of(request), marker, claims, is_joint=is_joint, material=request.variables
-                )
+                judgement = _read(reply, request, marker, is_joint=is_joint)
                 results.append(self._finished(judgement, request, prompt, bill))
             except UnreadableReply as unreadable:
-                problem = "; before: ".join(dict.fromkeys([unreadable.reason, *([before.reason] if before else [])]))
-                message = printable(f"judge {self.model!r}, rubric {request.rubric!r}: no score can be read: {problem}")
-                spent = sum_costs([_share(*each) for each in bill])
-                spent["extra"] = {"requests": sum(1 / others for _, others in bill)}
-                error = JudgeError("invalid_reply", message, cut(text, LONGEST_RAW), spent=spent)
-                # The filter would block the same text again.
-                damaged = _DamagedReply(error, unreadable.reason, bill, marker, reply.is_truncated)
-                results.append(error if reply.ending == "content_filter" else damaged)
+                problems = [unreadable.reason]
+                if before is not None and before.reason != unreadable.reason:
+                    problems.append(before.reason)
+                error = self._unreadable(reply, request, problems, bill)
+                if reply.ending == "content_filter":  # the filter would block the same text again
+                    results.append(error)
+                else:
+                    results.append(_DamagedReply(error, unreadable.reason, bill, marker, reply.is_truncated))
         return results
+
+    def _unreadable(self, reply: ChatReply, request: JudgeRequest, problems: Sequence[str], bill: _Bill) -> JudgeError:
+        """Return the error for a reply that cannot be read, with its share of the costs."""
+        reasons = "; before: ".join(problems)
+        message = printable(f"judge {self.model!r}, rubric {request.rubric!r}: no score can be read: {reasons}")
+        spent = sum_costs([_share(*each) for each in bill])
+        spent["extra"] = {"requests": _requests_in(bill)}
+        return JudgeError("invalid_reply", message, cut(reply.text or "", LONGEST_RAW), spent=spent)
 
     def _finished(self, reply: Judgement, request: JudgeRequest, prompt: Prompt, bill: _Bill) -> Judgement:
         """Complete a judgement by its model and its share of the costs."""
-        last, among = bill[-1]
-        cached = sum(each.tokens_cached or 0 for each, _ in bill) // among
-        served = {
-            "served_model": last.model,
-            "system_fingerprint": last.build,
-            "left_out": list(last.left_out),
-            "repaired": len(bill) > 1,
-            "requests": sum(1 / others for _, others in bill) if any(others > 1 for _, others in bill) else None,
-            "tokens_cached": cached,
-        }
+        last, judgements = bill[-1]
+        extra = dict(reply.extra)
+        if last.model:
+            extra["served_model"] = last.model
+        if last.build:
+            extra["system_fingerprint"] = last.build
+        if last.left_out:
+            extra["left_out"] = list(last.left_out)
+        if len(bill) > 1:
+            extra["repaired"] = True
+        if any(sharing > 1 for _, sharing in bill):
+            extra["requests"] = _requests_in(bill)
+        tokens_cached = sum(each.tokens_cached or 0 for each, _ in bill) // judgements
+        if tokens_cached:
+            extra["tokens_cached"] = tokens_cached
         return replace(
             reply,
             model=self.model,
             prompt_version=request.prompt_version,
-            **sum_costs([_share(*each) for each in bill]),
             flags=(*prompt.flags, *reply.flags),
-            extra={**reply.extra, **{name: value for name, value in served.items() if value}},
+            extra=extra,
+            **sum_costs([_share(*each) for each in bill]),
         )
 
 
@@ -202,13 +210,47 @@ class _DamagedReply(NamedTuple):
 _Result = Judgement | JudgeError | _DamagedReply
 
 
-def _share(reply: ChatReply, among: int) -> Any:
-    """Return a reply's cost, divided among the judgements in it."""
-    if among == 1:
+def _messages(prompt: Prompt, rubric: Rubric) -> list[Message]:
+    """Return the instructions, equal in all requests so that servers can cache them, then this request's material."""
+    end = len(rubric.instructions)
+    instructions = prompt.text[:end]
+    material = prompt.text[end:]
+    if instructions.strip() and material.strip():
+        return [Message("system", instructions.strip() + "\n"), Message("user", material)]
+    return [Message("user", prompt.text)]
+
+
+def _unanswered(failure: ModelFailure, before: _DamagedReply | None) -> JudgeError:
+    """Return the error for a request that got no reply, with what an unreadable reply before it cost."""
+    if before is None:
+        return JudgeError(failure.kind, str(failure), None, failure.status, {})
+    message = f"{failure} (asked again, since {before.reason})"
+    return JudgeError(failure.kind, message, before.error.raw, failure.status, before.error.spent)
+
+
+def _read(reply: ChatReply, request: JudgeRequest, marker: str, *, is_joint: bool) -> Judgement:
+    """Read the part of a reply that answers a request; raise UnreadableReply."""
+    if reply.flaw is not None:
+        raise UnreadableReply(reply.flaw)
+    claims = len(request.variables["claims"]) if "claims" in request.variables else None
+    return read_reply(
+        reply.text or "", rubric_of(request), marker, claims, is_joint=is_joint, material=request.variables
+    )
+
+
+def _requests_in(bill: _Bill) -> float:
+    """Return how many requests one judgement took: 1/3 is its share of a request for three."""
+    return sum(1 / judgements for _, judgements in bill)
+
+
+def _share(reply: ChatReply, judgements: int) -> Any:
+    """Return a reply's cost, divided by the number of judgements in it."""
+    if judgements == 1:
         return reply
-    whole = (reply.tokens_in, reply.tokens_out, reply.cost_usd, reply.latency_ms)
-    tokens_in, tokens_out, cost, latency = (None if amount is None else amount / among for amount in whole)
-    return Cost(tokens_in and round(tokens_in), tokens_out and round(tokens_out), cost, latency)
+    tokens_in = None if reply.tokens_in is None else round(reply.tokens_in / judgements)
+    tokens_out = None if reply.tokens_out is None else round(reply.tokens_out / judgements)
+    cost = None if reply.cost_usd is None else reply.cost_usd / judgements
+    return Cost(tokens_in, tokens_out, cost, reply.latency_ms / judgements)
 
 
 LONGEST_REASON = 500

@@ -19,7 +19,7 @@ from pytest_rageval.judges.judge import FREE, UNSUPPORTED, JudgeSpec, Share, Sha
 from pytest_rageval.judges.judging import share_of_claims
 from pytest_rageval.judges.lexical_judge import LONGEST_TEXT, claims_in
 from pytest_rageval.judges.requests import judged_text
-from pytest_rageval.model import JudgeRequest
+from pytest_rageval.model import Json, JudgeRequest
 
 SUPPORTED = 0.5
 """A claim counts as supported from this chance on."""
@@ -60,39 +60,42 @@ class NliJudge(ShareJudge):
     async def share(self, request: JudgeRequest) -> Share:
         """Score the claims; raise JudgeError if the model fails."""
         started = time.perf_counter()
-        contexts = request.variables.get("contexts") or ()
-        # As they would read without citation marks.
-        claims = [
-            _BEFORE_STOP.sub("", " ".join(claim.text.split()))
-            for claim in claims_in(judged_text(request.variables))
-            if not (claim.is_small or only_declines(claim.text))
-        ]
-        passages = [context["text"] for context in contexts]
+        claims = _claims(judged_text(request.variables))
+        passages = [context["text"] for context in request.variables.get("contexts") or ()]
         best = await self._best(claims, [text[:LONGEST_TEXT] for text in passages])
         fields: dict[str, Any] = {**FREE, "latency_ms": round((time.perf_counter() - started) * 1000, 3)}
         if any(len(text) > LONGEST_TEXT for text in passages):
             fields["flags"] = (f"of a passage the first {LONGEST_TEXT:,} characters were looked at",)
-        evidence = [
-            {"claim": claim, "verdict": "supported", "passage": number, "chance": round(chance, 4)}
-            for claim, (chance, number) in zip(claims, best, strict=True)
-            if chance >= SUPPORTED
-        ]
-        if evidence:  # with passages counted from 1
+
+        rated: list[tuple[str, float]] = []
+        evidence: list[dict[str, Json]] = []
+        for claim, (chance, passage) in zip(claims, best, strict=True):
+            rated.append((claim, chance))
+            if chance >= SUPPORTED:
+                support = {"claim": claim, "verdict": "supported", "passage": passage, "chance": round(chance, 4)}
+                evidence.append(support)
+        if evidence:
             fields["extra"] = {"evidence": evidence}
-        rated = [(claim, chance) for claim, (chance, _) in zip(claims, best, strict=True)]
         if not passages:
             return Share(0.0, UNSUPPORTED, rated, fields)
         if not rated:
             return Share(None, "the answer makes no claim", rated, fields)
-        supported = sum(chance >= SUPPORTED for _, chance in rated)
-        is_share = request.rubric == "claim_support"
-        value = supported if is_share else math.fsum(chance for _, chance in rated)
+
+        supported = len(evidence)
+        if request.rubric == "claim_support":
+            value = supported / len(rated)
+        else:
+            value = math.fsum(chance for _, chance in rated) / len(rated)
+        # Of claims with the same chance, the first in the alphabet: the order of the answer does not matter.
         claim, weakest = min(rated, key=itemgetter(1, 0))
         account = f"{share_of_claims(supported, len(rated))}; weakest, at {weakest:.2f}: {claim[:120]}"
-        return Share(value / len(rated), account, rated, fields)
+        return Share(value, account, rated, fields)
 
     async def _best(self, claims: Sequence[str], passages: Sequence[str]) -> list[tuple[float, int]]:
-        """Return for each claim the chance and number of the passage that supports it best; zeros without passages."""
+        """Return for each claim the chance of the passage that supports it best, and its number from 1.
+
+        Both are 0 without passages.
+        """
         if not claims or not passages:
             return [(0.0, 0)] * len(claims)
         try:
@@ -100,4 +103,18 @@ class NliJudge(ShareJudge):
             rows = await asyncio.to_thread(self._encoder.support, claims, passages)
         except JudgeError as error:
             raise JudgeError(error.kind, f"judge {self.model!r}: {error}") from None
-        return [(max(row), row.index(max(row)) + 1) for row in rows]
+        best: list[tuple[float, int]] = []
+        for row in rows:
+            chance = max(row)
+            best.append((chance, row.index(chance) + 1))
+        return best
+
+
+def _claims(text: str) -> list[str]:
+    """Return the sentences that claim something, as they would read without citation marks."""
+    claims = []
+    for claim in claims_in(text):
+        if claim.is_small or only_declines(claim.text):
+            continue
+        claims.append(_BEFORE_STOP.sub("", " ".join(claim.text.split())))
+    return claims

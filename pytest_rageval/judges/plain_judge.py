@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_rageval.errors import JudgeError, SettingsError, ends_the_run
-from pytest_rageval.judges.judge import FREE, JudgeSpec, check_rubric
+from pytest_rageval.judges.judge import FREE, BaseJudge, JudgeSpec, check_rubric
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
 from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest
 from pytest_rageval.text import excerpt, printable
@@ -22,7 +22,7 @@ SCALE = (0.0, 1.0)
 """Scale of both scores, unless the object has an attribute `scale`."""
 
 
-class PlainJudge:
+class PlainJudge(BaseJudge):
     """An adapter of an object with one or both of the coroutines to `Judge`.
 
     It has the object's `model`, `heuristic` and `scale`. By default it is named after the class, counts as a model,
@@ -32,8 +32,10 @@ class PlainJudge:
 
     def __init__(self, plain: Any) -> None:
         self._plain = plain
-        self.model = str(getattr(plain, "model", "") or f"{type(plain).__module__}.{type(plain).__qualname__}")
+        kind = type(plain)
+        self.model = str(getattr(plain, "model", "") or f"{kind.__module__}.{kind.__qualname__}")
         self.heuristic = bool(getattr(plain, "heuristic", False))
+        self.is_local = self.heuristic
         self.rubrics = frozenset(rubric for rubric, method in METHODS.items() if callable(getattr(plain, method, None)))
         stated = getattr(plain, "scale", None)
         self._scale = SCALE if stated is None else _checked_scale(self.model, stated)
@@ -43,15 +45,13 @@ class PlainJudge:
     async def judge(self, request: JudgeRequest) -> Judgement:
         """Return the coroutine's number on the object's own scale; raise JudgeError for any other value."""
         check_rubric(self, request)
-        rubric, method = rubric_of(request), METHODS[request.rubric]
-        variables = request.variables
-        second = variables["question"] if request.rubric == "relevance" else None
-        if second is None:
-            second = "\n\n".join(context["text"] for context in variables["contexts"])
+        rubric = rubric_of(request)
+        method = METHODS[request.rubric]
         started = time.perf_counter()
         try:
-            score = getattr(self._plain, method)(variables["answer"], second)
-            score = await score if inspect.isawaitable(score) else score
+            score = getattr(self._plain, method)(*_arguments(request))
+            if inspect.isawaitable(score):
+                score = await score
         except JudgeError:
             raise
         # A user's own code may raise anything, including pytest.skip(); the error belongs to this case.
@@ -62,7 +62,8 @@ class PlainJudge:
             raise JudgeError("exception", printable(f"judge {self.model!r}: {method} raised {raised}")) from error
         low, high = self._scale
         if isinstance(score, bool) or not isinstance(score, int | float) or not low <= score <= high:
-            remedy = "" if self.sampling else "; if its scores go further, give it an attribute, as in scale = (0, 5)"
+            has_own_scale = bool(self.sampling)
+            remedy = "" if has_own_scale else "; if its scores go further, give it an attribute, as in scale = (0, 5)"
             raise JudgeError(
                 "invalid_reply",
                 f"judge {self.model!r}: {method} returned {excerpt(repr(score), 80)}, "
@@ -85,6 +86,15 @@ class PlainJudge:
             await aclose()
 
 
+def _arguments(request: JudgeRequest) -> tuple[str, str]:
+    """Return the answer, and the text that it is compared with: its question or its contexts."""
+    variables = request.variables
+    compared = variables["question"] if request.rubric == "relevance" else None
+    if compared is None:
+        compared = "\n\n".join(context["text"] for context in variables["contexts"])
+    return variables["answer"], compared
+
+
 def _checked_scale(model: str, stated: object) -> tuple[float, float]:
     ends = list(stated) if isinstance(stated, tuple | list) else []
     if len(ends) == 2 and all(isinstance(end, int | float) and math.isfinite(end) for end in ends):
@@ -100,7 +110,7 @@ STUB_SCORE = (
 )
 
 
-class StubJudge:
+class StubJudge(BaseJudge):
     """A judge with a constant score: up to 1 a share of each scale, above it points, limited to the scale.
 
     It stands in for a model: gates and the cache treat it as one. It has no yes-or-no rubrics, such as the classifier
@@ -121,17 +131,21 @@ class StubJudge:
     async def judge(self, request: JudgeRequest) -> Judgement:
         """Return the constant on the rubric's scale."""
         rubric = rubric_of(request)
-        low, high = rubric.scale
-        score = low + self.score * (high - low) if self.score <= 1 else min(max(self.score, low), high)
         return Judgement(
             rubric=rubric.name,
-            scores=dict.fromkeys(rubric.scores, score),
+            scores=dict.fromkeys(rubric.scores, self._score_on(rubric.scale)),
             scale=rubric.scale,
             reasoning="constant",
             model=self.model,
             prompt_version=request.prompt_version,
             **FREE,
         )
+
+    def _score_on(self, scale: tuple[float, float]) -> float:
+        low, high = scale
+        if self.score <= 1:
+            return low + self.score * (high - low)
+        return min(max(self.score, low), high)
 
     async def aclose(self) -> None:
         """Do nothing: the judge holds no resources."""

@@ -58,27 +58,31 @@ def requests_for(
     if answer.text is None or not answer.text.strip():
         return []
     contexts: Json = [{"chunk_id": chunk_id, "text": text} for chunk_id, text in passages.contexts(case, answer, k)]
-    abstains = answer.abstained if answer.abstained is not None else abstained
     has_context = bool(contexts) or answer.chunks == ()
-    applying = [
-        with_history(rubric) if case.history else rubric
-        for rubric in (wordings.get(name) or load_rubric(name) for name in rubrics)
-        if _applies(rubric, case, answer, k, abstains, has_context=has_context)
-    ]
-    return [
-        JudgeRequest(
-            rubric.name,
-            rubric.prompt_version,
-            {
-                name: contexts if name == "contexts" else _VALUES[name](case, answer)
-                for name in sorted(rubric.variables)
-            },
-            trial,
-            rubric,
-        )
-        for rubric in applying
-        if not any(rubric.scores and rubric.scores.keys() < other.scores.keys() for other in applying)
-    ]
+    if answer.abstained is not None:
+        abstained = answer.abstained
+
+    applying: list[Rubric] = []
+    for name in rubrics:
+        rubric = wordings.get(name) or load_rubric(name)
+        if _applies(rubric, case, answer, k, abstained, has_context=has_context):
+            applying.append(with_history(rubric) if case.history else rubric)
+
+    requests: list[JudgeRequest] = []
+    for rubric in applying:
+        if _is_covered(rubric, applying):
+            continue
+        variables: dict[str, Json] = {}
+        for name in sorted(rubric.variables):
+            variables[name] = contexts if name == "contexts" else _VALUES[name](case, answer)
+        requests.append(JudgeRequest(rubric.name, rubric.prompt_version, variables, trial, rubric))
+    return requests
+
+
+def _is_covered(rubric: Rubric, others: Iterable[Rubric]) -> bool:
+    """Return True if another rubric gives all scores of this one, and more."""
+    scores = rubric.scores.keys()
+    return bool(scores) and any(scores < other.scores.keys() for other in others)
 
 
 def judged_text(variables: Mapping[str, Json]) -> str:
@@ -90,7 +94,10 @@ def judged_text(variables: Mapping[str, Json]) -> str:
 
 def reference_texts(variables: Mapping[str, Json]) -> list[str]:
     """Return the gold answers of a request: all, or the first one if its prompt reads only that."""
-    return list(variables.get("references") or [text for text in (variables.get("reference"),) if text])
+    if references := variables.get("references"):
+        return list(references)
+    first = variables.get("reference")
+    return [first] if first else []
 
 
 def _applies(
@@ -117,8 +124,10 @@ def _applies(
         case name if name in rubric_names():
             return has_context
     # A project's own applies if the context and the references that it reads are there.
+    if "contexts" in rubric.variables and not has_context:
+        return False
     reads_references = bool(rubric.variables & {"reference", "references"})
-    return (has_context or "contexts" not in rubric.variables) and (bool(_references(case)) or not reads_references)
+    return not reads_references or bool(_references(case))
 
 
 def _references(case: EvalCase) -> list[str]:
@@ -158,8 +167,10 @@ def joint_request(requests: Sequence[JudgeRequest]) -> JudgeRequest:
     left_out = frozenset(name for name in OPTIONAL if not variables.get(name))
     rubrics = [rubric_of(request) for request in requests]
     versions = tuple((rubric.name, rubric.prompt_version) for rubric in rubrics)
-    if (joint := _JOINT.get((versions, left_out))) is None:
-        joint = _JOINT[versions, left_out] = _joint(rubrics, left_out)
+    joint = _JOINT.get((versions, left_out))
+    if joint is None:
+        joint = _joint(rubrics, left_out)
+        _JOINT[versions, left_out] = joint
     return JudgeRequest(joint.name, joint.prompt_version, _by_number(variables), requests[0].trial, joint)
 
 
@@ -168,6 +179,13 @@ _JOINT: dict[tuple[tuple[tuple[str, str], ...], frozenset[str]], Rubric] = {}
 
 
 def _joint(rubrics: Sequence[Rubric], left_out: frozenset[str]) -> Rubric:
+    """Return the rubric that asks for the replies of all, each as an object of its own."""
+    schema: dict[str, Json] = {
+        "type": "object",
+        "additionalProperties": False,
+        "required": [rubric.name for rubric in rubrics],
+        "properties": {rubric.name: rubric.schema for rubric in rubrics},
+    }
     return Rubric(
         name="answer",
         version=VERSION,
@@ -175,12 +193,7 @@ def _joint(rubrics: Sequence[Rubric], left_out: frozenset[str]) -> Rubric:
         scale=(0.0, 1.0),
         scores={},
         prompt=joint_prompt(rubrics, left_out),
-        schema={
-            "type": "object",
-            "additionalProperties": False,
-            "required": [rubric.name for rubric in rubrics],
-            "properties": {rubric.name: rubric.schema for rubric in rubrics},
-        },
+        schema=schema,
     )
 
 
@@ -188,14 +201,20 @@ def _by_number(variables: Mapping[str, Json]) -> dict[str, Json]:
     """Add numbers to the contexts, and replace the texts of citations by them."""
     contexts = variables.get("contexts") or []
     numbered = [{"number": number, **context} for number, context in enumerate(contexts, start=1)]
+    # Reversed, so that of equal texts the first one gives the number.
     number_of = {context["text"]: context["number"] for context in reversed(numbered)}
 
-    def cited(citation: Mapping[str, Any]) -> dict[str, Any]:
-        if (number := number_of.get(citation["text"])) is None:
-            return dict(citation)
-        return {name: value for name, value in citation.items() if name != "text"} | {"context": number}
+    def with_number(citation: Mapping[str, Any]) -> dict[str, Any]:
+        replaced = dict(citation)
+        number = number_of.get(citation["text"])
+        if number is not None:
+            del replaced["text"]
+            replaced["context"] = number
+        return replaced
 
-    replaced: dict[str, Json] = {"contexts": numbered} if "contexts" in variables else {}
+    material = dict(variables)
+    if "contexts" in variables:
+        material["contexts"] = numbered
     if "citations" in variables:
-        replaced["citations"] = [cited(citation) for citation in variables["citations"]]
-    return {**variables, **replaced}
+        material["citations"] = [with_number(citation) for citation in variables["citations"]]
+    return material

@@ -78,24 +78,47 @@ def agreements(cases: Sequence[EvalCase], opinions: Mapping[str, Sequence[EvalCa
 
 
 def _agreement(by_name: Mapping[str, Mapping[str, EvalCase]], first: str, second: str) -> LabelAgreement:
-    ours, theirs = by_name[first], by_name[second]
-    both = [name for name in ours if name in theirs and all(Marks.of(of[name]).is_label for of in (ours, theirs))]
+    ours = by_name[first]
+    theirs = by_name[second]
+    both = [name for name in ours if name in theirs and _is_labelled(ours[name]) and _is_labelled(theirs[name])]
     decided: list[tuple[bool, bool]] = []
     differences: list[Difference] = []
     for case_id in both:
-        pair = ours[case_id], theirs[case_id]
-        says = pair[0].answerable, pair[1].answerable
-        if says[0] != says[1]:
-            differences.append(Difference(case_id, None, first if says[0] else second))
-        pools = [pool for pool in map(_pool, pair) if pool is not None]  # the case file has none
-        places = [place for place in pools[0] if place in pools[-1]] if pools else []
-        chunks = [*map(chunk_at, places)]  # without snippets, which cannot be checked here
-        golds = [map(bool, matched_marks(case, Marks.of(case), chunks).golds) for case in pair]
-        for place, is_ours, is_theirs in zip(places, *golds, strict=True):
+        our_case = ours[case_id]
+        their_case = theirs[case_id]
+        is_agreed = our_case.answerable == their_case.answerable
+        if not is_agreed:
+            differences.append(Difference(case_id, None, first if our_case.answerable else second))
+        places = _common_places(our_case, their_case)
+        our_golds = _are_golds(our_case, places)
+        their_golds = _are_golds(their_case, places)
+        for place, is_ours, is_theirs in zip(places, our_golds, their_golds, strict=True):
             decided.append((is_ours, is_theirs))
-            if is_ours != is_theirs and says[0] == says[1]:
+            # Golds of one alone follow from a dispute over the answer, which is listed already.
+            if is_ours != is_theirs and is_agreed:
                 differences.append(Difference(case_id, str(place), first if is_ours else second))
     return LabelAgreement(first, second, len(both), Confusion.of(decided), tuple(differences))
+
+
+def _is_labelled(case: EvalCase) -> bool:
+    return Marks.of(case).is_label
+
+
+def _common_places(our_case: EvalCase, their_case: EvalCase) -> list[Place]:
+    """Return the places that both people were shown; the case file keeps none, so that the other's count."""
+    ours = _pool(our_case)
+    theirs = _pool(their_case)
+    if ours is None:
+        return theirs or []
+    if theirs is None:
+        return ours
+    return [place for place in ours if place in theirs]
+
+
+def _are_golds(case: EvalCase, places: Sequence[Place]) -> list[bool]:
+    """Return for each place whether the labels have it as a gold."""
+    chunks = [chunk_at(place) for place in places]  # without snippets, which cannot be checked here
+    return [bool(golds) for golds in matched_marks(case, Marks.of(case), chunks).golds]
 
 
 def _pool(case: EvalCase) -> list[Place] | None:

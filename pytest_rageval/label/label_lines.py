@@ -16,8 +16,8 @@ from string import ascii_letters
 
 from pytest_rageval.errors import CaseError
 from pytest_rageval.label.label_session import LabelSession
+from pytest_rageval.label.marks_view import case_title, clean, golds_line, marks_view, question_line
 from pytest_rageval.label.pools import Candidate
-from pytest_rageval.label.session_view import case_title, clean, golds_line, question_line, session_view
 from pytest_rageval.text import printable
 
 HELP = """\
@@ -74,12 +74,14 @@ class LabelLines:
         self._write(f"{self.session.labelled} of {len(self.session.cases)} in {clean(self.session.store.file_name)}")
 
     def _obey(self, line: str) -> None:
-        session, case = self.session, self.session.case
-        verb = "show" if line.startswith("show") else line[:1] if line[:1] in f"{ascii_letters}/?" else ""
+        session = self.session
+        case = session.case
+        verb = _verb_of(line)
         if not line or verb in SESSION_CALLS:
             session.do(*SESSION_CALLS[verb or "save"])
         else:
-            session.message, session.asks_to_clear = "", False
+            session.message = ""
+            session.asks_to_clear = False
             try:
                 self._verbs.get(verb, self._unknown)(line.removeprefix(verb).strip())
             except CaseError as error:
@@ -102,7 +104,7 @@ class LabelLines:
 
     def _show_chunks(self, first: int) -> None:
         pool = self.session.pool
-        for row, candidate in zip(session_view(self.session).rows[first:], pool.candidates[first:], strict=True):
+        for row, candidate in zip(marks_view(self.session).rows[first:], pool.candidates[first:], strict=True):
             sign = f" {row.origin[-1]}" if row.origin[-1:] in ("S", "–") else ""
             place = clean(" > ".join(filter(None, (row.place, candidate.chunk.heading_path))))
             self._write(f"{row.number:>3} ({row.symbol or ' '}){sign} {place}")
@@ -113,7 +115,8 @@ class LabelLines:
 
     def _marked(self) -> str:
         session = self.session
-        return f" {'answerable · ' if session.marks.answerable else ''}{golds_line(session, session_view(session))}"
+        answerable = "answerable · " if session.marks.answerable else ""
+        return f" {answerable}{golds_line(session, marks_view(session))}"
 
     def _show(self, rest: str) -> None:
         for row in self._rows(rest):
@@ -127,13 +130,15 @@ class LabelLines:
         candidates = len(self.session.pool.candidates)
         if not numbers or re.sub(r"[\d\s,]", "", rest):
             raise CaseError(f"{rest!r} is no list of chunk numbers, as in: 1 3")
-        if invalid := [number for number in numbers if not 1 <= int(number) <= candidates]:
-            raise CaseError(f"there is no chunk {invalid[0]}; there are {candidates}")
+        for number in numbers:
+            if not 1 <= int(number) <= candidates:
+                raise CaseError(f"there is no chunk {number}; there are {candidates}")
         return [int(number) - 1 for number in numbers]
 
     def _each(self, rest: str, action: Callable[[], object]) -> None:
         for row in self._rows(rest):
-            self.session.row, self.session.range_start = row, None
+            self.session.row = row
+            self.session.range_start = None
             action()
 
     def _group(self, rest: str) -> None:
@@ -148,14 +153,15 @@ class LabelLines:
             raise CaseError("name a chunk and its lines, as in: v 3 2-4")
         (row,) = self._rows(parts[1])
         lines = (self.session.pool.candidates[row].chunk.text or "").split("\n")
-        first, last = int(parts[2]), int(parts[3] or parts[2])
+        first = int(parts[2])
+        last = int(parts[3] or parts[2])
         if not 1 <= first <= last <= len(lines):
             raise CaseError(f"chunk {parts[1]} has lines 1 to {len(lines)}")
         self._each(parts[1], lambda: self.session.add_snippet("\n".join(lines[first - 1 : last])))
 
     def _find(self, rest: str) -> None:
         if self.session.find(rest):
-            row = session_view(self.session).rows[self.session.row]
+            row = marks_view(self.session).rows[self.session.row]
             self._write(f"{row.number:>3} {clean(row.place)}")
 
     def _ask(self, rest: str) -> None:
@@ -167,6 +173,14 @@ class LabelLines:
 
     def _unknown(self, _rest: str) -> None:
         raise CaseError("no such command; ? shows them")
+
+
+def _verb_of(line: str) -> str:
+    """Return the word or the letter that a line begins with; nothing for a list of chunks."""
+    if line.startswith("show"):
+        return "show"
+    first = line[:1]
+    return first if first in f"{ascii_letters}/?" else ""
 
 
 def _lines(candidate: Candidate) -> list[str]:

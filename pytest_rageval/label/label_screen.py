@@ -12,30 +12,30 @@ from typing import ClassVar
 
 from rich.table import Table
 from rich.text import Text
-from textual import events, work
+from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 from textual.widgets.text_area import Selection
 
+from pytest_rageval.label.label_keys import DRAFT_KEYS, KEYS, KeysScreen
 from pytest_rageval.label.label_lines import edit_draft
 from pytest_rageval.label.label_session import LabelSession
-from pytest_rageval.label.pools import Pool
-from pytest_rageval.label.session_view import (
+from pytest_rageval.label.marks_view import (
     GAP,
     MOST_SHOWN,
-    SessionView,
+    MarksView,
     case_title,
     clean,
     displayed,
     golds_line,
+    marks_view,
     question_line,
     row_text,
-    session_view,
 )
+from pytest_rageval.label.pools import Pool
 from pytest_rageval.text import counted, printable
 
 LEAST_WIDTH, LEAST_HEIGHT, LEAST = 40, 12, "40 × 12"
@@ -43,66 +43,6 @@ TYPED = r"[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*"
 SNIPPET = "snippet: ↑↓ to the last line, ⏎ takes it, esc leaves it"
 WIDE = 72
 """Columns from which list and text stand side by side."""
-
-
-def _key(key: str, action: str, word: str, meaning: str = "", sign: str | None = None) -> Binding:
-    """Return a key with its word in the legend, if any, and its meaning in the list of all keys, if any."""
-    return Binding(key, action, word, show=bool(word), key_display=sign or key, tooltip=meaning)
-
-
-KEYS = (
-    _key("space", "do('toggle_gold')", "gold", "gold, or no more"),
-    _key("enter", "do('go', 1)", "save+next", "save, next case", "⏎"),
-    _key("x", "do('toggle_irrelevant')", "irrelevant", "irrelevant, or no more"),
-    _key("question_mark", "push_screen('keys')", "all keys", "these keys; any key closes them", "?"),
-    _key("q", "finish", "quit", "save and quit, as ctrl+c"),
-    _key("down", "do('move', 1)", "move", "point at a chunk; with shift at several", "↑↓"),
-    _key("v", "snippet", "snippet", "lines as a snippet: ↑ ↓, then ⏎"),
-    _key("a", "do('set_answerable')", "(un)answerable", "answerable; unanswerable, no golds", "a/u"),
-    _key("slash", "type('ask')", "ask more", "ask another query", "/"),
-    _key("w", "type('find')", "find", "find in the chunks"),
-    _key("t", "do('next_unlabelled')", "to unlabelled", "save, next unlabelled"),
-    _key("z", "do('undo')", "undo", "undo, redo with Z (all cases)"),
-    _key("g", "do('next_group')", "group", "group of golds to come"),
-    _key("right", "do('go', 1)", "case", "save, other case", "←→"),
-    _key("b", "hide_scores", "blind", "hide the scores"),
-    _key("s", "do('skip')", "skip", "skip: leave as it was"),
-    _key("1", "do('put_in_group', 1)", "", "into group n", "1–9"),
-    _key("left_square_bracket", "scroll_text(-5)", "", "scroll the text", "[ ]"),
-    _key("escape", "leave", "", "leave what was begun", "esc"),
-    _key("up", "do('move', -1)", ""),
-    _key("shift+up", "do('extend', -1)", ""),
-    _key("shift+down", "do('extend', 1)", ""),
-    _key("pageup", "do('move', -10)", ""),
-    _key("pagedown", "do('move', 10)", ""),
-    _key("left", "do('go', -1)", ""),
-    _key("u", "do('ask_to_clear')", ""),
-    _key("Z", "do('redo')", ""),
-    _key("right_square_bracket", "scroll_text(5)", ""),
-    *(_key(str(group), f"do('put_in_group', {group})", "") for group in range(2, 10)),
-)
-"""What each key does; those of the legend come first, most needed first."""
-DRAFT_KEYS = (
-    _key("y", "do('decide', 'accepted')", "accept", "accept the draft"),
-    _key("n", "do('decide', 'dropped')", "drop", "drop it"),
-    _key("e", "edit", "edit", "edit it in $EDITOR"),
-)
-
-
-class KeysScreen(ModalScreen[None]):
-    """All keys. Any key closes it and does nothing else."""
-
-    def compose(self) -> ComposeResult:
-        keys = [key for key in (*KEYS, *DRAFT_KEYS) if key.tooltip]
-        if self.app.size.height >= len(keys):
-            yield Static(Text("\n".join(f"{key.key_display:<5}  {key.tooltip}" for key in keys)))
-        else:
-            yield Static(Text(" · ".join(f"{key.key_display} {key.description or key.tooltip}" for key in keys)))
-
-    def on_key(self, event: events.Key) -> None:
-        event.stop()
-        event.prevent_default()
-        self.dismiss()
 
 
 class ChunkText(TextArea):
@@ -117,7 +57,8 @@ class ChunkText(TextArea):
     def __init__(self) -> None:
         super().__init__(read_only=True, highlight_cursor_line=False, id="text")
         self._shown: tuple[str, object, str] = ("", (), "")
-        self._places, self._starts = [0], [0]
+        self._places = [0]
+        self._starts = [0]
         self._words = ""
         self._marked: list[tuple[int, int]] = []
 
@@ -126,7 +67,8 @@ class ChunkText(TextArea):
         if (text, spans, words) == self._shown:
             return
         is_other = text != self._shown[0]
-        self._shown, self._words = (text, spans, words), words.strip()
+        self._shown = (text, spans, words)
+        self._words = words.strip()
         shown, self._places = displayed(text)
         self._starts = [*accumulate((len(line) + 1 for line in shown.split("\n")), initial=0)]
         self._marked = [(bisect_left(self._places, first), bisect_left(self._places, last)) for first, last in spans]
@@ -200,8 +142,10 @@ class LabelScreen(App[None]):
         super().__init__(ansi_color=True)
         self.session = session
         self.opinions = opinions or {}
-        self._hides_scores = self._is_told_of_unsaved = False
-        self._asks, self._words = "", ""
+        self._hides_scores = False
+        self._is_told_of_unsaved = False
+        self._asks = ""
+        self._words = ""
 
     def compose(self) -> ComposeResult:
         keys = (*KEYS[:1], *DRAFT_KEYS, *KEYS[1:]) if self.session.drafts is not None else KEYS
@@ -231,30 +175,51 @@ class LabelScreen(App[None]):
 
     def draw(self) -> None:
         """Show the present state of the session."""
-        session, size, screen = self.session, self.size, self.screen_stack[0]
-        view = session_view(session, hides_ranks=self._hides_scores)
-        done = session.labelled * 10 // len(session.cases)
-        is_wide = size.width >= WIDE
+        session = self.session
+        size = self.size
+        screen = self.screen_stack[0]  # below the list of keys, if that is open
+        view = marks_view(session, hides_ranks=self._hides_scores)
         screen.set_class(size.width < LEAST_WIDTH or size.height < LEAST_HEIGHT, "-small")
-        saved = "● saved" if session.is_saved else "○ unsaved"
-        bar = f"{'▓' * done}{'░' * (10 - done)}  {clean(session.store.file_name)} " if is_wide else ""
-        answerable = f"answerable? {self._answerable()}" if is_wide else self._answerable()
+        message = SNIPPET if isinstance(self.focused, ChunkText) else clean(session.message)
+        answerable = f"answerable? {self._answerable()}" if self._is_wide else self._answerable()
         texts: dict[str, Text | Table] = {
             "small": Text(f"{size.width} × {size.height} is too small\nmake it {LEAST}, or\n--plain; q quits"),
-            "case": _two_ends(case_title(session), bar + saved),
+            "case": _two_ends(case_title(session), self._progress()),
             "question": _two_ends(question_line(session), answerable),
             "golds": Text(golds_line(session, view)),
-            "message": Text(SNIPPET if isinstance(self.focused, ChunkText) else clean(session.message)),
+            "message": Text(message),
             "notes": Text("\n".join(self._notes(view))),
         }
         for name, text in texts.items():
             screen.query_one(f"#{name}", Static).update(text)
-        prompt = screen.query_one(Input)
-        prompt.display, screen.query_one("#message").display = bool(self._asks), not self._asks
-        place = [GAP.join((row.place, *row.headings)) for row in view.rows[session.row : session.row + 1]]
-        screen.query_one("#place").border_title = Text(clean(*place) if place else " ")
+        # One line is for both: the typed text or the message.
+        is_typing = bool(self._asks)
+        screen.query_one(Input).display = is_typing
+        screen.query_one("#message").display = not is_typing
+        screen.query_one("#place").border_title = Text(self._place(view))
         screen.query_one(ChunkText).show(view.text, view.spans, self._words)
         self._draw_chunks(screen.query_one(OptionList), view)
+
+    @property
+    def _is_wide(self) -> bool:
+        return self.size.width >= WIDE
+
+    def _progress(self) -> str:
+        """Return a bar and the name of the file, if there is room, and whether the case is saved."""
+        session = self.session
+        saved = "● saved" if session.is_saved else "○ unsaved"
+        if not self._is_wide:
+            return saved
+        done = session.labelled * 10 // len(session.cases)
+        bar = "▓" * done + "░" * (10 - done)
+        return f"{bar}  {clean(session.store.file_name)} {saved}"
+
+    def _place(self, view: MarksView) -> str:
+        """Return the path and the headings of the current chunk; a space, which draws the border, without one."""
+        if self.session.row >= len(view.rows):
+            return " "
+        row = view.rows[self.session.row]
+        return clean(GAP.join((row.place, *row.headings)))
 
     def _answerable(self) -> str:
         """Return whether the case is answerable; nothing of a case that a blind labeller has not marked."""
@@ -263,13 +228,20 @@ class LabelScreen(App[None]):
             return "[a/u]"
         return "[a] yes" if marks.answerable else "[u] no"
 
-    def _notes(self, view: SessionView) -> Iterator[str]:
-        if self.size.height > LEAST_HEIGHT:
-            yield from map(printable, self.opinions.get(self.session.case.id, ()))
-            hidden = len(view.text) - MOST_SHOWN
-            yield " · ".join(filter(None, [f"{counted(hidden, 'more character')}" * (hidden > 0), clean(view.note)]))
+    def _notes(self, view: MarksView) -> Iterator[str]:
+        if self.size.height <= LEAST_HEIGHT:
+            return
+        yield from map(printable, self.opinions.get(self.session.case.id, ()))
+        notes = []
+        hidden = len(view.text) - MOST_SHOWN
+        if hidden > 0:
+            notes.append(counted(hidden, "more character"))
+        note = clean(view.note)
+        if note:
+            notes.append(note)
+        yield " · ".join(notes)
 
-    def _draw_chunks(self, chunks: OptionList, view: SessionView) -> None:
+    def _draw_chunks(self, chunks: OptionList, view: MarksView) -> None:
         session = self.session
         waiting = f"asking {clean(', '.join(session.source.systems)) or 'the search'} …"
         chunks.border_title = Text(view.title if session.waits_for is None else waiting)
@@ -289,7 +261,8 @@ class LabelScreen(App[None]):
 
     def action_do(self, name: str, *arguments: object) -> None:
         """Call the session, and show what it came to."""
-        session, before = self.session, self.session.at
+        session = self.session
+        before = session.at
         self._is_told_of_unsaved = False
         session.do(name, *arguments)
         if session.at != before:
@@ -313,7 +286,8 @@ class LabelScreen(App[None]):
         """Read a line: what to find in the chunks, or to ask."""
         self._asks = asks
         prompt = self.query_one(Input)
-        prompt.value, prompt.placeholder = "", "find in the chunks" if asks == "find" else "ask the systems"
+        prompt.value = ""
+        prompt.placeholder = "find in the chunks" if asks == "find" else "ask the systems"
         self.draw()
         self.set_focus(prompt)
 
@@ -345,8 +319,11 @@ class LabelScreen(App[None]):
     def action_leave(self) -> None:
         """Leave what was begun: typing, a snippet, a range, a search."""
         if self.focused is None:
-            self.session.range_start, self._words = None, ""
-        self._asks, self.session.message, self.session.asks_to_clear = "", "", False
+            self.session.range_start = None
+            self._words = ""
+        self._asks = ""
+        self.session.message = ""
+        self.session.asks_to_clear = False
         text = self.query_one(ChunkText)
         text.selection = Selection.cursor(text.selection.start)
         self.set_focus(None)

@@ -17,6 +17,8 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.text import counted
 
 NO_POOL = Pool()
+MOST_GROUPS = 9
+"""Each group has a key of one digit."""
 
 
 class LabelSession:
@@ -32,7 +34,9 @@ class LabelSession:
     ) -> None:
         if not cases:
             raise CaseError("there is no case to label")
-        self.store, self.source, self.is_blind = store, source, is_blind
+        self.store = store
+        self.source = source
+        self.is_blind = is_blind
         self.states = [CaseState(case, store.marks_of(case)) for case in cases]
         self._saved = list(self.states)
         self._more: dict[int, Pool] = {}
@@ -42,7 +46,8 @@ class LabelSession:
         self._shown: tuple[object, Pool] | None = None
         self.message = ""
         self.asks_to_clear = False
-        self.row, self.group = 0, 1
+        self.row = 0
+        self.group = 1
         self.range_start: int | None = None
         self.at = next((at for at in range(len(cases)) if not self.is_labelled(at)), 0)
         self._arrive(self.at)
@@ -81,7 +86,9 @@ class LabelSession:
 
     def is_labelled(self, at: int) -> bool:
         state = self.states[at]
-        return state.decision is not None if self.drafts is not None else state.marks.is_label
+        if self.drafts is not None:
+            return state.decision is not None
+        return state.marks.is_label
 
     @property
     def waits_for(self) -> Future[Pool] | None:
@@ -94,10 +101,11 @@ class LabelSession:
         """Return the candidates of the case and of further questions; only the marked places until they arrive."""
         future = self.source.pool(self.case)
         pool = future.result() if future.done() and not future.cancelled() else NO_POOL
-        key = (self.at, pool, self._more.get(self.at), self.marks.golds, self.marks.irrelevant)
+        more = self._more.get(self.at)
+        # Kept until one of these changes: a face reads the pool many times for each key.
+        key = (self.at, pool, more, self.marks.golds, self.marks.irrelevant)
         if self._shown is None or self._shown[0] != key:
-            more = self._more.get(self.at)
-            full = pool.with_more(more) if more is not None else pool
+            full = pool if more is None else pool.with_more(more)
             self._shown = key, full.with_places(self.case, self.marks)
         return self._shown[1]
 
@@ -131,17 +139,22 @@ class LabelSession:
     @property
     def selected(self) -> range:
         """Return the selected rows."""
+        if not self.pool.candidates:
+            return range(0)
         other = self.row if self.range_start is None else self.range_start
-        return range(min(self.row, other), max(self.row, other) + 1) if self.pool.candidates else range(0)
+        first, last = sorted((self.row, other))
+        return range(first, last + 1)
 
     def find(self, text: str) -> bool:
         """Move to the next candidate whose text, path or heading contains these words."""
         candidates = self.pool.candidates
         for step in range(1, len(candidates) + 1):
-            at = (self.row + step) % len(candidates)
-            chunk = candidates[at].chunk
-            if fold(text) in fold(" ".join(filter(None, (chunk.rel_path, chunk.heading_path, chunk.text)))):
-                self.row, self.range_start = at, None
+            row = (self.row + step) % len(candidates)
+            chunk = candidates[row].chunk
+            searched = " ".join(filter(None, (chunk.rel_path, chunk.heading_path, chunk.text)))
+            if fold(text) in fold(searched):
+                self.row = row
+                self.range_start = None
                 return True
         self.message = f"no chunk here holds {text!r}; / asks the systems for more"
         return False
@@ -168,7 +181,8 @@ class LabelSession:
         """Make the selected candidates golds of this group."""
         if self._is_of_ids("groups"):
             return
-        golds, marks = self.matches().golds, self.marks
+        golds = self.matches().golds
+        marks = self.marks
         for gold in self._selected_of(golds):
             marks = marks.in_group(gold, group)
         self._mark(marks, lambda marks, place: marks.with_gold(place, group), skip=golds)
@@ -176,10 +190,14 @@ class LabelSession:
 
     def next_group(self) -> None:
         """Put the golds that follow into the next group; after the first empty one return to the first."""
-        if not self._is_of_ids("groups"):
-            groups = len(self.marks.groups) or bool(self.marks.golds)
-            self.group = self.group + 1 if self.group <= groups and self.group < 9 else 1
-            self.message = f"golds that follow go into group {self.group}"
+        if self._is_of_ids("groups"):
+            return
+        groups = len(self.marks.groups)
+        if not groups and self.marks.golds:
+            groups = 1  # golds without a group are one
+        is_last = self.group > groups or self.group >= MOST_GROUPS
+        self.group = 1 if is_last else self.group + 1
+        self.message = f"golds that follow go into group {self.group}"
 
     def _is_of_ids(self, what: str) -> bool:
         """Return True, and say so, if the golds are ids, which have neither groups nor snippets."""
@@ -193,7 +211,8 @@ class LabelSession:
         candidate = self.candidate
         if candidate is None or not snippet.strip() or self._is_of_ids("snippets"):
             return
-        marks, golds = self.marks, sorted(self.matches().golds[self.row])
+        marks = self.marks
+        golds = sorted(self.matches().golds[self.row])
         if not golds:
             place = gold_place(candidate.chunk, "anchors", None)
             if place is None:
@@ -205,7 +224,10 @@ class LabelSession:
 
     def set_answerable(self, *, is_answerable: bool = True) -> None:
         """Set whether the notes contain an answer; if they do not, there are no golds."""
-        self._change(replace(self.marks, answerable=True) if is_answerable else self.marks.unanswerable())
+        if is_answerable:
+            self._change(replace(self.marks, answerable=True))
+        else:
+            self._change(self.marks.unanswerable())
 
     def ask_to_clear(self) -> None:
         """Set that the notes contain no answer; if that clears golds, only at the second call in a row."""
@@ -219,7 +241,9 @@ class LabelSession:
     def candidate(self) -> Candidate | None:
         """Return the current candidate."""
         candidates = self.pool.candidates
-        return candidates[min(self.row, len(candidates) - 1)] if candidates else None
+        if not candidates:
+            return None
+        return candidates[min(self.row, len(candidates) - 1)]
 
     def _mark(self, marks: Marks, mark: Callable[[Marks, Place], Marks], *, skip: Sequence[frozenset[int]]) -> None:
         """Mark the selected candidates, except those that `skip` has something for."""
@@ -228,7 +252,8 @@ class LabelSession:
         for row in self.selected:
             place = gold_place(self.pool.candidates[row].chunk, kind, self.source.notes)
             if place is None:
-                self.message = f"chunk {row + 1} says no {'path' if kind == 'anchors' else 'id'}; it cannot be marked"
+                what = "path" if kind == "anchors" else "id"
+                self.message = f"chunk {row + 1} says no {what}; it cannot be marked"
             elif not skip[row]:
                 marks = mark(marks, place)
         self._change(marks)
@@ -286,7 +311,8 @@ class LabelSession:
         """Save the case's labels if they have changed; return False and set a message if that fails."""
         if self.is_saved:
             return True
-        state, kind = self.states[self.at], self.pool.kind(self.marks)
+        state = self.states[self.at]
+        kind = self.pool.kind(self.marks)
         places = dict.fromkeys(label_place(candidate.chunk, kind) for candidate in self.pool.candidates)
         try:
             self.message = self.store.save(state, [place for place in places if place is not None])
@@ -299,14 +325,16 @@ class LabelSession:
     def go(self, by: int) -> None:
         """Save, and open the next case (1) or the previous one (-1)."""
         to = self.at + by
-        otherwise = f"this is the {'last' if by > 0 else 'first'} case"
-        self._leave_for(to if 0 <= to < len(self.states) else None, otherwise)
+        is_there = 0 <= to < len(self.states)
+        which = "last" if by > 0 else "first"
+        self._leave_for(to if is_there else None, f"this is the {which} case")
 
     def next_unlabelled(self) -> None:
         """Save, and open the next case that is unlabelled and was not skipped."""
         order = [*range(self.at + 1, len(self.states)), *range(self.at)]
         to = next((at for at in order if not self.is_labelled(at) and at not in self._skipped), None)
-        self._leave_for(to, f"no other case is left to be {'decided' if self.drafts is not None else 'labelled'}")
+        what = "labelled" if self.drafts is None else "decided"
+        self._leave_for(to, f"no other case is left to be {what}")
 
     def skip(self) -> None:
         """Leave the case unchanged, and open the next."""
@@ -342,7 +370,10 @@ class LabelSession:
             self.message = f"{counted(len(self.pool.candidates) - before, 'more chunk')}"
 
     def _arrive(self, at: int) -> None:
-        self.at, self.row, self.group, self.range_start = at, 0, 1, None
+        self.at = at
+        self.row = 0
+        self.group = 1
+        self.range_start = None
         self.source.pool(self.case)
         self.source.prepare(self.cases[at + 1 :])
 

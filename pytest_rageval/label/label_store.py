@@ -63,19 +63,23 @@ class CaseFileStore:
 
         Raises CaseError if it cannot be written.
         """
-        case, marks, line = state.case, state.marks, state.case.source.line
-        hashes, said = hashes_of(marks, self._notes), "saved in"
+        case = state.case
+        marks = state.marks
+        line = case.source.line
+        hashes = hashes_of(marks, self._notes)
+        words = "saved in"
         changed = {**self._changed, line: self._text.line_with(case, marks, hashes)}
         if self._aside is None:
             try:
                 self._writer.write(self._text.composed(changed))
             except ChangedMeanwhile as error:
-                said = f"{error}; this label and all that follow are in"
+                words = f"{error}; this label and all that follow are in"
             else:
                 self._changed = changed
                 return ""
         record = self._text.record_with(case, marks, hashes)
-        return f"{said} {self._put_aside(line, json.dumps(record, ensure_ascii=False))}"
+        name = self._put_aside(line, json.dumps(record, ensure_ascii=False))
+        return f"{words} {name}"
 
     def _put_aside(self, line: int, text: str) -> str:
         """Store a line that has no place in a changed file in a file next to it; return the name of that."""
@@ -99,19 +103,29 @@ class DraftStore(CaseFileStore):
 
     def save(self, state: CaseState, pool: Sequence[Place]) -> str:  # noqa: ARG002 because opinions need it
         """Write a draft with its marks, accepted or dropped if it is decided; a CaseError where its id is taken."""
-        line, text = state.case.source.line, self._line(state)
+        line = state.case.source.line
+        text = self._line(state)
         accepted = {at: entry for at, entry in self._accepted.items() if at != line}
         if state.decision == "accepted":
-            accepted |= self._as_accepted(state, text, {case_id for case_id, _ in accepted.values()})
+            taken = {case_id for case_id, _ in accepted.values()}
+            accepted |= self._as_accepted(state, text, taken)
         if accepted != self._accepted:
-            before = self._cases_before
-            ended = before if not before or before.endswith(b"\n") else before + b"\n"
-            lines = "".join(f"{written}\n" for _, written in accepted.values()).encode()
-            if problem := self._written(line, text, lambda: self._cases.write(ended + lines if lines else before)):
+            content = self._cases_with([written for _, written in accepted.values()])
+            problem = self._written(line, text, lambda: self._cases.write(content))
+            if problem:
                 return problem
             self._accepted = accepted
         self._changed[line] = "" if state.decision is not None else text
         return self._written(line, text, lambda: self._writer.write(self._text.composed(self._changed)))
+
+    def _cases_with(self, lines: Sequence[str]) -> bytes:
+        """Return the file of cases as it was first read, with these lines at its end."""
+        before = self._cases_before
+        if not lines:
+            return before
+        if before and not before.endswith(b"\n"):
+            before += b"\n"
+        return before + "".join(f"{line}\n" for line in lines).encode()
 
     def _as_accepted(self, state: CaseState, text: str, taken: set[str]) -> dict[int, tuple[str, str]]:
         """Return the line of an accepted draft; none if it stands there, since we were stopped between the files."""
@@ -166,8 +180,12 @@ def hashes_of(marks: Marks, notes: Path | None) -> dict[str, str]:
 def aside_file(path: Path) -> Path:
     """Return a new name for labels that have no place in the file: `X.labels-20261122_101500.jsonl`."""
     stem = f"{path.name.removesuffix(path.suffix)}.labels-{time.strftime('%Y%m%d_%H%M%S')}"
-    names = (f"{stem}{f'-{number}' if number else ''}.jsonl" for number in range(1000))
-    return next(place for place in map(path.with_name, names) if not place.exists())
+    place = path.with_name(f"{stem}.jsonl")
+    number = 0
+    while place.exists():
+        number += 1
+        place = path.with_name(f"{stem}-{number}.jsonl")
+    return place
 
 
 class OpinionStore:
@@ -188,10 +206,7 @@ class OpinionStore:
 
     def save(self, state: CaseState, pool: Sequence[Place]) -> str:
         case = state.case
-        judged: list[Json] = [
-            {"rel_path": place.rel_path, "heading_path": place.heading_path} if isinstance(place, Anchor) else place
-            for place in pool
-        ]
+        judged = [_judged(place) for place in pool]
         bare = EvalCase(case.id, case.question, metadata={POOL: judged})
         cases = {**self._cases, case.id: case_with_marks(bare, state.marks)}
         lines = []
@@ -202,6 +217,13 @@ class OpinionStore:
         self._writer.write("".join(lines).encode("utf-8"))
         self._cases = cases
         return ""
+
+
+def _judged(place: Place) -> Json:
+    """Return a place as the metadata of an opinion keep it: without snippets, since the whole chunk was judged."""
+    if isinstance(place, Anchor):
+        return {"rel_path": place.rel_path, "heading_path": place.heading_path}
+    return place
 
 
 LabelStore = CaseFileStore | OpinionStore

@@ -38,23 +38,29 @@ def gold_place(chunk: Chunk, kind: Kind, notes: NoteFolder | None) -> Place | No
 
 
 def _sections(place: Anchor, notes: NoteFolder) -> Sequence[NoteSection]:
-    there = notes.meant(place.rel_path)
-    return (notes.sections(there[0]) or ()) if len(there) == 1 else ()
+    paths = notes.meant(place.rel_path)
+    if len(paths) != 1:
+        return ()
+    return notes.sections(paths[0]) or ()
 
 
 def _own_section(place: Anchor, sections: Sequence[NoteSection]) -> NoteSection | None:
     """Return the deepest section whose headings are those of a place; None if there are several."""
-    reported, path = read_headings(place.heading_path), read_path(place.rel_path)
-    fitting = [each for each in sections if each.heading_path and heading_fit(each.heading_path, reported, path)]
+    headings = read_headings(place.heading_path)
+    path = read_path(place.rel_path)
+    fitting = [each for each in sections if each.heading_path and heading_fit(each.heading_path, headings, path)]
     depths = [len(read_headings(each.heading_path, is_whole=True).parts) for each in fitting]
-    deepest = [each for each, depth in zip(fitting, depths, strict=True) if depth == max(depths)]
+    greatest = max(depths, default=0)
+    deepest = [each for each, depth in zip(fitting, depths, strict=True) if depth == greatest]
     return deepest[0] if len(deepest) == 1 else None
 
 
 def _introduction(chunk: Chunk, own: NoteSection, below: Sequence[NoteSection]) -> str:
     """Return the first line of a section if a chunk quotes it, and nothing of the sections below; else nothing."""
+    if not below:
+        return ""
     text = fold(chunk.text or "")
-    if not below or any(fold(_first_line(each.text)) in text for each in below if each.text):
+    if any(fold(_first_line(section.text)) in text for section in below if section.text):
         return ""
     first = _first_line(own.text)[:LONGEST_SNIPPET]
     return first if first and fold(first) in text else ""

@@ -29,9 +29,12 @@ class NotesSearch:
         with self._lock:  # the next cases are asked for at the same time, and the notes are read once
             sections = self._read() if self._sections is None else self._sections
             # A quoted string is one term to FTS5 whatever it holds; terms hold no quotation mark.
-            query = " OR ".join(f'"{term}"' for term in dict.fromkeys(index_terms(question)))
+            terms = [f'"{term}"' for term in dict.fromkeys(index_terms(question))]
+            if not terms:
+                return []
             found = "SELECT rowid FROM section WHERE terms MATCH ? ORDER BY rank, rowid LIMIT ?"
-            return [sections[row] for (row,) in self._index.execute(found, (query, k))] if query else []
+            rows = self._index.execute(found, (" OR ".join(terms), k))
+            return [sections[row] for (row,) in rows]
 
     def _read(self) -> list[Chunk]:
         sections = list(self._sections_with_text())

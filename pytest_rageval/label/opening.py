@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -26,7 +25,7 @@ from pytest_rageval.run.ask import ask_system
 from pytest_rageval.run.prefetch import BackgroundLoop, LoopBlockedError
 from pytest_rageval.run.prepare import target_in
 from pytest_rageval.targets import check_target
-from pytest_rageval.targets.target import Target
+from pytest_rageval.targets.target import BaseTarget
 
 POOL_K = 20
 """Chunks to ask for: more than a system is tested with, so that golds just below the cut are seen."""
@@ -134,7 +133,7 @@ class AskedSystem(NamedTuple):
     """
 
     name: str
-    target: Target
+    target: BaseTarget
     longest_call: float
     params: Mapping[str, Json]
     mask: Mask
@@ -155,7 +154,9 @@ class PoolSource:
 
         `is_shuffled`: pools are in an order that says nothing about ranks.
         """
-        self._systems, self._search, self._is_shuffled = systems, search, is_shuffled
+        self._systems = systems
+        self._search = search
+        self._is_shuffled = is_shuffled
         self.notes = NoteFolder(search.folder) if search is not None else None
         self._loop = BackgroundLoop(max((system.longest_call for system in systems), default=math.inf))
         self._pools: dict[str, Future[Pool]] = {}
@@ -214,12 +215,20 @@ class PoolSource:
         except Exception as error:  # noqa: BLE001 because whoever waits for the pool shows it
             return Pool(problems=(f"{type(error).__name__}: {error}",))
 
+    def _remember_paths(self, retrievals: Iterable[Retrieval]) -> None:
+        """Keep the paths of chunks, up to a limit that bounds what a system can make this remember."""
+        for retrieval in retrievals:
+            for chunk in retrieval.chunks:
+                if len(self._paths) >= MOST_PATHS:
+                    return
+                if chunk.rel_path:
+                    self._paths[chunk.rel_path] = None
+
     async def _pool(self, case: EvalCase) -> Pool:
         self._first_case = self._first_case or case.key
         try:
             retrievals = await asyncio.gather(*(_asked(case, system) for system in self._systems))
-            paths = (chunk.rel_path for retrieval in retrievals for chunk in retrieval.chunks if chunk.rel_path)
-            self._paths |= dict.fromkeys(itertools.islice(paths, max(0, MOST_PATHS - len(self._paths))))
+            self._remember_paths(retrievals)
         finally:
             if case.key == self._first_case:
                 self._has_first.set()

@@ -32,6 +32,12 @@ class Rank(NamedTuple):
     rank: int
     score: float | None
 
+    @property
+    def note(self) -> str:
+        """Return the rank as `dense #2 0.731`."""
+        score = "" if self.score is None else f" {self.score:.3g}"
+        return f"{self.system} #{self.rank}{score}"
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -49,13 +55,18 @@ class Candidate:
 
     @property
     def best_rank(self) -> int:
-        return min([*(rank.rank for rank in self.ranks), *([self.search_rank] if self.search_rank else [])])
+        ranks = [rank.rank for rank in self.ranks]
+        if self.search_rank:
+            ranks.append(self.search_rank)
+        return min(ranks)
 
     def origin(self, *, is_gold: bool, hides_ranks: bool) -> str:
         """Return which systems gave the chunk, as a note; blank if there is nothing to add."""
         if self.ranks and not hides_ranks:
-            ranks = (f"{r.system} #{r.rank}{'' if r.score is None else f' {r.score:.3g}'}" for r in self.ranks)
-            return " · ".join(ranks) + (" · search" if self.search_rank else "")
+            notes = [rank.note for rank in self.ranks]
+            if self.search_rank:
+                notes.append("search")
+            return " · ".join(notes)
         if self.search_rank and not self.ranks:
             return "the tested system did not retrieve this" if is_gold else "S = only the word search found it"
         return "– = named by the case, given by nobody" if self.is_listed else ""
@@ -115,8 +126,11 @@ def matched_marks(case: EvalCase, marks: Marks, chunks: Sequence[Chunk]) -> Matc
     def hits(marks: Marks) -> tuple[frozenset[int], ...]:
         return match(replace(case, gold=gold_of(marks, case)), answer, rules=PlaceRules(is_strict=True)).hits or none
 
-    others = replace(marks, golds=marks.irrelevant, irrelevant=(), groups=())
-    return MatchedMarks(hits(marks) if marks.golds else none, hits(others) if marks.irrelevant else none)
+    golds = hits(marks) if marks.golds else none
+    irrelevant = none
+    if marks.irrelevant:
+        irrelevant = hits(replace(marks, golds=marks.irrelevant, irrelevant=(), groups=()))
+    return MatchedMarks(golds, irrelevant)
 
 
 def merged(
@@ -136,7 +150,7 @@ def merged(
         _add_retrieval(candidates, retrieval)
     for rank, section in enumerate(found or (), start=1):
         place = _place(section)
-        retrieved = [name for name, known in candidates.items() if known.ranks and _place(known.chunk) == place]
+        retrieved = [identity for identity, known in candidates.items() if known.ranks and _place(known.chunk) == place]
         for identity in retrieved or [_identity(section)]:
             known = candidates.setdefault(identity, Candidate(section))
             candidates[identity] = replace(known, search_rank=known.search_rank or rank)
@@ -144,7 +158,11 @@ def merged(
     if is_shuffled:
         ordered.sort(key=lambda candidate: _blind_order(case, candidate.chunk))
     problems = tuple(f"{retrieval.system}: {retrieval.problem}" for retrieval in retrievals if retrieval.problem)
-    asked = [counted(len(retrievals), "system")] * bool(retrievals) + ["search"] * (found is not None)
+    asked = []
+    if retrievals:
+        asked.append(counted(len(retrievals), "system"))
+    if found is not None:
+        asked.append("search")
     return Pool(tuple(ordered), problems, " + ".join(asked) or "the case")
 
 
@@ -177,10 +195,13 @@ def _blind_order(case: EvalCase, chunk: Chunk) -> bytes:
 def path_prefix(notes: Path, paths: Collection[str]) -> str:
     """Return the prefix of these paths before a note's path within its folder: nothing, `notes/` and so on."""
     folders = notes.resolve().parts[1:]
-    prefixes = ["", *("/".join(folders[at:]) + "/" for at in range(len(folders) - 1, -1, -1))]
+    ends = ["/".join(folders[at:]) + "/" for at in reversed(range(len(folders)))]
+    prefixes = ["", *ends]  # the shortest first, which is taken of those that fit alike
 
-    def fits(prefix: str) -> tuple[int, int]:
+    def fit(prefix: str) -> tuple[int, int]:
+        """Return how many notes exist after the prefix, then how many paths begin with it."""
         rests = [path[len(prefix) :] for path in paths if path.startswith(prefix)]
-        return sum((notes / rest).is_file() for rest in rests), len(rests) if prefix else 0
+        existing = sum((notes / rest).is_file() for rest in rests)
+        return existing, len(rests) if prefix else 0  # every path begins with none, which says nothing
 
-    return max(prefixes, key=fits)
+    return max(prefixes, key=fit)

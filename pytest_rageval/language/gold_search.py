@@ -11,20 +11,18 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 
 from pytest_rageval.language.named_figures import unit_forms
 from pytest_rageval.language.polarity_words import CHOICES, GENERAL_NOUNS, NEGATORS, YES_OR_NO_GOLDS
 from pytest_rageval.language.quantity_names import SIGNS, UNIT_PHRASES
 from pytest_rageval.language.question_fit import FigureFit, are_of_another, compare_figures
 from pytest_rageval.language.stated_quantities import Quantity, are_same_number
+from pytest_rageval.language.stated_words import StatedWord, are_alike, folded_word
 from pytest_rageval.language.statements import (
     LONGEST,
     ROMAN_NUMERALS,
-    StatedWord,
     Statement,
-    are_alike,
-    folded_word,
     read,
 )
 from pytest_rageval.language.words import normalise
@@ -113,7 +111,7 @@ def _fit(answer: Statement, wanted: _Wanted) -> GoldFit:
     if not total:
         is_there = bool(gold.strip()) and f" {normalise(gold)} " in f" {normalise(answer.text)} "
         return GoldFit(float(is_there), gold, () if is_there else (gold,))
-    if shared and wanted.asks_for_person and _is_of_another(answer, wanted):
+    if shared and wanted.asks_who and _is_of_another(answer, wanted):
         return GoldFit(0.0, gold, (gold,), "what is asked is said of another there")
     if opposed:
         return GoldFit(0.0, gold, tuple(missing), "it says the opposite")
@@ -139,12 +137,20 @@ class _Wanted:
     has_choice: bool
     is_asked_negatively: bool
     """Whether the question denies: then an answer may repeat the negation."""
-    asks_for_person: bool
     has_year: bool
-    is_version: bool
-    """Whether the figures are versions: then 3.10 is not 3.1."""
     is_old: bool
     """Whether the question has all of it."""
+
+    # Few golds need these, and their patterns try every place of the question.
+    @cached_property
+    def asks_who(self) -> bool:
+        """Check whether the question asks for a person or a body of persons."""
+        return _ASKS_WHO.search(self.question) is not None
+
+    @cached_property
+    def is_version(self) -> bool:
+        """Check whether the figures are versions: then 3.10 is not 3.1."""
+        return _VERSION.search(f"{self.question}\n{self.gold}") is not None
 
 
 @lru_cache(maxsize=4096)
@@ -169,7 +175,7 @@ def _wanted(gold: str, question: str) -> _Wanted:
         words, quantities = new_words, new_quantities
     has_choice = any(quantity.is_choice for quantity in quantities) or not CHOICES.isdisjoint(gold.casefold().split())
     has_year = any(_is_year(quantity.figure) for quantity in quantities)
-    weighted = tuple(_weighted(words, gold, asks_for_person=_ASKS_FOR_PERSON.search(question) is not None))
+    weighted = tuple(_weighted(words, gold, question))
     return _Wanted(
         gold,
         question,
@@ -180,20 +186,18 @@ def _wanted(gold: str, question: str) -> _Wanted:
         weighted,
         has_choice,
         is_asked_negatively=asked.is_denying,
-        asks_for_person=_ASKS_WHO.search(question) is not None,
         has_year=has_year,
-        is_version=_VERSION.search(f"{question}\n{gold}") is not None,
         is_old=is_old,
     )
 
 
 def _read_gold(gold: str) -> Statement:
     """Read a gold without its remarks in parentheses, if anything else is left."""
-    bare = read(_REMARK.sub(" ", gold[:LONGEST]))
+    bare = read(_REMARK.sub(" ", gold[:LONGEST]) if "(" in gold else gold)
     return bare if bare.words or bare.quantities or bare.runs else read(gold)
 
 
-def _weighted(words: Sequence[StatedWord], gold: str, *, asks_for_person: bool) -> Iterator[tuple[StatedWord, float]]:
+def _weighted(words: Sequence[StatedWord], gold: str, question: str) -> Iterator[tuple[StatedWord, float]]:
     """Yield each word with its weight: a general noun tells half as much; of a person's names the last counts most.
 
     A place and where it lies, "Rock Island, Illinois", are half each.
@@ -207,7 +211,11 @@ def _weighted(words: Sequence[StatedWord], gold: str, *, asks_for_person: bool) 
             weights = [FIRST_PLACE_WEIGHT * weight / left for weight in weights[:before]] + [
                 weight / right for weight in weights[before:]
             ]
-    elif asks_for_person and len(words) > 1 and all(_is_capitalised(word.written, gold) for word in words):
+    elif (
+        len(words) > 1
+        and all(_is_capitalised(word.written, gold) for word in words)
+        and _ASKS_FOR_PERSON.search(question) is not None
+    ):
         weights[-1] = LAST_NAME_WEIGHT * sum(weights[:-1])
     yield from zip(words, weights, strict=True)
 
@@ -229,6 +237,10 @@ _MOST_FIGURES = 8
 GENERAL_WEIGHT = 0.5
 _LONGEST_SHOWN = 40
 _SIGNS = tuple(SIGNS)
+_WITHIN_FIGURES = tuple("0123456789.,")
+# A pattern with the figure in it would be compiled for each figure, which takes milliseconds.
+_MORE_OF_A_FIGURE = re.compile(r"[\w.,]*[0-9]")
+_UNIT_BEHIND = re.compile(r"(?:[ -]?(?:[一-鿿ぁ-ヿ]{1,3}|[^\W\d_]{1,24}))?")
 FIRST_PLACE_WEIGHT = 1.2
 LAST_NAME_WEIGHT = 1.1
 _NEGATOR_STEMS = frozenset(map(folded_word, NEGATORS))
@@ -308,12 +320,28 @@ def _as_written(quantity: Quantity, text: str) -> str:
     """Return a quantity as its text has it, or in its one form where the text words it otherwise."""
     if quantity.unit == "date":
         return text if len(text) <= _LONGEST_SHOWN else quantity.figure
-    if quantity.unit[-1:] in _SIGNS:
-        behind = rf"(?:\s?{re.escape(quantity.unit)}|\s[a-z]{{3,12}}s?)?"
-    else:
-        behind = r"(?:[ -]?(?:[一-鿿ぁ-ヿ]{1,3}|[^\W\d_]{1,24}))?"
-    written = re.search(rf"(?<![0-9.,])[{SIGNS}]?{re.escape(quantity.figure)}(?![\w.,]*[0-9]){behind}", text[:LONGEST])
-    return written[0].strip() if written is not None else quantity.written
+    text = text[:LONGEST]
+    start = text.find(quantity.figure)
+    while start >= 0:
+        end = start + len(quantity.figure)
+        if _MORE_OF_A_FIGURE.match(text, end) is None:
+            before = text[max(0, start - 2) : start]
+            behind = _behind_figure(quantity.unit).match(text, end)
+            assert behind is not None  # it may be empty
+            if before[-1:] in _SIGNS and before[:-1] not in _WITHIN_FIGURES:
+                return text[start - 1 : behind.end()].strip()
+            if before[-1:] not in _WITHIN_FIGURES:
+                return text[start : behind.end()].strip()
+        start = text.find(quantity.figure, start + 1)
+    return quantity.written
+
+
+@lru_cache(maxsize=256)
+def _behind_figure(unit: str) -> re.Pattern[str]:
+    """Return the pattern of what is shown of the text behind a figure with this unit."""
+    if unit[-1:] in _SIGNS:
+        return re.compile(rf"(?:\s?{re.escape(unit)}|\s[a-z]{{3,12}}s?)?")
+    return _UNIT_BEHIND
 
 
 def _are_equal(wanted: Quantity, other: Quantity, answer: Statement, gold: _Wanted) -> bool:

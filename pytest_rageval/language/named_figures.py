@@ -64,6 +64,11 @@ def with_figures(text: str, *, compares: bool = True) -> str:
     return _COMPARED_BEHIND.sub(lambda match: f" {_BEHIND[match[2]]}{match[1]} ", text)
 
 
+def may_hold_number_words(text: str) -> bool:
+    """Check an ASCII text in lower case for words that `with_figures` may write as figures."""
+    return not _NUMERIC_WORDS.isdisjoint(_WORD.findall(text))
+
+
 # ── numbers ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -217,6 +222,7 @@ _NUMBER_FORMS = {
 }
 _COUNTING_FORMS = {name: number for table in COUNTING_NUMBERS.values() for name, number in table.items()}
 _NUMBER_WORDS = frozenset(word for name in _NUMBER_FORMS for word in _WORD.findall(name))
+_NUMERIC_WORDS = _NUMBER_WORDS | {word for name in _COUNTING_FORMS for word in _WORD.findall(name)}
 _CURRENCY_NAMES = frozenset(_merged(CURRENCIES))
 _COUNTING = re.compile(rf"(?<!\w)({alternatives(_COUNTING_FORMS)})([ -])([^\W\d_]+)")
 _HAN_DIGIT = re.compile(f"[{''.join(name for name in HAN_NUMBERS if len(name) == 1)}]")

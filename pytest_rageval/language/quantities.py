@@ -32,11 +32,18 @@ def with_plain_quantities(folded: str, *, compares: bool = True) -> str:
     folded = with_figures(folded, compares=compares)
     if _DIGIT.search(folded) is None:
         return folded
-    text = _SPACED_THOUSANDS.sub(lambda match: match[0].replace(" ", ""), _BLANKS.sub(" ", folded))
+    # Each look for what must be there, at the full speed of a search for a set, saves a pattern that tries every place.
+    text = _BLANKS.sub(" ", folded)
+    if _FIGURE_AND_THREE_DIGITS.search(text) is not None:
+        text = _SPACED_THOUSANDS.sub(lambda match: match[0].replace(" ", ""), text)
     if not text.isascii():
         text = _MYRIADS.sub(_sum_of_myriads, text)
-    text = _TIME.sub(r"\1:\2", _LEADING_ZERO.sub("", text))
-    text = _POWER_OF.sub("^", _TIMES.sub("x", _RANGE.sub("-", _RATIO.sub(r"\1", text))))
+    if ":" in text:
+        text = _LEADING_ZERO.sub("", text)
+    if _FIGURE_WITH_POINT.search(text) is not None:
+        text = _TIME.sub(r"\1:\2", text)
+    if _BETWEEN_FIGURES.search(text) is not None:
+        text = _POWER_OF.sub("^", _TIMES.sub("x", _RANGE.sub("-", _RATIO.sub(r"\1", text))))
     return _UNIT.sub(_with_plain_unit, _WRITTEN.sub(_plain, text))
 
 
@@ -147,6 +154,9 @@ def _figure(match: re.Match[str]) -> str:
 
 
 _DIGIT = re.compile("[0-9]")
+_FIGURE_AND_THREE_DIGITS = re.compile("[0-9] [0-9]{3}")
+_FIGURE_WITH_POINT = re.compile(r"[0-9]\.[0-5]")
+_BETWEEN_FIGURES = re.compile(r"[0-9](?: [:/x*~-] |~| to |\*)[*0-9]")
 _BLANKS = re.compile(r"[^\S\n]+")
 _SPACED_THOUSANDS = re.compile(r"(?<![\w.,:/^-])(?<![0-9] )[1-9][0-9]{0,2}(?: [0-9]{3}){1,4}(?! ?[0-9]|[:/-])")
 _LEADING_ZERO = re.compile(r"(?<![\w:.,/-])0(?=[0-9]:[0-5][0-9])")
@@ -203,7 +213,8 @@ _BYTES = re.compile(
     r"(?P<rest>it|yte)?s?(?P<per_second>ps|/s)?(?![^\W가-힣])"
 )
 _PREFIXES = {"k": "kilo", "m": "mega", "g": "giga", "t": "tera", "p": "peta"}
-_UNIT = re.compile(r"(?<=[0-9])[ -]{1,3}(?P<word>(?:[^\W\d_]|°[cf])[^\W\d_]{0,30}(?:/[hs]\b)?)")
+# A set first, since the search for one is several times faster than any other.
+_UNIT = re.compile(r"[ -](?<=[0-9][ -])[ -]{0,2}(?P<word>(?:[^\W\d_]|°[cf])[^\W\d_]{0,30}(?:/[hs]\b)?)")
 _SMALL = re.compile(r"[0-9]{1,2}(?![0-9])")
 _LATIN = re.compile("[a-z]+")
 _LONGEST_NAME = 5

@@ -18,14 +18,12 @@ from pytest_rageval.language.named_figures import unit_forms
 from pytest_rageval.language.polarity_words import CHOICES, CONTRASTS
 from pytest_rageval.language.quantity_names import SIGNS
 from pytest_rageval.language.stated_quantities import FIGURE, Quantity, kind
+from pytest_rageval.language.stated_words import StatedWord, are_alike, folded_word
 from pytest_rageval.language.statements import (
     CLAUSE,
     MARKS,
     REMARK,
     SENTENCE,
-    StatedWord,
-    are_alike,
-    folded_word,
     read,
     read_clause,
 )

@@ -36,8 +36,11 @@ def with_plain_spellings(text: str) -> str:
     if _THREE_DIGITS.search(text) is not None:
         text = _MONEY_BEHIND.sub(_without_point, text)
         text = _MONEY_BEFORE.sub(_without_point, text)
-    text = _ARTICLE_OF_ONE.sub(r"\1 1 ", text)
-    text = _VERSION_LETTER.sub("", text)
+    # A pattern without regard to case reads a few letters of other scripts as ASCII ones.
+    if not text.isascii() or _ARTICLE_AND_UNIT.search(text.lower()) is not None:
+        text = _ARTICLE_OF_ONE.sub(r"\1 1 ", text)
+    if "v" in lowered and _DIGIT.search(text) is not None:
+        text = _VERSION_LETTER.sub("", text)
     if any(name in lowered for name in _NAMES_OF_INSTEAD):
         text = _INSTEAD.sub(" statt ", text)
     return text
@@ -92,12 +95,18 @@ _PARTS_OF_A_UNIT = tuple(
         (r"(?<![0-9年时時])半[个個]?(小时|小時)", r"0.5 \1"),
     )
 )
+_ARTICLES = "(?:an?|ein(?:e[nrm]?)?|une?|una)"
+_UNITS_OF_TIME = (
+    "(?:hour|day|week|month|year|minute|Stunde|Tag|Woche|Monat|Jahr|Minute|heure|jour|semaine|mois|an|minute|hora|día"
+    "|semana|mes|año|minuto)"
+)
+_DIGIT = re.compile("[0-9]")
 _ARTICLE_OF_ONE = re.compile(
     r"\b(for|within|in|takes|lasts|about|is|least|most|or|oder|ou|o|nach|dauert|dure|dura) "
-    r"(?:an?|ein(?:e[nrm]?)?|une?|una) (?=(?:hour|day|week|month|year|minute|Stunde|Tag|Woche|Monat|Jahr|Minute|heure"
-    r"|jour|semaine|mois|an|minute|hora|día|semana|mes|año|minuto)\b)",
+    rf"{_ARTICLES} (?={_UNITS_OF_TIME}\b)",
     re.IGNORECASE,
 )
+_ARTICLE_AND_UNIT = re.compile(rf" {_ARTICLES} {_UNITS_OF_TIME.lower()}\b")
 """Behind other words an article with a unit is a rate: 9 euros an hour."""
 _THREE_DIGITS = re.compile(r"[1-9][0-9]{0,2}\.[0-9]{3}(?![0-9])")
 _CURRENCY = r"(?:[€$£]|(?:EUR|USD|GBP|CHF|Euros?|Franken|Dollars?|Dólares|Pesos|Pfund|francs?)\b)"

@@ -7,25 +7,20 @@ several alternatives. Seven languages are read by the tables of `pytest_rageval.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import islice, pairwise
-from typing import NamedTuple
 
-from pytest_rageval.language.korean import without_particles
 from pytest_rageval.language.polarity_words import (
     CHINESE_CONTRASTS,
     CHINESE_NEGATIONS,
     CHOICES,
     CONTRASTS,
     DETERMINERS,
-    GRAMMAR,
     HEDGES,
     INSTEAD,
     JAPANESE_CONTRASTS,
-    JAPANESE_NEGATIONS,
     KOREAN_NEGATIONS,
     LIMITS,
     NEGATORS,
@@ -36,7 +31,6 @@ from pytest_rageval.language.polarity_words import (
 )
 from pytest_rageval.language.spelled_quantities import with_plain_spellings
 from pytest_rageval.language.stated_quantities import (
-    FIGURE,
     Quantity,
     is_undecided,
     quantities_at,
@@ -44,7 +38,16 @@ from pytest_rageval.language.stated_quantities import (
     with_open_lists,
     with_sums,
 )
-from pytest_rageval.language.words import STOP_WORDS, normalise
+from pytest_rageval.language.stated_words import (
+    KANA,
+    UNSPACED_RUN,
+    StatedWord,
+    folded_word,
+    is_korean,
+    parts_of_run,
+    read_piece,
+)
+from pytest_rageval.language.words import normalise
 
 LONGEST = 20_000
 """Characters of a text that are read."""
@@ -62,16 +65,6 @@ ROMAN_NUMERALS = {
 SENTENCE, CLAUSE, REMARK = "\x01", "\x02", "\x03"
 """Marks at the end of a sentence and of a clause, and before a parenthesis: `normalise` keeps them as words."""
 MARKS = frozenset((SENTENCE, CLAUSE, REMARK))
-
-
-class StatedWord(NamedTuple):
-    """A word with its inflection folded."""
-
-    form: str
-    is_denied: bool
-    written: str
-    is_open: bool = False
-    """Whether it stands beside an "or" in a clause that does not decide."""
 
 
 @dataclass(frozen=True)
@@ -124,8 +117,12 @@ class Statement:
 def read(text: str) -> Statement:
     """Read a text of any length; only its beginning counts in a very long one."""
     text = text[:LONGEST]
-    marked = _GLUED_YEAR.sub(r"\1 ", with_plain_spellings(text))
-    marked = _GLUED_NOTE.sub(r" ", marked)
+    marked = with_plain_spellings(text)
+    # Each look for what must be there, at the full speed of a search for a set, saves a pattern that tries every place.
+    if _FIVE_DIGITS.search(marked) is not None:
+        marked = _GLUED_YEAR.sub(r"\1 ", marked)
+    if _NOTE_OR_FIGURE.search(marked) is not None:
+        marked = _GLUED_NOTE.sub(r" ", marked)
     marked = _END_OF_CLAUSE.sub(_mark, marked)
     pieces = list(_pieces(normalise(marked)))
     words: list[StatedWord] = []
@@ -141,9 +138,11 @@ def read(text: str) -> Statement:
             ends.append(len(words) - 1)
         if len(quantities) > earlier + 1:
             quantities[earlier:] = with_open_lists(sentence, quantities[earlier:])
-    quantities.extend(Quantity(glued[1] + glued[2]) for glued in _GLUED_YEAR.finditer(text))
-    for joined in _JOINED_WORDS.finditer(text):
-        words.extend(StatedWord(folded_word(part.lower()), False, part.lower()) for part in joined.groups())
+    if _FIVE_DIGITS.search(text) is not None:
+        quantities.extend(Quantity(glued[1] + glued[2]) for glued in _GLUED_YEAR.finditer(text))
+    if _CAPITAL_WITHIN.search(text) is not None:
+        for joined in _JOINED_WORDS.finditer(text):
+            words.extend(StatedWord(folded_word(part.lower()), False, part.lower()) for part in joined.groups())
     opening = _opening(pieces)
     return Statement(tuple(words), tuple(dict.fromkeys(quantities)), tuple(runs), *opening, text, tuple(pieces))
 
@@ -198,27 +197,30 @@ def _clauses(pieces: Sequence[str]) -> Iterator[list[str]]:
 
 def read_clause(clause: list[str], words: list[StatedWord], quantities: list[Quantity], runs: list[StatedWord]) -> None:
     """Add what a clause says to the lists."""
+    read_pieces = [read_piece(piece) for piece in clause]
     denied = _denied_places(clause)
-    figures = {at for at, piece in enumerate(clause) if FIGURE.fullmatch(piece)}
     found: list[tuple[int, Quantity]] = []
-    choices = [at for at, piece in enumerate(clause) if piece in CHOICES and 0 < at < len(clause) - 1]
-    if len(clause) > _CLAUSE_OF_ALTERNATIVES and HEDGES.isdisjoint(clause):
-        choices = []
-    for at, piece in enumerate(clause):
-        if at in figures:
-            found += [
-                (at, quantity)
-                for quantity in quantities_at(clause, at, is_denied=denied[at] and not _is_limit(clause, at))
-            ]
-        elif _RUN.match(piece):
-            runs.extend(_runs(piece))
-        elif piece not in _GRAMMAR:
-            is_unit = at > 0 and (at - 1) in figures
-            bare = _bare(piece)
-            if bare and bare not in _GRAMMAR and not (is_unit and bare in _ORDINAL_ENDINGS):
-                is_open = bool(choices) and any(abs(place - at) <= _NEAR_A_CHOICE for place in choices)
-                words.append(StatedWord(folded_word(bare), denied[at], bare, is_open))
-    quantities.extend(with_choices(clause, with_sums(clause, found)))
+    choices = _places_of_choices(clause)
+    is_behind_figure = False
+    for at, piece in enumerate(read_pieces):
+        if piece.is_figure:
+            is_denied = denied[at] and not _is_limit(clause, at)
+            found.extend((at, quantity) for quantity in quantities_at(clause, at, is_denied=is_denied))
+        elif piece.is_run:
+            runs.extend(parts_of_run(clause[at]))
+        elif piece.bare and not (is_behind_figure and piece.bare in _ORDINAL_ENDINGS):
+            is_open = bool(choices) and any(abs(place - at) <= _NEAR_A_CHOICE for place in choices)
+            words.append(StatedWord(piece.form, denied[at], piece.bare, is_open))
+        is_behind_figure = piece.is_figure
+    if found:
+        quantities.extend(with_choices(clause, with_sums(clause, found)))
+
+
+def _places_of_choices(clause: list[str]) -> list[int]:
+    """Return the places of each "or" with a word on both sides; in a long clause it joins something else."""
+    if CHOICES.isdisjoint(clause) or (len(clause) > _CLAUSE_OF_ALTERNATIVES and HEDGES.isdisjoint(clause)):
+        return []
+    return [at for at, piece in enumerate(clause) if piece in CHOICES and 0 < at < len(clause) - 1]
 
 
 def _is_limit(clause: list[str], at: int) -> bool:
@@ -229,6 +231,8 @@ def _is_limit(clause: list[str], at: int) -> bool:
 def _denied_places(clause: list[str]) -> list[bool]:
     """Return for each word of a clause whether it is denied."""
     denied = [False] * len(clause)
+    if not any(read_piece(piece).may_deny for piece in clause):
+        return denied
     is_denying, reach = False, 0
     for at, piece in enumerate(clause):
         following = clause[at + 1] if at + 1 < len(clause) else ""
@@ -237,11 +241,11 @@ def _denied_places(clause: list[str]) -> list[bool]:
             reach = at + (_REACH_OF_A_NEGATOR if at or piece not in INSTEAD else _REACH_OF_A_FIRST_INSTEAD)
             if is_denying and any(word.startswith(OFFERS) for word in clause[at + 1 : at + 4]):
                 denied[:at] = [True] * at
-        elif _is_korean(piece) and any(negation in piece for negation in KOREAN_NEGATIONS):
+        elif is_korean(piece) and any(negation in piece for negation in KOREAN_NEGATIONS):
             denied[max(0, at - 4) : at + 1] = [True] * (at + 1 - max(0, at - 4))
         elif piece.startswith(JAPANESE_CONTRASTS):
             denied[max(0, at - 2) : at] = [True] * (at - max(0, at - 2))
-        elif _RUN.match(piece) and not _KANA.search(piece):
+        elif UNSPACED_RUN.match(piece) and not KANA.search(piece):
             is_denying = any(negation in piece for negation in CHINESE_NEGATIONS)
             reach = at + _REACH_OF_A_NEGATOR
             if any(contrast in piece for contrast in CHINESE_CONTRASTS):
@@ -249,70 +253,6 @@ def _denied_places(clause: list[str]) -> list[bool]:
         else:
             denied[at] = denied[at] or (is_denying and at <= reach)
     return denied
-
-
-def _is_korean(piece: str) -> bool:
-    return "가" <= piece[0] <= "힣"
-
-
-# ── words ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@lru_cache(maxsize=4096)
-def folded_word(word: str) -> str:
-    """Fold the inflection of a word: years and year, tested and testing, marks of accents."""
-    if not word.isascii():
-        decomposed = unicodedata.normalize("NFKD", word)
-        bare = "".join(character for character in decomposed if not unicodedata.combining(character))
-        word = bare if bare.isascii() else word
-    if not word.isascii() or len(word) <= _SHORTEST_STEMMED:
-        return word
-    for ending, instead in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
-            return word[: len(word) - len(ending)] + instead
-    return word
-
-
-def are_alike(word: str, other: str) -> bool:
-    """Check whether two words are equal or have the same beginning, as forms of one word do."""
-    if word == other:
-        return True
-    if word[0] != other[0]:
-        return False
-    if min(len(word), len(other)) < _SHORTEST_ALIKE:
-        return False
-    beginning = max(_SHORTEST_ALIKE, len(word) - 2)
-    return abs(len(word) - len(other)) <= _MOST_ENDING and word[:beginning] == other[:beginning]
-
-
-def _bare(piece: str) -> str:
-    """Return a Korean word without its particles, any other as it is."""
-    return without_particles(piece) if piece and _is_korean(piece) else piece
-
-
-def _runs(run: str) -> Iterator[StatedWord]:
-    """Yield the affirmed and denied parts of a run of Han or kana."""
-    if any(negation in run for negation in JAPANESE_NEGATIONS):
-        for negation in JAPANESE_NEGATIONS:
-            before, found, behind = run.partition(negation)
-            if found:
-                yield StatedWord(before, True, before)
-                if behind:
-                    yield from _runs(behind)
-                return
-    for negation in CHINESE_NEGATIONS if not _KANA.search(run) else ():
-        before, found, behind = run.partition(negation)
-        if found:
-            if before:
-                yield StatedWord(before, False, before)
-            contrast = next((one for one in CHINESE_CONTRASTS if one in behind), None)
-            denied, _, rest = behind.partition(contrast) if contrast else (behind, "", "")
-            if denied:
-                yield StatedWord(denied, True, denied)
-            if rest:
-                yield from _runs(rest)
-            return
-    yield StatedWord(run, False, run)
 
 
 def _opening(pieces: Sequence[str]) -> tuple[str, bool | None, bool]:
@@ -331,34 +271,40 @@ def _opening(pieces: Sequence[str]) -> tuple[str, bool | None, bool]:
             return alone, True, True
         if clause[0] in NO:
             return alone, False, True
-    longer = next((clause for clause in clauses if len(clause) > 2 or _RUN.match(clause[0])), clauses[0])
+    longer = next((clause for clause in clauses if len(clause) > 2 or UNSPACED_RUN.match(clause[0])), clauses[0])
     return alone, not _is_denying(longer), False
 
 
 def _is_denying(clause: list[str]) -> bool:
     for piece in clause:
+        if not read_piece(piece).may_deny:
+            continue
         if piece in NEGATORS:
             return True
-        if _is_korean(piece) and any(negation in piece for negation in KOREAN_NEGATIONS):
+        if is_korean(piece) and any(negation in piece for negation in KOREAN_NEGATIONS):
             return True
-        if _RUN.match(piece) and any(word.is_denied for word in _runs(piece)):
+        if UNSPACED_RUN.match(piece) and any(word.is_denied for word in parts_of_run(piece)):
             return True
     return False
 
 
 _END_OF_CLAUSE = re.compile(
     r"""
-    (?P<sentence>
+    (?=[.!?…。！？｡\n,;、，；:\s"“”„«»()「」『』])  # soon no
+    (?:(?P<sentence>
         (?<![\s.][A-Za-z])(?<!\b(?:[DMS][rst]|vs))(?<!\bNo(?=\.\s?[0-9]))[.]{1,3}(?=["'”’)\]]{0,3}(?:\s+[^\sa-z]|\s*$))(?<!(?<![0-9]{3})[0-9]\.(?=\s[A-ZÄÖÜa-z]))
         | [!?…]+ | [。！？｡] | \n+
     )
     | (?P<clause>
         (?<![0-9]),(?=\s) | (?<=[0-9]),(?=\s[^0-9]) | [;、，；] | :(?=\s) | \s[–—-]\s
         | ["“”„«»()「」『』]
-    )
+    ))
     """,
     re.VERBOSE,
 )
+_FIVE_DIGITS = re.compile("[12][0-9]{4}")
+_NOTE_OR_FIGURE = re.compile("[a-zß-ÿ0-9][0-9⁰¹²³⁴-⁹]")
+_CAPITAL_WITHIN = re.compile("[a-z][A-Z][a-z]")
 _GLUED_YEAR = re.compile(r"(?<![\d.,])([12][0-9]{3})([0-9]{1,2})(?=\.(?:\s|$))")
 _GLUED_NOTE = re.compile(
     r"(?<=[a-zß-ÿ]{3})[0-9]{1,2}(?=\.(?:\s|$))|(?<=[a-zß-ÿ]{3})(?=[0-9]+\s)|(?<=[0-9]{4})[⁰¹²³⁴-⁹]+"
@@ -368,9 +314,6 @@ _JOINED_WORDS = re.compile(r"\b([A-Z]?[a-z]{2,})([A-Z][a-z]{2,})\b")
 _PIECE = re.compile(
     r"[0-9<>≤≥≠≈±$€£¥₩₹₽₺₫฿₴₪.,:/%‰°′+^-]*[0-9][0-9a-z.,:/%‰°′+^-]*|[가-힣]+|[぀-ヿ一-鿿々]+|[^\s가-힣぀-ヿ一-鿿々]+"
 )
-_RUN = re.compile("[぀-ヿ一-鿿々]")
-_KANA = re.compile("[぀-ヿ]")
-_GRAMMAR = (STOP_WORDS | GRAMMAR) - NEGATORS
 _ORDINAL_ENDINGS = frozenset(("st", "nd", "rd", "th"))
 _REACH_OF_A_NEGATOR = 6
 _REACH_OF_A_FIRST_INSTEAD = 2
@@ -383,9 +326,4 @@ _FRENCH = frozenset(
 """Behind "non" at the beginning of a clause, where it is no prefix: non-partisan."""
 _NEAR_A_CHOICE = 2
 _CLAUSE_OF_ALTERNATIVES = 5
-_SHORTEST_STEMMED = 3
-_SHORTEST_STEM = 3
 _CLAUSES_OF_AN_OPENING = 4
-_SHORTEST_ALIKE = 5
-_MOST_ENDING = 4
-_ENDINGS = (("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""), ("ly", ""))

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 
 from pytest_rageval.language.korean import LONE_PARTICLES, is_hangul, without_particles
-from pytest_rageval.language.plain_text import as_seen
+from pytest_rageval.language.named_figures import may_hold_number_words
+from pytest_rageval.language.plain_text import LONGEST, as_seen
 from pytest_rageval.language.quantities import (
     QUANTITY,
     with_mega_units,
@@ -35,8 +36,30 @@ def normalise(text: str) -> str:
     symbol of a name or unit stays (C++, C#, A+, .NET, m/s, m^2), and a step that would leave nothing is skipped ("A."
     is "a", "%" stays).
     """
-    bare = _PUNCTUATION.sub("", _SPACE.sub(" ", _with_plain_quantities(text)))
-    return " ".join(_ARTICLE.sub(" ", bare).split()) or " ".join(bare.split()) or " ".join(as_label(text).split())
+    if len(text) <= LONGEST and not _UNUSUAL.search(text):
+        folded = text.lower()
+        has_mark = "." in folded or "-" in folded
+        if not (has_mark and _JOINING_MARK.search(folded)) and not may_hold_number_words(folded):
+            return _normalised_words(folded)
+    return normalise_any(text)
+
+
+def _normalised_words(folded: str) -> str:
+    """Normalise a text of words and marks between them, in lower case, without figures and names with signs."""
+    return _without_articles(folded.translate(_BETWEEN_WORDS)) or " ".join(folded.split())
+
+
+def _without_articles(bare: str) -> str:
+    words = bare.split()
+    return " ".join([word for word in words if word not in _ARTICLES]) or " ".join(words)
+
+
+def normalise_any(text: str) -> str:
+    """Normalise a text of any kind; `normalise` gives the same, and takes a shorter way for plain words."""
+    plain = _with_plain_quantities(text)
+    if "-" in plain or "=" in plain:
+        plain = _SPACE.sub(" ", plain)
+    return _without_articles(_PUNCTUATION.sub("", plain)) or " ".join(as_label(text).split())
 
 
 def _with_plain_quantities(text: str, *, compares: bool = True) -> str:
@@ -107,6 +130,12 @@ def _as_ascii(character: str, category: str) -> str | None:
     return None if category == "Cf" else '"' if category[0] == "P" else character
 
 
+# Marks that `statements` puts between clauses, \x01 to \x03, stay as words.
+_UNUSUAL = re.compile(r"[^A-Za-z\s\x01-\x03,;:!?'\"().-]", re.ASCII)
+_JOINING_MARK = re.compile(r"\.(?=[a-z])|(?<![a-z])-|-(?![a-z])")
+"""A point before a letter, or a hyphen that is not between two letters: .NET, e.g, -x."""
+_BETWEEN_WORDS = str.maketrans("-", " ", ",;:!?'\"().")
+_ARTICLES = frozenset(("a", "an", "the"))
 _SPECIAL: dict[int, int | str | None] = dict(zip(range(128), range(128), strict=True))
 _SPECIAL.update(str.maketrans("‐‑‒–−—―·•’⁄∕×∼〜٫٬٪≦≧‰′", "-----    '//x~~.,%≤≥‰′"))
 _AS_ASCII = _Characters(_SPECIAL, _as_ascii)
@@ -120,18 +149,17 @@ _SPACE = re.compile(
 )
 _PUNCTUATION = re.compile(
     rf"""
-    (?=[^a-z0-9\s])(?:  # soon no
+    [^a-z0-9\s](?<=(?:  # a set first, since the search for one is several times faster than any other
     ["!&'(),;?@\[\\\]_`{{|}}~]
     | (?<![0-9])\.(?=[0-9]) | \.(?!\w) | (?<=[^\s"'(\[])\.(?=[^\W0-9])
     | (?<![0-9]): | :(?![0-9]) | /(?!\w) | (?<=[^\w\s])/ | (?<!\w)\^ | \^(?![\w-])
     | (?<![0-9])% | \$(?![0-9-]) | \* | (?<![\w+])\+ | (?<!\b[a-z])\# | \#(?=\w)
     | (?<!\ )[<>](?![-0-9{SIGNS}]) | [<>](?![-\ 0-9{SIGNS}])
     | (?<!\b[a-z])(?<!\bab)-(?![0-9{SIGNS}])
-    )
+    ))
     """,
     re.VERBOSE,
 )
-_ARTICLE = re.compile(r"(?<!\S)(?:an?|the)(?!\S)")
 _SQUAD_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _KORQUAD_PUNCTUATION = str.maketrans("", "", string.punctuation + "《》〈〉‘’")
 _SQUAD_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
@@ -213,6 +241,16 @@ def content_tokens(text: str, *, compares: bool = False) -> list[str]:
     return words or tokens(text)
 
 
+def has_few_words(text: str, most: int) -> bool:
+    """Check whether a text has at most so many content words.
+
+    A short text mostly shows it before it is normalised: its tokens are no more than its runs of letters and digits.
+    """
+    if _PLAIN.fullmatch(text) is not None and 0 < len(_LETTERS_OR_DIGITS.findall(text)) <= most:
+        return True
+    return content_words(text) <= most
+
+
 def content_words(text: str) -> float:
     """Count the tokens other than English stop words; a character of an unspaced script is half a word."""
     runs = [match for word in tokens(text) if word not in STOP_WORDS and (match := _run().match(word))]
@@ -263,6 +301,8 @@ _ATOM = re.compile(rf"({QUANTITY}|(?<!\w)[a-z]{{1,3}}(?:\#|\++)(?!\w)|(?<![^\s\"
 """A word with its symbols: a quantity, C++, .NET."""
 _PARTS = re.compile(r"[0-9.:]+")
 _ASCII_CONTENT = re.compile(r"[a-z0-9]+(?:(?<=[0-9])\.(?=[0-9])[a-z0-9]+)*")
+_LETTERS_OR_DIGITS = re.compile("[A-Za-z]+|[0-9]+")
+_PLAIN = re.compile(r"""[A-Za-z0-9 .,;:!?'"()-]*""")
 _CLITIC = re.compile(r"'(?:s\b)?")
 """An apostrophe joins (`don't` is `dont`); a possessive `'s` goes."""
 

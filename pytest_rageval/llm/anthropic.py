@@ -47,9 +47,10 @@ class AnthropicWire(Wire):
         self, url: str | None = None, provider: ProviderRow = ANTHROPIC, *, key_of: KeySource = judge_key
     ) -> None:
         base = url or provider.home
-        self.chat_url, self.models_url = chat.below(base, "/messages"), chat.below(base, "/models")
-        found = key_of(self.chat_url, provider.key, provider.home)
-        key, self.key_name = key_header(found, "x-api-key")
+        self.chat_url = chat.below(base, "/messages")
+        self.models_url = chat.below(base, "/models")
+        server_key = key_of(self.chat_url, provider.key, provider.home)
+        key, self.key_name = key_header(server_key, "x-api-key")
         self.headers = {"anthropic-version": VERSION, **key}
         self.takes_batches = provider.batches
 
@@ -59,15 +60,22 @@ class AnthropicWire(Wire):
         sent = chat.sampling(replace(question, seed=None), manner, "max_tokens")
         if "temperature" in sent:
             sent["temperature"] = min(sent["temperature"], 1.0)  # its scale ends there
-        fixed = {"model": question.model, "messages": [each for each in messages if each["role"] != "system"]}
         if instructions := chat.instructions(messages):
-            block = {"type": "text", "text": instructions, "cache_control": {"type": "ephemeral"}}
-            sent["system"] = instructions if "cache" in manner.refused else [block]
+            if "cache" in manner.refused:
+                sent["system"] = instructions
+            else:
+                sent["system"] = [{"type": "text", "text": instructions, "cache_control": {"type": "ephemeral"}}]
         if question.schema is not None and manner.form == "schema":
-            tool = {"name": question.schema_name, "description": "Hand in the reply that was asked for."}
-            sent["tools"] = [{**tool, "input_schema": dict(question.schema)}]
+            tool = {
+                "name": question.schema_name,
+                "description": "Hand in the reply that was asked for.",
+                "input_schema": dict(question.schema),
+            }
+            sent["tools"] = [tool]
             sent["tool_choice"] = {"type": "tool", "name": question.schema_name}
-        return {**sent, **question.parameters, **fixed}
+        turns = [message for message in messages if message["role"] != "system"]
+        # The user's parameters replace all but the last two.
+        return {**sent, **question.parameters, "model": question.model, "messages": turns}
 
     async def submit_batch(self, exchange: BatchExchange, requests: Mapping[str, Json]) -> str:
         """Begin a batch of requests, and return its id."""
@@ -82,26 +90,34 @@ class AnthropicWire(Wire):
         The results of another one hold none of these requests, and so none of their replies.
         """
         earliest = datetime.fromisoformat(since) - CLOCKS_APART
-        for each in (await exchange.get(f"{self.chat_url}/batches?limit=100")).get("data") or []:
-            is_new = datetime.fromisoformat(str(each.get("created_at"))) >= earliest and each.get("id") not in known
-            if is_new and sum(dict(each.get("request_counts") or {}).values()) == len(requests):
-                return batch_id(each)
+        reply = await exchange.get(f"{self.chat_url}/batches?limit=100")
+        for batch in reply.get("data") or []:
+            created = datetime.fromisoformat(str(batch.get("created_at")))
+            if created < earliest or batch.get("id") in known:
+                continue
+            counts = dict(batch.get("request_counts") or {})
+            if sum(counts.values()) == len(requests):
+                return batch_id(batch)
         return None
 
     async def batch_state(self, exchange: BatchExchange, batch: str) -> BatchState:
         """Ask for a batch."""
         url = f"{self.chat_url}/batches/{quote(batch, safe='')}"
         reply = await exchange.get(url)
-        status, counts = str(reply.get("processing_status")), dict(reply.get("request_counts") or {})
-        total, waiting = sum(counts.values()), counts.get("processing", 0)
-        words = printable(f"{status}, {total - waiting} of {total} requests done")
+        status = str(reply.get("processing_status"))
+        counts = dict(reply.get("request_counts") or {})
+        total = sum(counts.values())
+        done = total - counts.get("processing", 0)
+        words = printable(f"{status}, {done} of {total} requests done")
         # At the address that the key belongs to, not at the one that the reply names.
-        return BatchState(batch, status == "ended", words, (f"{url}/results",) if reply.get("results_url") else ())
+        results = (f"{url}/results",) if reply.get("results_url") else ()
+        return BatchState(batch, status == "ended", words, results)
 
     def batch_reply(self, line: Mapping[str, Json]) -> tuple[str, BatchReply]:
         """Read a line of the results of a batch."""
         result = chat.object_at(line.get("result") or {}, "result")
-        key, kind = str(line.get("custom_id")), str(result.get("type"))
+        key = str(line.get("custom_id"))
+        kind = str(result.get("type"))
         if kind == "succeeded":
             return key, BatchReply(200, json.dumps(result.get("message")).encode())
         if kind == "errored":
@@ -116,23 +132,29 @@ class AnthropicWire(Wire):
         if not isinstance(content, list) or not all(isinstance(part, Mapping) for part in content):
             raise chat.misfit("content", content, "a list of blocks")
         inputs = [part.get("input") for part in content if part.get("type") == "tool_use"]
-        text = json.dumps(inputs[0], ensure_ascii=False) if len(inputs) == 1 else chat.text_at(content, "content")
-        thoughts, text = chat.thoughts_and_text(text)
-        thinking = [str(part.get("thinking", "")) for part in content if part.get("type") == "thinking"]
-        thoughts = thoughts or "".join(thinking)
+        if len(inputs) == 1:
+            written: str | None = json.dumps(inputs[0], ensure_ascii=False)
+        else:
+            written = chat.text_at(content, "content")
+        thoughts, text = chat.thoughts_and_text(written)
+        if not thoughts:
+            thinking = [str(part.get("thinking", "")) for part in content if part.get("type") == "thinking"]
+            thoughts = "".join(thinking)
         reason = chat.string_at(reply.get("stop_reason"), "stop_reason")
         usage = reply.get("usage")
+        unread = {
+            "reply": chat.unread_fields(reply, ("content", "model", "stop_reason", "usage")),
+            "message": chat.unread_fields({"thoughts": thoughts}, ()),
+        }
         return chat.ChatReply(
             text=text,
             ending=_ENDINGS.get(reason),
             finish_reason=reason,
+            # Its `input_tokens` leave out those that its cache took or gave.
             tokens_in=chat.token_count(usage, "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
             tokens_out=chat.token_count(usage, "output_tokens"),
             tokens_cached=chat.token_count(usage, "cache_read_input_tokens"),
             model=chat.server_name(reply.get("model")),
             usage=usage,
-            unread={
-                "reply": chat.unread_fields(reply, ("content", "model", "stop_reason", "usage")),
-                "message": chat.unread_fields({"thoughts": thoughts}, ()),
-            },
+            unread=unread,
         )

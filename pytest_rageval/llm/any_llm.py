@@ -13,7 +13,7 @@ import inspect
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -97,7 +97,9 @@ def _provider(name: str, url: str | None) -> Any:
         except UnsupportedParameterError:
             return create()
     except Exception as error:  # noqa: BLE001  a provider's SDK may raise anything: a missing package, key or region
-        raise SettingsError(f"any-llm cannot ask {printable(name)!r}: {excerpt(_mask().text(str(error)))}") from None
+        # An SDK may quote the key that it refuses.
+        reason = excerpt(_mask().text(str(error)))
+        raise SettingsError(f"any-llm cannot ask {printable(name)!r}: {reason}") from None
 
 
 class AnyLlmClient:
@@ -114,19 +116,19 @@ class AnyLlmClient:
     ) -> HttpReply:
         """Return the completion as JSON in OpenAI's format; raise HttpFailure, as an HTTP request does."""
         name = f"{method} {url}"
-        return await make_attempts(
-            lambda seconds_left: self._attempt(name, json, min(self._rule.timeout, seconds_left)),
-            self._limit(),
-            self._rule,
-            name,
-            tokens=tokens,
-            before_send=before_send,
-        )
+
+        def attempt(seconds_left: float) -> Awaitable[HttpReply]:
+            return self._attempt(name, json, min(self._rule.timeout, seconds_left))
+
+        return await make_attempts(attempt, self._limit(), self._rule, name, tokens=tokens, before_send=before_send)
 
     async def aclose(self) -> None:
         """Close the provider's own client, if it has one with a `close`."""
-        close = getattr(getattr(self._provider, "client", None), "close", None)
-        closing = close() if callable(close) else None
+        client = getattr(self._provider, "client", None)
+        close = getattr(client, "close", None)
+        if not callable(close):
+            return
+        closing = close()
         if inspect.isawaitable(closing):
             await closing
 
@@ -152,9 +154,8 @@ def _failure(name: str, error: Exception) -> HttpFailure:
     error_fields = {"message": message, "param": param, "code": getattr(error, "code", None)}
     body = json.dumps({"error": error_fields}, default=str)
     status = getattr(error, "status_code", None) or _STATUS_OF_ERROR.get(type(error).__name__)
-    if not isinstance(status, int):  # the class names of the error and its cause say more
-        names = f"{type(error).__name__} {type(getattr(error, 'original_exception', None)).__name__}"
-        kind = "timeout" if "Timeout" in names else "connect" if "Connect" in names else "invalid_response"
+    if not isinstance(status, int):
+        kind = _kind_of(error)
         return HttpFailure(kind, f"{name}: {excerpt(message)}", is_retryable=kind != "invalid_response", body=body)
     meant = status_in(status, body.encode())
     retry_after = longest_wait(str(getattr(error, "retry_after", "")))
@@ -167,6 +168,16 @@ def _failure(name: str, error: Exception) -> HttpFailure:
         retry_after=retry_after,
         body=body,
     )
+
+
+def _kind_of(error: Exception) -> str:
+    """Return the kind of an error without a status, by the names of its class and of its cause's class."""
+    names = f"{type(error).__name__} {type(getattr(error, 'original_exception', None)).__name__}"
+    if "Timeout" in names:
+        return "timeout"
+    if "Connect" in names:
+        return "connect"
+    return "invalid_response"
 
 
 def _mask() -> Mask:

@@ -1,7 +1,7 @@
 """Requests that go out in batches at half price, and their replies when they are there.
 
 Judging is done twice: a first time to learn which requests it takes, and again once their replies were collected. A
-request is known by a hash of its body, so that equal requests are sent once and their replies found again.
+request is identified by a hash of its body, so that equal requests are sent once and their replies found again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class BatchReply(NamedTuple):
 
 
 class BatchState(NamedTuple):
-    """What the provider says of a batch. `results` are the places of its results, once it has ended."""
+    """The state of a batch, as the provider reports it; `results` are the URLs of its results, once it has ended."""
 
     id: str
     is_ended: bool
@@ -61,15 +61,16 @@ class BatchExchange:
 
     async def get(self, url: str) -> Mapping[str, Json]:
         """Return the object at a URL; raise ModelFailure."""
-        return object_at(json_from_body(await self._sent("GET", url), f"GET {public_url(url)}"), "")
+        return await self._object("GET", url)
 
     async def post(self, url: str, **content: Any) -> Mapping[str, Json]:
         """Return the reply to a POST of `json` or of `files`; raise ModelFailure."""
-        return object_at(json_from_body(await self._sent("POST", url, **content), f"POST {public_url(url)}"), "")
+        return await self._object("POST", url, **content)
 
     async def lines(self, url: str) -> AsyncIterator[Mapping[str, Json]]:
         """Yield the objects of a file of JSON lines; leave out lines that are none."""
-        for line in (await self._sent("GET", url)).splitlines():
+        content = await self._sent("GET", url)
+        for line in content.splitlines():
             try:
                 value = parse(line)
             except StrictJsonError:
@@ -82,11 +83,16 @@ class BatchExchange:
         for client in self._clients.values():
             await client.aclose()
 
+    async def _object(self, method: str, url: str, **content: Any) -> Mapping[str, Json]:
+        body = await self._sent(method, url, **content)
+        return object_at(json_from_body(body, f"{method} {public_url(url)}"), "")
+
     async def _sent(self, method: str, url: str, **content: Any) -> bytes:
         try:
-            return (await self._clients[method].request(method, url, **content)).body
+            reply = await self._clients[method].request(method, url, **content)
         except HttpFailure as failure:
             raise ModelFailure(failure.kind, str(failure), status=failure.status) from None
+        return reply.body
 
 
 @dataclass(slots=True)
@@ -98,8 +104,10 @@ class BatchClient:
 
     async def request(self, method: str, url: str, *, json: Json = None, **_of_http: Any) -> HttpReply:
         """Return the collected reply; raise HttpFailure if it is a refusal, or of kind `deferred` if there is none."""
-        name, key = f"batched {method} {public_url(url)}", request_id(json)
-        if (reply := self.replies.get(key)) is None:
+        name = f"batched {method} {public_url(url)}"
+        key = request_id(json)
+        reply = self.replies.get(key)
+        if reply is None:
             self.waiting[key] = json
             raise HttpFailure(DEFERRED, f"{name}: waits for its batch")
         if reply.problem:
@@ -122,8 +130,10 @@ class BatchClient:
             length = len(json.dumps(body))
             if portion and (len(portion) == MOST_REQUESTS or size + length > MOST_BYTES):
                 yield portion
-                portion, size = {}, 0
-            portion[key], size = body, size + length
+                portion = {}
+                size = 0
+            portion[key] = body
+            size += length
         if portion:
             yield portion
 
@@ -140,6 +150,7 @@ def batch_name(requests: Iterable[str]) -> str:
 
 def batch_id(reply: Mapping[str, Json]) -> str:
     """Return the id of a new batch or file."""
-    if not (identifier := string_at(reply.get("id"), "id")):
+    identifier = string_at(reply.get("id"), "id")
+    if not identifier:
         raise ModelFailure("invalid_response", "the provider's reply has no id")
     return identifier

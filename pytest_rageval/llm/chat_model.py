@@ -68,7 +68,8 @@ class Endpoint:
     ) -> None:
         self._url = url
         self.where = f"POST {public_url(url)}"
-        self._headers, self._key_name = headers, key_name
+        self._headers = headers
+        self._key_name = key_name
         self._client = client or SlottedClient(headers=headers, status_in=status_in, **connection)
 
     async def ask(
@@ -84,8 +85,9 @@ class Endpoint:
                 reply = await self._client.request("POST", self._url, json=body, tokens=tokens, before_send=before_send)
         except HttpFailure as failure:
             raise ModelFailure(failure.kind, f"{failure}{self._remedy(failure)}", status=failure.status) from failure
-        taken_ms = (time.perf_counter() - started) * 1000 - tally.queued_ms - tally.retry_wait_ms
-        return json_from_body(reply.body, self.where), taken_ms
+        elapsed_ms = (time.perf_counter() - started) * 1000
+        answered_ms = elapsed_ms - tally.queued_ms - tally.retry_wait_ms
+        return json_from_body(reply.body, self.where), answered_ms
 
     async def check(self) -> str | None:
         """Return why this server is unusable, in one line, or None: one free GET without retries.
@@ -147,10 +149,12 @@ class PaidEndpoint(Endpoint):
         backoff: float = 0.5,
         client: Client | None = None,
     ) -> None:
-        self._tariff, self._budget = tariff, options.budget
+        self._tariff = tariff
+        self._budget = options.budget
         if self._budget is not None and not options.is_replay:
             self._budget.check_price(tariff)
-        self._price, self._timeout = 1.0, options.timeout
+        self._price = 1.0
+        self._timeout = options.timeout
         self._host = urlsplit(url).netloc.rpartition("@")[2].lower()
         self._limit_of = judge_limit(options)
         super().__init__(
@@ -198,9 +202,11 @@ class PaidEndpoint(Endpoint):
             tokens = tokens_in + tokens_out
             self._limit_of(self._host).correct(estimate - tokens)
         cost = self._tariff.cost(tokens_in, tokens_out, tokens_cached)
-        cost = None if cost is None else cost * self._price
+        if cost is not None:
+            cost *= self._price
         if self._budget is not None:
-            self._budget.spend(cost if cost is not None else self._tariff.cost(tokens, 0) or 0.0)
+            spent = cost if cost is not None else self._tariff.cost(tokens, 0)
+            self._budget.spend(spent or 0.0)
         return cost
 
 
@@ -222,16 +228,18 @@ def chat_model(spec: str, options: EndpointOptions) -> ChatModel:
         if options.base_url is None:
             raise SettingsError("no server; write it as openai:MODEL or openai:MODEL@URL")
         kind, rest = "openai", spec
-    if not (factory := JUDGING[kind].factory):
-        return model_at(JUDGING[kind], rest, options)
-    model: ChatModel = _named(factory)(kind, rest, options)
+    provider = JUDGING[kind]
+    if not provider.factory:
+        return model_at(provider, rest, options)
+    model: ChatModel = _named(provider.factory)(kind, rest, options)
     return model
 
 
 def model_at(provider: ProviderRow, rest: str, options: EndpointOptions) -> ChatModel:
     """Return the model of `MODEL` or `MODEL@URL`, by default at the options' URL or at the provider's own server."""
     model, url = model_and_url(provider.kind, rest)
-    return ChatModel(wire_of(provider, url or options.base_url, options.key_of), model, options)
+    wire = wire_of(provider, url or options.base_url, options.key_of)
+    return ChatModel(wire, model, options)
 
 
 def wire_of(provider: ProviderRow, url: str | None, key_of: KeySource) -> Wire:
@@ -262,30 +270,41 @@ class ChatModel(PaidEndpoint):
         client: Client | None = None,
     ) -> None:
         self.model = model
-        self.url, self.models_url = wire.chat_url, wire.models_url
+        self.wire = wire
+        self.url = wire.chat_url
+        self.models_url = wire.models_url
         self.identity = model_identity(wire.api, model, wire.chat_url, options.server_name)
         self.temperature = options.temperature
+        self.max_tokens = options.max_tokens
         self.notes: list[str] = []
         self._parameters = options.parameters
-        self.max_tokens = options.max_tokens
-        self.wire = wire
         self._omit = tuple(sorted(set(options.omit)))
-        self._manner = Manner(frozenset(self._omit) | ({"object"} if "schema" in self._omit else set()))
+        refused = set(self._omit)
+        if "schema" in refused:
+            refused.add("object")  # a server without schemas is not asked for any JSON object either
+        self._manner = Manner(frozenset(refused))
         self.tariff = tariff or Tariff(model, wire.chat_url)
-        headers = {**wire.headers, **{name.lower(): value for name, value in options.headers.items()}}
+        own_headers = {name.lower(): value for name, value in options.headers.items()}
+        headers = {**wire.headers, **own_headers}
         super().__init__(wire.chat_url, headers, wire.key_name, self.tariff, options, backoff=backoff, client=client)
 
     @property
     def options(self) -> dict[str, Json]:
         """Return the user's settings for the provider that replies depend on."""
-        limit = {} if self.max_tokens is None else {"max_tokens": self.max_tokens}
-        omit: dict[str, Json] = {"omit": list(self._omit)} if self._omit else {}
-        return limit | self._parameters | omit
+        options: dict[str, Json] = {}
+        if self.max_tokens is not None:
+            options["max_tokens"] = self.max_tokens
+        options |= self._parameters
+        if self._omit:
+            options["omit"] = list(self._omit)
+        return options
 
     def sampling(self, max_tokens: int) -> dict[str, Json]:
         """Return everything but model and messages that replies depend on, for the cache key."""
-        sent = {"temperature": self.temperature, "seed": SEED, "max_tokens": max_tokens, **self._parameters}
-        return sent | ({"omit": list(self._omit)} if self._omit else {})
+        sampling = {"temperature": self.temperature, "seed": SEED, "max_tokens": max_tokens, **self._parameters}
+        if self._omit:
+            sampling["omit"] = list(self._omit)
+        return sampling
 
     async def say(
         self,
@@ -302,9 +321,15 @@ class ChatModel(PaidEndpoint):
         max_tokens  limit of the reply, which is truncated there
         trial       number of the trial; each has its own seed
         """
-        name = re.sub(r"[^A-Za-z0-9_-]", "_", schema_name)[:64]
         question = Question(
-            self.model, messages, name, schema, self.temperature, SEED + trial, max_tokens, self._parameters
+            model=self.model,
+            messages=messages,
+            schema_name=re.sub(r"[^A-Za-z0-9_-]", "_", schema_name)[:64],  # OpenAI takes no other names
+            schema=schema,
+            temperature=self.temperature,
+            seed=SEED + trial,
+            max_tokens=max_tokens,
+            parameters=self._parameters,
         )
         estimate = estimated_tokens("".join(message.text for message in messages), max_tokens)
         data, latency_ms, manner = await self._ask(question, estimate)
@@ -323,14 +348,18 @@ class ChatModel(PaidEndpoint):
                 refusal = failure.__cause__
                 if failure.status not in (400, 422) or not isinstance(refusal, HttpFailure):
                     raise
-                if (without := after_refusal(manner, refusal_in(refusal.body))) is None:
+                without_refused = after_refusal(manner, refusal_in(refusal.body))
+                if without_refused is None:
                     raise
-                manner = without
-        # Merged with what concurrent requests have learned, for later ones.
-        noted, self._manner = self._manner.notes, Manner(manner.refused | self._manner.refused)
-        self.notes += [
-            f"model {printable(self.model)}: the server does not take a {name}; asked without"
-            for name in self._manner.notes
-            if name not in noted
-        ]
+                manner = without_refused
+        self._learn(manner)
         return data, latency_ms, manner
+
+    def _learn(self, manner: Manner) -> None:
+        """Leave out the refused parameters in later requests too, and note those that are new."""
+        noted = self._manner.notes
+        # Merged, since concurrent requests may have learned of others.
+        self._manner = Manner(manner.refused | self._manner.refused)
+        for name in self._manner.notes:
+            if name not in noted:
+                self.notes.append(f"model {printable(self.model)}: the server does not take a {name}; asked without")

@@ -80,7 +80,7 @@ class Manner:
     @property
     def notes(self) -> tuple[str, ...]:
         """Return the names of the refused parameters that a person should know about."""
-        return (*self.left_out, *(("prompt cache",) if "cache" in self.refused else ()))
+        return (*self.left_out, "prompt cache") if "cache" in self.refused else self.left_out
 
 
 EVERYTHING = Manner()
@@ -92,8 +92,11 @@ def after_refusal(manner: Manner, error: ServerError) -> Manner | None:
     A parameter that occurs only in text quoted from the request stays: the text of a case may hold any word.
     """
     for name, words in _PARAMETERS.items():
-        has_other_name = name != "max_tokens" or "max_completion_tokens" in error.message
-        if name not in manner.refused and has_other_name and error.names(words):
+        if name in manner.refused:
+            continue
+        if name == "max_tokens" and "max_completion_tokens" not in error.message:
+            continue  # its value is refused, not its name
+        if error.names(words):
             return Manner(manner.refused | {name})
     return None
 
@@ -118,12 +121,14 @@ def instructions(messages: Sequence[Mapping[str, str]]) -> str:
 
 def sampling(question: Question, manner: Manner, limit_name: str) -> dict[str, Json]:
     """Return temperature, seed and token limit, as far as they are sent."""
-    sampled = {"temperature": question.temperature, "seed": question.seed}
-    sent = {
-        limit_name: question.max_tokens,
-        **{name: value for name, value in sampled.items() if name not in manner.refused},
-    }
-    return {name: value for name, value in sent.items() if value is not None}
+    sent: dict[str, Json] = {}
+    if question.max_tokens is not None:
+        sent[limit_name] = question.max_tokens
+    if question.temperature is not None and "temperature" not in manner.refused:
+        sent["temperature"] = question.temperature
+    if question.seed is not None and "seed" not in manner.refused:
+        sent["seed"] = question.seed
+    return sent
 
 
 T = TypeVar("T")
@@ -191,9 +196,10 @@ class ChatReply:
     @property
     def flaw(self) -> str | None:
         """Return why this reply is unusable, as messages say it, or None if it is complete."""
+        if self.ending == "refusal":
+            return f"{_FLAWS['refusal']}: {excerpt(self.text or '', 120)!r}"
         if self.ending is not None:
-            said = f": {excerpt(self.text or '', 120)!r}" if self.ending == "refusal" else ""
-            return _FLAWS[self.ending] + said
+            return _FLAWS[self.ending]
         if not (self.text or "").strip() and self.holds_thoughts:
             return "it holds thoughts and no reply"
         return None
@@ -250,19 +256,28 @@ def string_at(value: Json, path: str) -> str | None:
 
 def text_at(content: Json, path: str) -> str | None:
     """Return the text of a message's content: a string, or a list of parts, whose text parts are joined."""
-    if isinstance(content, list) and all(isinstance(part, Mapping) for part in content):
-        texts = [part.get("text") for part in content if part.get("type") in (None, "text", "output_text")]
-        if all(isinstance(text, str) for text in texts):
-            return "".join(map(str, texts))
+    if not isinstance(content, list) or not all(isinstance(part, Mapping) for part in content):
+        return string_at(content, path)
+    texts = [part.get("text") for part in content if part.get("type") in (None, "text", "output_text")]
+    if not all(isinstance(text, str) for text in texts):
         raise misfit(path, content, "a string, or a list of parts with text")
-    return string_at(content, path)
+    return "".join(texts)
 
 
 def token_count(usage: Json, *names: str) -> int | None:
     """Return the sum of these token counts, or None if the first is missing or no plausible count."""
-    values = [usage.get(name) for name in names] if isinstance(usage, Mapping) else []
-    counts = [n for n in values if isinstance(n, int) and not isinstance(n, bool) and 0 <= n < 10**9]
-    return sum(counts) if values and counts and counts[0] is values[0] else None
+    if not isinstance(usage, Mapping):
+        return None
+    first, *others = (_plausible_count(usage.get(name)) for name in names)
+    if first is None:
+        return None
+    return first + sum(count for count in others if count is not None)
+
+
+def _plausible_count(value: Json) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9:
+        return value
+    return None
 
 
 def server_name(value: Json) -> str | None:
@@ -311,4 +326,5 @@ _END_OF_THOUGHTS = re.compile(
 
 def unread_fields(part: Mapping[str, Json], read: Collection[str]) -> dict[str, Json]:
     """Return the fields of a part of a reply except those already read, its role and its index."""
-    return {name: value for name, value in part.items() if value and name not in read and name not in ("role", "index")}
+    known = (*read, "role", "index")
+    return {name: value for name, value in part.items() if value and name not in known}

@@ -56,8 +56,9 @@ def target_key(
 
     The provider's key goes only to its own host over TLS: the owner of any other server could read and use it.
     """
-    if value := (os.environ if environment is None else environment).get(TARGET_TOKEN):
-        return ServerKey(value, TARGET_TOKEN)
+    token = _variable(TARGET_TOKEN, environment)
+    if token:
+        return ServerKey(token, TARGET_TOKEN)
     if variable is not None and _is_home(address, home):
         return _own_key(variable, home, environment)
     return ServerKey(None, TARGET_TOKEN)
@@ -67,24 +68,36 @@ def with_target_token(
     headers: Mapping[str, str] | None, environment: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """Return headers in lower case with the target's token as bearer; their own `authorization` wins."""
-    own = {name.lower(): value for name, value in (headers or {}).items()}
-    token = (os.environ if environment is None else environment).get(TARGET_TOKEN)
-    return ({"authorization": f"Bearer {token}"} if token else {}) | own
+    own_headers = {name.lower(): value for name, value in (headers or {}).items()}
+    token = _variable(TARGET_TOKEN, environment)
+    if not token:
+        return own_headers
+    return {"authorization": f"Bearer {token}", **own_headers}
 
 
 def key_header(key: ServerKey, header: str = "") -> tuple[dict[str, str], str]:
     """Return the header with the key (in `header`, else as a bearer token; empty without a key), and its variable."""
-    name, value = (header, key.value) if header else ("authorization", f"Bearer {key.value}")
-    return ({name: value} if key.value and value else {}), key.variable
+    if not key.value:
+        return {}, key.variable
+    if header:
+        return {header: key.value}, key.variable
+    return {"authorization": f"Bearer {key.value}"}, key.variable
+
+
+def _variable(name: str, environment: Mapping[str, str] | None) -> str | None:
+    """Return a variable of the environment, by default of this process's."""
+    return (os.environ if environment is None else environment).get(name)
 
 
 def _is_home(address: str, home: str) -> bool:
     parts = urlsplit(address)
-    return (parts.scheme, parts.hostname, parts.port or 443) == ("https", urlsplit(home).hostname, 443)
+    port = parts.port or 443
+    return parts.scheme == "https" and port == 443 and parts.hostname == urlsplit(home).hostname
 
 
 def _own_key(variable: str, home: str, environment: Mapping[str, str] | None = None) -> ServerKey:
-    if value := (os.environ if environment is None else environment).get(variable):
+    value = _variable(variable, environment)
+    if value:
         return ServerKey(value, variable)
     raise SettingsError(f"the environment variable {variable} is not set; {urlsplit(home).hostname} needs it")
 

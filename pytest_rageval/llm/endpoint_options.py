@@ -62,16 +62,22 @@ class EndpointOptions:
     @property
     def limits(self) -> Limits:
         """Return the limits of this process: its share, and at least one request at a time."""
-        per_minute = (self.requests_per_minute, self.tokens_per_minute)
-        requests, tokens = (None if limit is None else limit * self.share for limit in per_minute)
+
+        def shared(limit: float | None) -> float | None:
+            return None if limit is None else limit * self.share
+
         concurrency = max(1, int(self.concurrency * self.share))
+        requests = shared(self.requests_per_minute)
+        tokens = shared(self.tokens_per_minute)
         return Limits(concurrency, requests, tokens, self.is_adaptive, self.patience)
 
     @property
     def parameters(self) -> dict[str, Json]:
         """Return the additional fields of each request's body."""
-        effort = {} if self.reasoning_effort is None else {"reasoning_effort": self.reasoning_effort}
-        return effort | dict(self.extra_body)
+        parameters: dict[str, Json] = {}
+        if self.reasoning_effort is not None:
+            parameters["reasoning_effort"] = self.reasoning_effort
+        return parameters | dict(self.extra_body)
 
     @property
     def key_of(self) -> KeySource:
@@ -147,16 +153,18 @@ class Tariff(NamedTuple):
         It is unknown without token counts, without genai-prices (the extra `prices`), for models that genai-prices does
         not list, and for servers on this machine or a private network.
         """
+        if tokens_in is None or tokens_out is None:
+            return None
+        where: dict[str, Any] = {"provider_api_url": self.url}
         parts = urlsplit(self.url)
-        is_named = parts.scheme == "any-llm"
-        if tokens_in is None or tokens_out is None or (not is_named and is_own(self.url)):
+        if parts.scheme == "any-llm":
+            where = {"provider_id": _PROVIDERS.get(parts.netloc, parts.netloc)}
+        elif is_own(self.url):
             return None
         try:
             from genai_prices import Usage, calc_price
         except ModuleNotFoundError:
             return None
-        provider = _PROVIDERS.get(parts.netloc, parts.netloc)
-        where: dict[str, Any] = {"provider_id": provider} if is_named else {"provider_api_url": self.url}
         try:
             usage = Usage(input_tokens=tokens_in, output_tokens=tokens_out, cache_read_tokens=tokens_cached)
             return float(calc_price(usage, self.model, **where).total_price)
@@ -170,8 +178,10 @@ class Tariff(NamedTuple):
 
         Assumes PASSAGE_TOKENS a passage and `tokens_out` a reply.
         """
-        each = [estimated_tokens(prompt, 0) + passages * PASSAGE_TOKENS for prompt in prompts]
-        return self.cost(sum(each) * times, tokens_out * len(each) * times) if each else 0.0
+        tokens_in = [estimated_tokens(prompt, 0) + passages * PASSAGE_TOKENS for prompt in prompts]
+        if not tokens_in:
+            return 0.0
+        return self.cost(times * sum(tokens_in), times * len(tokens_in) * tokens_out)
 
 
 def estimated_tokens(text: str, most_out: int) -> int:

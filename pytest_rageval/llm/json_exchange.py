@@ -44,7 +44,8 @@ def new_marker(variables: Mapping[str, Json], secret: str | None = None) -> str:
     key = (secret or secrets.token_hex(16)).encode()
     for attempt in count():
         derived = hmac.new(key, f"{attempt} {shown}".encode("utf-8", "surrogatepass"), "sha256")
-        if (marker := f"fence-{derived.hexdigest()[:16]}") not in shown:
+        marker = f"fence-{derived.hexdigest()[:16]}"
+        if marker not in shown:
             return marker
     raise AssertionError("unreachable: no text holds all fences")
 
@@ -62,7 +63,8 @@ def fenced_prompt(template: str, variables: Mapping[str, Json], marker: str) -> 
         written[name], is_cut = _written(variables[name])
         if is_cut:
             flags.append(f"{name} shown in part")
-    return Prompt(PLACEHOLDER.sub(lambda match: written.get(match[1], match[0]), template), tuple(flags))
+    text = PLACEHOLDER.sub(lambda match: written.get(match[1], match[0]), template)
+    return Prompt(text, tuple(flags))
 
 
 # ── variables ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -70,7 +72,8 @@ def fenced_prompt(template: str, variables: Mapping[str, Json], marker: str) -> 
 
 def _written(value: Json) -> tuple[str, bool]:
     """Return the variable as JSON, with a note if it was cut, and whether it was cut."""
-    left, is_cut = LONGEST_VARIABLE, False
+    left = LONGEST_VARIABLE
+    is_cut = False
 
     def within(value: Json) -> Json:
         """Return the value with its texts cut, in order, where the room ends."""
@@ -98,8 +101,9 @@ def _written(value: Json) -> tuple[str, bool]:
         written = f"[\n{lines}\n]"
     else:
         written = _as_json(shown)
-    note = "\n(cut here because of its length: there is more, which is not shown)"
-    return (written + note if is_cut else written), is_cut
+    if is_cut:
+        written += "\n(cut here because of its length: there is more, which is not shown)"
+    return written, is_cut
 
 
 def _as_json(value: Json) -> str:
@@ -135,23 +139,24 @@ def value_of(stated: Mapping[str, Json], name: str) -> Json:
     """Return the value of a field; raise UnreadableReply if it is missing or stated twice."""
     if name not in stated:
         raise UnreadableReply(f'"{name}" is missing')
-    alike = [key for key in stated if key != name and key.strip(INVISIBLE).casefold() == name.casefold()]
-    if alike:
-        raise UnreadableReply(f'"{name}" is stated twice, once as {quoted_json(alike[0])}')
+    for key in stated:
+        if key != name and key.strip(INVISIBLE).casefold() == name.casefold():
+            raise UnreadableReply(f'"{name}" is stated twice, once as {quoted_json(key)}')
     value = stated[name]
     return value.strip(INVISIBLE) if isinstance(value, str) else value
 
 
 def number_of(name: str, value: Json, low: float, high: float) -> float:
     """Return the number that a value states, alone or as a fraction of `high`: 4, 4.0, "4" or "4/5"."""
-    written = _WRITTEN.fullmatch(value) if isinstance(value, str) else None
     if isinstance(value, int | float) and not isinstance(value, bool):
         number: float = value
-    elif written is None:
-        raise UnreadableReply(f'"{name}" is {value_in_words(value)}, expected a number')
-    elif written["of"] is not None and float(written["of"]) != high:
-        raise UnreadableReply(f'"{name}" is {value_in_words(value)}, expected a number or a fraction of {high:g}')
     else:
+        written = _WRITTEN.fullmatch(value) if isinstance(value, str) else None
+        if written is None:
+            raise UnreadableReply(f'"{name}" is {value_in_words(value)}, expected a number')
+        denominator = written["of"]
+        if denominator is not None and float(denominator) != high:
+            raise UnreadableReply(f'"{name}" is {value_in_words(value)}, expected a number or a fraction of {high:g}')
         number = float(written["number"])
     if not low <= number <= high:
         raise UnreadableReply(f'"{name}" is {quoted_json(value)}, expected {low:g} to {high:g}')
@@ -171,11 +176,15 @@ INVISIBLE = " \t\r\n\f\v\x1c\x1d\x1e\x1f\x85\xa0\xad\u1680\u180e\u2028\u2029\u20
 
 def value_in_words(value: Json) -> str:
     """Return the value as JSON, or its kind if it is a list or an object."""
-    if isinstance(value, dict | list):
-        return "an object" if isinstance(value, dict) else "a list"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "a list"
     return quoted_json(value)
 
 
 def quoted_json(value: Json) -> str:
     """Return the beginning of a value as JSON, on one line that is safe for a terminal."""
-    return excerpt(json.dumps(cut(value, 60) if isinstance(value, str) else value, ensure_ascii=False), 80)
+    if isinstance(value, str):
+        value = cut(value, 60)
+    return excerpt(json.dumps(value, ensure_ascii=False), 80)

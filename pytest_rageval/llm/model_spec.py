@@ -39,8 +39,11 @@ def model_identity(api: str, model: str, url: str, server_name: str | None = Non
     The server is the host and path of its address, without credentials and query, or the name that the user gives it,
     which makes one judge of one model behind several addresses.
     """
-    parts = urlsplit(url)
-    server = server_name or parts.netloc.rpartition("@")[2].lower() + _CHAT_PATHS.sub("", parts.path)
+    server = server_name
+    if not server:
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2].lower()
+        server = host + _CHAT_PATHS.sub("", parts.path)
     return f"{api}:{model}@{server}"
 
 
@@ -92,8 +95,10 @@ def model_family(model: str) -> str | None:
     name = _bare(model)
     if _REASONERS.match(name):
         return "gpt"
-    family = next((family for family in _FAMILIES if re.match(rf"(?:meta-)?{family}(?![a-z])", name)), None)
-    return _RELATIVES.get(family, family) if family else None
+    for family in _FAMILIES:
+        if re.match(rf"(?:meta-)?{family}(?![a-z])", name):
+            return _RELATIVES.get(family, family)
+    return None
 
 
 def is_pinned(model: str, url: str) -> bool:
@@ -104,11 +109,16 @@ def is_pinned(model: str, url: str) -> bool:
     may put another model or quantisation behind the same tag, file or deployment.
     """
     name = model.strip().lower()
+    return _keeps_models(url) and not _FLOATING.search(name) and _NUMBERED.search(name) is not None
+
+
+def _keeps_models(url: str) -> bool:
+    """Return True if a provider at this address is known to keep published models unchanged."""
     address = urlsplit(url)
     host = address.hostname or ""
-    is_kept = (
-        host in _PROVIDERS_THAT_KEEP
-        if address.scheme == "any-llm"
-        else any(host == keeper or host.endswith(f".{keeper}") for row in PROVIDERS.values() for keeper in row.hosts)
-    )
-    return is_kept and not _FLOATING.search(name) and _NUMBERED.search(name) is not None
+    if address.scheme == "any-llm":
+        return host in _PROVIDERS_THAT_KEEP
+    for provider in PROVIDERS.values():
+        if any(host == keeper or host.endswith(f".{keeper}") for keeper in provider.hosts):
+            return True
+    return False

@@ -32,14 +32,17 @@ class OllamaWire(Wire):
     ) -> None:
         base = endpoint(url or provider.home, "")
         api = "" if urlsplit(base).path.endswith("/api") else "/api"
-        self.chat_url, self.models_url = endpoint(base, f"{api}/chat"), endpoint(base, f"{api}/tags")
+        self.chat_url = endpoint(base, f"{api}/chat")
+        self.models_url = endpoint(base, f"{api}/tags")
         self.headers, self.key_name = key_header(key_of(self.chat_url, provider.key, provider.home))
 
     def body(self, question: chat.Question, manner: chat.Manner = chat.EVERYTHING) -> dict[str, Json]:
         """Return the request body; a JSON Schema goes into `format`, the token limit into `num_predict`."""
         options = chat.sampling(question, manner, "num_predict")
-        options |= {name: value for name, value in question.parameters.items() if name not in _TOP_FIELDS}
-        sent = {name: value for name, value in question.parameters.items() if name in _TOP_FIELDS}
+        sent: dict[str, Json] = {}
+        for name, value in question.parameters.items():
+            fields = sent if name in _TOP_FIELDS else options
+            fields[name] = value
         if isinstance(sent.get("options"), Mapping):
             options |= sent["options"]
         if question.schema is not None and manner.form != "text":
@@ -52,34 +55,50 @@ class OllamaWire(Wire):
         reply = chat.object_at(data, "")
         if reply.get("done") is False:
             raise chat.misfit("done", False, "true: one whole reply, not a stream")
-        for name in _COUNTS:
-            count = reply.get(name)
-            if count is not None and (not isinstance(count, int) or isinstance(count, bool) or abs(count) >= 2**63):
-                raise chat.misfit(name, count, "a whole number")
-        counts = {name: reply.get(name) for name in _COUNTS}
+        counts = {name: _count(name, reply.get(name)) for name in _COUNTS}
         message = chat.object_at(reply.get("message") or {}, "message")
         reason = chat.string_at(reply.get("done_reason"), "done_reason")
         thoughts, text = chat.thoughts_and_text(chat.text_at(message.get("content"), self.text_path))
-        ending: chat.StopReason | None = "tool_calls" if message.get("tool_calls") else None
+        ending: chat.StopReason | None = None
+        if reason == "length":
+            ending = "length"
+        elif message.get("tool_calls"):
+            ending = "tool_calls"
         usage = {"prompt_tokens": counts["prompt_eval_count"], "completion_tokens": counts["eval_count"]}
+        unread = {
+            "reply": chat.unread_fields(reply, ("message", "model", "done", "done_reason", *_COUNTS)),
+            "message": chat.unread_fields({**message, "thoughts": thoughts}, ("content",)),
+        }
         return chat.ChatReply(
             text=text,
-            ending="length" if reason == "length" else ending,
+            ending=ending,
             finish_reason=reason,
             tokens_in=chat.token_count(usage, "prompt_tokens"),
             tokens_out=chat.token_count(usage, "completion_tokens"),
             model=chat.server_name(reply.get("model")),
             usage={name: count for name, count in usage.items() if count is not None},
             latency=_milliseconds(counts),
-            unread={
-                "reply": chat.unread_fields(reply, ("message", "model", "done", "done_reason", *_COUNTS)),
-                "message": chat.unread_fields({**message, "thoughts": thoughts}, ("content",)),
-            },
+            unread=unread,
         )
 
 
+def _count(name: str, value: Json) -> int | None:
+    """Return a count or a duration in nanoseconds; raise ValueError for any other value."""
+    if value is None:
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63:
+        return value
+    raise chat.misfit(name, value, "a whole number")
+
+
 def _milliseconds(counts: Mapping[str, int | None]) -> dict[str, float]:
-    generation = [counts[name] for name in ("prompt_eval_duration", "eval_duration")]
-    durations = [duration for duration in generation if duration is not None]
-    phases = {"load_ms": counts["load_duration"], "generation_ms": sum(durations) if durations else None}
-    return {name: nanoseconds / 1e6 for name, nanoseconds in phases.items() if nanoseconds is not None}
+    """Return the time of loading the model and that of reading the prompt and writing the reply, if reported."""
+    milliseconds: dict[str, float] = {}
+    loading = counts["load_duration"]
+    if loading is not None:
+        milliseconds["load_ms"] = loading / 1e6
+    reading = counts["prompt_eval_duration"]
+    writing = counts["eval_duration"]
+    if reading is not None or writing is not None:
+        milliseconds["generation_ms"] = ((reading or 0) + (writing or 0)) / 1e6
+    return milliseconds

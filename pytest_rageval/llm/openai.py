@@ -49,7 +49,8 @@ def openai_model(kind: str, rest: str, options: EndpointOptions) -> ChatModel:
     if options.api != "azure":
         return model_at(OPENAI, rest, options)
     model, url = model_and_url(kind, rest)
-    if (resource := url or options.base_url) is None:
+    resource = url or options.base_url
+    if resource is None:
         raise SettingsError("no server; write it as openai:DEPLOYMENT@https://RESOURCE.openai.azure.com")
     return ChatModel(AzureWire(resource, model, options.api_version, key_of=options.key_of), model, options)
 
@@ -72,14 +73,24 @@ async def _only_model(models_url: str, headers: Mapping[str, str]) -> str:
         data = chat.json_from_body(await body_of(models_url, headers), where)
     except (HttpFailure, ModelFailure) as failure:
         raise ModelUnavailable(f"the model cannot be asked for: {failure}; is the server running?") from None
-    listed = data.get("data") if isinstance(data, Mapping) else None
-    entries = listed if isinstance(listed, list) else []
-    ids = [entry.get("id") for entry in entries if isinstance(entry, Mapping)]
-    names = [name for name in ids if isinstance(name, str)]
+    names = _model_names(data)
     if len(names) == 1:
         return names[0]
-    shown = ", ".join(printable(name[:80]) for name in names[:20]) + (", …" if len(names) > 20 else "")
-    raise SettingsError(f"{where}: {len(names)} models{': ' * bool(names)}{shown}; write openai:MODEL@URL")
+    listed = f"{len(names)} models"
+    if names:
+        listed += ": " + ", ".join(printable(name[:80]) for name in names[:20])
+    if len(names) > 20:
+        listed += ", …"
+    raise SettingsError(f"{where}: {listed}; write openai:MODEL@URL")
+
+
+def _model_names(data: Json) -> list[str]:
+    """Return the names in a server's list of models; empty if it is no such list."""
+    models = data.get("data") if isinstance(data, Mapping) else None
+    if not isinstance(models, list):
+        return []
+    ids = [model.get("id") for model in models if isinstance(model, Mapping)]
+    return [name for name in ids if isinstance(name, str)]
 
 
 class OpenAiWire(Wire):
@@ -92,7 +103,8 @@ class OpenAiWire(Wire):
         self, url: str | None = None, provider: ProviderRow = OPENAI, *, key_of: KeySource = judge_key
     ) -> None:
         base = url or provider.home
-        self.chat_url, self.models_url = chat.below(base, "/chat/completions"), chat.below(base, "/models")
+        self.chat_url = chat.below(base, "/chat/completions")
+        self.models_url = chat.below(base, "/models")
         host = urlsplit(self.chat_url).hostname or ""
         is_azure = provider is OPENAI and host.endswith((".openai.azure.com", ".services.ai.azure.com"))
         variable = AZURE_KEY if is_azure and os.environ.get(AZURE_KEY) else provider.key
@@ -133,32 +145,42 @@ class OpenAiWire(Wire):
         self, exchange: BatchExchange, requests: Collection[str], _since: str, known: Collection[str]
     ) -> str | None:
         """Find the batch by the name in its metadata, among the newest hundred."""
-        base, name = self.chat_url.removesuffix("/chat/completions"), batch_name(requests)
-        listed = (await exchange.get(f"{base}/batches?limit=100")).get("data") or []
-        named = (each for each in listed if (each.get("metadata") or {}).get(OURS) == name)
-        return next((batch_id(each) for each in named if each.get("id") not in known), None)
+        base = self.chat_url.removesuffix("/chat/completions")
+        name = batch_name(requests)
+        reply = await exchange.get(f"{base}/batches?limit=100")
+        for batch in reply.get("data") or []:
+            metadata = batch.get("metadata") or {}
+            if metadata.get(OURS) == name and batch.get("id") not in known:
+                return batch_id(batch)
+        return None
 
     async def batch_state(self, exchange: BatchExchange, batch: str) -> BatchState:
-        """Ask for a batch; the results of an expired or cancelled one are those that were there."""
+        """Ask for a batch; an expired or cancelled one has the results of the requests that were done in time."""
         base = self.chat_url.removesuffix("/chat/completions")
         reply = await exchange.get(f"{base}/batches/{quote(batch, safe='')}")
-        status, counts = str(reply.get("status")), reply.get("request_counts") or {}
-        is_ended = status in ("completed", "failed", "expired", "cancelled")
-        files = [reply[name] for name in ("output_file_id", "error_file_id") if reply.get(name)]
+        status = str(reply.get("status"))
+        words = status
         errors = (reply.get("errors") or {}).get("data") or [{}]
-        why = f": {errors[0].get('message')}" if status == "failed" and errors[0].get("message") else ""
-        done = f"{counts.get('completed', 0)} of {counts.get('total', 0)} requests done"
-        results = tuple(f"{base}/files/{quote(str(name), safe='')}/content" for name in files)
-        return BatchState(batch, is_ended, printable(f"{status}{why}, {done}"), results if is_ended else ())
+        if status == "failed" and (message := errors[0].get("message")):
+            words += f": {message}"
+        counts = reply.get("request_counts") or {}
+        words += f", {counts.get('completed', 0)} of {counts.get('total', 0)} requests done"
+        if status not in ("completed", "failed", "expired", "cancelled"):
+            return BatchState(batch, is_ended=False, words=printable(words))
+        files = [reply[name] for name in ("output_file_id", "error_file_id") if reply.get(name)]
+        results = tuple(f"{base}/files/{quote(str(file), safe='')}/content" for file in files)
+        return BatchState(batch, is_ended=True, words=printable(words), results=results)
 
     def batch_reply(self, line: Mapping[str, Json]) -> tuple[str, BatchReply]:
         """Read a line of the output or of the errors of a batch."""
-        response, error = line.get("response"), line.get("error")
+        key = str(line.get("custom_id"))
+        response = line.get("response")
         if isinstance(response, Mapping):
             body = json.dumps(response.get("body")).encode()
-            return str(line.get("custom_id")), BatchReply(int(response.get("status_code") or 0), body)
+            return key, BatchReply(int(response.get("status_code") or 0), body)
+        error = line.get("error")
         reason = error.get("message") or error.get("code") if isinstance(error, Mapping) else "no reply"
-        return str(line.get("custom_id")), BatchReply(0, problem=printable(str(reason)))
+        return key, BatchReply(0, problem=printable(str(reason)))
 
     def read(self, data: Json) -> chat.ChatReply:
         """Read the first choice, without the model's thoughts (`reasoning_content`, `<think>`)."""
@@ -173,11 +195,16 @@ class OpenAiWire(Wire):
         thoughts, text = chat.thoughts_and_text(chat.text_at(message.get("content"), self.text_path))
         if refusal and not (text and text.strip()):
             text = refusal
-        usage = reply.get("usage")
-        details = usage.get("prompt_tokens_details") if isinstance(usage, Mapping) else None
         ending: chat.StopReason | None = "refusal" if refusal else _ENDINGS.get((reason or "").lower())
         if ending is None and (message.get("tool_calls") or message.get("function_call")):
             ending = "tool_calls"
+        usage = reply.get("usage")
+        details = usage.get("prompt_tokens_details") if isinstance(usage, Mapping) else None
+        unread = {
+            "reply": chat.unread_fields(reply, ("choices", "model", "usage")),
+            "choice": chat.unread_fields(choice, ("message", "finish_reason")),
+            "message": chat.unread_fields({**message, "thoughts": thoughts}, ("content", "refusal")),
+        }
         return chat.ChatReply(
             text=text,
             ending=ending,
@@ -188,11 +215,7 @@ class OpenAiWire(Wire):
             model=chat.server_name(reply.get("model")),
             build=chat.server_name(reply.get("system_fingerprint")),
             usage=usage,
-            unread={
-                "reply": chat.unread_fields(reply, ("choices", "model", "usage")),
-                "choice": chat.unread_fields(choice, ("message", "finish_reason")),
-                "message": chat.unread_fields({**message, "thoughts": thoughts}, ("content", "refusal")),
-            },
+            unread=unread,
         )
 
 

@@ -66,12 +66,14 @@ def _behind_thoughts(plain: str, fields: Collection[str]) -> str | None:
     closing = CLOSING_TAG.search(plain)
     if closing is None:
         return None
-    thoughts = plain[: closing.start()]
-    stated = _ANY_OBJECT
+    verdict = _ANY_OBJECT
     if fields:
         names = "|".join(map(re.escape, fields))
-        stated = re.compile(rf'"(?:{names})"\s*:|<{closing[1]}>')
-    return None if stated.search(thoughts) else plain[closing.end() :].strip(INVISIBLE)
+        verdict = re.compile(rf'"(?:{names})"\s*:|<{closing[1]}>')
+    thoughts = plain[: closing.start()]
+    if verdict.search(thoughts):
+        return None
+    return plain[closing.end() :].strip(INVISIBLE)
 
 
 _ANY_OBJECT = re.compile(r'\{\s*["}]|<think')
@@ -79,19 +81,24 @@ _ANY_OBJECT = re.compile(r'\{\s*["}]|<think')
 
 def _whole_object(plain: str) -> ReplyObject:
     """Return the object that a text is, alone or in a code fence."""
-    if fence := _FENCE.match(plain):
+    fence = _FENCE.match(plain)
+    if fence is not None:
         plain = _without_stop_tokens(plain[fence.end() :].removesuffix(fence[1]))
+    if plain.startswith("["):
+        raise UnreadableReply(f"it holds a list, expected one object: {quoted_json(plain)}")
+    if "{" not in plain:
+        raise UnreadableReply(f"it holds no JSON object: {quoted_json(plain)}")
     if not plain.startswith("{"):
-        what = "does not begin with its JSON object" if "{" in plain else "holds no JSON object"
-        what = "holds a list, expected one object" if plain.startswith("[") else what
-        raise UnreadableReply(f"it {what}: {quoted_json(plain)}")
+        raise UnreadableReply(f"it does not begin with its JSON object: {quoted_json(plain)}")
     try:
         plain, stated, end = _parsed(plain)
     except StrictJsonError as error:
         raise UnreadableReply(excerpt(f"its object is not valid JSON ({error.oddities[0].message})", 250)) from None
-    if problem := limits_broken(stated, DEEPEST):
+    problem = limits_broken(stated, DEEPEST)
+    if problem:
         raise UnreadableReply(f"its object {problem}")
-    if behind := plain[end:].strip(INVISIBLE):
+    behind = plain[end:].strip(INVISIBLE)
+    if behind:
         raise UnreadableReply(f"it goes on behind its JSON object: {quoted_json(behind)}")
     assert isinstance(stated, dict), "what begins with a brace and is JSON is an object"
     return ReplyObject(stated, plain[:end])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_rageval.model import Json
@@ -45,9 +45,13 @@ class ServerError(NamedTuple):
         that something is wrong.
         """
         pattern = re.compile(rf"(?<![a-z0-9])(?:{parameters})(?![a-z0-9])")
-        first, *others = re.split(r"(?<=[.!?])\s|\n", _QUOTED.sub(_without_input, self.message.strip().lower()))
-        sentences = [first, *filter(_REFUSES.search, others)]
-        return any(pattern.search(text) for text in (*map(str.lower, self.params), *sentences))
+        if any(pattern.search(param.lower()) for param in self.params):
+            return True
+        own_words = _QUOTED.sub(_without_input, self.message.strip().lower())
+        first, *others = re.split(r"(?<=[.!?])\s|\n", own_words)
+        if pattern.search(first):
+            return True
+        return any(pattern.search(sentence) for sentence in others if _REFUSES.search(sentence))
 
 
 _FORMS_OF_JSON = "response_format|json_schema|json_object|(?:json )?schemas?|grammars?|structured outputs?"
@@ -62,7 +66,8 @@ _NAME = re.compile(r"[\w.$\[\]-]+")
 
 def _without_input(quoted: re.Match[str]) -> str:
     """Keep a quoted name, which is the error's subject; replace anything longer, which is quoted from the request."""
-    return quoted[0] if _NAME.fullmatch(quoted[0][1:-1]) else "…"
+    is_name = _NAME.fullmatch(quoted[0][1:-1]) is not None
+    return quoted[0] if is_name else "…"
 
 
 _REFUSES = re.compile(
@@ -84,53 +89,84 @@ def server_error(data: Json) -> ServerError | None:
         error = data
     if isinstance(error, Mapping):
         return _read(error)
-    return _said(str(error)) if error else None
+    return _error_in_text(str(error)) if error else None
 
 
 def refusal_in(body: str) -> ServerError:
     """Read the error in a refusal's body, in any format."""
     try:
-        return _said(_parsed(body.strip())) or ServerError(_line(body))
+        error = _error_within(_parsed(body.strip()))
     except RecursionError:
-        return ServerError(_line(body))
+        error = None
+    return ServerError(_line(body)) if error is None else error
 
 
 def _read(error: Mapping[str, Json]) -> ServerError:
     """Read the fields of an error, and of another server's error inside it."""
     message = error.get("message", error.get("detail", error))
     nested = error.get("error") if message is error else message
-    inner = (_said(nested) if nested else None) or ServerError(_line(message))
-    status = _status_of([error.get(name) for name in ("code", "type", "status")])
+    inner = _error_within(nested) if nested else None
+    if inner is None:
+        inner = ServerError(_line(message))
     metadata = error.get("metadata")  # OpenRouter: the error of the provider behind it
     if isinstance(metadata, Mapping) and isinstance(metadata.get("raw"), str):
         handed_on = refusal_in(metadata["raw"])
-        inner = ServerError(_line(f"{inner.message}: {handed_on.message}"), handed_on.params, handed_on.status)
+        inner = handed_on._replace(message=_line(f"{inner.message}: {handed_on.message}"))
     params = [error["param"]] if isinstance(error.get("param"), str) else []
-    for detail in _mappings(error.get("details")):  # Google
-        for violation in _mappings(detail.get("fieldViolations")):
-            params += [violation["field"]] if isinstance(violation.get("field"), str) else []
-            params += re.findall(r'Unknown name "([^"]{1,100})"', str(violation.get("description")))
+    params += _violated_fields(error)
+    status = _status_of([error.get(name) for name in ("code", "type", "status")])
     return ServerError(inner.message, (*params, *inner.params), status or inner.status)
 
 
-def _said(value: Json) -> ServerError | None:
-    """Read what is known to be about an error: an error in it, a failed validation, or a message alone."""
-    if isinstance(value, str):  # gateways write another server's error as JSON into theirs
-        start = value.find("{")
-        inner = _said(_parsed(value[start:])) if start >= 0 else None
-        said = value if inner is None else value[:start] + inner.message
-        return (inner or ServerError(""))._replace(message=_line(said))
-    if (error := server_error(value)) is not None:
+def _violated_fields(error: Mapping[str, Json]) -> list[str]:
+    """Return the fields that Google's errors name, in details of their own."""
+    fields: list[str] = []
+    for detail in _mappings(error.get("details")):
+        for violation in _mappings(detail.get("fieldViolations")):
+            if isinstance(violation.get("field"), str):
+                fields.append(violation["field"])
+            fields += re.findall(r'Unknown name "([^"]{1,100})"', str(violation.get("description")))
+    return fields
+
+
+def _error_within(value: Json) -> ServerError | None:
+    """Read a value that is known to be about an error: an error in it, a failed validation, or a message alone."""
+    if isinstance(value, str):
+        return _error_in_text(value)
+    error = server_error(value)
+    if error is not None:
         return error
     detail = value.get("detail") if isinstance(value, Mapping) else value
-    detail = detail.get("detail") if isinstance(detail, Mapping) else detail
-    if failed := _mappings(detail):  # FastAPI: its first message and all its fields
-        places = [entry["loc"] for entry in failed if isinstance(entry.get("loc"), list) and entry["loc"]]
-        params = tuple(place[-1] for place in places if isinstance(place[-1], str))
-        return ServerError(_line(failed[0].get("msg", detail)), params)
-    names = ("message", "Message", "detail")  # Bedrock's and Azure's gateway
-    message = next((value[name] for name in names if value.get(name)), None) if isinstance(value, Mapping) else None
-    return ServerError(_line(message), (), _status_of([value.get("statusCode")])) if message is not None else None
+    if isinstance(detail, Mapping):
+        detail = detail.get("detail")
+    failed = _mappings(detail)
+    if failed:
+        return _failed_validation(failed, detail)
+    if not isinstance(value, Mapping):
+        return None
+    for name in ("message", "Message", "detail"):  # Bedrock's and Azure's gateway
+        if value.get(name):
+            return ServerError(_line(value[name]), (), _status_of([value.get("statusCode")]))
+    return None
+
+
+def _error_in_text(text: str) -> ServerError:
+    """Read a message; gateways write another server's error into it as JSON."""
+    start = text.find("{")
+    inner = _error_within(_parsed(text[start:])) if start >= 0 else None
+    if inner is None:
+        return ServerError(_line(text))
+    return inner._replace(message=_line(text[:start] + inner.message))
+
+
+def _failed_validation(failed: Sequence[Mapping[str, Json]], detail: Json) -> ServerError:
+    """Read FastAPI's list of failed validations: its first message and all its fields."""
+    params: list[str] = []
+    for failure in failed:
+        place = failure.get("loc")
+        if isinstance(place, list) and place and isinstance(place[-1], str):
+            params.append(place[-1])
+    return ServerError(_line(failed[0].get("msg", detail)), tuple(params))
 
 
 def _parsed(text: str) -> Json:
@@ -142,7 +178,9 @@ def _parsed(text: str) -> Json:
 
 
 def _mappings(value: Json) -> list[Mapping[str, Json]]:
-    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
+    if not isinstance(value, list):
+        return []
+    return [entry for entry in value if isinstance(entry, Mapping)]
 
 
 def status_in(status: int, body: bytes) -> int:
@@ -161,7 +199,8 @@ def status_in(status: int, body: bytes) -> int:
         return status
     if error is None or error.status is None:
         return status
-    return error.status if status < 300 or error.status == _SPENT else status
+    is_more_specific = status < 300 or error.status == _SPENT
+    return error.status if is_more_specific else status
 
 
 def _is_form_refused(body: str) -> bool:
@@ -172,10 +211,17 @@ def _is_form_refused(body: str) -> bool:
 
 def _status_of(codes: list[Json]) -> int | None:
     """Return the status that codes name; used-up money first, then numbers, then words."""
-    named = [_STATUS_OF_CODE.get(code.lower()) for code in codes if isinstance(code, str)]
-    numbers = [int(code) for code in codes if isinstance(code, int | str) and re.fullmatch("[45][0-9]{2}", str(code))]
-    statuses = [*numbers, *(status for status in named if status is not None)]
-    return _SPENT if _SPENT in statuses else statuses[0] if statuses else None
+    numbers: list[int] = []
+    named: list[int] = []
+    for code in codes:
+        if isinstance(code, int | str) and re.fullmatch("[45][0-9]{2}", str(code)):
+            numbers.append(int(code))
+        elif isinstance(code, str) and code.lower() in _STATUS_OF_CODE:
+            named.append(_STATUS_OF_CODE[code.lower()])
+    statuses = numbers + named
+    if _SPENT in statuses:
+        return _SPENT
+    return statuses[0] if statuses else None
 
 
 def _line(message: Json) -> str:

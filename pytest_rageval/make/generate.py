@@ -49,7 +49,8 @@ class Draft:
 
     @property
     def anchor(self) -> Anchor:
-        return Anchor(self.passage.rel_path, self.passage.section.heading_path, (self.quote,) if self.quote else ())
+        snippets = (self.quote,) if self.quote else ()
+        return Anchor(self.passage.rel_path, self.passage.section.heading_path, snippets)
 
     def record(self) -> dict[str, Json]:
         """Return the draft as a line of a file of drafts."""
@@ -57,7 +58,8 @@ class Draft:
         place: dict[str, Json] = {"rel_path": anchor.rel_path, "heading_path": anchor.heading_path}
         if anchor.snippets:
             place["snippets"] = list(anchor.snippets)
-        digest = hashlib.sha256("\0".join((anchor.rel_path, fold(self.question))).encode()).hexdigest()[:12]
+        identity = "\0".join((anchor.rel_path, fold(self.question)))
+        digest = hashlib.sha256(identity.encode()).hexdigest()[:12]
         record: dict[str, Json] = {"id": f"draft-{digest}", "question": self.question, "gold_supports": [place]}
         if self.key_facts:
             record["expected_key_facts"] = list(self.key_facts)
@@ -76,16 +78,19 @@ class SiftedDrafts(NamedTuple):
 
 def sift(drafts: Sequence[Draft], notes: NoteFolder, questions: Sequence[str] = ()) -> SiftedDrafts:
     """Drop drafts whose anchor lacks their quotation, and those that resemble an earlier one or one of `questions`."""
-    sound = [
-        draft
-        for draft in drafts
-        if draft.question.strip()
-        and len(draft.question) <= LONGEST_QUESTION
-        and not missing_places(EvalCase("", draft.question, gold=Gold(supports=(draft.anchor,))), notes)
-    ]
-    repeated = {later for later, _ in near_duplicates([*questions, *(draft.question for draft in sound)])}
+    sound = [draft for draft in drafts if _is_in_text(draft, notes)]
+    new_questions = [draft.question for draft in sound]
+    repeated = {later for later, _ in near_duplicates([*questions, *new_questions])}
     kept = [draft for at, draft in enumerate(sound, start=len(questions)) if at not in repeated]
-    return SiftedDrafts(kept, len(drafts) - len(sound), len(sound) - len(kept))
+    return SiftedDrafts(kept, not_in_text=len(drafts) - len(sound), repeated=len(sound) - len(kept))
+
+
+def _is_in_text(draft: Draft, notes: NoteFolder) -> bool:
+    """Return True for a question of usual length whose quotation is in the place of its anchor."""
+    if not draft.question.strip() or len(draft.question) > LONGEST_QUESTION:
+        return False
+    case = EvalCase("", draft.question, gold=Gold(supports=(draft.anchor,)))
+    return not missing_places(case, notes)
 
 
 LONGEST_ANSWER = 600
@@ -104,32 +109,41 @@ def questions_in(passage: NotePassage) -> Iterator[Draft]:
     pairs = list(_pairs(passage.section.text))
     for question, answer in pairs:
         yield Draft(question, passage, _first_sentence(answer), "question and answer", answer)
+    if pairs:
+        return
     heading = passage.section.heading_path.rpartition(" > ")[2].lstrip("# ").strip()
-    if _QUESTION_END.search(heading) and not pairs and (paragraph := _first_paragraph(passage.section.text)):
+    paragraph = _first_paragraph(passage.section.text)
+    if _QUESTION_END.search(heading) and paragraph:
         reference = paragraph if len(paragraph) <= LONGEST_ANSWER else None
         yield Draft(_plain(heading), passage, _first_sentence(paragraph), "heading", reference)
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
     """Yield questions with their answers, each up to the end of its paragraph; skip unanswered questions."""
-    question, answer = list[str](), list[str]()
-    is_over = False
-    for line in [*_lines_without_code(text), "Q:"]:
-        is_blank, is_question = not line.strip(), _QUESTION.match(line)
+    question: list[str] = []
+    answer: list[str] = []
+    is_over = False  # the paragraph of the question
+    for line in [*_lines_without_code(text), "Q:"]:  # a last question ends the answer above it
+        is_blank = not line.strip()
+        is_question = _QUESTION.match(line) is not None
         if any(answer) and (is_blank or is_question):
             yield _plain(" ".join(map(str.strip, question))), _plain("\n".join(answer))
-            question, answer = [], []
-        is_over = is_blank or (is_over and not is_question)
+            question = []
+            answer = []
         if is_question:
-            question, answer = [_QUESTION.sub("", line)], []
+            question = [_QUESTION.sub("", line)]
+            answer = []
+            is_over = False
         elif is_blank:
-            continue
+            is_over = True
         elif answer:
             answer.append(line)
         elif question and _ANSWER.match(line):
             answer = [_ANSWER.sub("", line)]
+        elif question and not is_over:
+            question.append(line)
         else:
-            question = [*question, line] if question and not is_over else []
+            question = []
 
 
 def _lines_without_code(text: str) -> Iterator[str]:
@@ -147,7 +161,10 @@ def _plain(text: str) -> str:
 
 
 def _first_paragraph(text: str) -> str:
-    return next((part.strip() for part in re.split(r"\n\s*\n", text) if any(map(str.isalnum, part))), "")
+    for paragraph in re.split(r"\n\s*\n", text):
+        if any(map(str.isalnum, paragraph)):
+            return paragraph.strip()
+    return ""
 
 
 def _first_sentence(text: str) -> str:
@@ -202,19 +219,15 @@ class Spent:
 
 
 class ModelDrafts:
-    """Asks a model for drafts, section by section. Replies are kept in a file beside the drafts, line by line."""
+    """The drafts of a model, asked section by section. Replies are stored in a file next to the drafts, one a line."""
 
     def __init__(self, model: ChatModel, journal: Path, *, most: int = 3, concurrency: int = 4) -> None:
         self.spent = Spent()
-        self._model, self._journal, self._most, self._concurrency = model, journal, most, concurrency
-        report = Report(journal.name)
-        rows = json_rows(read_lines(journal, report, 2**24), report) if journal.exists() else ()
-        # Incomplete lines, as a killed process leaves them, are skipped.
-        self._kept: dict[str, str] = {
-            row.record["key"]: row.record["reply"]
-            for row in rows
-            if isinstance(row.record.get("key"), str) and isinstance(row.record.get("reply"), str)
-        }
+        self._model = model
+        self._journal = journal
+        self._most = most
+        self._concurrency = concurrency
+        self._kept = _stored_replies(journal)
 
     def estimate(self, passages: Sequence[NotePassage]) -> tuple[int, float | None]:
         """Return how many requests are not stored yet, and their cost in US dollars if prices are known."""
@@ -233,7 +246,8 @@ class ModelDrafts:
         except KeyboardInterrupt:
             self.spent.is_interrupted = True
         for passage in asked:
-            if (text := self._kept.get(self._key(passage))) is not None:
+            text = self._kept.get(self._key(passage))
+            if text is not None:
                 yield from self._read(passage, text)
 
     async def _ask(self, passage: NotePassage) -> None:
@@ -242,30 +256,33 @@ class ModelDrafts:
         if key in self._kept:
             self.spent.kept += 1
             return
-        reply = await self._model.say(
-            [Message("user", self._prompt(passage))], schema=SCHEMA, schema_name="questions", max_tokens=MOST_OUT
-        )
+        message = Message("user", self._prompt(passage))
+        reply = await self._model.say([message], schema=SCHEMA, schema_name="questions", max_tokens=MOST_OUT)
         self.spent.requests += 1
-        cost = reply.cost_usd
-        self.spent.dollars = None if cost is None or self.spent.dollars is None else self.spent.dollars + cost
-        if reply.flaw is not None or (text := reply.text) is None:
+        if reply.cost_usd is None or self.spent.dollars is None:
+            self.spent.dollars = None
+        else:
+            self.spent.dollars += reply.cost_usd
+        if reply.flaw is not None or reply.text is None:
             self.spent.unreadable += 1
             return
         with self._journal.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"key": key, "reply": text}) + "\n")
-        self._kept[key] = text
+            file.write(json.dumps({"key": key, "reply": reply.text}) + "\n")
+        self._kept[key] = reply.text
 
     def _read(self, passage: NotePassage, text: str) -> Iterator[Draft]:
         try:
             listed = stated_object(text).get("questions")
         except UnreadableReply:
             listed = None
-        for entry in listed[: self._most] if isinstance(listed, list) else [None]:
+        if not isinstance(listed, list):
+            self.spent.unreadable += 1
+            return
+        for entry in listed[: self._most]:
             match entry:
                 case {"question": str(question), "quote": str(quote), **rest} if question.strip() and quote.strip():
-                    facts = rest.get("key_facts")
-                    sound = [one.strip() for one in facts if isinstance(one, str)] if isinstance(facts, list) else ()
-                    yield Draft(question.strip(), passage, quote.strip(), "model", key_facts=(*filter(None, sound),))
+                    facts = _texts_of(rest.get("key_facts"))
+                    yield Draft(question.strip(), passage, quote.strip(), "model", key_facts=facts)
                 case _:
                     self.spent.unreadable += 1
 
@@ -274,11 +291,35 @@ class ModelDrafts:
         variables: dict[str, Json] = {
             "section": {"note": passage.rel_path, "headings": section.heading_path, "text": section.text}
         }
-        return fenced_prompt(PROMPT.replace("{most}", str(self._most)), variables, new_marker(variables)).text
+        template = PROMPT.replace("{most}", str(self._most))
+        return fenced_prompt(template, variables, new_marker(variables)).text
 
     def _key(self, passage: NotePassage) -> str:
-        parts = (VERSION, str(self._model.identity), str(self._most), passage.rel_path, *map(str, passage.section[:2]))
+        heading_path, text = passage.section[:2]
+        parts = (VERSION, str(self._model.identity), str(self._most), passage.rel_path, heading_path, text)
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _stored_replies(journal: Path) -> dict[str, str]:
+    """Return the replies in the file by key; skip incomplete lines, as a killed process leaves them."""
+    if not journal.exists():
+        return {}
+    report = Report(journal.name)
+    replies: dict[str, str] = {}
+    for row in json_rows(read_lines(journal, report, 2**24), report):
+        key = row.record.get("key")
+        reply = row.record.get("reply")
+        if isinstance(key, str) and isinstance(reply, str):
+            replies[key] = reply
+    return replies
+
+
+def _texts_of(facts: Json) -> tuple[str, ...]:
+    """Return the texts of a list, without blank ones; none of anything else."""
+    if not isinstance(facts, list):
+        return ()
+    stripped = [fact.strip() for fact in facts if isinstance(fact, str)]
+    return tuple(fact for fact in stripped if fact)
 
 
 def _worth_asking(passages: Sequence[NotePassage]) -> list[NotePassage]:

@@ -52,11 +52,11 @@ def scaffold(root: Path, choice: Choice) -> list[ScaffoldFile]:
     if choice.notes is not None and not choice.notes.is_dir():
         raise SettingsError(f"--notes: {choice.notes} is not a folder; name the one that your system answers from")
     contents = dict(_contents(root, choice))  # render all before writing the first
-    done = [_write(root, name, text) for name, text in contents.items()]
+    written = [_write(root, name, text) for name, text in contents.items()]
     if FIRST_CASES not in contents:
         there = _case_files(root)[0].relative_to(root).as_posix()
-        done.append(ScaffoldFile(FIRST_CASES, f"not written: there are cases already, such as {there}"))
-    return done
+        written.append(ScaffoldFile(FIRST_CASES, f"not written: there are cases already, such as {there}"))
+    return written
 
 
 def _contents(root: Path, choice: Choice) -> Iterator[tuple[str, str]]:
@@ -97,10 +97,11 @@ def _template(name: str) -> str:
 
 
 def _write(root: Path, name: str, text: str) -> ScaffoldFile:
-    """Write a file, or `X.new` (`X.new2`, …) beside one of another content."""
-    beside = [name, f"{name}.new", *(f"{name}.new{number}" for number in range(2, 100))]
+    """Write a file, or `X.new` (`X.new2`, …) next to one with other content."""
+    numbered = [f"{name}.new{number}" for number in range(2, 100)]
+    names = [name, f"{name}.new", *numbered]
     try:
-        for place in beside:
+        for place in names:
             path = root / place
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
@@ -114,22 +115,30 @@ def _write(root: Path, name: str, text: str) -> ScaffoldFile:
             return ScaffoldFile(place, "written" if is_own else "written beside yours: take from it what you want")
     except OSError as error:
         raise SettingsError(f"{error.filename or root / name}: cannot be written: {error.strerror}") from None
-    raise SettingsError(f"{root / name}: there are {len(beside)} of it already; remove some")
+    raise SettingsError(f"{root / name}: there are {len(names)} of it already; remove some")
 
 
 def _first_cases(notes: Path | None) -> str:
     """Return cases to be rewritten: about headings of the notes, if any, and one that no note answers."""
-    cases = [*(list(_about(notes)) if notes is not None else []), UNANSWERABLE]
-    cases = cases if len(cases) > 1 else [QUESTION, *cases]
-    return "".join(json.dumps(case, ensure_ascii=False) + "\n" for case in cases)
+    cases: list[Mapping[str, Any]] = []
+    if notes is not None:
+        cases += _about(notes)
+    if not cases:
+        cases.append(QUESTION)
+    cases.append(UNANSWERABLE)
+    lines = [json.dumps(case, ensure_ascii=False) for case in cases]
+    return "\n".join(lines) + "\n"
 
 
 def _about(notes: Path) -> Iterator[dict[str, Any]]:
     number = 0
     folder = NoteFolder(notes)
-    for rel_path in [rel_path for rel_path in folder.rel_paths if rel_path.endswith(".md")][:LOOKED_AT]:
+    markdown = [rel_path for rel_path in folder.rel_paths if rel_path.endswith(".md")]
+    for rel_path in markdown[:LOOKED_AT]:
+        if number == FROM_NOTES:
+            return
         heading_path = _deepest_early(folder.sections(rel_path) or ())
-        if not heading_path or number == FROM_NOTES:
+        if not heading_path:
             continue
         number += 1
         # Skip a heading that is a question: `rageval generate` drafts it with its answer.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import ChainMap, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -95,7 +96,9 @@ def read_traces(path: Path, name: str, form: str) -> list[list[Span]]:
         report.add_whole(f"holds no span of {form}; is --format right? Known: {', '.join(FORMATS)}")
     if len(report):
         raise CaseError(*report.problems)
-    return [sorted(spans, key=lambda span: (span.start is None, span.start or 0.0)) for spans in by_trace.values()]
+    for spans in by_trace.values():
+        spans.sort(key=lambda span: (span.start is None, span.start or 0.0))
+    return list(by_trace.values())
 
 
 def _documents(path: Path, report: Report) -> Iterator[tuple[str, Json]]:
@@ -106,9 +109,12 @@ def _documents(path: Path, report: Report) -> Iterator[tuple[str, Json]]:
     try:
         document = parse("".join(line.text for line in lines))
     except StrictJsonError:
-        yield from ((f"line {row.line}: ", row.record) for row in json_rows(iter(lines), report))
+        for row in json_rows(iter(lines), report):
+            yield f"line {row.line}: ", row.record
         return
-    yield from (("", member) for member in (document if isinstance(document, list) else [document]))
+    members = document if isinstance(document, list) else [document]
+    for member in members:
+        yield "", member
 
 
 def _spans(document: Json, form: TraceFormat, *, is_listed: bool = False) -> Iterator[Span]:
@@ -117,50 +123,95 @@ def _spans(document: Json, form: TraceFormat, *, is_listed: bool = False) -> Ite
         expected = "an object with resourceSpans" if form.is_span_in_list else "an object"
         raise TypeError(f"it is {describe(document)}, expected {expected}")
     lists = [document[key] for key in form.lists if isinstance(document.get(key), list)]
-    for member in (member for listed in lists for member in listed):
+    for member in chain.from_iterable(lists):
         yield from _spans(member, form, is_listed=True)
-    has_id = any(key in document for key in form.trace_id)
-    if not lists and (has_id if form.is_span_in_list and is_listed else not form.is_span_in_list):
+    if lists:
+        return
+    if form.is_span_in_list:
+        has_id = any(key in document for key in form.trace_id)
+        is_span = is_listed and has_id
+    else:
+        is_span = True
+    if is_span:
         trace = _span(document, form)
         yield trace
-        entries = document.get("observations") or ()
-        yield from (_span(entry, form, trace.trace_id) for entry in entries if isinstance(entry, dict))
+        for entry in document.get("observations") or ():
+            if isinstance(entry, dict):
+                yield _span(entry, form, trace.trace_id)
 
 
 def _span(record: Mapping[str, Any], form: TraceFormat, trace_id: str | None = None) -> Span:
     """Return one record as a span; `trace_id` is that of the trace around it, which is its parent by default."""
     flat = _flat({name: value for name, value in record.items() if name != "attributes"})
-    events = [(event.get("name"), _key_values(event.get("attributes"))) for event in record.get("events") or ()]
-    is_langfuse = form is FORMATS["langfuse"]
-    named = ChainMap(
-        {name: record[name] for name in OF_LANGFUSE if is_langfuse and record.get(name) is not None},
-        {name: value for name, value in flat.items() if name.startswith("metadata.")},
-        _key_values(record.get("attributes")),
-        {name.removeprefix("attributes."): flat[name] for name in flat if name.startswith("attributes.")},
-        # Messages and documents may be recorded on events.
-        *(attributes for name, attributes in events if name != "gen_ai.evaluation.result"),
-    )
-    feedback = [("feedback", named[name]) for name in FEEDBACK_KEYS if name in named]
-    for name, attributes in events:
-        if name == "gen_ai.evaluation.result":
-            value = _first(attributes, "gen_ai.evaluation.score.label", "gen_ai.evaluation.score.value")
-            feedback.append((str(attributes.get("gen_ai.evaluation.name", "")), value))
-    scores = [score for name in FEEDBACK_LISTS for score in record.get(name) or () if score]
-    feedback += (
-        (str(score.get("name", "")), _first(score.get("result") or score, *FEEDBACK_VALUES)) for score in scores
-    )
+    events = [_Event.of(event) for event in record.get("events") or ()]
+    attributes = _attributes(record, flat, events, form)
     seconds = record.get("latency")
     return Span(
-        trace_id or str(_first(flat, *form.trace_id) or flat[form.trace_id[-1]]),
-        str(_first(flat, *SPAN_ID) or flat[SPAN_ID[-1]]),
-        str(_first(flat, *PARENT_ID) or "") or trace_id,
-        str(flat.get("name") or ""),
-        _instant(flat, START),
-        _instant(flat, END),
-        seconds if isinstance(seconds, int | float) else None,
-        _joined(named),
-        feedback,
+        trace_id=trace_id or _id_in(flat, form.trace_id),
+        span_id=_id_in(flat, SPAN_ID),
+        parent_id=str(_first(flat, *PARENT_ID) or "") or trace_id,
+        name=str(flat.get("name") or ""),
+        start=_instant(flat, START),
+        end=_instant(flat, END),
+        seconds=seconds if isinstance(seconds, int | float) else None,
+        attributes=_joined(attributes),
+        feedback=list(_feedback(record, attributes, events)),
     )
+
+
+class _Event(NamedTuple):
+    name: str
+    attributes: Mapping[str, Json]
+
+    @classmethod
+    def of(cls, event: Mapping[str, Any]) -> _Event:
+        return cls(str(event.get("name")), _key_values(event.get("attributes")))
+
+    @property
+    def is_evaluation(self) -> bool:
+        return self.name == "gen_ai.evaluation.result"
+
+
+def _attributes(
+    record: Mapping[str, Any], flat: Mapping[str, Json], events: Iterable[_Event], form: TraceFormat
+) -> Mapping[str, Json]:
+    """Return a record's attributes by dotted names; if several places hold a name, the first counts."""
+    of_langfuse: dict[str, Json] = {}
+    if form is FORMATS["langfuse"]:
+        of_langfuse = {name: record[name] for name in OF_LANGFUSE if record.get(name) is not None}
+    metadata = {name: value for name, value in flat.items() if name.startswith("metadata.")}
+    flattened = {name: value for name, value in flat.items() if name.startswith("attributes.")}
+    return ChainMap(
+        of_langfuse,
+        metadata,
+        _key_values(record.get("attributes")),
+        {name.removeprefix("attributes."): value for name, value in flattened.items()},
+        # Messages and documents may be recorded on events.
+        *(dict(event.attributes) for event in events if not event.is_evaluation),
+    )
+
+
+def _feedback(
+    record: Mapping[str, Any], attributes: Mapping[str, Json], events: Iterable[_Event]
+) -> Iterator[tuple[str, Json]]:
+    """Yield name and value of each score that a person or an evaluator gave: an attribute, an event, or in a list."""
+    for name in FEEDBACK_KEYS:
+        if name in attributes:
+            yield "feedback", attributes[name]
+    for event in events:
+        if event.is_evaluation:
+            value = _first(event.attributes, "gen_ai.evaluation.score.label", "gen_ai.evaluation.score.value")
+            yield str(event.attributes.get("gen_ai.evaluation.name", "")), value
+    for name in FEEDBACK_LISTS:
+        for score in record.get(name) or ():
+            if score:
+                value = _first(score.get("result") or score, *FEEDBACK_VALUES)
+                yield str(score.get("name", "")), value
+
+
+def _id_in(flat: Mapping[str, Json], names: Sequence[str]) -> str:
+    """Return the first of these ids; KeyError with the last name if there is none."""
+    return str(_first(flat, *names) or flat[names[-1]])
 
 
 def _first(members: Mapping[str, Json], *names: str) -> Json:
@@ -175,9 +226,14 @@ def _instant(flat: Mapping[str, Json], names: Sequence[str]) -> float | None:
     written: Any = flat[name]
     if name.endswith("UnixNano"):
         return int(written) / 1e9
-    if isinstance(written, int | float):
-        return written / (1e9 if written > 1e16 else 1e3 if written > 1e11 else 1.0)
-    return datetime.fromisoformat(written).timestamp()
+    if not isinstance(written, int | float):
+        return datetime.fromisoformat(written).timestamp()
+    # 1e11 seconds are the year 5138, and 1e16 milliseconds are further still: larger numbers have a smaller unit.
+    if written > 1e16:
+        return written / 1e9
+    if written > 1e11:
+        return written / 1e3
+    return float(written)
 
 
 def _key_values(listed: Json) -> dict[str, Json]:
@@ -217,10 +273,15 @@ def _joined(attributes: Mapping[str, Json]) -> dict[str, Json]:
     """Return attributes with JSON in strings parsed, and `documents.0.document.id` … as a list of objects."""
     numbered: dict[str, dict[int, dict[str, Json]]] = {}
     for name, value in attributes.items():
-        if isinstance(name, str) and (spread := _NUMBERED.fullmatch(name)):
-            numbered.setdefault(spread[1], {}).setdefault(int(spread[2]), {})[spread[3]] = value
-    lists = {name: [members[number] for number in sorted(members)] for name, members in numbered.items()}
-    return lists | {name: parsed(value) for name, value in attributes.items()}
+        spread = _NUMBERED.fullmatch(name) if isinstance(name, str) else None
+        if spread is not None:
+            list_name, number, member = spread[1], int(spread[2]), spread[3]
+            objects = numbered.setdefault(list_name, {})
+            objects.setdefault(number, {})[member] = value
+    joined: dict[str, Json] = {}
+    for name, objects in numbered.items():
+        joined[name] = [objects[number] for number in sorted(objects)]
+    return joined | {name: parsed(value) for name, value in attributes.items()}
 
 
 def parsed(value: Json) -> Json:

@@ -1,160 +1,14 @@
-"""Traces of a system in use: as answers of cases, and as drafts where people disliked the answer.
-
-One table holds the names of all tracing conventions, in each row the surer name first. Sources: OpenTelemetry's
-semantic conventions for generative AI, OpenInference (as Phoenix exports it), Langfuse and OpenLLMetry.
-"""
+"""Traces of a system in use: as answers of cases, and as drafts where people disliked the answer."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Literal
 
-from pytest_rageval.cases.drafts import draft_id
 from pytest_rageval.language.words import fold
-from pytest_rageval.make.trace_spans import Span, parsed
+from pytest_rageval.make.trace_answer import TracedAnswer
 from pytest_rageval.model import EvalCase, Json
-
-LONGEST_PASSAGE = 2000
-"""Characters of a cited passage that a draft keeps."""
-
-
-CASE_ID = ("rageval.case_id", "rageval.case", "case_id", "test_case_id", "metadata.case_id", "metadata.rageval.case_id")
-"""Attributes that name the case which a trace belongs to."""
-QUESTION = (
-    "rageval.question",
-    "langfuse.trace.input",
-    "input.value",
-    "gen_ai.input.messages",
-    "llm.input_messages",
-    "gen_ai.prompt",
-    "traceloop.entity.input",
-    "langfuse.observation.input",
-    "input",
-    "gen_ai.retrieval.query.text",
-    "retrieval.query",
-)
-ANSWER = (
-    "rageval.answer",
-    "langfuse.trace.output",
-    "output.value",
-    "gen_ai.output.messages",
-    "llm.output_messages",
-    "gen_ai.completion",
-    "traceloop.entity.output",
-    "langfuse.observation.output",
-    "output",
-)
-DOCUMENTS = ("reranker.output_documents", "retrieval.documents", "gen_ai.retrieval.documents")
-"""Lists of documents; those of a reranker come first."""
-MODEL = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "langfuse.observation.model.name", "model")
-RETRIEVAL_WORD = "retriev"
-"""Part of the name of a retrieving span without that kind: `retrieve_documents`, `VectorRetriever`."""
-INNER_QUESTION = ("question", "query", "user_query", "user_input", "input", "prompt", "message", "text")
-"""Keys of a question in an object: `{"question": "…"}`."""
-INNER_ANSWER = ("answer", "response", "output", "result", "completion", "text", "content")
-DOCUMENT_PARTS = {
-    "chunk_id": ("id", "chunk_id", "document_id", "doc_id", "_id"),
-    "text": ("content", "text", "page_content", "document", "chunk"),
-    "rel_path": ("rel_path", "path", "source", "file_path", "file", "url"),
-    "heading_path": ("heading_path", "heading", "section", "title"),
-}
-"""The names of a document's parts, in itself and in its metadata, by key of an answers file."""
-DOCUMENT_SCORE = ("score", "relevance_score", "similarity", "_score")
-FEEDBACK_NAME = ("feedback", "thumb", "rating", "user", "like", "helpful")
-"""Words in the name of a score that a person gave."""
-DOWN = frozenset(
-    {
-        "down",
-        "thumbs_down",
-        "thumbs-down",
-        "thumbsdown",
-        "negative",
-        "bad",
-        "dislike",
-        "disliked",
-        "no",
-        "false",
-        "incorrect",
-        "unhelpful",
-        "not_helpful",
-        "fail",
-        "👎",
-        "0",
-        "-1",
-    }
-)
-UP = frozenset(
-    {
-        "up",
-        "thumbs_up",
-        "thumbs-up",
-        "thumbsup",
-        "positive",
-        "good",
-        "like",
-        "liked",
-        "yes",
-        "true",
-        "correct",
-        "helpful",
-        "pass",
-        "👍",
-        "1",
-    }
-)
-Feedback = Literal["up", "down"]
-
-
-@dataclass(frozen=True, slots=True)
-class TracedAnswer:
-    """One request of a trace.
-
-    questions  what may be the question, the surest first: a prompt may hold more than it
-    chunks     records of an answers file; None where no documents are told
-    """
-
-    trace_id: str
-    case_id: str | None
-    questions: tuple[str, ...]
-    answer: str | None
-    chunks: list[dict[str, Json]] | None
-    model: str | None
-    latency_ms: float | None
-    feedback: Feedback | None
-
-    def record(self, case_id: str) -> dict[str, Json]:
-        """Return the line of an answers file for the case with this id."""
-        members: dict[str, Json] = {
-            "id": case_id,
-            "answer": self.answer,
-            "retrieved_chunks": self.chunks,
-            "latency": None if self.latency_ms is None else {"total_ms": round(self.latency_ms, 3)},
-            "model_name": self.model,
-            "meta": {"trace_id": self.trace_id},
-        }
-        return {name: value for name, value in members.items() if value is not None}
-
-    def draft(self) -> dict[str, Json]:
-        """Draft a case of the first question, without gold: a bad answer does not contain the right one."""
-        names = ("chunk_id", "rel_path", "heading_path")
-        cited = [
-            {name: chunk[name] for name in names if name in chunk}
-            | ({"text": chunk["text"][:LONGEST_PASSAGE]} if "text" in chunk else {})
-            for chunk in self.chunks or ()
-        ]
-        origin: dict[str, Json] = {"trace_id": self.trace_id, "feedback": self.feedback, "answer": self.answer}
-        return {
-            "id": draft_id(self.questions[0]).replace("draft-", "trace-"),
-            "question": self.questions[0],
-            "tags": ["draft", "from-traces"],
-            "metadata": {"draft": origin | ({"cited": cited} if cited else {})},
-        }
-
-
-# ── what becomes of them ──────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(slots=True)
@@ -185,26 +39,35 @@ def match_traces(traced: Sequence[TracedAnswer], cases: Sequence[EvalCase]) -> M
     by_name: defaultdict[str, dict[str, EvalCase]] = defaultdict(dict)
     by_question: defaultdict[str, list[EvalCase]] = defaultdict(list)
     for case in cases:
-        by_name[case.id][case.key] = by_name[case.key][case.key] = case
+        by_name[case.id][case.key] = case
+        by_name[case.key][case.key] = case
         by_question[fold(case.question)].append(case)
     answers: dict[str, TracedAnswer] = {}
     for entry in traced:
         if entry.answer is None and entry.chunks is None:
             matched.silent.append(entry)
             continue
-        asked = (by_question[fold(text)] for text in entry.questions)
-        fitting = [*by_name[entry.case_id or ""].values()] or next(filter(None, asked), [])
-        if not fitting:
-            (matched.unmatched if entry.questions else matched.silent).append(entry)
+        fitting = list(by_name[entry.case_id or ""].values())
+        for text in entry.questions:
+            if not fitting:
+                fitting = by_question[fold(text)]
+        if not fitting and entry.questions:
+            matched.unmatched.append(entry)
+        elif not fitting:
+            matched.silent.append(entry)
         for case in fitting:
-            matched.repeated += case.key in answers
+            if case.key in answers:
+                matched.repeated += 1
             answers[case.key] = entry
     for case in cases:
-        if (answer := answers.get(case.key)) is None:
+        answer = answers.get(case.key)
+        if answer is None:
             matched.unanswered.append(case)
-        else:
-            matched.records.append(answer.record(case.key if len(by_name[case.id]) > 1 else case.id))
-            matched.undocumented += answer.chunks is None
+            continue
+        is_ambiguous = len(by_name[case.id]) > 1
+        matched.records.append(answer.record(case.key if is_ambiguous else case.id))
+        if answer.chunks is None:
+            matched.undocumented += 1
     return matched
 
 
@@ -218,143 +81,3 @@ def drafts_of(traced: Sequence[TracedAnswer], feedback: str) -> list[dict[str, J
         if entry.feedback == feedback and entry.questions:
             drafts.setdefault(fold(entry.questions[0]), entry.draft())
     return list(drafts.values())
-
-
-# ── the answer of a trace ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def traced_answer(spans: Sequence[Span]) -> TracedAnswer:
-    """Read the answer of a trace, its spans in order: from the root first, then from those that answer last."""
-    ids = {span.span_id for span in spans}
-    root = next((span for span in spans if span.parent_id not in ids), spans[0])
-    later = [span for span in reversed(spans) if span is not root]
-    speakers = [root, *(span for span in later if not span.is_retrieval)]
-    questions = [*_texts([root], QUESTION, _question_in)]
-    for alias in QUESTION:  # the surest names first, of whatever span
-        questions += _texts([span for span in spans if span is not root], (alias,), _question_in)
-    return TracedAnswer(
-        root.trace_id,
-        next(_texts(spans, CASE_ID, _name_in), None),
-        tuple(dict.fromkeys(questions)),
-        next(_texts(speakers, ANSWER, _answer_in), None),
-        _chunks_of(spans),
-        next(_texts([*later, root], MODEL, _name_in), None),
-        _latency_ms(root, spans),
-        _feedback(spans),
-    )
-
-
-def _latency_ms(root: Span, spans: Sequence[Span]) -> float | None:
-    if root.seconds is not None:
-        return root.seconds * 1000
-    start = root.start or min((span.start for span in spans if span.start is not None), default=None)
-    end = root.end or max((span.end for span in spans if span.end is not None), default=None)
-    return None if start is None or end is None or end < start else (end - start) * 1000
-
-
-def _texts(spans: Iterable[Span], aliases: Sequence[str], text_in: Callable[[Json], str | None]) -> Iterator[str]:
-    for span in spans:
-        for alias in aliases:
-            if text := (text_in(span.attributes.get(alias)) or "").strip():
-                yield text
-
-
-def _name_in(value: Json) -> str | None:
-    return str(value) if isinstance(value, str | int) else None
-
-
-def _text_in(value: Json, roles: Sequence[str], keys: Sequence[str]) -> str | None:
-    """Return a text, the text below one of these keys of an object, or that of the last message of these roles."""
-    if isinstance(value, dict):
-        lists = (value[key] for key in ("messages", "choices") if isinstance(value.get(key), list))
-        text = _content(value) if _role(value) in roles else None
-        value = next(lists, None) or text or next((t for key in keys if isinstance(t := value.get(key), str)), None)
-    if isinstance(value, list):
-        return next((text for one in reversed(value) if _role(one) in roles and (text := _content(one))), None)
-    return value if isinstance(value, str) else None
-
-
-_question_in = partial(_text_in, roles=("user", "human"), keys=INNER_QUESTION)
-_answer_in = partial(_text_in, roles=("assistant", "ai"), keys=INNER_ANSWER)
-
-
-def _role(message: Json) -> str:
-    parts = _unwrapped(message)
-    return str(parts.get("role") or parts.get("type") or "").lower()
-
-
-def _unwrapped(value: Json) -> dict[str, Any]:
-    """Return a message or document without its wrapper: `{"message": {…}}`, or names such as `document.id`."""
-    if not isinstance(value, dict):
-        return {}
-    parts = {name.removeprefix("message.").removeprefix("document."): part for name, part in value.items()}
-    inner = parts.get("message", parts.get("document"))
-    return {**parts, **inner} if isinstance(inner, dict) else parts
-
-
-def _content(message: Json) -> str | None:
-    """Return the text of a message: `content` as text or as parts, or the parts of OpenTelemetry's messages."""
-    parts = _unwrapped(message)
-    content = parts.get("content", parts.get("parts"))
-    if isinstance(content, list):
-        texts = [part.get("content", part.get("text")) if isinstance(part, dict) else part for part in content]
-        return "\n".join(text for text in texts if isinstance(text, str)) or None
-    return content if isinstance(content, str) else None
-
-
-def _chunks_of(spans: Sequence[Span]) -> list[dict[str, Json]] | None:
-    """Return the documents of the surest list that can be read or is empty, in their order; None without any."""
-    for documents in _document_lists(spans):
-        if (chunks := _chunks(documents)) or not documents:
-            return chunks
-    return None
-
-
-def _document_lists(spans: Sequence[Span]) -> Iterator[list[Json]]:
-    """Yield the documents of all spans by the surest names first, then what each retrieving span gave as its output."""
-    for alias in DOCUMENTS:
-        if listed := [value for span in spans if isinstance(value := span.attributes.get(alias), list)]:
-            yield [document for value in listed for document in value]
-    for span in spans:
-        if span.is_retrieval or RETRIEVAL_WORD in span.name.lower():
-            for value in map(span.attributes.get, ANSWER):
-                output = value.get("documents", value.get("results")) if isinstance(value, dict) else value
-                if isinstance(output, list):
-                    yield output
-
-
-def _chunks(documents: Iterable[Json]) -> list[dict[str, Json]]:
-    chunks: dict[Any, dict[str, Json]] = {}
-    for chunk in map(_chunk, documents):
-        chunks.setdefault((chunk.get("chunk_id"), chunk.get("text")), chunk)
-    return [{**chunk, "rank": rank} for rank, chunk in enumerate(filter(None, chunks.values()), start=1)]
-
-
-def _chunk(written: Json) -> dict[str, Json]:
-    """Return a document under the names of an answers file; its metadata may hold path and heading."""
-    document = _unwrapped(written) if isinstance(written, dict) else {"text": written}
-    metadata = parsed(document.get("metadata"))
-    both = [document, metadata] if isinstance(metadata, dict) else [document]
-
-    def first(aliases: Sequence[str], *kinds: type) -> Any:
-        values = (record.get(alias) for record in both for alias in aliases)
-        return next((v for v in values if isinstance(v, kinds) and not isinstance(v, bool) and v != ""), None)
-
-    parts = {part: first(aliases, str, int) for part, aliases in DOCUMENT_PARTS.items()}
-    chunk: dict[str, Json] = {part: str(text) for part, text in parts.items() if text is not None}
-    score = first(DOCUMENT_SCORE, int, float)
-    return chunk if score is None else {**chunk, "score_final": float(score)}
-
-
-def _feedback(spans: Sequence[Span]) -> Feedback | None:
-    """Return a person's feedback on the answer; down if several disagree, since that is looked for."""
-    given = [score for span in spans for score in span.feedback]
-    verdicts = {_verdict(value) for name, value in given if any(word in name.lower() for word in FEEDBACK_NAME)}
-    return "down" if "down" in verdicts else "up" if "up" in verdicts else None
-
-
-def _verdict(value: Json) -> Feedback | None:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return "down" if value <= 0 else "up"
-    word = str(value).strip().lower()
-    return "down" if word in DOWN else "up" if word in UP else None

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
-from pytest_rageval.language.words import fold
+from pytest_rageval.matching.notes import Notes, is_of_section, text_below
 from pytest_rageval.matching.pages import page_of_gold, page_of_passage
 from pytest_rageval.matching.spellings import (
     FOLDER,
@@ -23,7 +23,6 @@ from pytest_rageval.matching.spellings import (
     heading_fit,
     heading_form,
     headings,
-    is_under_heading,
     joined_place,
     path_fit,
     path_key,
@@ -34,28 +33,6 @@ from pytest_rageval.matching.spellings import (
 from pytest_rageval.model import Anchor, Chunk, EvalCase, LooseMatch, MatchKind, Reference
 
 Passage = Chunk | Reference
-
-
-class Section(Protocol):
-    """A section of a note."""
-
-    @property
-    def heading_path(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-
-
-class Notes(Protocol):
-    """The notes that a system answers from."""
-
-    def meant(self, rel_path: str, /) -> Sequence[str]:
-        """Return the notes that a path can mean."""
-
-    def called(self, path: FilePath, /) -> Sequence[str]:
-        """Return the paths of the notes that can have the name of this file."""
-
-    def sections(self, rel_path: str, /) -> Sequence[Section] | None:
-        """Return the sections of a note, if it can be read."""
 
 
 class FileNames:
@@ -73,13 +50,16 @@ class FileNames:
     @property
     def ambiguous(self) -> list[str]:
         """Return two paths for each name that stands in several folders or can be spelled otherwise."""
-        several: list[str] = []
+        ambiguous: list[str] = []
         for paths in self._by_stem.values():
+            if len(paths) < 2:
+                continue
             by_name: dict[str, list[str]] = {}
-            for path in sorted(paths) if len(paths) > 1 else ():
+            for path in sorted(paths):
                 by_name.setdefault(path_key(read_path(path).name), []).append(path)
-            several += [path for listed in by_name.values() for path in listed[:2]]
-        return sorted(several)
+            for namesakes in by_name.values():
+                ambiguous += namesakes[:2]
+        return sorted(ambiguous)
 
 
 _NO_NAMES = FileNames()
@@ -150,43 +130,63 @@ def loose_matches(
     chunks  of the same answer, if the passages are references
     """
     matched = frozenset[int]().union(*hits)
-    candidates: list[tuple[int, int, FilePath]] = []
-    opened: dict[int, Passage] = {}
+    candidates: list[_Candidate] = []
+    parted: dict[int, Passage] = {}
     for gold, anchor in enumerate(golds):
-        if gold not in matched:
-            wanted = read_path(anchor.rel_path)
-            for at in _near(path_key(wanted.stem), passages):
-                passage = opened.get(at, passages[at])
-                path = read_path(passage.rel_path or "")
-                if any(golds[hit].heading_path for hit in hits[at]):
+        if gold in matched:
+            continue
+        wanted = read_path(anchor.rel_path)
+        for at in _near(path_key(wanted.stem), passages):
+            # A passage that matches another heading exactly is not looked at further.
+            if any(golds[hit].heading_path for hit in hits[at]):
+                continue
+            passage = parted.get(at, passages[at])
+            path = read_path(passage.rel_path or "")
+            if not can_be_same_name(path, wanted):
+                if at in parted or _is_known(path, golds, rules):
                     continue
-                if not can_be_same_name(path, wanted):
-                    place = None if at in opened or _is_known(path, golds, rules) else _joined(passage, anchor, wanted)
-                    if place is None:
-                        continue
-                    path = read_path(place[0])
-                    opened[at] = passage = replace(passage, rel_path=place[0], heading_path=place[1])
-                if not _is_elsewhere(anchor, passage, path):
-                    candidates.append((at, gold, path))
+                parts = _parted(passage, anchor, wanted)
+                if parts is None:
+                    continue
+                passage = parts
+                parted[at] = passage
+                path = read_path(passage.rel_path or "")
+            if not _is_elsewhere(anchor, passage, path):
+                candidates.append(_Candidate(at, gold, path))
     if not candidates:
         return NO_LOOSE_MATCHES
-    read = [opened.get(at, passage) for at, passage in enumerate(passages)] if opened else passages
-    return _Search(golds, read, rules, quotes, chunks, opened.keys()).matches(candidates)
+    if parted:
+        passages = [parted.get(at, passage) for at, passage in enumerate(passages)]
+    return _Search(golds, passages, rules, quotes, chunks, parted.keys()).matches(candidates)
 
 
-def _joined(passage: Passage, anchor: Anchor, wanted: FilePath) -> tuple[str, str] | None:
-    """Return path and heading of a passage whose path holds both, if the left part is the gold's document."""
+class _Candidate(NamedTuple):
+    """A passage by its position and a gold by its number, which may name the same place; the passage's path."""
+
+    at: int
+    gold: int
+    path: FilePath
+
+
+def _parted(passage: Passage, anchor: Anchor, wanted: FilePath) -> Passage | None:
+    """Return a passage whose path holds its heading too with both apart, if the left part is the gold's document."""
     if not anchor.heading_path or passage.heading_path:
         return None
-    return joined_place(passage.rel_path or "", wanted)
+    place = joined_place(passage.rel_path or "", wanted)
+    if place is None:
+        return None
+    rel_path, heading_path = place
+    return replace(passage, rel_path=rel_path, heading_path=heading_path)
 
 
 def _is_known(path: FilePath, golds: Sequence[Anchor], rules: PlaceRules) -> bool:
     """Return True if a whole path, such as `a.b` of `a.b.md`, names a document: then it holds no heading."""
     for whole in (path, path._replace(stem=path.name, suffix="")):
-        known = [*(anchor.rel_path for anchor in golds), *rules.golds.called(whole)]
-        known += rules.notes.called(whole) if rules.notes is not None else ()
-        if any(can_be_same_name(whole, read_path(each)) for each in known):
+        known = [anchor.rel_path for anchor in golds]
+        known += rules.golds.called(whole)
+        if rules.notes is not None:
+            known += rules.notes.called(whole)
+        if any(can_be_same_name(whole, read_path(document)) for document in known):
             return True
     return False
 
@@ -196,17 +196,24 @@ def _is_elsewhere(anchor: Anchor, passage: Passage, path: FilePath) -> bool:
     if not (anchor.heading_path and passage.heading_path) or page_of_gold(anchor.heading_path):
         return False
     reported = read_headings(passage.heading_path)
-    is_sure = reported.separator is STRONG or (reported.separator is None and reported.parts)
-    return bool(is_sure) and heading_fit(anchor.heading_path, reported, path) is None
+    if reported.separator not in (STRONG, None):
+        return False  # whether it separates headings depends on the other passages
+    if reported.separator is None and not reported.parts:
+        return False
+    return heading_fit(anchor.heading_path, reported, path) is None
 
 
 def _near(stem: str, passages: Sequence[Passage]) -> list[int]:
     """Return the positions of passages that may be of a file; a search in their paths costs a tenth of reading them."""
-    return [
-        at
-        for at, passage in enumerate(passages)
-        if (path := passage.rel_path) is not None and (stem in path.lower() or "%" in path or not path.isascii())
-    ]
+    near: list[int] = []
+    for at, passage in enumerate(passages):
+        path = passage.rel_path
+        if path is None:
+            continue
+        # An encoded path, or one not in ASCII, may name the file in another way.
+        if stem in path.lower() or "%" in path or not path.isascii():
+            near.append(at)
+    return near
 
 
 class _Search:
@@ -219,48 +226,62 @@ class _Search:
         rules: PlaceRules,
         quotes: Quotes,
         chunks: Sequence[Chunk],
-        opened: Collection[int] = (),
+        parted: Collection[int] = (),
     ) -> None:
-        self._opened = opened  # positions of passages whose path held the heading too
-        self._golds, self._passages, self._rules, self._quotes = golds, passages, rules, quotes
+        self._golds = golds
+        self._passages = passages
+        self._rules = rules
+        self._quotes = quotes
+        self._parted = parted  # positions of passages whose path held the heading too
         written = [passage.heading_path for passage in (*passages, *chunks) if passage.heading_path]
         self._has_headings = any(not heading.isspace() for heading in written)
-        # A system separates headings in one way: beside `A > B`, `C / D` is one heading.
+        # A system separates headings in one way: if it writes `A > B`, `C / D` is one heading.
         self._is_whole = any(read_headings(heading).separator is STRONG for heading in written)
         self._ambiguous: dict[str, None] = {}
 
-    def matches(self, candidates: Sequence[tuple[int, int, FilePath]]) -> LooseMatches:
+    def matches(self, candidates: Sequence[_Candidate]) -> LooseMatches:
         """Return the matches of the surest kind for each gold."""
-        found: dict[int, list[LooseMatch]] = {}
-        for at, gold, path in candidates:
-            if (match := self._match(at, gold, path)) is not None:
-                found.setdefault(gold, []).append(match)
-        surest = [match for matches in found.values() for match in matches if match.kind == _surest(matches)]
+        by_gold: dict[int, list[LooseMatch]] = {}
+        for candidate in candidates:
+            match = self._match(*candidate)
+            if match is not None:
+                by_gold.setdefault(match.gold, []).append(match)
+        surest: list[LooseMatch] = []
+        for matches in by_gold.values():
+            kind = min((match.kind for match in matches), key=_ORDER.index)
+            surest += [match for match in matches if match.kind == kind]
         return LooseMatches(tuple(sorted(surest)), tuple(self._ambiguous))
 
     def _match(self, at: int, gold: int, path: FilePath) -> LooseMatch | None:
-        anchor, passage = self._golds[gold], self._passages[at]
+        anchor = self._golds[gold]
+        passage = self._passages[at]
         wanted = read_path(anchor.rel_path)
         place = path_fit(wanted, path, self._rules.prefixes)
-        fit = None if place is None else self._fit(anchor, passage, path)
-        if place is None or fit is None:
+        if place is None:
             return None
-        is_respelled = fit.is_respelled or at in self._opened
+        fit = self._fit(anchor, passage, path)
+        if fit is None:
+            return None
+        is_respelled = fit.is_respelled or at in self._parted
         doubt = place.doubt or (SPELLING if is_respelled else None)
         if self._rules.is_strict and (fit.kind != "normalised" or is_respelled or doubt == SPELLING):
             return None
-        is_guessed = place.has_other_folders or place.doubt or path.name != wanted.name
-        if (is_guessed and self._is_ambiguous(path)) or not self._quotes(gold, passage, at + 1):
+        is_guessed = place.has_other_folders or place.doubt is not None or path.name != wanted.name
+        if is_guessed and self._is_ambiguous(path):
+            return None
+        if not self._quotes(gold, passage, at + 1):
             return None
         is_decided = fit.kind == "normalised" or (fit.kind == "document" and self._is_decided(anchor, passage))
         return LooseMatch(at, gold, fit.kind, doubt if is_decided else fit.kind)
 
     def _fit(self, anchor: Anchor, passage: Passage, path: FilePath) -> HeadingFit | None:
-        wanted, written = headings(anchor.heading_path), passage.heading_path or ""
+        wanted = headings(anchor.heading_path)
         if not wanted:
             return HeadingFit("normalised")
-        if page := page_of_gold(anchor.heading_path):
+        page = page_of_gold(anchor.heading_path)
+        if page:
             return self._fit_of_page(page, anchor, passage, path)
+        written = passage.heading_path or ""
         if not written and path.fragment and slug(path.fragment) == slug(wanted[-1]):
             return HeadingFit("last_heading")
         if not self._has_headings:
@@ -284,59 +305,43 @@ class _Search:
 
     def _is_one_heading(self, reported: str, wanted: Anchor) -> bool:
         """Return True if a gold or the notes know the reported text as one heading."""
-        known, rel_path = [anchor.heading_path for anchor in self._golds], wanted.rel_path
-        if (notes := self._rules.notes) is not None and WEAK.search(reported):
-            known += [section.heading_path for note in notes.meant(rel_path) for section in notes.sections(note) or ()]
+        known = [anchor.heading_path for anchor in self._golds]
+        notes = self._rules.notes
+        if notes is not None and WEAK.search(reported):
+            for note in notes.meant(wanted.rel_path):
+                known += [section.heading_path for section in notes.sections(note) or ()]
         whole = heading_form(reported)
-        return any(whole in read_headings(each, is_whole=True).parts for each in known if each)
+        return any(whole in read_headings(path, is_whole=True).parts for path in known if path)
 
     def _section(self, anchor: Anchor) -> str | None:
         return None if self._rules.notes is None else text_below(self._rules.notes, anchor)
 
     def _lies_in(self, anchor: Anchor, passage: Passage) -> bool:
         """Return False if the text of a passage is not of the gold's section, as far as both are known."""
-        section = None if passage.text is None or anchor.snippets else self._section(anchor)
-        return section is None or is_of_section(passage.text or "", section)
+        if passage.text is None or anchor.snippets:
+            return True
+        section = self._section(anchor)
+        return section is None or is_of_section(passage.text, section)
 
     def _is_decided(self, anchor: Anchor, passage: Passage) -> bool:
         """Return True if the text decided about a match by document."""
-        is_whole = passage.text is not None and not (isinstance(passage, Chunk) and passage.text_truncated)
-        return is_whole and (bool(anchor.snippets) or self._section(anchor) is not None)
+        is_cut = isinstance(passage, Chunk) and passage.text_truncated
+        if passage.text is None or is_cut:
+            return False
+        return bool(anchor.snippets) or self._section(anchor) is not None
 
     def _is_ambiguous(self, path: FilePath) -> bool:
         """Return True if several files can have the name, among the notes, the golds or the passages."""
         notes = self._rules.notes
-        for written in (
-            notes.called(path) if notes is not None else (),
-            self._rules.golds.called(path) or [anchor.rel_path for anchor in self._golds],
-            [passage.rel_path for passage in self._passages if passage.rel_path is not None],
-        ):
-            namesakes = {"/".join(each.parts) for each in map(read_path, written) if can_be_same_name(each, path)}
+        of_notes = notes.called(path) if notes is not None else ()
+        of_golds = self._rules.golds.called(path) or [anchor.rel_path for anchor in self._golds]
+        of_passages = [passage.rel_path for passage in self._passages if passage.rel_path is not None]
+        for written in (of_notes, of_golds, of_passages):
+            namesakes = {"/".join(other.parts) for other in map(read_path, written) if can_be_same_name(other, path)}
             if len(namesakes) > 1:
                 self._ambiguous[f"{path.name} ({' and '.join(sorted(namesakes)[:2])})"] = None
                 return True
         return False
-
-
-def _surest(matches: Sequence[LooseMatch]) -> MatchKind:
-    return min((match.kind for match in matches), key=_ORDER.index)
-
-
-def text_below(notes: Notes, anchor: Anchor) -> str | None:
-    """Return the text of a gold's section and of those below it; None if the notes lack it or have several."""
-    there = notes.meant(anchor.rel_path)
-    sections = notes.sections(there[0]) if len(there) == 1 else None
-    below = [section.text for section in sections or () if is_under_heading(section.heading_path, anchor.heading_path)]
-    return "\n".join(below) if below else None
-
-
-def is_of_section(text: str, section: str) -> bool:
-    """Return True if a text is a part of a section, holds it, or shares most of its lines with it."""
-    folded, whole = fold(text), fold(section)
-    if not folded or folded in whole or (whole and whole in folded):
-        return True
-    lines = [line for line in map(fold, text.splitlines()) if line]
-    return sum(len(line) for line in lines if line in whole) * 2 > sum(map(len, lines))
 
 
 DOUBTS: Mapping[str, str] = {
@@ -351,15 +356,19 @@ NO_DOUBT = "none"
 
 def worst_doubt(golds: Mapping[str, int]) -> str:
     """Return the weakest kind among a case's matches in doubt, counted by kind."""
-    return next((doubt for doubt in DOUBTS if doubt in golds), NO_DOUBT)
+    for doubt in DOUBTS:
+        if doubt in golds:
+            return doubt
+    return NO_DOUBT
 
 
 def doubt_flags(loose: LooseMatches, passages: Sequence[Passage]) -> Iterator[tuple[str, list[str]]]:
     """Yield a note for each kind of doubt, with the positions of its passages, and for each ambiguous name."""
     nouns = ["chunk" if isinstance(passage, Chunk) else "reference" for passage in passages]
     for doubt, words in DOUBTS.items():
-        if places := sorted({match.at for match in loose.matches if match.doubt == doubt}):
-            yield words, [f"{nouns[at]} {at + 1}" for at in places]
+        positions = sorted({match.at for match in loose.matches if match.doubt == doubt})
+        if positions:
+            yield words, [f"{nouns[at]} {at + 1}" for at in positions]
     if loose.ambiguous:
         yield AMBIGUOUS, list(loose.ambiguous)
 

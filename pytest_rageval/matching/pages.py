@@ -9,13 +9,13 @@ from typing import NamedTuple
 from pytest_rageval.model import Chunk, Json, Reference
 
 _GOLD = re.compile(r"page (\d{1,6})")
-"""How a gold place names a page, as in `manual.pdf > page 12`."""
+"""A page in a gold place, as in `manual.pdf > page 12`."""
 _HEADING = re.compile(
     r"(?:page|pg?\.?|seite|s\.|pagina|página)\s*(\d{1,6})|(\d{1,6})\s*(?:페이지|쪽|ページ|頁|页)", re.IGNORECASE
 )
 _FRAGMENT = re.compile(r"page=(\d{1,6})")
 NAMES = ("page_label", "page_number", "page", "page_no")
-"""What systems call the page of a passage; a label is what is printed on it, a bare number may count from 0."""
+"""Fields of a passage that hold its page; a label is printed on the page, a bare number may count from 0."""
 
 
 def page_of_gold(heading_path: str) -> str | None:
@@ -33,22 +33,27 @@ class ReportedPage(NamedTuple):
 
 def page_of_passage(passage: Chunk | Reference, fragment: str) -> ReportedPage | None:
     """Return the page that a passage reports: beside its text, in the fragment of its path, or as its heading."""
-    written = _member(passage.extra)
-    if written is None and isinstance(metadata := passage.extra.get("metadata"), Mapping):
-        written = _member(metadata)
-    if written is not None:
-        return written
-    if named := _FRAGMENT.fullmatch(fragment):
-        return ReportedPage(named[1].lstrip("0"))
-    if named := _HEADING.fullmatch((passage.heading_path or "").strip("# ")[:20]):
-        return ReportedPage((named[1] or named[2]).lstrip("0"))
+    reported = _member(passage.extra)
+    metadata = passage.extra.get("metadata")
+    if reported is None and isinstance(metadata, Mapping):
+        reported = _member(metadata)
+    if reported is not None:
+        return reported
+    if in_fragment := _FRAGMENT.fullmatch(fragment):
+        return ReportedPage(in_fragment[1].lstrip("0"))
+    if in_heading := _HEADING.fullmatch((passage.heading_path or "").strip("# ")[:20]):
+        number = in_heading[1] or in_heading[2]
+        return ReportedPage(number.lstrip("0"))
     return None
 
 
 def _member(members: Mapping[str, Json]) -> ReportedPage | None:
     for name in NAMES:
         value = members.get(name)
-        if isinstance(value, (int, str)) and not isinstance(value, bool) and str(value).strip().isdecimal():
-            page = str(value).strip()[:7].lstrip("0")
-            return ReportedPage(page, may_count_from_0=name == "page" and isinstance(value, int))
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            continue
+        written = str(value).strip()
+        if written.isdecimal():
+            may_count_from_0 = name == "page" and isinstance(value, int)
+            return ReportedPage(written[:7].lstrip("0"), may_count_from_0)
     return None

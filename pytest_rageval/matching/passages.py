@@ -30,11 +30,14 @@ def contexts(case: EvalCase, answer: Answer, k: int) -> list[Passage]:
     Absent and blank texts are left out.
     """
     for sources in (in_rank_order(answer.chunks or ())[:k], answer.references or ()):
-        cited = [(source.chunk_id, source.text) for source in sources]
-        passages = [Passage(chunk_id, text) for chunk_id, text in cited if text and not text.isspace()]
-        if passages:
-            return passages
-    return [Passage(None, text) for text in case.contexts or () if text and not text.isspace()]
+        with_text = [source for source in sources if not _is_blank(source.text)]
+        if with_text:
+            return [Passage(source.chunk_id, source.text or "") for source in with_text]
+    return [Passage(None, text) for text in case.contexts or () if not _is_blank(text)]
+
+
+def _is_blank(text: str | None) -> bool:
+    return not text or text.isspace()
 
 
 def context_texts(case: EvalCase, answer: Answer, k: int) -> list[str]:
@@ -44,18 +47,15 @@ def context_texts(case: EvalCase, answer: Answer, k: int) -> list[str]:
 
 def citations(answer: Answer) -> list[Citation]:
     """Return the references of an answer in order; one without text gets the text of the chunk with its id."""
-    texts: dict[str | None, str | None] = {
-        chunk.chunk_id: chunk.text for chunk in answer.chunks or () if chunk.chunk_id
-    }
-    return [
-        Citation(
-            number,
-            reference.chunk_id,
-            _place(reference),
-            reference.text if reference.text is not None else texts.get(reference.chunk_id),
-        )
-        for number, reference in enumerate(answer.references or (), start=1)
-    ]
+    texts: dict[str | None, str | None] = {}
+    for chunk in answer.chunks or ():
+        if chunk.chunk_id:
+            texts[chunk.chunk_id] = chunk.text
+    cited: list[Citation] = []
+    for number, reference in enumerate(answer.references or (), start=1):
+        text = reference.text if reference.text is not None else texts.get(reference.chunk_id)
+        cited.append(Citation(number, reference.chunk_id, _place(reference), text))
+    return cited
 
 
 def documents(case: EvalCase, answer: Answer, k: int) -> frozenset[str]:
@@ -64,14 +64,15 @@ def documents(case: EvalCase, answer: Answer, k: int) -> frozenset[str]:
     A document is identified by its path, else its id, else the part of a chunk's id before `#`; each context given with
     the case is a document.
     """
-    paths = {chunk.chunk_id: chunk.rel_path or chunk.doc_id for chunk in answer.chunks or ()}
-    cited_documents = [
-        _document(reference) or paths.get(reference.chunk_id) or _stem(reference)
-        for reference in answer.references or ()
-    ]
-    context_documents = [_document(chunk) or _stem(chunk) for chunk in in_rank_order(answer.chunks or ())[:k]]
-    for candidates in (cited_documents, context_documents, case.contexts or ()):
-        names = frozenset(name for name in candidates if name)
+    documents_by_id = {chunk.chunk_id: _document(chunk) for chunk in answer.chunks or ()}
+
+    def cited_document(reference: Reference) -> str | None:
+        return _document(reference) or documents_by_id.get(reference.chunk_id) or _stem(reference)
+
+    cited = map(cited_document, answer.references or ())
+    in_context = [_document(chunk) or _stem(chunk) for chunk in in_rank_order(answer.chunks or ())[:k]]
+    for candidates in (cited, in_context, case.contexts or ()):
+        names = frozenset(filter(None, candidates))
         if names:
             return names
     return frozenset()
@@ -82,9 +83,11 @@ def _document(passage: Chunk | Reference) -> str | None:
 
 
 def _stem(passage: Chunk | Reference) -> str | None:
+    """Return the part of a chunk's id before `#`, by which many systems name the document."""
     return passage.chunk_id and passage.chunk_id.partition("#")[0]
 
 
 def _place(reference: Reference) -> str | None:
     """Return `path > heading`, as far as known."""
-    return " > ".join(filter(None, (_document(reference), reference.heading_path))) or None
+    parts = filter(None, (_document(reference), reference.heading_path))
+    return " > ".join(parts) or None

@@ -8,7 +8,7 @@ place is only spelled otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -17,15 +17,14 @@ from pytest_rageval.io.suggestions import listed
 from pytest_rageval.language.words import fold
 from pytest_rageval.matching.dialects import (
     ANY_PLACES,
-    MISSED,
     NO_LOOSE_MATCHES,
     LooseMatches,
     Passage,
     PlaceRules,
     doubt_flags,
     loose_matches,
-    text_below,
 )
+from pytest_rageval.matching.misses import missed_golds
 from pytest_rageval.matching.spellings import headings, path_form, snippet_form
 from pytest_rageval.model import (
     NOTHING,
@@ -113,17 +112,15 @@ def _match(
         golds = _IdGolds(relevant_ids(gold), are_prefixes=gold.ids_are_prefixes)
     elif gold.supports and kind == "anchors":
         golds = _AnchorGolds(gold.supports, unsure=True)
-    hits = None if chunks is None or (golds.count and not _names_places(chunks)) else golds.hits(chunks)
+    hits = None
+    if chunks is not None and (not golds.count or _names_places(chunks)):
+        hits = golds.hits(chunks)
     loose = NO_LOOSE_MATCHES
     if hits and isinstance(golds, _AnchorGolds):
         hits, loose = golds.beyond_exact(chunks or (), hits, rules)
     cited = None
     if references is not None:
-        referenced = _ReferencedChunks(chunks or (), hits or ())
-        cited = tuple([_cited(reference, at, golds, referenced) for at, reference in enumerate(references, start=1)])
-        if isinstance(golds, _AnchorGolds) and not all(map(referenced.by, references)):
-            alone = [Reference() if referenced.by(reference) else reference for reference in references]
-            cited, _ = golds.beyond_exact(alone, cited, rules, chunks or ())
+        cited = _cited(references, golds, _ReferencedChunks(chunks or (), hits or ()), rules, chunks or ())
     flags = golds.flags()
     irrelevant = None
     if chunks is not None and (gold.irrelevant_supports or gold.irrelevant_ids):
@@ -133,17 +130,19 @@ def _match(
 
 
 def _names_places(chunks: tuple[Chunk, ...]) -> bool:
-    """Check whether any chunk names its place; texts alone cannot be matched to gold."""
-    return not chunks or any(
-        chunk.rel_path is not None or chunk.chunk_id is not None or chunk.doc_id is not None for chunk in chunks
-    )
+    """Return True if any chunk names its place, or if there is none; texts alone cannot be matched to gold."""
+    for chunk in chunks:
+        if chunk.rel_path is not None or chunk.chunk_id is not None or chunk.doc_id is not None:
+            return True
+    return not chunks
 
 
 def relevant_ids(gold: Gold) -> tuple[str, ...]:
     """Return each relevant id once, including those graded above 0."""
     ids = gold.chunk_ids or ()
     if gold.relevance:
-        ids = (*ids, *(chunk_id for chunk_id, grade in gold.relevance.items() if grade > 0))
+        graded = [chunk_id for chunk_id, grade in gold.relevance.items() if grade > 0]
+        ids = (*ids, *graded)
     return ids if len(ids) < 2 else tuple(dict.fromkeys(ids))
 
 
@@ -151,9 +150,10 @@ def _irrelevant(gold: Gold, chunks: tuple[Chunk, ...], rules: PlaceRules) -> tup
     """Return whether each chunk is irrelevant, and flags for undecided ones."""
     places = _AnchorGolds(gold.irrelevant_supports or (), unsure=False)
     ids = _IdGolds(gold.irrelevant_ids or (), are_prefixes=gold.ids_are_prefixes)
+    by_id = ids.hits(chunks)
     by_place, _ = places.beyond_exact(chunks, places.hits(chunks), rules)
-    unwanted = [bool(one or other) for one, other in zip(ids.hits(chunks), by_place, strict=True)]
-    return tuple(unwanted), places.flags()
+    are_irrelevant = tuple([bool(id_hits or place_hits) for id_hits, place_hits in zip(by_id, by_place, strict=True)])
+    return are_irrelevant, places.flags()
 
 
 # ── golds ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -164,21 +164,20 @@ class _IdGolds:
 
     def __init__(self, ids: Sequence[str], *, are_prefixes: bool) -> None:
         self.count = len(ids)
-        self._index: dict[str | None, frozenset[int]] = {gold_id: frozenset((at,)) for at, gold_id in enumerate(ids)}
+        self._index: dict[str | None, frozenset[int]] = {}
+        for gold, gold_id in enumerate(ids):
+            self._index[gold_id] = frozenset((gold,))
         self._prefix_lengths = sorted({len(gold_id) for gold_id in ids}) if are_prefixes else ()
 
     def hits(self, chunks: tuple[Chunk, ...], /) -> tuple[frozenset[int], ...]:
         if self._prefix_lengths:
             return tuple([self._called(chunk.chunk_id, chunk.doc_id) for chunk in chunks])
         find = self._index.get
-        return tuple(
-            [
-                find(chunk.chunk_id, _NONE)
-                if chunk.doc_id is None
-                else find(chunk.chunk_id, _NONE) | find(chunk.doc_id, _NONE)
-                for chunk in chunks
-            ]
-        )
+        hits = [find(chunk.chunk_id, _NONE) for chunk in chunks]
+        for at, chunk in enumerate(chunks):
+            if chunk.doc_id is not None:
+                hits[at] |= find(chunk.doc_id, _NONE)
+        return tuple(hits)
 
     def hit_by(self, reference: Reference, _at: int, _named: Sequence[Chunk], /) -> frozenset[int]:
         return self._called(reference.chunk_id, reference.doc_id)
@@ -260,27 +259,32 @@ class _AnchorGolds:
 
     def _at(self, places: Sequence[_Place], passage: Passage, at: int, named: Sequence[Chunk]) -> frozenset[int]:
         passage_headings = headings(passage.heading_path or "")
-        return frozenset(
-            [
-                place.gold
-                for place in places
-                if passage_headings[: len(place.headings)] == place.headings
-                and (not place.snippets or self._quotes(place.snippets, [passage, *named], at))
-            ]
-        )
+        golds = []
+        for place in places:
+            if passage_headings[: len(place.headings)] != place.headings:
+                continue
+            if not place.snippets or self._quotes(place.snippets, [passage, *named], at):
+                golds.append(place.gold)
+        return frozenset(golds)
 
     def _quotes(self, snippets: tuple[str, ...], passages: Sequence[Passage], at: int, form: _Form = fold) -> bool:
-        texts = [source.text for source in passages if source.text is not None]
-        if any(snippet in text for text in map(form, texts) for snippet in snippets):
-            return True
-        if not texts:
+        has_text = False
+        for source in passages:
+            if source.text is not None:
+                has_text = True
+                text = form(source.text)
+                if any(snippet in text for snippet in snippets):
+                    return True
+        if not has_text:
             reason = "snippet not looked for, no text was reported"
         elif any(isinstance(source, Chunk) and source.text_truncated for source in passages):
             reason = "snippet not found, but the text was cut"
         else:
             return False
-        where = f"{'chunk' if isinstance(passages[0], Chunk) else 'reference'} {at}"
-        self._doubts.setdefault(reason if self._unsure else f"irrelevant gold: {reason}", {})[where] = None
+        if not self._unsure:
+            reason = f"irrelevant gold: {reason}"
+        noun = "chunk" if isinstance(passages[0], Chunk) else "reference"
+        self._doubts.setdefault(reason, {})[f"{noun} {at}"] = None
         return self._unsure
 
     def flags(self) -> tuple[str, ...]:
@@ -322,16 +326,24 @@ class _ReferencedChunks:
 
 
 def _cited(
-    reference: Reference, at: int, golds: _IdGolds | _AnchorGolds, referenced: _ReferencedChunks
-) -> frozenset[int]:
-    """Return the golds matched by the chunks that a reference names; if none, by its own fields."""
-    chunks = referenced.by(reference)
-    matched = _NONE.union(*(hit for _, hit in chunks))
-    return matched or golds.hit_by(reference, at, [chunk for chunk, _ in chunks])
-
-
-SHORTEST = 12
-"""Characters of a gold answer at least; a shorter one stands in many texts by chance."""
+    references: Sequence[Reference],
+    golds: _IdGolds | _AnchorGolds,
+    referenced: _ReferencedChunks,
+    rules: PlaceRules,
+    chunks: Sequence[Chunk],
+) -> tuple[frozenset[int], ...]:
+    """Return the golds of each reference: those of the chunks that it names; if none, those of its own fields."""
+    hits: list[frozenset[int]] = []
+    for position, reference in enumerate(references, start=1):
+        named = referenced.by(reference)
+        matched = _NONE.union(*[hit for _, hit in named])
+        hits.append(matched or golds.hit_by(reference, position, [chunk for chunk, _ in named]))
+    if isinstance(golds, _AnchorGolds) and not all(map(referenced.by, references)):
+        # Only references without a chunk are looked for further: the looser steps have been tried on chunks.
+        alone = [Reference() if referenced.by(reference) else reference for reference in references]
+        all_hits, _ = golds.beyond_exact(alone, tuple(hits), rules, chunks)
+        return all_hits
+    return tuple(hits)
 
 
 def matching_fields(result: CaseResult, rules: PlaceRules) -> dict[str, Json]:
@@ -339,31 +351,11 @@ def matching_fields(result: CaseResult, rules: PlaceRules) -> dict[str, Json]:
     obs = result.observation
     if obs is None:
         return {"flags": []}
-    is_looked_at = result.failed_gates and obs.matching.kind == "anchors"
-    flags = [*obs.matching.flags, *(_misses(obs, rules) if is_looked_at else ())]
-    doubts = obs.matching.doubts if obs.matching.loose else {}
-    return {"flags": flags} | ({"doubt": doubts} if doubts else {})
-
-
-def _misses(obs: Observation, rules: PlaceRules) -> Iterator[str]:
-    matched = frozenset[int]().union(*obs.hits)
-    golds = obs.gold.supports or ()
-    missed = [gold for gold in range(len(golds)) if gold not in matched]
-    texts = [fold(chunk.text or "") for chunk in obs.answer.chunks or ()] if missed else []
-    for gold in missed:
-        wanted = _texts_of(golds[gold], obs, rules, is_alone=len(golds) == 1)
-        at = next((at for at, text in enumerate(texts) if any(each in text for each in wanted)), None)
-        if at is not None:
-            chunk = (obs.answer.chunks or ())[at]
-            place = " > ".join(filter(None, (chunk.rel_path, chunk.heading_path))) or "without a place"
-            yield f"gold {gold + 1} is {MISSED}: chunk {at + 1} is {place!r}, the gold {str(golds[gold])!r}"
-
-
-def _texts_of(anchor: Anchor, obs: Observation, rules: PlaceRules, *, is_alone: bool) -> list[str]:
-    """Return the texts that show a gold: its snippets, else its section, else the answer if it is the only gold."""
-    section = text_below(rules.notes, anchor) if rules.notes is not None else None
-    answers = [answer for answer in obs.gold.answers or () if len(answer) >= SHORTEST] if is_alone else []
-    for texts in (anchor.snippets, (section,) if section else (), answers):
-        if folded := [each for each in map(fold, texts) if each]:
-            return folded
-    return []
+    matching = obs.matching
+    flags = list(matching.flags)
+    if result.failed_gates and matching.kind == "anchors":
+        flags += missed_golds(obs, rules)
+    fields: dict[str, Json] = {"flags": flags}
+    if matching.loose and (doubts := matching.doubts):
+        fields["doubt"] = doubts
+    return fields

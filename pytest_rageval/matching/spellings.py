@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from functools import lru_cache, wraps
 from html import unescape
+from itertools import islice
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import unquote
 
@@ -78,7 +79,7 @@ class FilePath(NamedTuple):
 _SCHEME = re.compile(r"(?:[A-Za-z][\w+.-]+:)?//[^/]*/?|file:|[A-Za-z]:(?=/)")
 _SUFFIX = re.compile(r"[A-Za-z]\w{0,7}")
 _AFTER_NAME = re.compile(r"(?<=\.)(\w{1,8})(?:/?[#?]|:(?=\d[\d:-]*$))(.*)", re.DOTALL)
-"""What follows the name of a file: a query, a fragment, or lines as in `a.md:12-20`."""
+"""The rest of a path after the name of its file: a query, a fragment, or lines as in `a.md:12-20`."""
 _WEB_PAGES = {"htm", "html"}
 _TEXTS = {"md", "markdown", "mdx", "rst", "adoc", "txt"}
 
@@ -86,21 +87,29 @@ _TEXTS = {"md", "markdown", "mdx", "rst", "adoc", "txt"}
 @_remembered
 def read_path(written: str) -> FilePath:
     """Return a path without what only its spelling adds: scheme, host, encoding, `./`, fragments."""
-    path = unicodedata.normalize("NFC", unquote(bounded_place(written).strip(" \t\n\"'`<>"))).replace("\\", "/")
-    scheme = _SCHEME.match(path)
-    bare = path[scheme.end() :] if scheme else path
+    decoded = unquote(bounded_place(written).strip(" \t\n\"'`<>"))
+    path = unicodedata.normalize("NFC", decoded).replace("\\", "/")
     fragment = path.rpartition("#")[2] if "#" in path else ""
-    if scheme:
-        bare = re.split("[?#]", bare, maxsplit=1)[0]
-    bare = _AFTER_NAME.sub(r"\1", bare)
-    parts = tuple(part for part in bare.split("/") if part not in ("", ".", ".."))
-    stem, dot, suffix = parts[-1].rpartition(".") if parts else ("", "", "")
-    if not (stem and _SUFFIX.fullmatch(suffix)):
-        stem, suffix = f"{stem}{dot}{suffix}", ""
-    if scheme and suffix.lower() in _WEB_PAGES:  # a page that was made of the note
-        parts, suffix = (*parts[:-1], stem), ""
-    is_rooted = bool(scheme) or bare.startswith(("/", "~/", "../"))
+    scheme = _SCHEME.match(path)
+    if scheme is not None:
+        path = re.split("[?#]", path[scheme.end() :], maxsplit=1)[0]
+    path = _AFTER_NAME.sub(r"\1", path)
+    is_rooted = scheme is not None or path.startswith(("/", "~/", "../"))
+    parts = tuple([part for part in path.split("/") if part not in ("", ".", "..")])
+    name = parts[-1] if parts else ""
+    stem, suffix = _stem_and_suffix(name)
+    if scheme is not None and suffix.lower() in _WEB_PAGES:  # a page that was made of the note
+        parts = (*parts[:-1], stem)
+        suffix = ""
     return FilePath(parts, is_rooted, stem, suffix, fragment)
+
+
+def _stem_and_suffix(name: str) -> tuple[str, str]:
+    """Split the name of a file; `v1.2` and `.env` have no suffix."""
+    stem, _, suffix = name.rpartition(".")
+    if stem and _SUFFIX.fullmatch(suffix):
+        return stem, suffix
+    return name, ""
 
 
 def path_key(text: str) -> str:
@@ -113,7 +122,9 @@ def can_be_same_name(one: FilePath, other: FilePath) -> bool:
     if path_key(one.stem) != path_key(other.stem):
         return False
     suffixes = {one.suffix.lower(), other.suffix.lower()}
-    return len(suffixes - {""}) < 2 or (bool(suffixes & _WEB_PAGES) and suffixes <= _WEB_PAGES | _TEXTS)
+    if "" in suffixes or len(suffixes) == 1:
+        return True
+    return bool(suffixes & _WEB_PAGES) and suffixes <= _WEB_PAGES | _TEXTS
 
 
 MOST_JOINTS = 100
@@ -123,7 +134,8 @@ _JOINT = re.compile(r"[:.]\s*(?=\S)")
 def joined_place(written: str, wanted: FilePath) -> tuple[str, str] | None:
     """Split `File: Heading` or `File.Heading` if its left part names the wanted file; None if it does not."""
     written = bounded_place(written)
-    for joint in reversed([*_JOINT.finditer(written)][:MOST_JOINTS]):
+    joints = list(islice(_JOINT.finditer(written), MOST_JOINTS))
+    for joint in reversed(joints):
         path = written[: joint.start()]
         if can_be_same_name(read_path(path), wanted):
             return path, written[joint.end() :]
@@ -150,14 +162,15 @@ def path_fit(gold: FilePath, reported: FilePath, prefixes: Collection[tuple[str,
     longer, shorter = sorted((gold, reported), key=lambda path: len(path.parts), reverse=True)
     extra = longer.folders[: len(longer.folders) - len(shorter.folders)]
     rest = longer.folders[len(extra) :]
-    has_other_suffix = "" not in (gold.suffix, reported.suffix) and gold.suffix != reported.suffix
-    doubt = SPELLING if has_other_suffix or gold.stem != reported.stem or rest != shorter.folders else None
-    if rest != shorter.folders and [*map(path_key, rest)] != [*map(path_key, shorter.folders)]:
+    if rest != shorter.folders and list(map(path_key, rest)) != list(map(path_key, shorter.folders)):
         return None
+    has_other_suffix = "" not in (gold.suffix, reported.suffix) and gold.suffix != reported.suffix
+    is_respelled = has_other_suffix or gold.stem != reported.stem or rest != shorter.folders
+    doubt = SPELLING if is_respelled else None
     # Below several prefixes: `kb/notes/a.md` with the notes in `/srv/kb/notes`.
     if not extra or any(extra == prefix[-len(extra) :] for prefix in prefixes):
         return PathFit(doubt=doubt)
-    return PathFit(True, doubt if longer.is_rooted else FOLDER)
+    return PathFit(has_other_folders=True, doubt=doubt if longer.is_rooted else FOLDER)
 
 
 # ── headings ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -193,22 +206,34 @@ def heading_text(written: Json) -> Json:
     """Return a list of headings, or a mapping of levels to headings, as one path; anything else unchanged."""
     parts = written
     if isinstance(written, dict) and _named(written) is None:
-        parts = [written[level] for level in sorted(written, key=lambda level: int(re.sub(r"\D", "", str(level)) or 0))]
+        parts = [written[level] for level in sorted(written, key=_number_in)]
     if not isinstance(parts, list):
         return _named(written) or written
-    parts = [_named(part) or part for part in parts if part not in (None, "")]
-    names = [part for part in parts if isinstance(part, str)]
-    if len(names) < len(parts):
+    names = [_named(part) or part for part in parts if part not in (None, "")]
+    if not all(isinstance(name, str) for name in names):
         return written
     # With marks, a heading that holds a separator stays one heading.
-    marked = (name if name.startswith("#") else f"{'#' * level} {name}" for level, name in enumerate(names, start=1))
-    return " > ".join(marked)
+    return " > ".join([_marked(name, level) for level, name in enumerate(names, start=1)])
+
+
+def _marked(name: str, level: int) -> str:
+    return name if name.startswith("#") else f"{'#' * level} {name}"
+
+
+def _number_in(level: Json) -> int:
+    """Return the number of a level such as `h2` or `Header 2`; 0 without one."""
+    digits = re.sub(r"\D", "", str(level))
+    return int(digits) if digits else 0
 
 
 def _named(heading: Json) -> str | None:
     """Return the text of a heading that is an object."""
-    texts = (heading.get(name) for name in ("text", "heading", "title", "name")) if isinstance(heading, dict) else ()
-    return next((text for text in texts if isinstance(text, str)), None)
+    if not isinstance(heading, dict):
+        return None
+    for name in ("text", "heading", "title", "name"):
+        if isinstance(heading.get(name), str):
+            return str(heading[name])
+    return None
 
 
 class Headings(NamedTuple):
@@ -223,29 +248,30 @@ def read_headings(heading_path: str, *, is_whole: bool = False) -> Headings:
     """Read a heading path in the form in which dialects are compared; `is_whole`: weak separators are part of one."""
     heading_path = _plain(bounded_place(heading_path.strip()))
     for separator in (STRONG,) if is_whole else (STRONG, WEAK, _TIGHT):
-        written = separator.split(heading_path)
-        if len(written) > 1:
-            # `# Input / Output` is one heading: a path with marks has one at each heading.
-            if separator is not STRONG and written[0].startswith("#") and not all(p.startswith("#") for p in written):
-                continue
-            parts = tuple(filter(None, map(heading_form, written)))
-            return Headings(parts, separator)
-    return Headings(tuple(filter(None, (heading_form(heading_path),))), None)
+        parts = separator.split(heading_path)
+        if len(parts) < 2:
+            continue
+        if separator is not STRONG and parts[0].startswith("#") and not all(part.startswith("#") for part in parts):
+            continue  # `# Input / Output` is one heading: a path with marks has one at each heading
+        return Headings(tuple(filter(None, map(heading_form, parts))), separator)
+    form = heading_form(heading_path)
+    return Headings((form,) if form else (), None)
 
 
 def _plain(heading_path: str) -> str:
-    """Return a heading path without HTML and links, and one that a list or an object in JSON or Python's syntax is."""
+    """Return a heading path without HTML and links; read a list or an object, in JSON or Python's syntax, as one."""
     if heading_path[:1] in ("[", "{"):
         with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-            listed = heading_text(ast.literal_eval(re.sub(r"\bnull\b", "None", heading_path)))
-            return listed if isinstance(listed, str) else heading_path
+            read = heading_text(ast.literal_eval(re.sub(r"\bnull\b", "None", heading_path)))
+            return read if isinstance(read, str) else heading_path
     return unescape(_LINK.sub(r"\1", heading_path))
 
 
 def heading_form(heading: str) -> str:
     """Return the form in which two headings are compared: without marks, NFKC, case folded, one kind of dash."""
     bare = _MARKS.sub("", bounded_place(heading))
-    if quoted := _QUOTED.fullmatch(bare):
+    quoted = _QUOTED.fullmatch(bare)
+    if quoted is not None:
         bare = quoted[1]
     return " ".join(as_label(bare.translate(_DASHES)).split())
 
@@ -282,10 +308,12 @@ def heading_fit(gold: str, reported: Headings, path: FilePath) -> HeadingFit | N
         # A heading that holds the separator itself: both are compared in pieces.
         pieces = [piece for heading in wanted for piece in separator.split(heading)]
         wanted = tuple(filter(None, map(heading_form, pieces)))
-    if (kind := _kind(wanted, parts, path)) is not None:
+    kind = _kind(wanted, parts, path)
+    if kind is not None:
         return HeadingFit(kind)
     for bare_wanted, bare_parts in _respelled(wanted, parts, path):
-        if (kind := _kind(bare_wanted, bare_parts, path)) is not None:
+        kind = _kind(bare_wanted, bare_parts, path)
+        if kind is not None:
             return HeadingFit(kind, is_respelled=True)
     return None
 
@@ -294,43 +322,54 @@ def _respelled(
     wanted: tuple[str, ...], parts: tuple[str, ...], path: FilePath
 ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Yield headings of a gold and reported ones in the forms that only a guess makes equal."""
-    for name in (path.name.casefold(), path.stem.casefold()) if parts else ():
-        named = re.match(rf"{re.escape(name)}(?::|\.(?!\s))\s*(?=\S)", parts[0]) if name else None
-        if named is not None:  # `File: Heading` or `File.Heading`
-            yield wanted, (parts[0][named.end() :], *parts[1:])
-    bare_wanted, bare_parts = _unnumbered(wanted), _unnumbered(parts)
+    for name in (path.name.casefold(), path.stem.casefold()):
+        if name and parts:
+            file_name = re.match(rf"{re.escape(name)}(?::|\.(?!\s))\s*(?=\S)", parts[0])
+            if file_name is not None:  # `File: Heading` or `File.Heading`
+                yield wanted, (parts[0][file_name.end() :], *parts[1:])
+    bare_wanted = _unnumbered(wanted)
+    bare_parts = _unnumbered(parts)
     if (bare_wanted == wanted) is not (bare_parts == parts):  # of two numbers, each names another heading
         yield bare_wanted, bare_parts
-    written = "/".join(parts)
-    if ("-" in written or "_" in written) and not re.search(r"\s", written):
-        slugs = tuple(filter(None, map(_slug_key, re.split("[/#]", written))))
+    joined_parts = "/".join(parts)
+    if ("-" in joined_parts or "_" in joined_parts) and not re.search(r"\s", joined_parts):
+        slugs = tuple(filter(None, map(_slug_key, re.split("[/#]", joined_parts))))
         yield tuple(map(_slug_key, wanted)), slugs
-    for separator in (", ", "; ") if len(parts) == 1 and len(wanted) > 1 else ():
-        joined, written = separator.join(wanted), _QUOTES.sub("", parts[0])
-        if (written + separator).startswith(joined + separator):
-            yield (joined,), (joined,)
+    if len(parts) == 1 and len(wanted) > 1:
+        written = _QUOTES.sub("", parts[0])
+        for separator in (", ", "; "):
+            listed = separator.join(wanted)
+            if (written + separator).startswith(listed + separator):
+                yield (listed,), (listed,)
 
 
 def _kind(wanted: tuple[str, ...], parts: tuple[str, ...], path: FilePath) -> MatchKind | None:
     if parts[: len(wanted)] == wanted:
         return "normalised"
     if len(parts) > len(wanted):
-        has_file = parts[0] in (path.name.casefold(), path.stem.casefold())
-        return "normalised" if has_file and parts[1 : len(wanted) + 1] == wanted else None
-    is_below = parts and wanted[len(wanted) - len(parts) :] == parts
-    return "last_heading" if is_below else None
+        begins_with_file = parts[0] in (path.name.casefold(), path.stem.casefold())
+        return "normalised" if begins_with_file and parts[1 : len(wanted) + 1] == wanted else None
+    is_end = bool(parts) and wanted[len(wanted) - len(parts) :] == parts
+    return "last_heading" if is_end else None
 
 
 def _unnumbered(parts: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple([_NUMBER.sub("", part, count=1) if part[:1].isdigit() or part[:1] == "(" else part for part in parts])
+    """Return the parts without a number at their beginning."""
+    bare = []
+    for part in parts:
+        # Most have none, and a look at the first character is cheaper than the pattern.
+        may_be_numbered = part[:1].isdigit() or part[:1] == "("
+        bare.append(_NUMBER.sub("", part, count=1) if may_be_numbered else part)
+    return tuple(bare)
 
 
 def _slug_key(heading: str) -> str:
     """Return a slug for comparison; a word keeps its signs, since the slugs of `C++` and `C#` are one."""
-    is_word = not re.search(r"[\s_-]", heading)
-    return heading if is_word else slug(heading)
+    has_several_words = re.search(r"[\s_-]", heading) is not None
+    return slug(heading) if has_several_words else heading
 
 
 def slug(heading: str) -> str:
     """Return the fragment by which pages name a heading: `Data set (v2)` is `data-set-v2`."""
-    return re.sub(r"[-_\s]+", "-", re.sub(r"[^\w\s-]", "", heading_form(heading))).strip("-")
+    words = re.sub(r"[^\w\s-]", "", heading_form(heading))
+    return re.sub(r"[-_\s]+", "-", words).strip("-")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import partial
 from typing import NamedTuple
 
@@ -38,6 +39,23 @@ def abstention(obs: Observation) -> AbstentionVerdict:
     score `abstained`, 0 or 1); the wording, also if the judge went by it. A system whose answer is not recorded did not
     abstain.
     """
+    # Several metrics and the record ask about the same observation, one after the other.
+    latest = _latest.verdict
+    if latest is None or latest[0] is not obs:
+        latest = _latest.verdict = (obs, _decided(obs))
+    return latest[1]
+
+
+class _Latest(threading.local):
+    """The observation that was asked about last on this thread, and its verdict."""
+
+    verdict: tuple[Observation, AbstentionVerdict] | None = None
+
+
+_latest = _Latest()
+
+
+def _decided(obs: Observation) -> AbstentionVerdict:
     if obs.answer.abstained is not None:
         return AbstentionVerdict(obs.answer.abstained, "response")
     if obs.answer.text is not None and not obs.answer.text.strip():

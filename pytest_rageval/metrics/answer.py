@@ -11,7 +11,7 @@ from typing import Literal
 from pytest_rageval.language.korean import has_hangul
 from pytest_rageval.language.words import (
     content_tokens,
-    content_words,
+    has_few_words,
     korquad_characters,
     normalise,
     sentences,
@@ -138,13 +138,21 @@ def stated_facts(answer: str, facts: Sequence[str]) -> list[bool]:
     """
     words = _as_phrase(answer)
     parts = sentences(answer)
-    comparing = [content_tokens(sentence, compares=True) for sentence in parts]
-    plain = [content_tokens(sentence) for sentence in parts]
+    plain: list[list[str]] = []
+    comparing: list[list[str]] = []
     stated = []
     for fact in facts:
+        if _as_phrase(fact) in words:
+            stated.append(True)
+            continue
         fact_words = content_tokens(fact, compares=True)
-        contents = plain if fact_words == content_tokens(fact) else comparing
-        stated.append(_as_phrase(fact) in words or _is_in_any(fact_words, contents))
+        # Cutting a long answer costs more than all else here: only as it is needed, and once for all facts.
+        if fact_words == content_tokens(fact):
+            plain = plain or [content_tokens(sentence) for sentence in parts]
+            stated.append(_is_in_any(fact_words, plain))
+        else:
+            comparing = comparing or [content_tokens(sentence, compares=True) for sentence in parts]
+            stated.append(_is_in_any(fact_words, comparing))
     return stated
 
 
@@ -188,7 +196,7 @@ def answer_kinds(gold: Gold) -> frozenset[str]:
 
 @lru_cache(maxsize=1024)
 def _are_short(answers: tuple[str, ...]) -> bool:
-    return all(content_words(answer) <= MOST_WORDS for answer in answers)
+    return all(has_few_words(answer, MOST_WORDS) for answer in answers)
 
 
 MOST_WORDS = 6

@@ -164,6 +164,7 @@ def composite(obs: Observation) -> Score | NotApplicable:
     """
     parts: dict[str, float] = {}
     for part in (faithfulness, citation_accuracy, abstention_quality, synthesis, relevance):
+        assert part.function is not None  # it is one of this package
         scored = part.function(obs)
         if isinstance(scored, NotApplicable):
             return scored if scored in (NO_ANSWER, ABSTAINED) else NotApplicable(f"{part.name}: {scored.reason}")

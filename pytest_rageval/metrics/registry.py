@@ -39,8 +39,11 @@ Terms = Callable[[Observation, int], str]
 """Takes an observation and a cut-off; without one, the length of the list."""
 
 
-def without_code(obs: object, k: int | None = None) -> NotApplicable:  # noqa: ARG001 because metrics are called so
-    return NotApplicable("the metric is the project's own: only pytest can compute it")
+class RunScore(NamedTuple):
+    """What a metric of a whole run gave: a value, None where it is not applicable, or an error in one line."""
+
+    value: float | None = None
+    error: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +67,7 @@ class Metric:
     missing       returns why an observation gives no value, None if it gives one; asked before the function
     terms         the formula with the numbers of one observation, for `rageval explain`
     description   the docstring of a function that is not at hand
+    function      None for a metric of a stored run that is known by its description only
     """
 
     layer: Layer
@@ -82,7 +86,7 @@ class Metric:
     terms: Terms | None = None
     description: str = ""
     name: str = ""
-    function: Callable[..., Scored] = without_code
+    function: Callable[..., Scored] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -96,12 +100,16 @@ class Metric:
         return replace(self, function=function, name=self.name or getattr(function, "__name__", ""))
 
     @cached_property
-    def _signature(self) -> inspect.Signature:
-        return inspect.signature(self.function)
+    def _parameters(self) -> Mapping[str, inspect.Parameter]:
+        if self.function is None:
+            return {}
+        return inspect.signature(self.function).parameters
 
     @cached_property
     def takes_k(self) -> Literal["no", "always", "optional"]:
-        parameter = self._signature.parameters.get("k")
+        if self.function is None:
+            return "optional"
+        parameter = self._parameters.get("k")
         if parameter is None:
             return "no"
         return "always" if parameter.default is inspect.Parameter.empty else "optional"
@@ -110,7 +118,7 @@ class Metric:
     def known_options(self) -> Mapping[str, inspect.Parameter]:
         """Return the keyword-only parameters of the function: the options of the table `[tool.rageval.metrics]`."""
         keyword_only = inspect.Parameter.KEYWORD_ONLY
-        return {name: p for name, p in self._signature.parameters.items() if p.kind is keyword_only and name != "k"}
+        return {name: p for name, p in self._parameters.items() if p.kind is keyword_only and name != "k"}
 
     @cached_property
     def rubrics(self) -> tuple[str, ...]:
@@ -128,6 +136,8 @@ class Metric:
     @cached_property
     def is_foreign(self) -> bool:
         """Return True if the function is not of this package: then its calls are watched, and its values checked."""
+        if self.function is None:
+            return False
         module = getattr(self.function, "__module__", None)
         return not isinstance(module, str) or module.partition(".")[0] != "pytest_rageval"
 
@@ -149,7 +159,9 @@ class Metric:
 
     @property
     def doc(self) -> str:
-        return self.description or inspect.getdoc(self.function) or ""
+        if self.description or self.function is None:
+            return self.description
+        return inspect.getdoc(self.function) or ""
 
 
 @dataclass(frozen=True)
@@ -175,6 +187,8 @@ class Measure:
         """Return the scoring function: plain float for a score without detail. Bound once, before the first case."""
         checked, missing, top = self._checked, self.metric.guard, self.k or 0
         options = dict(self.metric.options)
+        if self.metric.function is None:
+            return lambda _: _NOT_AT_HAND
         if self.metric.run_level and top:
             options["k"], top = top, 0
         function: Callable[..., Any] = partial(self.metric.function, **options) if options else self.metric.function
@@ -230,6 +244,9 @@ class Measure:
         if not math.isfinite(value) or not low <= value <= high:
             raise OddScoreError(f"{self.name} is {value}, outside its scale {low:g} to {high:g}")
         return Score(value, scored.detail) if isinstance(scored, Score) else value
+
+
+_NOT_AT_HAND = NotApplicable("the metric is the project's own: only pytest can compute it")
 
 
 def not_asked_for(asked: int, needed: int) -> NotApplicable:
@@ -323,7 +340,7 @@ def by_layer(metrics: Iterable[Metric]) -> dict[str, list[Metric]]:
 
 def option_types(metric: Metric) -> Mapping[str, Any]:
     """Return the annotated types of a metric's options, for checking the configuration table."""
-    hints = get_type_hints(metric.function)
+    hints = {} if metric.function is None else get_type_hints(metric.function)
     return {name: hints.get(name, Any) for name in metric.known_options}
 
 
@@ -362,4 +379,4 @@ _RANGE = re.compile(r"\A(?:In (?:\[0, 1\]|0 to \d), )?(?:higher|lower) is better
 
 def is_described(metric: Metric) -> bool:
     """Return True if only the description of this metric is known."""
-    return metric.function is without_code
+    return metric.function is None

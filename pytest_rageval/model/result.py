@@ -269,6 +269,8 @@ class Observation:
 
     def judged(self, metric: str) -> Judgement | None:
         """Return the judgement that scored this metric, or None; raise FailedJudgement if it failed."""
+        if not self.judgements:
+            return None
         found = self.judgement_of(metric)
         for judgement in self.judgements.values() if found is None else ():
             if judgement.error is not None and metric in judgement.unscored:
@@ -277,6 +279,8 @@ class Observation:
 
     def judgement_of(self, metric: str) -> Judgement | None:
         """Return the judgement that scored this metric, or None."""
+        if not self.judgements:
+            return None
         return next((j for j in self.judgements.values() if metric in j.scores), None)
 
     @property

@@ -1,18 +1,17 @@
 """A session with cases in it: settings prepared, cases loaded, items evaluated on the session's run.
 
-Lives in every process: as `Controller` on the one that writes the run, as `Worker` on those of xdist.
+Lives in every process; what differs between them is its role, see `Controller` and `Worker`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import math
 import os
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import pytest
 
@@ -21,56 +20,58 @@ from pytest_rageval.comparison.outcomes import Ending
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
-from pytest_rageval.errors import RagevalError, SettingsError
+from pytest_rageval.errors import RagevalError
 from pytest_rageval.io.case_output import Output
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.judges.cache.sqlite_cache import project_cache
-from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.model import CaseResult, EvalCase
-from pytest_rageval.plugin.batches import AdaptedFixtures
 from pytest_rageval.plugin.case_hook import marked_cases, metrics_of_hook, with_case_hook
 from pytest_rageval.plugin.display.captured_output import CapturedOutput, clean_report
 from pytest_rageval.plugin.display.progress_line import ProgressLine
 from pytest_rageval.plugin.evaluator import Evaluator
+from pytest_rageval.plugin.fixture_adapter import FixtureAdapter
 from pytest_rageval.plugin.items import PARTS, EvalFile, EvalItem, item_case, keywords, own_nodeid
+from pytest_rageval.plugin.light_session import LightSession
 from pytest_rageval.plugin.report_payload import CALLS, attach, drop_place_of_ours, is_of_case
-from pytest_rageval.plugin.session import EvalSession
-from pytest_rageval.run.engine import Evaluation
 from pytest_rageval.run.finish import Finished
+from pytest_rageval.run.ongoing_run import CaseBlocks, EvaluatedCase, OngoingRun
 from pytest_rageval.run.prefetch import FIRST_CALLS, calls_of
-from pytest_rageval.run.prepare import Prepared, check_gate_conditions, make_target, prepare
-from pytest_rageval.run.session import CaseBlocks, EvaluatedCase, RunSession
+from pytest_rageval.run.prepare import Prepared, check_gate_conditions, prepare
+from pytest_rageval.run.scoring import Evaluation
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.shards import Shard
-from pytest_rageval.targets.target import Target
 from pytest_rageval.text import counted, printable
 
-NO_TARGET = (
-    "no target: say which system to ask with --rageval-target, e.g. --rageval-target demo, "
-    'or target = "http://localhost:8080" in [tool.rageval], or override the rag_client fixture'
-)
+
+class Role(Protocol):
+    """What differs between the process that writes a run and a worker of xdist."""
+
+    def open_run(self, own_test: pytest.Item | None) -> OngoingRun:
+        """Open or join the run; `own_test`: the test of the project that needs it."""
 
 
 class ActiveSession:
     """A session with cases on any process, called by hooks, items and fixtures.
 
+    role      that of this process
     mask      masks the credentials of this run in the output; if settings are wrong, those of the environment
     run       None until the first question is near, and in a dry run
     expected  cases by node id, on the process that writes the run: each must have a record at the end
+    progress_line  shown while an item waits, where it is wanted
     finished  the finished run, or None
     """
 
-    def __init__(self, session: EvalSession) -> None:
+    role: Role
+
+    def __init__(self, session: LightSession) -> None:
         self.session = session
         self.config = session.config
-        self.run: RunSession | None = None
+        self.run: OngoingRun | None = None
         self.expected: dict[str, EvalCase] = {}
         self.finished: Finished | None = None
-        self._progress_line: ProgressLine | None = None
+        self.progress_line: ProgressLine | None = None
         self._files: dict[Path, CaseFile] = {}
         self._collectors: list[EvalFile] = []
-        self._target: Target | None = None
         self._uncounted = FIRST_CALLS
         """How many more calls of this process can decide that the run breaks off."""
         self.mask = Mask(secrets_of_environment(os.environ))
@@ -79,7 +80,7 @@ class ActiveSession:
             settings = load_settings(session.root, session.given_options)
             self.mask = Mask(settings.secrets())
             self._prepared = self._prepare(settings)
-            self._adapted = AdaptedFixtures(self._prepared.plan)
+            self._fixtures = FixtureAdapter(self._prepared, session.notes)
             self._is_dry_run = settings.dry_run
         except RagevalError as problem:
             self._prepared = problem
@@ -118,6 +119,12 @@ class ActiveSession:
     @property
     def settings(self) -> Settings:
         return self.prepared.settings
+
+    @property
+    def fixtures(self) -> FixtureAdapter:
+        """Return what passes between the session and its fixtures; a usage error if settings are wrong."""
+        self.check_settings()
+        return self._fixtures
 
     @contextmanager
     def usage_errors(self) -> Iterator[None]:
@@ -179,30 +186,47 @@ class ActiveSession:
         Items are multiplied by `--keep-duplicates`, plugins, and files named twice.
         """
         if self.is_prepared and self.settings.shard is not None:
-            takes = Shard.parse(self.settings.shard).takes
-            others = {item for item in items if (case := item_case(item)) is not None and not takes(case.key)}
-            if others:
-                self.config.hook.pytest_deselected(items=[item for item in items if item in others])
-                items[:] = [item for item in items if item not in others]
-        real, kept = cache(os.path.realpath), dict[object, pytest.Item]()
+            self._deselect_other_shards(items, Shard.parse(self.settings.shard))
+        real_path = cache(os.path.realpath)
+        kept: dict[object, pytest.Item] = {}
         for number, item in enumerate(items):
-            kept.setdefault((real(item.path), item.case.id) if isinstance(item, EvalItem) else number, item)
-        if left_out := len(items) - len(kept):
+            key: object = number
+            if isinstance(item, EvalItem):
+                key = (real_path(item.path), item.case.id)
+            kept.setdefault(key, item)
+        left_out = len(items) - len(kept)
+        if left_out:
             items[:] = kept.values()
             self.session.notes.append(
                 f"left out {counted(left_out, 'duplicate item')} of cases; --rageval-repeat N asks each case N times"
             )
 
+    def _deselect_other_shards(self, items: list[pytest.Item], shard: Shard) -> None:
+        own: list[pytest.Item] = []
+        others: list[pytest.Item] = []
+        for item in items:
+            case = item_case(item)
+            is_own = case is None or shard.takes(case.key)
+            (own if is_own else others).append(item)
+        if others:
+            self.config.hook.pytest_deselected(items=others)
+            items[:] = own
+
     # ── the run ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _start(self, run: RunSession) -> RunSession:
+    def opened(self, own_test: pytest.Item | None = None) -> OngoingRun:
+        """Return the run, opened or joined where it is not yet; `own_test`: the test of the project that needs it."""
+        if self.run is None:
+            self.begin(self.role.open_run(own_test))
+            assert self.run is not None
+        return self.run
+
+    def begin(self, run: OngoingRun) -> None:
+        """Evaluate the session's cases on this run from now on."""
+        self.run = run
+        self._fixtures.run = run
         self.captured.begin()
         run.prefetcher.new_output = self.captured.output
-        return run
-
-    def opened(self, own_test: pytest.Item | None = None) -> RunSession:
-        """Return the run, opened or joined where it is not yet; `own_test`: the test of the project that needs it."""
-        raise NotImplementedError
 
     @property
     def writer(self) -> RunWriter:
@@ -213,57 +237,18 @@ class ActiveSession:
         """Close what asks and judges; safe to call twice."""
         if self.run is not None:
             try:
-                self.run.release(*self._adapted.taken_targets())
+                self._fixtures.close()
             finally:
                 self.run.stop_asking()
                 self.captured.end()
 
-    def pytest_unconfigure(self) -> None:
+    def close(self) -> None:
         """Release files and lock, whatever happens."""
         if self.run is not None:
             try:
                 self.stop_asking()
             finally:
                 self.run.close()
-
-    # ── target, judge and cache, as the fixtures give them ────────────────────────────────────────────────────
-
-    def make_target(self) -> Target:
-        """Return the configured target, made once; RagevalError if it cannot be made."""
-        if self._target is None:
-            if self.settings.target is None:
-                raise SettingsError(NO_TARGET)
-            self._target = make_target(self.prepared.project)
-        return self._target
-
-    def target(self) -> Iterator[Target]:
-        problems: tuple[str, ...] = ()
-        try:
-            target = self.make_target()
-        except RagevalError as error:
-            problems = error.problems
-        if problems:  # outside of the exception handler, whose error pytest would show too
-            pytest.fail("; ".join(problems), pytrace=False)
-        yield from self._lent(target)
-
-    def judge(self) -> Iterator[Judge | None]:
-        yield from self._lent(self.prepared.judge)
-
-    def _lent(self, part: Any) -> Iterator[Any]:
-        """Give a target or judge to the session; close it at the end, on the loop on which it was used."""
-        yield part
-        if self.run is not None:
-            self.run.release(part)
-        elif part is not None:
-            asyncio.run(part.aclose())
-        self.session.notes += getattr(part, "notes", ())
-
-    def cache(self) -> Iterator[JudgementCache | None]:
-        cache = project_cache(self.settings, self.prepared.project.judge_cache_file)
-        yield cache
-        if cache is not None:
-            cache.close()
-            self.session.notes += cache.notes
 
     # ── evaluating ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -279,8 +264,8 @@ class ActiveSession:
             end = run.ending(result)
         else:
             item.evaluated = evaluated = self._evaluated(item, run)
-            if self._progress_line is not None:
-                self._progress_line.wipe()
+            if self.progress_line is not None:
+                self.progress_line.wipe()
             self._show(evaluated.printed)
             result = evaluated.result
             end = Ending(result.outcome, result.reason)
@@ -290,8 +275,8 @@ class ActiveSession:
             pytest.fail(printable(f"{result.error.kind}: {result.error.message}"), pytrace=False)
         return result, end
 
-    def _evaluated(self, item: EvalItem, run: RunSession) -> EvaluatedCase:
-        target, judge = self._adapted.target_and_judge(*[item.funcargs[name] for name in PARTS])
+    def _evaluated(self, item: EvalItem, run: OngoingRun) -> EvaluatedCase:
+        target, judge = self._fixtures.target_and_judge(*[item.funcargs[name] for name in PARTS])
         batch = item.batch
         if batch is None or item.attempts > 1:
             trials = run.trials(item.case)
@@ -308,8 +293,7 @@ class ActiveSession:
 
     def evaluator(self, node: pytest.Item, client: object, judge: object, cache: object) -> Evaluator:
         """Return the `rageval` fixture of one test."""
-        self.check_settings()
-        target, cached_judge = self._adapted.target_and_judge(client, judge, cache)
+        target, cached_judge = self.fixtures.target_and_judge(client, judge, cache)
 
         def evaluate(case: EvalCase) -> tuple[Evaluation, Ending]:
             self.check_asking_allowed()

@@ -1,21 +1,13 @@
-"""Items that are evaluated together, and the target and judge that their fixtures gave."""
+"""Items that are evaluated together."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import groupby
-from typing import Any
 
 import pytest
 
-from pytest_rageval.errors import Problems
-from pytest_rageval.judges import judge_from_object
-from pytest_rageval.judges.judge import Judge
-from pytest_rageval.judges.judge_spec import judge_with_cache
 from pytest_rageval.plugin.items import PARTS, EvalFile, EvalItem, ItemBatch, fixture_definition
-from pytest_rageval.run.plan import Plan
-from pytest_rageval.targets import target_from_object
-from pytest_rageval.targets.target import Target
 
 
 def plan_batches(items: Iterable[EvalItem]) -> None:
@@ -49,37 +41,3 @@ def _session_definitions(item: pytest.Item) -> tuple[int, ...] | None:
     if any(getattr(definition, "scope", None) != "session" for definition in definitions):
         return None
     return tuple(map(id, definitions))
-
-
-class AdaptedFixtures:
-    """Targets and judges by the objects that `rag_client`, `rag_judge` and `rag_judge_cache` gave."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._pairs: dict[tuple[int, ...], tuple[tuple[object, ...], Target, Judge | None]] = {}
-
-    def target_and_judge(self, client: object, judge: object, cache: object) -> tuple[Target, Judge | None]:
-        """Return the target and judge for these objects; the same for the same objects."""
-        key = (id(client), id(judge), id(cache))
-        if key not in self._pairs:
-            problems = Problems()
-            target, cached_judge = problems.attempt(self._target, client), problems.attempt(self._judge, judge, cache)
-            if problems or target is None:  # outside of an exception handler, whose error pytest would show too
-                pytest.fail("; ".join(problems), pytrace=False)
-            # The objects are kept, so that no later one can have the same id.
-            self._pairs[key] = ((client, judge, cache), target, cached_judge)
-        return self._pairs[key][1:]
-
-    def taken_targets(self) -> list[Target]:
-        """Return, and forget, the targets that were made here around a function or a client."""
-        pairs, self._pairs = self._pairs, {}
-        return [target for (client, *_), target, _ in pairs.values() if target is not client]
-
-    def _target(self, client: object) -> Target:
-        settings = self._plan.settings
-        return target_from_object(client, timeout=settings.timeout, max_bytes=settings.max_response_bytes)
-
-    def _judge(self, fixture_value: object, cache: Any) -> Judge | None:
-        settings = self._plan.settings
-        judge = None if settings.retrieval_only else judge_from_object(fixture_value)
-        return None if judge is None else judge_with_cache(judge, cache, settings, self._plan.mask)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import pytest
 from xdist.report import report_collection_diff  # type: ignore[import-untyped]
 
-from pytest_rageval.plugin.session import EvalSession
+from pytest_rageval.plugin.light_session import LightSession
 
 PORTION = 8
 """Cases that a worker is handed at a time: enough that it never waits for more."""
@@ -63,7 +63,7 @@ class BlockScheduling:
         self,
         config: pytest.Config,
         cases: Collection[str],
-        session: EvalSession,
+        session: LightSession,
         log: Callable[..., object] = no_log,
     ) -> None:
         """`cases`: their node ids, complete once every worker has collected."""

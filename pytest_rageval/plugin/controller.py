@@ -1,4 +1,4 @@
-"""The session of the process that writes the run: opened after checks, results written, the end reported in pytest."""
+"""The role of the process that writes the run: opened after checks, results written, the end reported in pytest."""
 
 from __future__ import annotations
 
@@ -32,34 +32,30 @@ from pytest_rageval.plugin.preflight import (
     used_target,
 )
 from pytest_rageval.plugin.report_payload import CALLS
-from pytest_rageval.plugin.session import EvalSession
-from pytest_rageval.plugin.workers import WORKERS, ControlledWorkers, Worker
+from pytest_rageval.plugin.workers import WORKERS, ControlledWorkers
 from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.render.html.report_file import EndReport
 from pytest_rageval.render.run_reports import write_reports
-from pytest_rageval.run.finish import Extent
+from pytest_rageval.run.extent import Extent
+from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.run.prepare import check_can_answer, run_configuration
-from pytest_rageval.run.session import RunSession
 from pytest_rageval.runs.interrupts import Interrupted, Interrupts, is_called_by_script
 from pytest_rageval.runs.judge_notes import estimate
-from pytest_rageval.runs.records import RecordLine
+from pytest_rageval.runs.records.result_line import RecordLine
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.text import printable
 
 
-def activate(session: EvalSession) -> ActiveSession:
-    """Begin a session with cases, on whichever process."""
-    return (Worker if session.is_worker else Controller)(session)
-
-
-class Controller(ActiveSession):
+class Controller:
     """Hooks of the controlling process, which runs tests itself or through the workers of xdist."""
 
-    def __init__(self, session: EvalSession) -> None:
-        super().__init__(session)
+    def __init__(self, active: ActiveSession) -> None:
+        self.active = active
+        self.session = active.session
+        self.config = active.config
         self.interrupts = Interrupts(
             self._leave,
-            KeyboardInterrupt if session.config.getoption("fulltrace", False) else Interrupted,
+            KeyboardInterrupt if active.config.getoption("fulltrace", False) else Interrupted,
             is_program=partial(is_called_by_script, "_pytest.config", "console_main", "_console_main"),
         )
         self._errors: dict[str, str] = {}
@@ -68,43 +64,45 @@ class Controller(ActiveSession):
         self._extent = Extent(frozenset(), frozenset())
         self._workers: ControlledWorkers | None = None
         manager = self.config.pluginmanager
-        manager.register(self, "rageval-controller")
         if manager.hasplugin("dsession"):
-            self._workers = ControlledWorkers(self, self.cannot_write)
+            self._workers = ControlledWorkers(self.active, self.cannot_write)
             manager.register(self._workers, WORKERS)
         if self.config.getoption("htmlpath", None):
             from pytest_rageval.plugin.display.html_table import HtmlTable  # here: most sessions write no such page
 
-            manager.register(HtmlTable(self), "rageval-html")
+            manager.register(HtmlTable(self.active), "rageval-html")
 
     def _leave(self) -> NoReturn:
         """End the session at once, at a second signal."""
-        remedy = f"; pytest --rageval-resume {self.run_id} finishes the run" if self.run is not None else " twice"
+        remedy = " twice"
+        if self.active.run is not None:
+            remedy = f"; pytest --rageval-resume {self.run_id} finishes the run"
         pytest.exit(f"interrupted{remedy}", returncode=pytest.ExitCode.INTERRUPTED)
 
     @property
     def run_id(self) -> str:
-        return self.writer.folder.run_id
+        return self.active.writer.folder.run_id
 
     # ── before ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def open_for_workers(self) -> None:
         """Check settings, target and judge, and open the run, before xdist starts its workers."""
-        self.check_settings()
+        self.active.check_settings()
         if self.config.option.setuponly:
             return
-        self.check_gates()
+        self.active.check_gates()
         files = [path for path in self.session.collected if not self.session.is_deselected(path)]
         if not files:
             return
         if self._workers is not None:
             self._workers.arrange_blocks()
-        shard = Shard.parse(self.settings.shard) if self.settings.shard else None
-        cases = [case for path in files for case in self.load(path).cases]
+        shard = Shard.parse(self.active.settings.shard) if self.active.settings.shard else None
+        cases = [case for path in files for case in self.active.load(path).cases]
         selected = [case for case in cases if shard is None or shard.takes(case.key)]
         self._open(selected, files)
-        if self.prepared.judge is not None and self.run is not None:
-            self.run.release(self.prepared.judge)  # workers have judges of their own: this one was only checked
+        judge = self.active.prepared.judge
+        if judge is not None and self.active.run is not None:
+            self.active.run.release(judge)  # workers have judges of their own: this one was only checked
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> None:
@@ -116,9 +114,9 @@ class Controller(ActiveSession):
             problems = pattern_problems(ours.root, ours.unmatched_globs, ours.found_files)
         report_patterns(session, problems)
         if ours.collected:
-            report_problems(session, [self.load(path) for path in ours.collected])
+            report_problems(session, [self.active.load(path) for path in ours.collected])
         elif ours.has_lost_cases:  # pytest itself passes over what is no file
-            report_problems(session, [self.load(path) for path in ours.lost_files], ends_session=False)
+            report_problems(session, [self.active.load(path) for path in ours.lost_files], ends_session=False)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
@@ -127,14 +125,14 @@ class Controller(ActiveSession):
         option = self.config.option
         if option.collectonly or option.setuponly:
             return
-        self.check_gates()
+        self.active.check_gates()
         if not items:
             return
-        self.expected |= {item.nodeid: item.case for item in items}
+        self.active.expected |= {item.nodeid: item.case for item in items}
         if session.testsfailed and not option.continue_on_collection_errors:
             return
         self._open([item.case for item in items], {item.path for item in items})
-        if (run := self.run) is not None:
+        if (run := self.active.run) is not None:
             plan_batches(item for item in items if not run.is_done(item.case))
 
     def _open(self, cases: Sequence[EvalCase], files: Iterable[Path]) -> None:
@@ -142,17 +140,18 @@ class Controller(ActiveSession):
 
         What a user can mend ends the session with exit code 4 and a line for each problem.
         """
-        prepared, session = self.prepared, self.session
+        prepared, session = self.active.prepared, self.session
         is_judge_asked = None in overrides(session, JUDGE, files).values()
-        with self.usage_errors():
+        with self.active.usage_errors():
             target = prepared.settings.target
             # A dry run checks files of answers only.
             is_checked = target is None or not prepared.settings.dry_run or kind_of(target).is_checkable
             if is_checked and None in overrides(session, CLIENT, files).values():
-                check_can_answer(prepared, self.make_target(), self.all_cases())
+                check_can_answer(prepared, self.active.fixtures.make_target(), self.active.all_cases())
             if prepared.settings.dry_run:
                 return
-            run = self._open_run(is_judge_asked=is_judge_asked, judges=judges_of_files(session))
+            run = self._new_run(is_judge_asked=is_judge_asked, judges=judges_of_files(session))
+        self.active.begin(run)
         asked = sum(not run.is_done(case) for case in cases)
         run.prefetcher.expected = asked * run.plan.settings.repeat
         line = estimate(prepared.judge, prepared.plan, asked) if is_judge_asked and asked else None
@@ -160,24 +159,24 @@ class Controller(ActiveSession):
         if line is not None and terminal is not None:
             terminal.write_line(line)
 
-    def _open_run(self, *, is_judge_asked: bool, judges: Collection[str | None]) -> RunSession:
+    def _new_run(self, *, is_judge_asked: bool, judges: Collection[str | None]) -> OngoingRun:
         """Open the run; raise SettingsError if that fails. `judges` as for `run_configuration`."""
-        target = used_target(self.session, self.settings.target)
+        target = used_target(self.session, self.active.settings.target)
         files = self.session.all_files
-        config = run_configuration(self.prepared, self.all_cases(), files, judges=judges, target=target)
+        config = run_configuration(self.active.prepared, self.active.all_cases(), files, judges=judges, target=target)
         add_to_config(self.config, config)
-        self.run = RunSession.open(self.prepared, config, is_judge_asked=is_judge_asked, interrupts=self.interrupts)
-        progress_line = ProgressLine(self.config, partial(tally_text, self.run.prefetcher.tally))
+        run = OngoingRun.open(self.active.prepared, config, is_judge_asked=is_judge_asked, interrupts=self.interrupts)
+        progress_line = ProgressLine(self.config, partial(tally_text, run.prefetcher.tally))
         if progress_line.is_wanted:
-            self._progress_line, self.run.loop.on_wait = progress_line, progress_line.show
-        return self._start(self.run)
+            self.active.progress_line = progress_line
+            run.loop.on_wait = progress_line.show
+        return run
 
-    def opened(self, own_test: pytest.Item | None = None) -> RunSession:
-        """Return the run; tests of the project's own open it at their first case."""
-        if self.run is not None:
-            return self.run
-        with self.usage_errors():
-            return self._open_run(is_judge_asked=False, judges=judges_of_tests(own_test) if own_test else (None,))
+    def open_run(self, own_test: pytest.Item | None) -> OngoingRun:
+        """Open the run for tests of the project's own, at their first case."""
+        judges = judges_of_tests(own_test) if own_test else (None,)
+        with self.active.usage_errors():
+            return self._new_run(is_judge_asked=False, judges=judges)
 
     # ── during ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -202,15 +201,15 @@ class Controller(ActiveSession):
         if report.outcome != "rerun":  # type: ignore[comparison-overlap] # by a plugin
             try:
                 if isinstance(payload, str):
-                    self.writer.take(payload.encode())
+                    self.active.writer.take(payload.encode())
                 else:
-                    self.opened().keep(payload)
+                    self.active.opened().keep(payload)
             except OSError as error:
                 self.cannot_write(error)
 
     def count_calls(self, report: pytest.TestReport) -> None:
         """End the session if its first calls, over all workers, fail alike in a way that cannot heal."""
-        calls, run, session = report.__dict__.pop(CALLS), self.opened(), self.session.of_pytest
+        calls, run, session = report.__dict__.pop(CALLS), self.active.opened(), self.session.of_pytest
         if run.broken_off is not None:
             return
         run.count(calls)
@@ -221,7 +220,7 @@ class Controller(ActiveSession):
 
     def cannot_write(self, error: OSError) -> NoReturn:
         """End the session in one line: results that cannot be written need not be asked for."""
-        message = f"rageval: {self.opened().cannot_write(error, '--rageval-resume')}"
+        message = f"rageval: {self.active.opened().cannot_write(error, '--rageval-resume')}"
         pytest.exit(message, returncode=pytest.ExitCode.INTERNAL_ERROR)
 
     # ── after ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -234,13 +233,13 @@ class Controller(ActiveSession):
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, None, None]:
         """Aggregate, compare and gate, before JUnit, pytest-html and the last-failed cache are written."""
         try:
-            if self.run is not None:
-                self._end_run(self.run, session, exitstatus)
+            if self.active.run is not None:
+                self._end_run(self.active.run, session, exitstatus)
             yield
         finally:
             self.interrupts.end_session()  # beyond this hook pytest catches no `pytest.exit`
 
-    def _end_run(self, run: RunSession, session: pytest.Session, exitstatus: int) -> None:
+    def _end_run(self, run: OngoingRun, session: pytest.Session, exitstatus: int) -> None:
         self.interrupts.begin_finishing()
         run.loop.cancel()
         of_workers = self._workers.back_off if self._workers is not None else None
@@ -249,8 +248,8 @@ class Controller(ActiveSession):
         if not run.is_broken:
             try:
                 run.writer.collect_results()  # what workers wrote and could not send
-                self._extent = extent_of(session, exitstatus, self)
-                is_lost = bool(self.expected) and exitstatus == pytest.ExitCode.OK
+                self._extent = extent_of(session, exitstatus, self.active)
+                is_lost = bool(self.active.expected) and exitstatus == pytest.ExitCode.OK
                 if run.writer.rows or is_lost:
                     self._finish(session, exitstatus)
                 elif run.writer.folder.has_observations:
@@ -269,8 +268,8 @@ class Controller(ActiveSession):
         """Take the last results of the workers, once they have ended, and close the run."""
         self.interrupts.begin_closing()
         try:
-            if (run := self.run) is not None and not run.is_broken:
-                self.stop_asking()
+            if (run := self.active.run) is not None and not run.is_broken:
+                self.active.stop_asking()
                 if run.writer.folder.path.is_dir():  # else there were no results
                     # xdist has waited for its workers, unless a second signal ended its session first.
                     is_repeated = self.interrupts.is_repeated
@@ -283,44 +282,44 @@ class Controller(ActiveSession):
         except (OSError, RagevalError) as error:
             self._cannot_finish(error)
         finally:
-            super().pytest_unconfigure()
+            self.active.close()
 
     def _finish(self, session: pytest.Session, exitstatus: int) -> None:
         self._write()
-        assert self.finished is not None
-        report_verdict(session, self.finished)
+        assert self.active.finished is not None
+        report_verdict(session, self.active.finished)
         if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-            report_gates(session, list(gate_tests(self.finished, self.prepared.plan)))
-        prepared = self.prepared
+            report_gates(session, list(gate_tests(self.active.finished, self.active.prepared.plan)))
+        prepared = self.active.prepared
         if prepared.settings.report:
             # Here, because the HTML report and its templates take a fifth of a short run.
             from pytest_rageval.render.html.report_writer import end_report
 
-            folder, baseline = self.finished.folder, prepared.project.baseline_file
+            folder, baseline = self.active.finished.folder, prepared.project.baseline_file
             self._report = end_report(folder, prepared.settings, baseline, exit_status=int(exitstatus))
 
     def _write(self) -> None:
         """Write metrics and reports of the records."""
-        prepared = self.prepared
-        self.finished = self.opened().finish(self._extent)
-        self.session.notes += write_reports(self.finished.folder, prepared.plan, self.finished.cases)
+        prepared = self.active.prepared
+        self.active.finished = self.active.opened().finish(self._extent)
+        self.session.notes += write_reports(self.active.finished.folder, prepared.plan, self.active.finished.cases)
 
     def _cannot_finish(self, error: OSError | RagevalError) -> None:
         """Print in one line what could not be written; the run can be finished from its records."""
-        self.finished = None
-        message = f"rageval: {self.opened().cannot_write(error, '--rageval-resume')}"
+        self.active.finished = None
+        message = f"rageval: {self.active.opened().cannot_write(error, '--rageval-resume')}"
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
         if terminal is not None:
             terminal.line("")  # after the progress line
-            terminal.write_line(printable(self.mask.text(message)), red=True)
+            terminal.write_line(printable(self.active.mask.text(message)), red=True)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if self.finished is not None:
-            write_summary(terminalreporter, self.finished, self.session.notes, self.session.root, self._report)
+        if self.active.finished is not None:
+            write_summary(terminalreporter, self.active.finished, self.session.notes, self.session.root, self._report)
             if os.environ.get("GITHUB_ACTIONS") == "true":  # most runs need not load this
                 from pytest_rageval.plugin.display.github_report import report_to_github
 
-                report_to_github(terminalreporter, self.finished, self.config)
+                report_to_github(terminalreporter, self.active.finished, self.config)
         else:
             for note in self.session.notes:
                 terminalreporter.write_line(printable(note), yellow=True)

@@ -10,7 +10,7 @@ import pytest
 from pytest_rageval.comparison.outcomes import Ending
 from pytest_rageval.model import Answer, CaseResult, EvalCase
 from pytest_rageval.plugin.items import assert_gates
-from pytest_rageval.run.engine import Evaluation
+from pytest_rageval.run.scoring import Evaluation
 from pytest_rageval.text import printable
 
 RESULTS = pytest.StashKey[list[Evaluation]]()

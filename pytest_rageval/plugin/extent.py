@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterator
 
 import pytest
 
+from pytest_rageval.comparison.verdict_reasons import RUN_THROUGH
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.items import EvalItem, without_group
-from pytest_rageval.run.finish import RUN_THROUGH, Extent
+from pytest_rageval.run.extent import Extent
 from pytest_rageval.runs.row import cases_of
 
 OURS = frozenset({"rageval", "rag_client", "rag_judge", "rag_judge_cache"})
@@ -18,16 +19,25 @@ OURS = frozenset({"rageval", "rag_client", "rag_judge", "rag_judge_cache"})
 def extent_of(session: pytest.Session, exitstatus: int, active: ActiveSession) -> Extent:
     """Return the extent of the run."""
     is_interrupted = exitstatus not in RUN_THROUGH
+    every = {case.key for case in active.all_cases()}
+    expected = {case.key for case in active.expected.values()}
+    selection = {option: active.mask.text(value) for option, value in _selection(session.config)}
+    has_unread_files = any(active.load(path).problems for path in active.session.all_files)
+    uncounted: list[str] = []
+    overcounted: list[str] = []
+    if not is_interrupted:
+        uncounted = sorted(_uncounted(session, exitstatus, active))
+        overcounted = sorted(_overcounted(active))
     return Extent(
-        every={case.key for case in active.all_cases()},
-        expected={case.key for case in active.expected.values()},
+        every=every,
+        expected=expected,
         unreached=_unreached(session, active),
-        selection={option: active.mask.text(value) for option, value in _selection(session.config)},
+        selection=selection,
         is_ended_early=bool(session.shouldstop or session.shouldfail) or is_interrupted,
-        has_unread_files=any(active.load(path).problems for path in active.session.all_files),
+        has_unread_files=has_unread_files,
         exit_status=int(exitstatus),
-        uncounted=() if is_interrupted else sorted(_uncounted(session, exitstatus, active)),
-        overcounted=() if is_interrupted else sorted(_overcounted(active)),
+        uncounted=uncounted,
+        overcounted=overcounted,
     )
 
 

@@ -2,42 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_rageval.plugin.entry import active_session
+
 if TYPE_CHECKING:
     from pytest_rageval.judges.judge import Judge, JudgementCache
     from pytest_rageval.model import EvalCase
-    from pytest_rageval.plugin.active import ActiveSession
     from pytest_rageval.plugin.evaluator import Evaluator
     from pytest_rageval.targets.target import Target
 
 
-def session_fixtures(active: Callable[[], ActiveSession]) -> ModuleType:
-    """Return the fixtures of one session as a plugin: functions that know their session by `active`.
+def session_fixtures(config: pytest.Config) -> ModuleType:
+    """Return the fixtures of one session as a plugin: functions that know their session.
 
     They do not take `request`: pytest makes a new one for every argument of that name at every item, also if the
     fixture itself is cached, and three of them are a twentieth of what an item costs. A module, since pytest looks
-    for fixtures in modules and classes only.
+    for fixtures in modules and classes only, and warns of methods that are fixtures of a session.
     """
 
     @pytest.fixture(scope="session")
     def rag_client() -> Iterator[Target]:
         """Provide the configured system under test. Override it to give a Target, an httpx client or a callable."""
-        yield from active().target()
+        yield from active_session(config).fixtures.target()
 
     @pytest.fixture(scope="session")
     def rag_judge() -> Iterator[Judge | None]:
         """Provide the configured judge; None judges nothing. Override it to give one of your own."""
-        yield from active().judge()
+        yield from active_session(config).fixtures.judge()
 
     @pytest.fixture(scope="session")
     def rag_judge_cache() -> Iterator[JudgementCache | None]:
         """Provide the store of judgements between runs: an object with `get` and `put`, or None."""
-        yield from active().cache()
+        yield from active_session(config).fixtures.cache()
 
     @pytest.fixture
     def eval_case(request: pytest.FixtureRequest) -> EvalCase:
@@ -53,7 +54,7 @@ def session_fixtures(active: Callable[[], ActiveSession]) -> ModuleType:
         request: pytest.FixtureRequest, rag_client: object, rag_judge: object, rag_judge_cache: object
     ) -> Evaluator:
         """Evaluate a case in a test of your own: `rageval.evaluate(eval_case).assert_gates()`."""
-        return active().evaluator(request.node, rag_client, rag_judge, rag_judge_cache)
+        return active_session(config).evaluator(request.node, rag_client, rag_judge, rag_judge_cache)
 
     plugin = ModuleType(__name__)
     vars(plugin).update(

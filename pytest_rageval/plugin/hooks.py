@@ -1,7 +1,7 @@
 """The face for pytest: each hook decides whether it is about us and hands over.
 
 This module is imported in every test session of every project that has the plugin installed, so it imports nothing
-beyond the standard library and pytest; `enter` loads the rest when a session turns out to have cases.
+beyond the standard library and pytest; `active_session` loads the rest when a session turns out to have cases.
 
 PYTEST_DONT_REWRITE, as the package says: a second session of the same process would warn that it was not.
 """
@@ -12,22 +12,17 @@ import sys
 from collections.abc import Generator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import pytest
 
 from pytest_rageval.config.files import has_table, may_have_cases
 from pytest_rageval.config.options import OPTIONS
-from pytest_rageval.io.collector import no_collection
 from pytest_rageval.plugin import hookspecs
+from pytest_rageval.plugin.entry import ACTIVE, active_session
 from pytest_rageval.plugin.fixtures import session_fixtures
-from pytest_rageval.plugin.session import FIXTURES, ROUTING, SESSION, EvalSession
+from pytest_rageval.plugin.light_session import FIXTURES, ROUTING, SESSION, LightSession, RunControl
 
-if TYPE_CHECKING:
-    from pytest_rageval.plugin.active import ActiveSession
-    from pytest_rageval.plugin.controller import Controller
-
-ACTIVE = pytest.StashKey["ActiveSession"]()
 MARKER = (
     "rageval(path=None, select=None, **facts): on a test, run it for each case of a file (path relative to the test "
     "file, select as in -k) as its `eval_case`; on an eval item, what its case says, "
@@ -35,21 +30,12 @@ MARKER = (
 )
 
 
-def enter(config: pytest.Config) -> ActiveSession:
-    """Return the active part of the session, made at the first call; the session has cases from then on."""
-    if ACTIVE not in config.stash:
-        is_first = "pytest_rageval.plugin.active" not in sys.modules
-        with no_collection(is_for_good=is_first):  # pytest looks twice itself
-            from pytest_rageval.plugin.controller import activate
-        config.stash[ACTIVE] = activate(config.stash[SESSION])
-    return config.stash[ACTIVE]
-
-
 class Arrivals:
     """Hooks that hand the records of reports to the controller, and note which tests ended and failed."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self._config, self._session = config, config.stash[SESSION]
+        self._config = config
+        self._session = config.stash[SESSION]
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
@@ -57,18 +43,26 @@ class Arrivals:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
-        session, facts = self._session, report.__dict__
+        session = self._session
+        facts = report.__dict__
         if report.when == "call" or not report.passed:
             session.ended.add(report.nodeid)
         if "rageval" in facts:
-            cast("Controller", enter(self._config)).take_report(report)
+            self._control().take_report(report)
         counted = session.of_pytest.testsfailed
         result = yield
         if session.of_pytest.testsfailed > counted:
             session.failed.add(report.nodeid)
         if "rageval_calls" in facts:
-            cast("Controller", enter(self._config)).count_calls(report)
+            self._control().count_calls(report)
         return result
+
+    def _control(self) -> RunControl:
+        """Return what writes the run; the controller of xdist may hear of cases by the report of a worker."""
+        if self._session.control is None:
+            active_session(self._config)
+        assert self._session.control is not None
+        return self._session.control
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -99,8 +93,8 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
-    session = config.stash[SESSION] = EvalSession(config)
-    config.pluginmanager.register(session_fixtures(lambda: enter(config)), FIXTURES)
+    session = config.stash[SESSION] = LightSession(config)
+    config.pluginmanager.register(session_fixtures(config), FIXTURES)
     if not session.is_worker:
         config.pluginmanager.register(Arrivals(config), "rageval-arrivals")
 
@@ -116,15 +110,17 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if not ours.is_worker:
         ours.check_one_project()
         if not ours.globs:  # `cases = []`: nothing would be collected, and no problem reported
-            enter(session.config).check_settings()
+            active_session(session.config).check_settings()
     if session.config.pluginmanager.hasplugin("dsession"):
         ours.collected += ours.files_to_collect()
         if ours.collected:
-            cast("Controller", enter(session.config)).open_for_workers()
+            active_session(session.config)
+            assert ours.control is not None
+            ours.control.open_for_workers()
         elif ours.given_options:
-            enter(session.config).check_settings()
+            active_session(session.config).check_settings()
     if not ours.is_worker and ours.has_lost_cases:
-        enter(session.config)  # which reports them when it collects
+        active_session(session.config)  # which reports them when it collects
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -140,20 +136,20 @@ def pytest_collect_file(
     collectors = yield
     session = parent.config.stash[SESSION]
     if session.owns(file_path) or (not collectors and session.is_faulty(file_path)):
-        collectors = [*collectors, enter(parent.config).collector(file_path, parent)]
+        collectors = [*collectors, active_session(parent.config).collector(file_path, parent)]
     return collectors
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "eval_case" in metafunc.fixturenames and metafunc.definition.get_closest_marker("rageval"):
-        enter(metafunc.config).parametrize(metafunc)
+        active_session(metafunc.config).parametrize(metafunc)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """End the session on wrong settings, before anything runs; our options are checked in any session."""
     ours = session.config.stash[SESSION]
     if not ours.is_worker and (ACTIVE in session.config.stash or ours.given_options):
-        enter(session.config).check_settings()
+        active_session(session.config).check_settings()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config, exitstatus: int) -> None:

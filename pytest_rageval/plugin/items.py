@@ -19,9 +19,10 @@ from pytest_rageval.comparison.outcomes import Ending
 from pytest_rageval.errors import GateFailure
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.model import CaseResult, EvalCase
-from pytest_rageval.plugin.session import one_case
+from pytest_rageval.model.case_fields import descriptions_of
+from pytest_rageval.plugin.light_session import one_case
 from pytest_rageval.render.text.failure import failure_text
-from pytest_rageval.run.session import CaseBlocks, EvaluatedCase
+from pytest_rageval.run.ongoing_run import CaseBlocks, EvaluatedCase
 
 PARTS = ("rag_client", "rag_judge", "rag_judge_cache")
 """The fixtures of an item."""
@@ -96,9 +97,7 @@ class EvalItem(pytest.Function):
         self.add_marker(
             file.mark.with_args(
                 id=case.id,
-                category=case.category,
-                difficulty=case.difficulty,
-                domain=case.domain,
+                **descriptions_of(case),
                 answerable=case.answerable,
                 requires_kg=case.requires_kg,
             )
@@ -230,7 +229,7 @@ def item_case(item: pytest.Item) -> EvalCase | None:
 def keywords(case: EvalCase) -> Iterator[str]:
     yield case.id
     yield from case.tags
-    yield from filter(None, (case.category, case.difficulty, case.domain))
+    yield from filter(None, descriptions_of(case).values())
     if not case.answerable:
         yield "unanswerable"
 

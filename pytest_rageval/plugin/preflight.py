@@ -11,7 +11,7 @@ import pytest
 
 from pytest_rageval.cases.loading import CaseFile
 from pytest_rageval.plugin.items import fixture_definition, hands_on
-from pytest_rageval.plugin.session import FIXTURES, EvalSession
+from pytest_rageval.plugin.light_session import FIXTURES, LightSession
 
 
 def report_patterns(session: pytest.Session, problems: Sequence[str]) -> None:
@@ -41,7 +41,7 @@ class Override(NamedTuple):
     source: str
 
 
-def overrides(session: EvalSession, fixture: str, case_files: Iterable[Path]) -> dict[Path, Override | None]:
+def overrides(session: LightSession, fixture: str, case_files: Iterable[Path]) -> dict[Path, Override | None]:
     """Return by case file what overrides this fixture: the nearest conftest.py, else a plugin, None if nothing does.
 
     From the loaded modules, whatever was selected and whichever process resolves fixtures: the run's hash reads it.
@@ -58,7 +58,7 @@ def overrides(session: EvalSession, fixture: str, case_files: Iterable[Path]) ->
     return {file: next((conftests[one] for one in file.parents if one in conftests), of_plugins) for file in files}
 
 
-def _in_plugins(session: EvalSession, fixture: str) -> Iterable[Override]:
+def _in_plugins(session: LightSession, fixture: str) -> Iterable[Override]:
     """Yield the overrides in plugins other than conftest.py files."""
     for name, plugin in session.config.pluginmanager.list_name_plugin():
         file = Path(getattr(plugin, "__file__", None) or name)
@@ -83,7 +83,7 @@ def _function(plugin: object, fixture: str) -> Callable[..., object] | None:
 JUDGE, CLIENT = "rag_judge", "rag_client"
 
 
-def judges_of_files(session: EvalSession) -> frozenset[str | None]:
+def judges_of_files(session: LightSession) -> frozenset[str | None]:
     """Return the place of the `rag_judge` of each case file, such as `conftest.py::rag_judge`; None for ours."""
     given = overrides(session, JUDGE, session.all_files).values()
     return frozenset(override and f"{override.source}::{JUDGE}" for override in given)
@@ -105,11 +105,15 @@ def _place_of(definition: Any, root: Path) -> str | None:
     return f"{shown}::{JUDGE}"
 
 
-def used_target(session: EvalSession, configured: str | None) -> str | None:
+def used_target(session: LightSession, configured: str | None) -> str | None:
     """Return the target of the run: the configured one, and each `rag_client` of the project by its place.
 
     All case files count, whatever was selected: it stands in config.json, and in its hash.
     """
-    places = [override and override.place for override in overrides(session, CLIENT, session.all_files).values()]
-    given = [f"rag_client fixture of {place}" for place in dict.fromkeys(places) if place is not None]
-    return ", ".join([*([configured] if configured and None in places else []), *given]) or configured
+    found = overrides(session, CLIENT, session.all_files).values()
+    names: list[str] = []
+    if configured and None in found:
+        names.append(configured)
+    places = dict.fromkeys(override.place for override in found if override is not None)
+    names += [f"rag_client fixture of {place}" for place in places]
+    return ", ".join(names) or configured

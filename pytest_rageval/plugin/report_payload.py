@@ -19,9 +19,10 @@ from pytest_rageval.model import CaseResult, Outcome, Problem
 from pytest_rageval.plugin.case_hook import call_hook
 from pytest_rageval.plugin.evaluator import RESULTS
 from pytest_rageval.plugin.items import EvalItem
-from pytest_rageval.run.engine import Evaluation
-from pytest_rageval.run.session import RunSession, with_outcome
-from pytest_rageval.runs.records import RecordLine
+from pytest_rageval.run.case_records import with_outcome
+from pytest_rageval.run.ongoing_run import OngoingRun
+from pytest_rageval.run.scoring import Evaluation
+from pytest_rageval.runs.records.result_line import RecordLine
 from pytest_rageval.text import printable
 
 PACKAGE = Path(__file__).parent.parent
@@ -32,7 +33,7 @@ PROPERTIES = pytest.StashKey[list[tuple[str, object]]]()
 
 
 def attach(
-    item: pytest.Item, report: pytest.TestReport, raised: BaseException | None, run: RunSession
+    item: pytest.Item, report: pytest.TestReport, raised: BaseException | None, run: OngoingRun
 ) -> Sequence[Evaluation]:
     """Put the records of this item on its report, which decides its outcome; return what was evaluated for it."""
     lines: Sequence[RecordLine]
@@ -52,7 +53,7 @@ def attach(
     return evaluations
 
 
-def _records_of_item(item: EvalItem, report: pytest.TestReport, run: RunSession) -> Sequence[RecordLine]:
+def _records_of_item(item: EvalItem, report: pytest.TestReport, run: OngoingRun) -> Sequence[RecordLine]:
     """Return the records of an item, with the outcome that pytest gives it, and let go of what is written."""
     case, item.evaluated, item.recorded_attempt = item.evaluated, None, item.attempts
     outcome = _outcome(report)
@@ -76,7 +77,7 @@ def _records_of_test(
     evaluations: Sequence[Evaluation],
     report: pytest.TestReport,
     raised: BaseException | None,
-    run: RunSession,
+    run: OngoingRun,
 ) -> list[RecordLine]:
     """Return the records of a test of the project's own, with the outcome that pytest gives it."""
     outcome = _outcome(report)
@@ -122,7 +123,7 @@ def _seen(
     evaluation: Evaluation,
     lines: Sequence[RecordLine],
     report: pytest.TestReport,
-    run: RunSession,
+    run: OngoingRun,
 ) -> Sequence[RecordLine]:
     """Show the result to the project's hook and to JUnit; return its records."""
     hook = item.ihook.pytest_rageval_result

@@ -1,30 +1,25 @@
-"""The workers of xdist: their input and output, and their end at a second signal."""
+"""The workers of xdist as their controller sees them: input and output, and their end at a second signal."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
 from pytest_rageval.http.served_rate import BackOff
 from pytest_rageval.plugin.active import ActiveSession
-from pytest_rageval.plugin.batches import plan_batches
-from pytest_rageval.plugin.block_scheduling import BlockScheduling, block, worker_number
-from pytest_rageval.plugin.items import EvalItem, node_name, without_group
-from pytest_rageval.plugin.session import EvalSession
-from pytest_rageval.run.session import RunSession
-from pytest_rageval.runs.folder import RunFolder
+from pytest_rageval.plugin.block_scheduling import BlockScheduling
+from pytest_rageval.plugin.items import node_name, without_group
 from pytest_rageval.text import counted
 
 REPEATING = frozenset({"loadfile", "loadscope"})
 """Distributions of xdist 3.8 that count the test whose worker died among those still to be run."""
 PATIENCE = 0.3
 """Seconds for workers to end by themselves after a second signal."""
-_NOTES, _BACK_OFF = "rageval_notes", "rageval_back_off"
+NOTES = "rageval_notes"
+BACK_OFF = "rageval_back_off"
 """Names in xdist's `workeroutput`."""
 WORKERS = "rageval-workers"
 """The name under which the hooks for workers are registered."""
@@ -52,13 +47,12 @@ class ControlledWorkers:
                 "(pytest-xdist issue 1386); use --dist load",
                 yellow=True,
             )
-        option, schedulers = self._config.option, self._config.hook.pytest_xdist_make_scheduler.get_hookimpls()
-        self._are_blocks_arranged = (
-            option.dist == "load"
-            and self._config.known_args_namespace.dist == "no"
-            and option.maxschedchunk is None
-            and all(scheduler.plugin_name in ("dsession", WORKERS) for scheduler in schedulers)
-        )
+        option = self._config.option
+        # xdist sets "load" where -n is given without --dist.
+        is_default = option.dist == "load" and self._config.known_args_namespace.dist == "no"
+        schedulers = {each.plugin_name for each in self._config.hook.pytest_xdist_make_scheduler.get_hookimpls()}
+        has_others = bool(schedulers - {"dsession", WORKERS})
+        self._are_blocks_arranged = is_default and option.maxschedchunk is None and not has_others
 
     def kill(self) -> bool:
         """End the workers by force, after a moment; return True if none are left.
@@ -86,9 +80,10 @@ class ControlledWorkers:
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
         if not self._active.expected:
             cases = {f"{case.source.file}::{node_name(case.id)}": case for case in self._active.all_cases()}
-            self._active.expected.update(
-                (nodeid, cases[plain]) for nodeid in ids for plain in without_group(nodeid) if plain in cases
-            )
+            for nodeid in ids:
+                for plain in without_group(nodeid):
+                    if plain in cases:
+                        self._active.expected[nodeid] = cases[plain]
 
     @pytest.hookimpl(tryfirst=True, optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> BlockScheduling | None:
@@ -101,9 +96,9 @@ class ControlledWorkers:
         """Take a worker's notes and the tests that a dead one left, before the scheduler hears of it."""
         output: dict[str, Any] = getattr(node, "workeroutput", None) or {}
         notes = self._session.notes
-        notes += [note for note in output.get(_NOTES, ()) if note not in notes]
-        if _BACK_OFF in output:
-            self.back_off = (self.back_off or BackOff()) + BackOff(**output[_BACK_OFF])
+        notes += [note for note in output.get(NOTES, ()) if note not in notes]
+        if BACK_OFF in output:
+            self.back_off = (self.back_off or BackOff()) + BackOff(**output[BACK_OFF])
         if error and error != "keyboard-interrupt":
             notes += self._notes_on_death(node)
 
@@ -124,33 +119,3 @@ class ControlledWorkers:
                 self._active.writer.crashed(case, str(report.longrepr))
             except OSError as error:
                 self._cannot_write(error)
-
-
-class Worker(ActiveSession):
-    """The session of a worker."""
-
-    def __init__(self, session: EvalSession) -> None:
-        super().__init__(session)
-        self.config.pluginmanager.register(self, WORKERS)
-
-    def opened(self, own_test: pytest.Item | None = None) -> RunSession:  # noqa: ARG002 because nothing is opened here
-        """Return the run, joined at the first case."""
-        if self.run is not None:
-            return self.run
-        worker_input = self.session.worker_input
-        folder = RunFolder(Path(worker_input("rageval_run"))) if worker_input("rageval_run") else None
-        worker = worker_input("workerid")
-        prepared = self.prepared.knowing(filter(None, worker_input("rageval_namesakes").split("\n")))
-        self.run = run = self._start(RunSession.join(prepared, folder, worker, worker_input("rageval_config_hash")))
-        if worker_input("rageval_blocks"):
-            items = [item for item in self.session.of_pytest.items if isinstance(item, EvalItem)]
-            own = block(items, worker_number(worker), self.session.workers)
-            plan_batches(item for item in own if not run.is_done(item.case))
-        return run
-
-    def pytest_sessionfinish(self) -> None:
-        """Hand notes, and how far calls were delayed, to the controller before xdist sends its output."""
-        output: dict[str, Any] = self.config.workeroutput  # type: ignore[attr-defined] # because xdist puts it there
-        output[_NOTES] = list(self.session.notes)
-        if self.run is not None:
-            output[_BACK_OFF] = asdict(self.run.prefetcher.back_off)

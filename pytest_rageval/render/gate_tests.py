@@ -33,4 +33,7 @@ def gate_tests(finished: Finished, plan: Plan) -> Iterator[GateTest]:
         elif gate["passed"] is None or (is_regression and is_waived):
             yield GateTest(name, "skipped", gate_line(gate))
         else:
-            yield GateTest(name, "failed", gate_line(gate) + (f" ({gate['tag']})" if gate.get("tag") else ""))
+            message = gate_line(gate)
+            if gate.get("tag"):
+                message += f" ({gate['tag']})"
+            yield GateTest(name, "failed", message)

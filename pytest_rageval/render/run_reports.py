@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_rageval.comparison.verdicts import Cases, compare_with_previous
+from pytest_rageval.comparison.compared_sides import Cases, compare_with_previous
 from pytest_rageval.export.report_json import write_report_json
 from pytest_rageval.io.atomic import write_text
 from pytest_rageval.render.html.report_file import EndReport
@@ -27,7 +27,9 @@ class RunReports(NamedTuple):
     @property
     def problems(self) -> list[str]:
         """Return a line for each report that could not be written."""
-        return [*self.notes, *filter(None, [self.page.problem if self.page is not None else None])]
+        if self.page is None or not self.page.problem:
+            return list(self.notes)
+        return [*self.notes, self.page.problem]
 
 
 def write_all_reports(folder: Path, plan: Plan, cases: Cases, baseline: Path, *, exit_status: int) -> RunReports:
@@ -35,19 +37,21 @@ def write_all_reports(folder: Path, plan: Plan, cases: Cases, baseline: Path, *,
 
     Raise OSError if the summary cannot be written, after writing all others.
     """
-    page, notes = None, list[str]()
+    page = None
+    left_out: tuple[str, ...] = ()
     if plan.settings.report and len(cases) > MOST_OF_A_PAGE:
-        notes.append(
+        note = (
             f"report.html is left out, which lists every case: these are {len(cases):,}, more than {MOST_OF_A_PAGE:,}; "
             f"`rageval report {folder.name}` writes it all the same"
         )
+        left_out = (note,)
     elif plan.settings.report:
-        from pytest_rageval.render.html.report_writer import (
-            end_report,  # here, because templates are a fifth of a short run
-        )
+        # Imported here, because templates are a fifth of a short run.
+        from pytest_rageval.render.html.report_writer import end_report
 
         page = end_report(folder, plan.settings, baseline, exit_status=exit_status)
-    return RunReports((*write_reports(folder, plan, cases), *notes), page)
+    problems = write_reports(folder, plan, cases)
+    return RunReports((*problems, *left_out), page)
 
 
 def write_reports(folder: Path, plan: Plan, cases: Cases) -> tuple[str, ...]:

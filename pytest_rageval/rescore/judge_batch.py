@@ -14,10 +14,10 @@ from pydantic import TypeAdapter, ValidationError
 from pytest_rageval.errors import ModelFailure, SettingsError
 from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
-from pytest_rageval.judges.judge import Judge, JudgementCache
+from pytest_rageval.judges.checked_judge import CheckedJudge
+from pytest_rageval.judges.judge import BaseJudge, JudgementCache
 from pytest_rageval.judges.model_judge import ModelJudge
 from pytest_rageval.llm.batch import PRICE, BatchClient, BatchExchange, BatchReply, BatchState
-from pytest_rageval.llm.endpoint_options import Tariff
 from pytest_rageval.llm.wire import Wire
 from pytest_rageval.model import Json
 from pytest_rageval.providers import BATCHED
@@ -85,7 +85,7 @@ class BatchedRun:
     run: StoredRun
     plan: Plan
     submission: Submission
-    make_judge: Callable[[], Judge]
+    make_judge: Callable[[], BaseJudge]
     cache: JudgementCache | None
     client: BatchClient = field(default_factory=BatchClient)
 
@@ -103,13 +103,17 @@ class BatchedRun:
         self.client.waiting.clear()
         is_anew = self.plan.settings.judge_cache == "refresh"
         # What the requests cost is counted once, at the end, and so nothing is stored before.
-        judge = CachedJudge(self.deferring_judge(), None if is_anew else self.cache, "read", self.plan.mask)
+        deferring = self.deferring_judge()
+        mask = self.plan.mask
+        judge = CheckedJudge(deferring, mask)
+        if self.cache is not None and not is_anew:
+            judge = CachedJudge(deferring, self.cache, "read", mask)
         Rejudge(self.run, self.plan, judge, watch).ask_all()
         return self.client.waiting
 
     def check_price(self, most: float | None) -> None:
         """Raise SettingsError if the waiting requests are likely to cost more than the limit."""
-        tariff: Tariff | None = getattr(self.make_judge(), "tariff", None)
+        tariff = self.make_judge().tariff
         dollars = tariff and tariff.estimate(map(str, self.client.waiting.values()))
         if most is not None and dollars is not None and dollars * PRICE > most:
             likely = f"the batch is likely to cost ${dollars * PRICE:.2f}"

@@ -11,11 +11,13 @@ from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import EvalCase
-from pytest_rageval.run.finish import Extent, Finished, finish
+from pytest_rageval.run.extent import Extent
+from pytest_rageval.run.finish import Finished, finish
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.config import dataset_hash_of
-from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import OBSERVATION, OBSERVATIONS, RESULT, RESULTS
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.run_files import lines_in_order
 from pytest_rageval.text import counted
@@ -27,11 +29,11 @@ def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> No
     `cases`: the project's, if available, to name missing ones.
     """
     first = runs[0]
-    problems = [
-        f"{run.run_id} was run with another configuration than {first.run_id}: {difference}"
-        for run in runs[1:]
-        if (difference := other_configuration(first.config, run.config)) is not None
-    ]
+    problems = []
+    for run in runs[1:]:
+        difference = other_configuration(first.config, run.config)
+        if difference is not None:
+            problems.append(f"{run.run_id} was run with another configuration than {first.run_id}: {difference}")
     named = Counter(run.path.resolve() for run in runs)
     problems += [
         f"{path.name} is named {times} times; name each shard once" for path, times in named.items() if times > 1
@@ -50,10 +52,9 @@ def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> No
                 doubled.setdefault((where[key], run.run_id), []).append(key)
             if key == f"{record['source']['file']}::{record['test_case_id']}":
                 contents[key] = record["content_hash"]
-    problems += [
-        f"{first_id} and {second_id} overlap in {counted(len(keys), 'case')}: {listed(sorted(set(keys)))}"
-        for (first_id, second_id), keys in doubled.items()
-    ]
+    for (first_id, second_id), keys in doubled.items():
+        shared = f"{counted(len(keys), 'case')}: {listed(sorted(set(keys)))}"
+        problems.append(f"{first_id} and {second_id} overlap in {shared}")
     if not problems and dataset_hash_of(contents.items()) != first.config["dataset_hash"]:
         problems.append(_gap(runs, contents, cases))
     if problems:
@@ -66,9 +67,9 @@ def merge(runs: Sequence[StoredRun], plan: Plan, reports: Path, baseline: Side |
     writer = RunWriter.new(reports, plan, config)
     try:
         writer.folder.log(f"merged from {', '.join(run.run_id for run in runs)}")
-        for line in lines_in_order((run.path / RESULTS for run in runs), source="source"):
+        for line in lines_in_order((run.path / RESULTS for run in runs), RESULT):
             writer.take(line.encode())
-        for line in lines_in_order((run.path / OBSERVATIONS for run in runs), source="case"):
+        for line in lines_in_order((run.path / OBSERVATIONS for run in runs), OBSERVATION):
             writer.folder.append(OBSERVATIONS, line)
         keys = {key for key, _ in writer.rows}
         return finish(writer, plan, Extent(every=keys, expected=keys), baseline, file)
@@ -82,7 +83,9 @@ def _gap(runs: Sequence[StoredRun], contents: Mapping[str, str], cases: Iterable
     shards = [run.config.get("shard") for run in runs]
     of = {shard.partition("/")[2] for shard in shards if shard}
     if len(of) == 1 and all(shards):
-        lacking = sorted({f"{n}/{of_}" for of_ in of for n in range(1, int(of_) + 1)} - set(shards))
+        [number_of_shards] = of
+        planned = {f"{number}/{number_of_shards}" for number in range(1, int(number_of_shards) + 1)}
+        lacking = sorted(planned - set(shards))
         if lacking:
             return f"shards are missing: {', '.join(lacking)}"
     return f"the runs do not cover all cases{named or '; was one of them cut short?'}"

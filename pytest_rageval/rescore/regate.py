@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.outcomes import ending_from_records
@@ -14,15 +15,18 @@ from pytest_rageval.gates.gate import Gate, parse_gate, unknown_values
 from pytest_rageval.gates.regression import RegressionGate
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names
 from pytest_rageval.model import NOWHERE, Answer, CaseResult, EvalCase, Judgement, Matching, Observation, Source
+from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES, descriptions_in
 from pytest_rageval.rescore.relabel import Line
-from pytest_rageval.rescore.rescore import recorded_run_measures, same_extent
-from pytest_rageval.run.engine import overall_result
+from pytest_rageval.rescore.rescore import same_extent, stored_run_scores
 from pytest_rageval.run.finish import Finished, conclude
 from pytest_rageval.run.plan import Plan
+from pytest_rageval.run.scoring import overall_result
+from pytest_rageval.runs.causes import with_cause
 from pytest_rageval.runs.decision_hash import labelled_gold, regated_hash
 from pytest_rageval.runs.folder import RunFolder
-from pytest_rageval.runs.reader import RESULTS, StoredRun
-from pytest_rageval.runs.records import verdict_record
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import RESULTS
+from pytest_rageval.runs.records.result_line import verdict_record
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.stored_plan import plan_of, settings_of
 
@@ -61,7 +65,7 @@ def plan_of_gates(run: StoredRun, current: Settings, root: Path) -> Plan:
 def regate(run: StoredRun, plan: Plan, baseline: Side | None) -> Finished:
     """Return the result of the run under the plan's gates."""
     earlier = run.finished_metrics
-    plan = replace(plan, run_measures=recorded_run_measures(plan, earlier))
+    plan = replace(plan, stored_run_scores=stored_run_scores(plan, earlier))
     writer = RunWriter(RunFolder(run.path), plan, run.config)
     for records in run.cases():
         for record in _gated(records, plan, baseline):
@@ -88,7 +92,7 @@ def _gated(records: Sequence[Line], plan: Plan, baseline: Side | None) -> Iterat
         return
     results = [_recorded(record) for record in records]
     if (error := _failed_judgement(records, results[0], plan)) is not None:
-        yield from ({**record, "outcome": "error", "error": error} for record in records)
+        yield from (with_cause({**record, "outcome": "error", "error": error}) for record in records)
         return
     overall = overall_result(results, plan)
     outcome, reason = ending_from_records(overall, records, plan, baseline)
@@ -96,7 +100,8 @@ def _gated(records: Sequence[Line], plan: Plan, baseline: Side | None) -> Iterat
     decision = regated_hash(first.get("decision_hash"), _case(first), first["gold"] or "none", plan)
     for record, result in zip(records, results, strict=True):
         verdict = verdict_record(overall_result([result], plan), overall)
-        yield {**record, "decision_hash": decision, "outcome": outcome, "reason": reason, "verdict": verdict}
+        decided = {"decision_hash": decision, "outcome": outcome, "reason": reason, "verdict": verdict}
+        yield with_cause({**record, **decided})
 
 
 def _failed_judgement(records: Sequence[Line], first: CaseResult, plan: Plan) -> dict[str, str] | None:
@@ -130,13 +135,12 @@ def _unobserved(record: Line) -> tuple[str, ...]:
 
 def _case(record: Line) -> EvalCase:
     """Return the parts of the case that gates read."""
+    descriptions: dict[str, Any] = dict(zip(DESCRIPTIVE_NAMES, descriptions_in(record), strict=True))
     return EvalCase(
         id=record["test_case_id"],
         question="",
         answerable=record["answerable"],
-        category=record["category"],
-        difficulty=record["difficulty"],
-        domain=record["domain"],
+        **descriptions,
         tags=tuple(record["tags"]),
         requires_kg=record["requires_kg"],
         gold=labelled_gold(record.get("gold_answer", ["none"]), has_groups=record.get("has_groups", False)),

@@ -8,16 +8,17 @@ from dataclasses import dataclass, field, replace
 
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.io.bounded_map import at_once
-from pytest_rageval.io.sealed_lines import record_at, unsealed
-from pytest_rageval.judges.judge import Judge
+from pytest_rageval.io.sealed_lines import unsealed
+from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.model import NOTHING, Answer, Observation, Problem, Timings, Trial
 from pytest_rageval.rescore.relabel import Line, Lines
-from pytest_rageval.rescore.rescore import observed_of, trial_of
 from pytest_rageval.run.ask import problem_of
-from pytest_rageval.run.engine import AskFailure, Observed, judgements_of
+from pytest_rageval.run.engine import judgements_of
 from pytest_rageval.run.plan import Plan
-from pytest_rageval.runs.observations import observation_line
+from pytest_rageval.run.scoring import AskFailure, Observed
 from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.observation_line import observation_line, observed_of, trial_of
+from pytest_rageval.runs.records.record_files import record_at
 from pytest_rageval.text import printable
 
 
@@ -30,7 +31,7 @@ class Rejudge:
 
     run: StoredRun
     plan: Plan
-    judge: Judge
+    judge: BaseJudge
     watch: Callable[[int], None]
     judged: int = 0
     failed: int = 0
@@ -103,7 +104,7 @@ class Rejudge:
         return problem_of(f"judge_{error.kind}", error, self.plan.mask)
 
 
-def check_judge_of(run: StoredRun, judge: Judge) -> None:
+def check_judge_of(run: StoredRun, judge: BaseJudge) -> None:
     """Raise SettingsError if a fixture's object judged the run: only pytest can make it."""
     configured = run.config["judge"]
     models = {record["judge"]["model"] for record in run.records() if record["judge"]}

@@ -10,15 +10,15 @@ from typing import Any
 from pytest_rageval.cases.canonical import case_from_mapping, content_hash
 from pytest_rageval.cases.loading import CaseFile
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.matching.dialects import FileNames, PlaceRules, namesakes_of
 from pytest_rageval.matching.places import GoldBy
 from pytest_rageval.model import EvalCase
 from pytest_rageval.runs.comparable import asked_differently
 from pytest_rageval.runs.config import dataset_hash_of, dataset_version
-from pytest_rageval.runs.observations import matched_to
 from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.runs.records import CUT
+from pytest_rageval.runs.records.observation_line import matched_to
+from pytest_rageval.runs.records.record_files import record_at
+from pytest_rageval.runs.records.record_texts import CUT
 
 Line = Mapping[str, Any]
 Lines = Iterator[Line]

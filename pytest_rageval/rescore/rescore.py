@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.cases.canonical import case_from_mapping
 from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.outcomes import ending_from_records
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.errors import OddScoreError, SettingsError
+from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.masking import public_target
-from pytest_rageval.io.sealed_lines import record_at
-from pytest_rageval.metrics.registry import Measure, is_described
-from pytest_rageval.model import NotApplicable, Observation, Problem, RunFacts, Score, Timings, Trial
+from pytest_rageval.metrics.registry import Measure, RunScore, is_described
+from pytest_rageval.model import NotApplicable, Score
 from pytest_rageval.rescore.relabel import Labels, Line, Lines
-from pytest_rageval.run.engine import AskFailure, Observed, evaluation
-from pytest_rageval.run.finish import Extent, Finished, finish
+from pytest_rageval.run.extent import Extent
+from pytest_rageval.run.finish import Finished, finish
 from pytest_rageval.run.plan import Plan
+from pytest_rageval.run.scoring import evaluation
 from pytest_rageval.runs.config import config_hash_of
 from pytest_rageval.runs.folder import RunFolder
-from pytest_rageval.runs.observations import observation_of
-from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.runs.records import CUT, case_fields, result_record, to_line
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import OBSERVATIONS, RESULTS
+from pytest_rageval.runs.records.observation_line import observed_of, trial_of
+from pytest_rageval.runs.records.record_files import record_at
+from pytest_rageval.runs.records.record_texts import CUT
+from pytest_rageval.runs.records.result_line import case_fields, result_record, to_line
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.stored_plan import plan_of, settings_of
-from pytest_rageval.targets.native_contract import answer_from_line
 
 OF_JUDGING = (
     "judge",
@@ -115,7 +116,7 @@ class Rescoring:
         self.run.check_records()
         folder.lock()
         try:
-            plan = replace(self.plan, run_measures=recorded_run_measures(self.plan, earlier))
+            plan = replace(self.plan, stored_run_scores=stored_run_scores(self.plan, earlier))
             writer = RunWriter(folder, plan, self.run.config if is_read_only else self.config)
             if is_read_only:
                 for record in records:
@@ -150,12 +151,15 @@ class Rescoring:
             return [self._labelled(record) for record in records]
         # Scores by the old labels must not be mixed with scores by the new ones.
         stays = is_described_measure if self.labels else self.stays
-        measures = _recorded_measures(self.plan, records, stays)
-        if measures is None:
-            return records
-        plan = replace(self.plan, measures=measures)
+        staying = [measure.name for measure in self.plan.measures if stays(measure)]
+        if not all(_has_all(record, staying) for record in records):
+            return records  # a metric that stays raised an error, which stays too
+        by_trial = {record["trial"]: record for record in records}
+        stored = [_stored_scores(by_trial[line["trial"]], staying) for line in lines]
         observed = [observed_of(line, self.run.config) for line in lines]
-        evaluated = evaluation([trial_of(line) for line in lines], observed, plan, records[0]["attempts"])
+        trials = [trial_of(line) for line in lines]
+        plan = self.plan
+        evaluated = evaluation(trials, observed, plan, records[0]["attempts"], stored)
         outcome, reason = ending_from_records(evaluated.overall, records, plan, self.baseline)
         decided = (evaluated.overall, *evaluated.trials)
         overall, *results = (replace(result, outcome=outcome, reason=reason) for result in decided)
@@ -218,82 +222,40 @@ def plan_again(
 
 def _has_full_texts(run: StoredRun) -> bool:
     """Return True if a text is longer than the cut, which only `store_full_text` allows."""
-    return any(
-        len(text or "") > CUT + 1
-        for record in run.records()
-        for text in (record["question"], record["answer"], *(chunk["text"] for chunk in record["retrieved_chunks"]))
-    )
+    for record in run.records():
+        texts = [record["question"], record["answer"]]
+        texts += [chunk["text"] for chunk in record["retrieved_chunks"]]
+        if any(len(text or "") > CUT + 1 for text in texts):
+            return True
+    return False
 
 
 # ── values from records, which are not computed again ─────────────────────────────────────────────────────────
 
 
-def _recorded_measures(
-    plan: Plan, records: Sequence[Line], stays: Callable[[Measure], bool]
-) -> tuple[Measure, ...] | None:
-    """Return the plan's measures; those that stay take their values from the records of a case's trials.
-
-    None if a record lacks both value and reason for one of these: it raised an error, which stays too.
-    """
-    staying = {measure.name for measure in plan.measures if stays(measure)}
-    if not all(staying <= record["scores"].keys() | record["skipped_metrics"].keys() for record in records):
-        return None
-    return tuple(_recorded(measure, records) if measure.name in staying else measure for measure in plan.measures)
+def _has_all(record: Line, names: Iterable[str]) -> bool:
+    """Return True if a record has a score, or the reason for none, by each of these measures."""
+    return all(name in record["scores"] or name in record["skipped_metrics"] for name in names)
 
 
-def _recorded(measure: Measure, records: Sequence[Line]) -> Measure:
-    by_trial = {record["trial"]: record for record in records}
-    name = measure.name
-
-    def recorded(obs: Observation, k: int | None = None) -> Score | NotApplicable:  # noqa: ARG001 as metrics are called
-        record = by_trial[obs.trial]
-        if name in record["scores"]:
-            return Score(record["scores"][name], record["score_details"].get(name, {}))
-        return NotApplicable(record["skipped_metrics"][name], name in record["verdict"].get("unobserved", ()))
-
-    return replace(measure, metric=replace(measure.metric, function=recorded, options={}))
-
-
-def recorded_run_measures(plan: Plan, metrics: Mapping[str, Any]) -> tuple[Measure, ...]:
-    """Return the plan's run-level measures; the project's own take their values from a metrics.json."""
-    return tuple(
-        _recorded_of_run(measure, metrics) if is_described_measure(measure) else measure
-        for measure in plan.run_measures
-    )
+def _stored_scores(record: Line, names: Iterable[str]) -> dict[str, Score | NotApplicable]:
+    """Return what these measures gave to a trial, by its record."""
+    scores, details, skipped = record["scores"], record["score_details"], record["skipped_metrics"]
+    unobserved = record["verdict"].get("unobserved", ())
+    stored: dict[str, Score | NotApplicable] = {}
+    for name in names:
+        if name in scores:
+            stored[name] = Score(scores[name], details.get(name, {}))
+        else:
+            stored[name] = NotApplicable(skipped[name], name in unobserved)
+    return stored
 
 
-def _recorded_of_run(measure: Measure, metrics: Mapping[str, Any]) -> Measure:
-    stored = metrics["metrics"].get(measure.name, {})
-    value = stored.get("mean")
-
-    def recorded(facts: RunFacts, k: int | None = None) -> Score | NotApplicable:  # noqa: ARG001 as metrics are called
-        if stored.get("error"):
-            raise OddScoreError(stored["error"].removeprefix("metric "))
-        return NotApplicable("only pytest can compute it") if value is None else Score(value)
-
-    return replace(measure, metric=replace(measure.metric, function=recorded, options={}))
-
-
-# ── lines of observations.jsonl ───────────────────────────────────────────────────────────────────────────────
-
-
-def observed_of(line: Line, config: Mapping[str, Any]) -> Observed:
-    """Read a line of observations.jsonl; raise SettingsError if it is not one that a run writes."""
-    try:
-        if line["error"] is None and (observation := observation_of(line, config)) is not None:
-            return observation
-        answer = None if line["answer"] is None else answer_from_line(line["answer"], line["case_key"])
-        return AskFailure(Problem(**line["error"]), Timings(**line["timings"]), answer)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        where = f"{OBSERVATIONS}: {line.get('case_key')!r}"
-        raise SettingsError(f"{where}: not an observation as a run writes it; was the file changed?") from None
-
-
-def trial_of(line: Line) -> Trial:
-    """Return the trial of a line of observations.jsonl."""
-    case = case_from_mapping(line["case"])
-    test = line["case_key"].removeprefix(case.key).removeprefix("::")
-    return Trial(case, line["trial"], test or None)
+def stored_run_scores(plan: Plan, metrics: Mapping[str, Any]) -> dict[str, RunScore]:
+    """Return what a metrics.json says of the project's own run-level metrics, which only pytest can compute."""
+    described = [measure.name for measure in plan.run_measures if is_described_measure(measure)]
+    stored = {name: metrics["metrics"].get(name, {}) for name in described}
+    return {name: RunScore(metric.get("mean"), metric.get("error")) for name, metric in stored.items()}
 
 
 def _was_evaluated(record: Line) -> bool:

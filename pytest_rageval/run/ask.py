@@ -17,7 +17,7 @@ from pytest_rageval.io.case_output import OUTPUT, Output
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.model import Answer, AskRequest, Problem
 from pytest_rageval.targets.in_turns import ask_in_turns
-from pytest_rageval.targets.target import Target, asks_in_turns
+from pytest_rageval.targets.target import BaseTarget
 from pytest_rageval.text import excerpt, printable
 
 LONGEST_MESSAGE = 300
@@ -28,7 +28,7 @@ Ask = Callable[[AskRequest], Awaitable[Answer]]
 
 
 async def ask_system(
-    target: Target,
+    target: BaseTarget,
     request: AskRequest,
     mask: Mask,
     limit: asyncio.Timeout | None = None,
@@ -50,13 +50,13 @@ async def ask_system(
     clock: AbstractContextManager[object] = nullcontext()
     if in_turns is not None and limit is not None:
         clock = call_clock(limit)
-        if not asks_in_turns(target):
+        if not target.takes_turns:
             ask = ask_in_turns(target, in_turns)
     try:
         with _captured():
             async with timed:
                 with clock:
-                    answer = await _answer_from(target, ask, request)
+                    answer = await ask(request)
     except TimeoutError as error:
         if limit is None or not limit.expired():
             return Problem("exception", raised(error, mask))
@@ -68,16 +68,6 @@ async def ask_system(
             raise
         return Problem("exception", raised(error, mask))
     return mask.value(answer)
-
-
-async def _answer_from(target: Target, ask: Ask, request: AskRequest) -> Answer:
-    """Ask a target; raise TargetError if what a project's own one returns is no sound answer."""
-    answer = await ask(request)
-    if type(target).__module__.partition(".")[0] == "pytest_rageval":
-        return answer  # read by the native contract already
-    from pytest_rageval.targets.callable_target import answer_of  # here, because most targets are ours
-
-    return answer_of(answer, target.name)
 
 
 def _captured() -> AbstractContextManager[object]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -12,25 +13,24 @@ from typing import Any
 
 from pytest_rageval.cases.gold_places import unwinnable_line
 from pytest_rageval.comparison.baseline import Side, write_baseline
+from pytest_rageval.comparison.compared_sides import Comparison, compare_with_baseline
 from pytest_rageval.comparison.gates_now import GATES
+from pytest_rageval.comparison.notes import comparison_notes, doubt_notes
+from pytest_rageval.comparison.verdict_facts import VerdictFacts
 from pytest_rageval.comparison.verdict_sentence import (
-    NOT_COMPARABLE,
-    VerdictFacts,
-    comparison_notes,
-    doubt_notes,
-    not_comparable,
     run_verdict,
 )
-from pytest_rageval.comparison.verdicts import Comparison, compare_with_baseline
-from pytest_rageval.gates.gate import doubtful_limits, is_meant_for
+from pytest_rageval.gates.gate import doubtful_limits
 from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.index_coverage import not_understood
+from pytest_rageval.run.end_checks import run_problems
+from pytest_rageval.run.extent import Extent
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate, metric_errors
 from pytest_rageval.runs.columns import CaseColumns, write_scores
 from pytest_rageval.runs.config import flat_names, hardware, observed, reported, stated_otherwise
-from pytest_rageval.runs.decision_hash import gates_in_effect, labelled_case
+from pytest_rageval.runs.decision_hash import gates_in_effect
 from pytest_rageval.runs.folder import write_metrics
 from pytest_rageval.runs.judge_notes import failure_note, judge_notes, served_change, served_names
 from pytest_rageval.runs.reader import CONFIG, METRICS
@@ -40,14 +40,12 @@ from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.row import Row, cases_of, flagged, in_order
 from pytest_rageval.text import counted
 
-RUN_THROUGH = (0, 1)
-"""Exit codes of pytest with which all selected tests were run."""
 INTERRUPTED = "baseline not updated: the session was interrupted; run it to its end"
 KEPT = ("run_id", "timestamp", "concurrency", "hardware")
 """Keys of `volatile` about the asking, which re-scoring keeps; the others follow from the records."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Finished:
     """A finished run. `problems` by name fail the run; `notes` are for people."""
 
@@ -61,7 +59,7 @@ class Finished:
     is_unfinished: bool = False
     """True if selected cases have no record: then the run can be resumed."""
 
-    @property
+    @cached_property
     def cases(self) -> CaseColumns:
         """Outcomes and scores by case key."""
         return CaseColumns.of_rows(self.rows)
@@ -69,43 +67,6 @@ class Finished:
     @property
     def is_partial(self) -> bool:
         return bool(self.metrics["partial"])
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """The planned extent of a run. How far it got, and so whether it is partial, follows from the keys of its records.
-
-    every           keys of all cases
-    expected        keys of the selected cases
-    unreached       number of selected tests of the project's own that may evaluate cases and did not end
-    selection       the options that selected them
-    has_unread_files  True if the cases of some files are unknown: then no selection counts as complete
-    is_ended_early  True if the run was ended (Ctrl-C, -x): then missing records are not an error
-    earlier         metrics.json of a stored run that is finished again; it keeps when and where the run was asked
-    exit_status     of pytest before the gates of the run; the verdict must not be better
-    uncounted       keys of cases that failed or ended in errors, and that pytest did not count so
-    damage          how the records of a stored run differ from those that it wrote
-    overcounted     keys of cases that passed when run again after their worker died, which pytest counts as an error
-    is_judge_left_out  True if the judge could not be asked at the start, and the run went on without
-    """
-
-    every: Collection[str]
-    expected: Collection[str]
-    unreached: int = 0
-    selection: Mapping[str, str] = field(default_factory=dict)
-    is_ended_early: bool = False
-    has_unread_files: bool = False
-    earlier: Mapping[str, Any] | None = None
-    exit_status: int = 0
-    uncounted: Sequence[str] = ()
-    damage: str | None = None
-    overcounted: Sequence[str] = ()
-    is_judge_left_out: bool = False
-
-    @property
-    def is_interrupted(self) -> bool:
-        """Return True if a signal, or an error of its own, ended the session."""
-        return self.exit_status not in RUN_THROUGH
 
 
 def finish(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None, baseline_file: Path) -> Finished:
@@ -119,7 +80,7 @@ def finish(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None,
             _with_baseline(finished, plan, extent, baseline_file, writer.folder.path), plan, extent
         )
     write_json(writer.folder.path / CONFIG, {**finished.config, RECORDED: writer.seal()})
-    write_scores(writer.folder.path, finished.rows)
+    write_scores(writer.folder.path, finished.cases)
     writer.folder.log(f"finished: {counted(len(finished.rows), 'case')}, {finished.metrics['outcomes']}")
     write_metrics(writer.folder.path / METRICS, finished.metrics)
     if extent.earlier is None or is_last_run(extent.earlier, writer.folder.reports):
@@ -161,7 +122,7 @@ def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | Non
         metrics["judge_reliability"] = earlier["judge_reliability"]
         metrics["aggregate_metrics"]["judge_reliability"] = earlier["aggregate_metrics"]["judge_reliability"]
     lost = sorted(key for key in extent.expected if key not in recorded)
-    problems = dict(_problems(plan, extent, rows, comparison, lost, is_partial=info.is_partial))
+    problems = dict(run_problems(plan, extent, rows, comparison, lost, is_partial=info.is_partial))
     problems |= {f"metric {name}": error for name, error in metric_errors(metrics["metrics"]).items()}
     # A failing run may be accepted, but nothing advises it.
     is_failing = bool(problems) or metrics["outcomes"]["failed"] > 0
@@ -185,7 +146,13 @@ def _with_verdict(finished: Finished, plan: Plan, extent: Extent) -> Finished:
     metrics, settings = finished.metrics, plan.settings
     is_waived = settings.allow_regressions or settings.update_baseline
     facts = VerdictFacts(
-        metrics, metrics["comparison"], metrics["gates"], finished.problems, extent.exit_status, is_waived=is_waived
+        metrics,
+        metrics["comparison"],
+        metrics["gates"],
+        finished.problems,
+        extent.exit_status,
+        is_waived=is_waived,
+        known_failures=settings.known_failures,
     )
     decided: dict[str, Any] = {"known_failures": settings.known_failures}
     if extent.exit_status and not (facts.outcome("failed") or facts.outcome("error")):
@@ -242,7 +209,8 @@ def _with_baseline(finished: Finished, plan: Plan, extent: Extent, file: Path, f
 
 
 def _info(writer: RunWriter, plan: Plan, extent: Extent, rows: Sequence[Row], recorded: Collection[str]) -> RunInfo:
-    earlier, keys = extent.earlier, {row.key for row in rows}
+    earlier = extent.earlier
+    keys = {row.key for row in rows}
     if earlier:
         # A run that was cut short has no record of some selected cases.
         planned = max((metric.get("n_expected", 0) for metric in earlier["metrics"].values()), default=0)
@@ -253,80 +221,23 @@ def _info(writer: RunWriter, plan: Plan, extent: Extent, rows: Sequence[Row], re
         described = (writer.folder.run_id, timestamp, plan.settings.concurrency, hardware())
         unreached, volatile = 0, dict(zip(KEPT, described, strict=True))
     has_skipped_answers = any(row.outcome == "skipped" and row.error_kind == "missing" for row in rows)
+    unrecorded = sum(key not in keys for key in extent.expected)
+    is_partial = bool(
+        extent.unreached
+        or extent.has_unread_files
+        or has_skipped_answers
+        or any(key not in recorded for key in extent.every)
+        or any(key not in recorded for key in extent.expected)
+        or (earlier and earlier["partial"])
+    )
     return RunInfo(
         config_hash=writer.config["config_hash"],
         dataset_version=writer.config["dataset_version"],
-        expected=len(rows) + sum(key not in keys for key in extent.expected) + unreached,
-        is_partial=bool(
-            extent.unreached
-            or extent.has_unread_files
-            or has_skipped_answers
-            or any(key not in recorded for keys in (extent.every, extent.expected) for key in keys)
-            or (earlier and earlier["partial"])
-        ),
+        expected=len(rows) + unrecorded + unreached,
+        is_partial=is_partial,
         coverage=writer.coverage,
         volatile=volatile,
     )
-
-
-def _problems(
-    plan: Plan,
-    extent: Extent,
-    rows: Sequence[Row],
-    comparison: Comparison | None,
-    lost: Sequence[str],
-    *,
-    is_partial: bool,
-) -> Iterator[tuple[str, str]]:
-    """Yield what fails the run besides gates: name and message."""
-    if lost and not extent.is_ended_early:
-        yield "completeness", f"{counted(len(lost), 'case')} collected without a result: {listed(lost)}"
-    if extent.damage is not None:
-        yield "records", extent.damage
-    if extent.uncounted:
-        yield (
-            "verdicts",
-            f"{counted(len(extent.uncounted), 'case')} failed or ended in an error, and pytest did not count it so: "
-            f"{listed(extent.uncounted)}; a hook (conftest.py, a plugin) changes reports",
-        )
-    elif extent.overcounted:
-        yield (
-            "verdicts",
-            f"{counted(len(extent.overcounted), 'case')} passed when run again after a worker died, and pytest counted "
-            f"the death as an error: {listed(extent.overcounted)}; --dist load runs no case again",
-        )
-    # Examined is a case that got further than a skip or an xfail of its setup (a fixture's, or `run=False`).
-    unexamined = [row.outcome for row in rows if row.outcome == "skipped" or _is_xfailed_early(row)]
-    if rows and len(unexamined) == len(rows):
-        reasons = listed(sorted({row.message for row in rows if row.message}))
-        ending = "skipped" + (", or xfailed before a gate had looked" if "xfailed" in unexamined else "")
-        yield "examined", f"no case was examined, all {len(rows)} were {ending}: {reasons or 'no reason is known'}"
-    if not is_partial:
-        yield from _unmeasured(plan, rows)
-    settings = plan.settings
-    if (
-        comparison
-        and comparison.problems
-        and not (is_partial or settings.update_baseline or settings.ignore_invariants)
-    ):
-        yield NOT_COMPARABLE, not_comparable(comparison.problems)
-
-
-def _is_xfailed_early(row: Row) -> bool:
-    return row.outcome == "xfailed" and not row.gates_examined
-
-
-def _unmeasured(plan: Plan, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    """Yield the written gates that measured no case: an unmeasured gate does not pass."""
-    measured = {measure.name for measure in plan.measures}
-    for gate in plan.case_gates:
-        if gate.is_default or gate.name not in measured:
-            continue
-        groups = {id(row.groups): row.groups for row in rows if gate.name in row.scores}  # rows share theirs
-        meant = replace(gate, unless=())
-        if not any(is_meant_for(meant, *labelled_case(each)) for each in groups.values()):
-            name = f"{gate} when {gate.condition}" if gate.when else str(gate)
-            yield name, f"unmeasured: no case that the gate is for has a value of {gate.name}; each case says why"
 
 
 def _notes(

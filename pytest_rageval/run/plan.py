@@ -24,7 +24,7 @@ from pytest_rageval.judges.rubrics.prompt_text import joint_prompt
 from pytest_rageval.matching.dialects import ANY_PLACES, PlaceRules
 from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.ontology.rates import CHECKED, load_validator
-from pytest_rageval.metrics.registry import GENERATED, LAYERS, Measure, Metric, Registry, option_types
+from pytest_rageval.metrics.registry import GENERATED, LAYERS, Measure, Metric, Registry, RunScore, option_types
 from pytest_rageval.model import EvalCase, GoldKind, Judgement
 
 RETRIEVAL_ONLY_LAYERS = (LAYERS.keys() - GENERATED) | {"abstention"}
@@ -53,6 +53,8 @@ class Plan:
     ontology: str | None = None
     wordings: Mapping[str, Rubric] = field(default_factory=dict)
     place_rules: PlaceRules = field(default=ANY_PLACES, repr=False, compare=False)
+    stored_run_scores: Mapping[str, RunScore] = field(default_factory=dict, repr=False, compare=False)
+    """The scores of a stored run by those run-level measures that only pytest can compute."""
     mask: Mask = field(default=Mask(()), repr=False, compare=False)
     """Masks the credentials of this run in texts of systems, judges and exceptions."""
 
@@ -121,20 +123,25 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
     ]
     problems += [f"weights.{name} is not a layer; layers: {titles}" for name in settings.weights if name not in layers]
     problems.raise_all()
+    case_measures = tuple(measure for measure in measures if not measure.metric.run_level)
+    run_measures = tuple(measure for measure in measures if measure.metric.run_level)
+    cut_offs = [measure.k for measure in measures if measure.k]
+    wordings = {name: own.get(name) or load_rubric(name) for name in prompts}
+    place_settings = settings.model_dump(include=PLACE_SETTINGS)
     return Plan(
         settings=settings,
         registry=registry,
-        measures=tuple(measure for measure in measures if not measure.metric.run_level),
-        run_measures=tuple(measure for measure in measures if measure.metric.run_level),
+        measures=case_measures,
+        run_measures=run_measures,
         case_gates=case_gates,
         run_gates=run_gates,
         regressions=regressions,
         rubrics=rubrics,
-        asked_k=max([settings.k, *(measure.k for measure in measures if measure.k)]),
+        asked_k=max([settings.k, *cut_offs]),
         ask_params=settings.ask_params,
         ontology=ontology,
-        wordings={name: own.get(name) or load_rubric(name) for name in prompts},
-        place_rules=place_rules(settings.model_dump(include=PLACE_SETTINGS), root),
+        wordings=wordings,
+        place_rules=place_rules(place_settings, root),
         mask=Mask(settings.secrets()),
     )
 
@@ -201,10 +208,14 @@ def _gates(settings: Settings, registry: Registry, problems: Problems) -> tuple[
     default = [resolve(gate, registry, settings.k) for gate in default_gates(registry)]
     table = read(settings.gates.case, "gates.case", "case") + read(settings.gates.run, "gates.run", "run")
     options = read(settings.gate, "--rageval-gate", "case")
-    of_case, of_run = (
-        [[gate for gate in gates if gate.scope == scope] for gates in (table, options)] for scope in ("case", "run")
-    )
-    return effective_gates(default, *of_case), effective_gates([], *of_run)
+    # A line of either may be about a case or, with "run" in front, about the run.
+    case_gates = effective_gates(default, _in_scope("case", table), _in_scope("case", options))
+    run_gates = effective_gates([], _in_scope("run", table), _in_scope("run", options))
+    return case_gates, run_gates
+
+
+def _in_scope(scope: str, gates: Iterable[Gate]) -> list[Gate]:
+    return [gate for gate in gates if gate.scope == scope]
 
 
 def _gate(written: str, place: str, scope: Literal["case", "run"], registry: Registry, k: int) -> Gate:

@@ -17,19 +17,24 @@ from pytest_rageval.http.call_limit import JUDGE, SYSTEM, CallLimit, CallPlaces,
 from pytest_rageval.http.served_rate import BackOff, allowance
 from pytest_rageval.io.case_output import OUTPUT, Output
 from pytest_rageval.io.collector import collect_seldom
-from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.model import Observation, Problem, Trial
 from pytest_rageval.run.ask import raised
-from pytest_rageval.run.engine import AskFailure, Evaluation, Observed, are_at_once, observe_at_once, observe_case
+from pytest_rageval.run.engine import are_at_once, observe_at_once, observe_case
 from pytest_rageval.run.plan import Plan
-from pytest_rageval.targets.target import Target
+from pytest_rageval.run.scoring import AskFailure, Evaluation, Observed
+from pytest_rageval.targets.target import BaseTarget
 
 T = TypeVar("T")
 
-MOST_OF_A_BLOCK, MOMENT_S = 256, 0.2
-"""Size of a block of cases that never wait: at most this many cases, or those read in this many seconds."""
-CURRENT_TEST, MOST_TRIES = "PYTEST_CURRENT_TEST", 5
-"""The variable that pytest removes after each test, and how often a case is asked that missed it."""
+MOST_OF_A_BLOCK = 256
+"""Cases of a block of cases that never wait."""
+MOMENT_S = 0.2
+"""Seconds after which such a block ends, whatever its size."""
+CURRENT_TEST = "PYTEST_CURRENT_TEST"
+"""The variable that pytest removes after each test."""
+MOST_TRIES = 5
+"""How often a case is asked that missed it."""
 
 
 Find = Callable[[Trial], Observed | None]
@@ -182,7 +187,10 @@ class Prefetcher:
     """
 
     def __init__(self, plan: Plan, find: Find, keep: Keep, loop: BackgroundLoop) -> None:
-        self.plan, self.loop, self._find, self._keep = plan, loop, find, keep
+        self.plan = plan
+        self.loop = loop
+        self._find = find
+        self._keep = keep
         self._places = CallPlaces(plan.settings.concurrency)
         self.tally = Tally(self._places, allowances=self.allowances)
         self.expected = 0
@@ -221,16 +229,20 @@ class Prefetcher:
 
     def printed(self, trials: Sequence[Trial]) -> Output:
         """Return what user code printed for these trials, and forget it."""
-        first, *others = [self._printed.pop((trial.case.key, trial.number), self.new_output()) for trial in trials]
-        for other in others:
-            first.extend(other)
-        return first
+        printed: Output | None = None
+        for trial in trials:
+            output = self._printed.pop((trial.case.key, trial.number), None)
+            if printed is None:
+                printed = output
+            elif output is not None:
+                printed.extend(output)
+        return self.new_output() if printed is None else printed
 
     def _output(self, trial: Trial) -> Output:
         output = self._printed[trial.case.key, trial.number] = self.new_output()
         return output
 
-    def now(self, trials: Sequence[Trial], target: Target, judge: Judge | None) -> list[Observed]:
+    def now(self, trials: Sequence[Trial], target: BaseTarget, judge: BaseJudge | None) -> list[Observed]:
         """Evaluate trials now, after everything queued before; without the loop if nothing waits."""
         self.is_reading = are_at_once(target, judge)
         if self.is_reading:
@@ -239,7 +251,9 @@ class Prefetcher:
         self.queue(trials, target, judge, futures)
         return [self.observed(future) for future in futures]
 
-    def read(self, cases: Sequence[Sequence[Trial]], target: Target, judge: Judge | None) -> list[list[Observed]]:
+    def read(
+        self, cases: Sequence[Sequence[Trial]], target: BaseTarget, judge: BaseJudge | None
+    ) -> list[list[Observed]]:
         """Observe a block of cases that never wait, on this thread; return those of each case, by trial.
 
         As many as are read in a moment: their observations are written at once.
@@ -257,7 +271,7 @@ class Prefetcher:
         kept = iter(self._keep(fresh, observed))
         return [[next(kept) if recorded is None else recorded for recorded in of_case] for of_case in known]
 
-    def _at_once(self, trial: Trial, target: Target, judge: Judge | None) -> Observed:
+    def _at_once(self, trial: Trial, target: BaseTarget, judge: BaseJudge | None) -> Observed:
         try:
             with self._output(trial):
                 observed = observe_at_once(
@@ -276,7 +290,7 @@ class Prefetcher:
             return AskFailure(Problem("timeout", str(error)))
 
     def queue(
-        self, trials: Sequence[Trial], target: Target, judge: Judge | None, futures: Sequence[Future[Observed]]
+        self, trials: Sequence[Trial], target: BaseTarget, judge: BaseJudge | None, futures: Sequence[Future[Observed]]
     ) -> None:
         """Start trials, or let them wait for a free slot; each future receives its trial's observation."""
         submitted = time.perf_counter()
@@ -285,7 +299,7 @@ class Prefetcher:
         )
 
     async def _one(
-        self, trial: Trial, target: Target, judge: Judge | None, future: Future[Observed], submitted: float
+        self, trial: Trial, target: BaseTarget, judge: BaseJudge | None, future: Future[Observed], submitted: float
     ) -> None:
         recorded = self._find(trial)
         if recorded is not None:

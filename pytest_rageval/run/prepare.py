@@ -19,7 +19,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import CaseError, JudgeUnavailable, Problems, SettingsError
 from pytest_rageval.gates.gate import unknown_values
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.judges.judge import Judge, described_judge
+from pytest_rageval.judges.judge import BaseJudge, described_judge
 from pytest_rageval.judges.judge_spec import judge_of_run
 from pytest_rageval.matching.dialects import FileNames, namesakes_of
 from pytest_rageval.metrics import load_registry
@@ -31,7 +31,7 @@ from pytest_rageval.runs.config import run_config
 from pytest_rageval.runs.folder import check_reports, check_run_id
 from pytest_rageval.runs.run_ref import find_run
 from pytest_rageval.targets import check_target, target_from_spec
-from pytest_rageval.targets.target import Connection, Target, limits_of_system
+from pytest_rageval.targets.target import BaseTarget, Connection, limits_of_system
 
 NO_TARGET = (
     'no target: say which system to ask with --target, e.g. --target demo, or target = "http://localhost:8080" in '
@@ -45,7 +45,7 @@ class Prepared:
 
     project: Project
     plan: Plan
-    judge: Judge | None
+    judge: BaseJudge | None
     baseline: Side | None
 
     @property
@@ -108,14 +108,14 @@ def _with_run_id(project: Project) -> Project:
     return project._replace(settings=project.settings.model_copy(update={"target": f"run:{folder.name}"}))
 
 
-def make_target(project: Project) -> Target:
+def make_target(project: Project) -> BaseTarget:
     """Make the configured target; raise SettingsError or CaseError if it cannot be made."""
     if project.settings.target is None:
         raise SettingsError(NO_TARGET)
     return target_in(project, project.settings.target)
 
 
-def target_in(project: Project, spec: str, environment: Mapping[str, str] | None = None) -> Target:
+def target_in(project: Project, spec: str, environment: Mapping[str, str] | None = None) -> BaseTarget:
     """Make the target of this specification with the project's settings; the mapping is the configured target's alone.
 
     environment  the variables of its headers and keys, instead of this process's
@@ -133,7 +133,7 @@ def target_in(project: Project, spec: str, environment: Mapping[str, str] | None
     return target_from_spec(spec, root=project.root, reports=project.reports, connection=connection, mapping=mapping)
 
 
-def check_can_answer(prepared: Prepared, target: Target, cases: Sequence[EvalCase]) -> None:
+def check_can_answer(prepared: Prepared, target: BaseTarget, cases: Sequence[EvalCase]) -> None:
     """Raise CaseError if the configured target cannot be reached or lacks answers."""
     settings = prepared.settings
     if problems := check_target(target, settings.target or "", cases, is_partial_allowed=settings.allow_partial):
@@ -155,14 +155,14 @@ def check_gate_conditions(prepared: Prepared, files: Sequence[CaseFile]) -> None
 def check_judge(prepared: Prepared, loop: BackgroundLoop) -> None:
     """Raise JudgeUnavailable if the judge's server cannot be asked; ask nothing in replay."""
     settings, judge = prepared.settings, prepared.judge
-    check = getattr(judge, "check", None)
-    if judge is None or check is None or settings.judge_cache == "replay" or settings.retrieval_only:
+    if judge is None or judge.is_local or settings.judge_cache == "replay" or settings.retrieval_only:
         return
-    if (problem := loop.run(check())) is not None:
+    problem = loop.run(judge.check())
+    if problem is not None:
         raise JudgeUnavailable(f"judge {judge.model!r}: {problem}")
 
 
-def run_check(project: Project, judge: Judge, plan: Plan) -> Mapping[str, Any] | None:
+def run_check(project: Project, judge: BaseJudge, plan: Plan) -> Mapping[str, Any] | None:
     """Return what the judge's last check says about the plan's rubrics; None if it was never checked."""
     from pytest_rageval.judges.canaries import check_of_run, stored_check  # here, because few judges are models
 

@@ -13,16 +13,18 @@ from statistics import stdev
 from typing import Any
 
 from pytest_rageval.metrics.index_coverage import coverage_by_doc_type, with_rates
-from pytest_rageval.metrics.operations import percentile
-from pytest_rageval.metrics.registry import LAYERS, Measure
+from pytest_rageval.metrics.registry import LAYERS, Measure, RunScore
 from pytest_rageval.model import NotApplicable, RunFacts
-from pytest_rageval.run.engine import failed_metric
+from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
 from pytest_rageval.run.plan import Plan
+from pytest_rageval.run.scoring import failed_metric
+from pytest_rageval.runs.causes import causes_of_cases
+from pytest_rageval.runs.latency_and_cost import cost_of, latency_of
 from pytest_rageval.runs.reservations import doubts_in, not_judged, open_abstentions, reruns
-from pytest_rageval.runs.row import ASK_FAILED, PHASES, Row, cases_of, flagged, in_order, legacy_names
+from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, flagged, in_order, legacy_names
 from pytest_rageval.stats.intervals import Interval, mean_interval, share_interval
 
-BREAKDOWNS = ("category", "tag", "difficulty", "domain", "answerable")
+BREAKDOWNS = (CATEGORY, "tag", *OTHER_DESCRIPTIVE_NAMES, "answerable")
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed")
 
 
@@ -42,30 +44,51 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
     """Return the content of metrics.json without its comparison. A case with several trials counts with their mean."""
     trials = in_order(trials)
     rows = cases_of(trials)
-    metrics = {measure.name: _metric(measure, rows, info.expected) for measure in plan.measures}
+    counted = _CountedRows(rows)
+    metrics = {measure.name: _metric(measure, counted, info.expected) for measure in plan.measures}
+    scored = [name for name, metric in metrics.items() if metric["n_scored"]]
     layers = _layers(metrics)
     facts = _facts(rows, info, _overall(layers, plan))
     metrics |= {measure.name: _run_metric(measure, facts, info.expected, plan) for measure in plan.run_measures}
-    outcomes, cost = _outcomes(rows), _cost([row.cost for row in trials])
-    by_value = {f"by_{name}": _breakdown(rows, name, plan) for name in BREAKDOWNS}
-    volatile = {
-        **info.volatile,
-        "latency": _latency(trials),
-        "cost": cost,
-        "cache_hit_rate": cost["judgements_cached"] / cost["judgements"] if cost["judgements"] else None,
-    }
+    breakdowns = {name: _breakdown(rows, name, scored, plan.settings.k) for name in BREAKDOWNS}
     return {
         "schema": 1,
         "config_hash": info.config_hash,
         "eval_set_commit_hash": info.dataset_version,
         "description": plan.settings.description,
         "partial": info.is_partial,
-        "total_tests": len(rows),
-        **{
-            f"{name}_tests": sum(name in row.groups["answerable"] for row in rows)
-            for name in ("answerable", "unanswerable")
+        **_counts(rows),
+        **_reservations(rows),
+        "metrics": metrics,
+        "overall_score": facts.overall,
+        "by_layer": layers,
+        **_repeats(trials, plan),
+        **{f"by_{name}": groups for name, groups in breakdowns.items()},
+        "failure_tags": _failed_by_tag(rows),
+        "causes": _causes(rows),
+        "gates": [_run_gate(gate, metrics) for gate in plan.run_gates],
+        "aggregate_metrics": {
+            **_aggregate_metrics(metrics, info, plan.settings.k),
+            "by_tag": {tag: _only_averages(group) for tag, group in breakdowns["tag"].items()},
         },
-        "outcomes": outcomes,
+        "volatile": _volatile(trials, info),
+    }
+
+
+def _counts(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return how many cases there are, and how they ended."""
+    answerable = Counter(name for row in rows for name in row.groups["answerable"])
+    return {
+        "total_tests": len(rows),
+        "answerable_tests": answerable["answerable"],
+        "unanswerable_tests": answerable["unanswerable"],
+        "outcomes": _outcomes(rows),
+    }
+
+
+def _reservations(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return what a reader should know of the figures: cases that no gate examined, doubts, and who judged."""
+    return {
         "without_gate": sum(row.gates_examined == 0 and row.outcome != "error" for row in rows),
         "gold_without_gate": sum(row.has_ungated_gold and row.outcome == "passed" for row in rows),
         "facts_without_gate": sum(row.has_ungated_facts for row in rows),
@@ -75,22 +98,24 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "judge_errors": flagged(rows, "failed"),
         **not_judged(rows),
         **reruns(rows),
-        "metrics": metrics,
-        "overall_score": facts.overall,
-        "by_layer": layers,
-        **_repeats(trials, plan),
-        **by_value,
-        "failure_tags": _failed_by_tag(rows),
-        "gates": [_run_gate(gate, metrics) for gate in plan.run_gates],
-        "aggregate_metrics": _aggregate_metrics(metrics, info, plan.settings.k)
-        | {
-            "by_tag": {
-                tag: {name: value for name, value in group.items() if name.endswith("_avg")}
-                for tag, group in by_value["by_tag"].items()
-            }
-        },
-        "volatile": volatile,
     }
+
+
+def _volatile(trials: Sequence[Row], info: RunInfo) -> dict[str, Any]:
+    """Return what differs between two runs of equal results."""
+    cost = cost_of([row.cost for row in trials])
+    hit_rate = cost["judgements_cached"] / cost["judgements"] if cost["judgements"] else None
+    return {**info.volatile, "latency": latency_of(trials), "cost": cost, "cache_hit_rate": hit_rate}
+
+
+def _only_averages(group: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in group.items() if name.endswith("_avg")}
+
+
+def _causes(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Return why cases fail, the most frequent cause first, each with the keys of its cases."""
+    causes = causes_of_cases((row.key, row.cause) for row in rows if row.cause is not None)
+    return [{**cause._asdict(), "text": cause.text, "cases": keys} for cause, keys in causes]
 
 
 def _outcomes(rows: Iterable[Row]) -> dict[str, int]:
@@ -103,17 +128,33 @@ def mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def _metric(measure: Measure, rows: Sequence[Row], expected: int) -> dict[str, Any]:
+class _CountedRows:
+    """Rows with what each metric counts of them: most rows share their reasons, and few have errors."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = rows
+        self.not_applicable = Counter(row.not_applicable for row in rows)
+        self.with_errors = [row for row in rows if row.metric_errors or row.outcome == "error"]
+
+    def errors(self, name: str) -> int:
+        """Return how many cases have no value of a metric because of an error: of its judgement, or of the case."""
+        count = 0
+        for row in self.with_errors:
+            is_case_error = row.outcome == "error" and name not in row.scores and name not in row.not_applicable
+            # Both may hold, and both are counted.
+            count += (name in row.metric_errors) + is_case_error
+        return count
+
+
+def _metric(measure: Measure, counted: _CountedRows, expected: int) -> dict[str, Any]:
     name = measure.name
-    values = _scored(rows, name)
-    n_error = sum(name in row.metric_errors for row in rows)
-    n_error += sum(row.outcome == "error" and name not in row.scores and name not in row.not_applicable for row in rows)
+    values = _scored(counted.rows, name)
     return _described(measure) | {
         "mean": mean(values),
         "ci": _interval(measure, values),
         "n_scored": len(values),
-        "n_not_applicable": sum(name in row.not_applicable for row in rows),
-        "n_error": n_error,
+        "n_not_applicable": sum(count for names, count in counted.not_applicable.items() if name in names),
+        "n_error": counted.errors(name),
         "n_expected": expected,
     }
 
@@ -170,24 +211,30 @@ def _described(measure: Measure) -> dict[str, Any]:
 
 
 def _run_metric(measure: Measure, facts: RunFacts, expected: int, plan: Plan) -> dict[str, Any]:
-    """Score the run by one measure. What it raises is recorded as its error, since everything else is to be written."""
-    value, error = None, None
-    try:
-        scored = measure(facts)
-        value = None if isinstance(scored, NotApplicable) else scored.value
-    # Ctrl-C waits while a run is finished: also an exception that ends a program is one of the metric's own.
-    except BaseException as raised:  # noqa: BLE001
-        error = failed_metric(measure.name, raised, plan.mask)
+    """Score the run by one measure, unless its score is that of the stored run."""
+    score = plan.stored_run_scores.get(measure.name)
+    if score is None:
+        score = _run_score(measure, facts, plan)
     asked = facts.asked
     interval = None
-    if value is not None and measure.metric.binary:
-        interval = share_interval(value, asked)
-    described = _described(measure) | {"mean": value, "ci": interval}
+    if score.value is not None and measure.metric.binary:
+        interval = share_interval(score.value, asked)
+    described = _described(measure) | {"mean": score.value, "ci": interval}
     described |= {"n_scored": 0, "n_not_applicable": 0, "n_error": 0, "n_expected": expected}
-    if error is not None:
-        return described | {"n_error": asked, "error": error}
-    described["n_not_applicable" if value is None else "n_scored"] = asked
+    if score.error is not None:
+        return described | {"n_error": asked, "error": score.error}
+    described["n_not_applicable" if score.value is None else "n_scored"] = asked
     return described
+
+
+def _run_score(measure: Measure, facts: RunFacts, plan: Plan) -> RunScore:
+    """Score the run. What a measure raises is recorded as its error, since everything else is to be written."""
+    try:
+        scored = measure(facts)
+    # Ctrl-C waits while a run is finished: also an exception that ends a program is one of the metric's own.
+    except BaseException as raised:  # noqa: BLE001
+        return RunScore(error=failed_metric(measure.name, raised, plan.mask))
+    return RunScore() if isinstance(scored, NotApplicable) else RunScore(scored.value)
 
 
 def metric_errors(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
@@ -250,18 +297,22 @@ def _judge(rows: Iterable[Row]) -> dict[str, Any] | None:
     }
 
 
-def _breakdown(rows: Iterable[Row], name: str, plan: Plan) -> dict[str, Any]:
+def _breakdown(rows: Iterable[Row], name: str, scored: Sequence[str], k: int) -> dict[str, Any]:
+    """Return the groups of a breakdown by value, each with the metrics that have a value in it, out of `scored`."""
     by_value: dict[str, list[Row]] = {}
     for row in rows:
         for value in row.groups[name]:
             by_value.setdefault(value, []).append(row)
-    return {value: _group(group, plan) for value, group in sorted(by_value.items())}
+    return {value: _group(group, scored, k) for value, group in sorted(by_value.items())}
 
 
-def _group(rows: Sequence[Row], plan: Plan) -> dict[str, Any]:
-    scored = {measure.name: values for measure in plan.measures if (values := _scored(rows, measure.name))}
-    metrics = {name: {"mean": mean(values), "n_scored": len(values)} for name, values in scored.items()}
-    averages = _averages({name: metric["mean"] for name, metric in metrics.items()}, plan.settings.k)
+def _group(rows: Sequence[Row], scored: Sequence[str], k: int) -> dict[str, Any]:
+    metrics = {}
+    for name in scored:
+        values = _scored(rows, name)
+        if values:
+            metrics[name] = {"mean": mean(values), "n_scored": len(values)}
+    averages = _averages({name: metric["mean"] for name, metric in metrics.items()}, k)
     return {
         "tests": len(rows),
         "outcomes": _outcomes(rows),
@@ -329,65 +380,3 @@ def with_aliases(metrics: Mapping[str, Any]) -> dict[str, Any]:
         "cost": {name: cost.get(name) for name in ("judge_total_usd", "judge_total_tokens")},
     }
     return {**metrics, "aggregate_metrics": metrics["aggregate_metrics"] | aliases}
-
-
-def _latency(trials: Iterable[Row]) -> dict[str, Any]:
-    """Return latencies in milliseconds over all trials, with the phases that the system reports.
-
-    `retry_wait_ms` sums the waits before repeated requests; they are not part of the system's latency.
-    """
-    measured: dict[str, list[float]] = {}
-    for row in trials:
-        for name, number in row.latency.items():
-            measured.setdefault(name, []).append(number)
-    totals = measured.get("total_ms", ())
-    phases = {}
-    for phase in (*PHASES, "judge_ms", "queue_ms"):
-        if values := measured.get(phase):
-            phases[phase] = {"p50": percentile(values, 0.5), "p95": percentile(values, 0.95)}
-    return {
-        "p50_ms": percentile(totals, 0.5),
-        "p95_ms": percentile(totals, 0.95),
-        "p99_ms": percentile(totals, 0.99),
-        "total_ms": _total(totals),
-        "phases": phases,
-        "requests": int(sum(measured["requests"])) if "requests" in measured else None,
-        "retry_wait_ms": _total(measured.get("retry_wait_ms", ())),
-    }
-
-
-def _cost(costs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the tokens and dollars that judging used and that the cache saved, over all trials."""
-    tokens, dollars, saved = (
-        [value for cost in costs if (value := cost.get(name)) is not None]
-        for name in ("judge_tokens", "judge_cost_usd", "judge_saved_usd")
-    )
-    asked = {name: math.fsum(cost.get(name, 0) for cost in costs) for name in ("judge_requests", "judge_tokens_cached")}
-    return {
-        **{name: round(count) for name, count in asked.items() if count},
-        "judge_saved_usd": _total(saved),
-        "judge_total_tokens": sum(tokens) if tokens else None,
-        "judge_total_usd": _total(dollars),
-        "judgements": sum(cost["judgements"] for cost in costs),
-        "judgements_cached": sum(cost["judgements_cached"] for cost in costs),
-        "target_usage": _sums([cost["target_usage"] for cost in costs if cost["target_usage"]]),
-    }
-
-
-def _sums(usages: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:
-    """Return the sums of the tokens and costs that the system reports, by its own names; None if it reports none."""
-    values_by_name: dict[str, list[float]] = {}
-    for usage in usages:
-        for name, value in usage.items():
-            if type(value) in (int, float):
-                values_by_name.setdefault(name, []).append(value)
-    totals = {name: _total(values) for name, values in sorted(values_by_name.items())}
-    return {name: total for name, total in totals.items() if total is not None} or None
-
-
-def _total(values: Sequence[float]) -> float | None:
-    """Return the sum; None without values, or if systems report amounts that no number can hold together."""
-    try:
-        return math.fsum(values) if values else None
-    except OverflowError:
-        return None

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.sealed_lines import DamagedLineError, lines_of, sealed_line, unsealed
-from pytest_rageval.runs.row import CaseScores, Row, SharedParts, cases_of, in_order, row_records
+from pytest_rageval.runs.records.record_files import row_records
+from pytest_rageval.runs.row import CaseScores, Row, SharedParts, cases_of, in_order
 
 Column = Sequence[float | None]
 """The scores of one metric in the order of the cases; None where a case has none."""
@@ -156,9 +157,8 @@ _OUTCOMES = frozenset({"passed", "failed", "error", "skipped", "xfailed"})
 _NUMBERS = frozenset({int, float, type(None)})
 
 
-def write_scores(folder: Path, rows: Iterable[Row]) -> None:
-    """Write the score table of a run, one row per case; equal cases give equal bytes."""
-    cases = CaseColumns.of_rows(rows)
+def write_scores(folder: Path, cases: CaseColumns) -> None:
+    """Write the score table of a run, with the categories of its cases; equal cases give equal bytes."""
     columns = (
         cases.case_keys,
         cases.content_hashes,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from pytest_rageval.cases.canonical import asked_hash
-from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.metrics.answer import MOST_WORDS
 from pytest_rageval.model import EvalCase, Gold, GoldKind
+from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES, UNCATEGORISED
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.row import Row
 
@@ -56,13 +57,12 @@ def gates_in_effect(cases: Sequence[Row], plan: Plan) -> dict[str, list[str]]:
 def labelled_case(groups: Mapping[str, Sequence[str]]) -> tuple[EvalCase, GoldKind]:
     """Return a case with all that gate conditions read, from the groups of its row, and its kind of gold."""
     kind: GoldKind = groups["gold"][0]  # type: ignore[assignment]
+    descriptions: dict[str, Any] = {name: _first(groups[name]) for name in DESCRIPTIVE_NAMES if name in groups}
     return EvalCase(
         id="",
         question="",
         answerable="answerable" in groups["answerable"],
-        category=_first(groups["category"]),
-        difficulty=_first(groups["difficulty"]),
-        domain=_first(groups["domain"]),
+        **descriptions,
         tags=tuple(groups["tag"]),
         requires_kg="true" in groups["requires_kg"],
         gold=labelled_gold(groups["answer"], has_groups="true" in groups["groups"]),

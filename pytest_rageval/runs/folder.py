@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import LockHeld, take_lock, write_text
+from pytest_rageval.io.atomic import write_text
 from pytest_rageval.io.json_text import json_text
+from pytest_rageval.io.lock import LockHeld, take_lock
 from pytest_rageval.text import printable
 
 GITIGNORE = """\

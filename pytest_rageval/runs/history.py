@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import is_locked
+from pytest_rageval.io.lock import is_locked
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import Json
 from pytest_rageval.runs.config_diff import SettingChange, dataset_change, flat_settings, setting_changes, with_reported

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_rageval.io.suggestions import listed
-from pytest_rageval.judges.judge import Judge, several_served
+from pytest_rageval.judges.judge import BaseJudge, several_served
 from pytest_rageval.llm.model_spec import model_family, same_model
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.text import counted
@@ -30,7 +30,7 @@ def judge_notes(
     judge = config.get("judge") or {}
     models = sorted({each["model"] for each in judges if each and not each["heuristic"]})
     if judge.get("model") in models:
-        yield from doubts_about(judge, config.get("judge_check"))
+        yield from (doubt.text for doubt in doubts_about(judge, config.get("judge_check")))
     served = served_names(judges)
     if (note := several_served(judge.get("identity") or ", ".join(models), served)) is not None:
         yield note
@@ -76,30 +76,40 @@ def kinship_notes(llm: str, models: Sequence[str], served: Sequence[str] = ()) -
         yield f"{relative} judges {llm}, a model of its own family, which favours answers in its own manner"
 
 
-def doubts_about(judge: Mapping[str, Any], check: Mapping[str, Any] | None) -> Iterator[str]:
+class JudgeDoubt(NamedTuple):
+    """A note about a judge; `is_unchecked`: `rageval judge-check` settles it."""
+
+    text: str
+    is_unchecked: bool = False
+
+
+def doubts_about(judge: Mapping[str, Any], check: Mapping[str, Any] | None) -> Iterator[JudgeDoubt]:
     """Yield notes about a judge as config.json describes it, and its check with answers of known quality."""
     model = judge["model"]
     if judge.get("pinned") is False:
-        yield (
-            f"judge {model} is not pinned: the name may mean another model tomorrow; name a dated or numbered version"
-        )
+        remedy = "name a dated or numbered version"
+        yield JudgeDoubt(f"judge {model} is not pinned: the name may mean another model tomorrow; {remedy}")
     if judge.get("temperature"):
-        yield f"the judge's temperature is {judge['temperature']:g}, not 0: its scores vary from run to run"
+        temperature = f"{judge['temperature']:g}"
+        yield JudgeDoubt(f"the judge's temperature is {temperature}, not 0: its scores vary from run to run")
     if check is None:
-        yield f"judge {model} was never checked here: rageval judge-check tries whether it can be trusted"
+        never = f"judge {model} was never checked here: rageval judge-check tries whether it can be trusted"
+        yield JudgeDoubt(never, is_unchecked=True)
         return
     if check["unchecked"]:
         names = ", ".join(check["unchecked"])
-        yield f"judge {model} was not checked with {names} as worded now: rageval judge-check tries it"
+        partly = f"judge {model} was not checked with {names} as worded now: rageval judge-check tries it"
+        yield JudgeDoubt(partly, is_unchecked=True)
     failed = {name: result for name, result in check["rubrics"].items() if result["failed"]}
     if failed:
-        parts = (f"{name} {len(result['failed'])} of {result['canaries']}" for name, result in failed.items())
-        yield f"judge {model} failed canaries when it was checked ({check['checked'][:10]}): {', '.join(parts)}"
+        parts = [f"{name} {len(result['failed'])} of {result['canaries']}" for name, result in failed.items()]
+        when = check["checked"][:10]
+        yield JudgeDoubt(f"judge {model} failed canaries when it was checked ({when}): {', '.join(parts)}")
 
 
-def estimate(judge: Judge | None, plan: Plan, cases: int) -> str | None:
+def estimate(judge: BaseJudge | None, plan: Plan, cases: int) -> str | None:
     """Return the likely cost of judging so many cases; None if nothing is paid or the price is unknown."""
-    return estimate_at(getattr(judge, "tariff", None), plan, cases)
+    return estimate_at(None if judge is None else judge.tariff, plan, cases)
 
 
 def estimate_at(tariff: Tariff | None, plan: Plan, cases: int) -> str | None:

@@ -13,19 +13,26 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import is_locked, read_json
+from pytest_rageval.io.atomic import read_json
+from pytest_rageval.io.lock import is_locked
 from pytest_rageval.io.messages import format_path, shown_value
 from pytest_rageval.io.records import flaws_of
-from pytest_rageval.io.sealed_lines import Key, Place, index, record_at, whole_records
+from pytest_rageval.io.sealed_lines import Place
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import Observation
 from pytest_rageval.runs.columns import CaseColumns, read_scores, scores_of_records
-from pytest_rageval.runs.observations import observation_of
 from pytest_rageval.runs.record_seal import Damage, records_damage
-from pytest_rageval.runs.row import check_observation, check_result
+from pytest_rageval.runs.records.line_form import (
+    OBSERVATION,
+    OBSERVATIONS,
+    RESULT,
+    RESULTS,
+)
+from pytest_rageval.runs.records.observation_line import observation_of
+from pytest_rageval.runs.records.record_files import Key, index, record_at, whole_records
 from pytest_rageval.runs.run_ref import find_run
 
-CONFIG, METRICS, RESULTS, OBSERVATIONS = "config.json", "metrics.json", "results.jsonl", "observations.jsonl"
+CONFIG, METRICS = "config.json", "metrics.json"
 RUN_ID = "%Y%m%d_%H%M%S"
 State = Literal["complete", "partial", "interrupted", "being written", "broken"]
 
@@ -147,11 +154,11 @@ class StoredRun:
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the records of results.jsonl, except a last line that was cut off."""
-        yield from (record for _, record in whole_records([self.path / RESULTS], check=check_result))
+        yield from (record for _, record in whole_records([self.path / RESULTS], RESULT))
 
     def record_places(self) -> dict[Key, Place]:
         """Return the place of the last record of each case and trial."""
-        return index([self.path / RESULTS], check=check_result)
+        return index([self.path / RESULTS], RESULT)
 
     def cases(self) -> Iterator[list[dict[str, Any]]]:
         """Yield the last record of each trial, by case, in the order in which the cases were first recorded."""
@@ -177,7 +184,7 @@ class StoredRun:
 
     def observation_places(self) -> dict[Key, Place]:
         """Return the place of the last observation of each case and trial; empty if the run stores none."""
-        return index([self.path / OBSERVATIONS], check=check_observation)
+        return index([self.path / OBSERVATIONS], OBSERVATION)
 
     def observation(self, key: str) -> Observation | None:
         """Return a case's observation; None if it ended in an error or the run stores none."""

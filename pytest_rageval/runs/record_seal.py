@@ -12,11 +12,12 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_rageval.io.atomic import is_locked
-from pytest_rageval.io.sealed_lines import DamagedLineError, checksum_of, index, lines_of
+from pytest_rageval.io.lock import is_locked
+from pytest_rageval.io.sealed_lines import DamagedLineError, checksum_of, lines_of
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.runs.columns import read_scores
-from pytest_rageval.runs.row import check_result, row_places
+from pytest_rageval.runs.records.line_form import RESULT
+from pytest_rageval.runs.records.record_files import index, row_places
 from pytest_rageval.text import counted
 
 EXPECTED, RECORDED = "expected", "recorded"
@@ -92,7 +93,7 @@ def _have(number: int) -> str:
 def _difference(path: Path, seal: Mapping[str, Any], lines: int) -> Damage:
     """Describe what is missing, what is too much, or else that something was changed."""
     notes: list[str] = []
-    places = index([path], notes, check_result)
+    places = index([path], RESULT, notes)
     keys = {key for key, _ in places}
     cases, records = seal["cases"], seal["records"]
     written = _written_cases(path, cases)
@@ -127,7 +128,7 @@ def _written_cases(path: Path, cases: int) -> set[str]:
 def _damage_without_seal(path: Path, cases: int) -> Damage | None:
     """Compare the number of cases alone, of a run that was written without a seal."""
     notes: list[str] = []
-    found = len({key for key, _ in index([path], notes, check_result)})
+    found = len({key for key, _ in index([path], RESULT, notes)})
     if found >= cases:
         return None
     lost = cases - found

@@ -12,33 +12,62 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.io.atomic import write_json
-from pytest_rageval.io.sealed_lines import (
-    ends_well,
-    record_at,
-    record_of,
-    whole_records,
-)
+from pytest_rageval.io.sealed_lines import ends_well
 from pytest_rageval.matching.dialects import AMBIGUOUS, MISSED
-from pytest_rageval.model import CaseResult, EvalCase, FailedGate, Observation, Problem, Timings, Trial
-from pytest_rageval.run.engine import AskFailure, Observed
+from pytest_rageval.model import CaseResult, EvalCase, Observation, Problem, Trial
 from pytest_rageval.run.plan import Plan
+from pytest_rageval.run.scoring import AskFailure, Observed
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.folder import RunFolder
-from pytest_rageval.runs.observations import observation_line, observation_of
-from pytest_rageval.runs.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.reader import CONFIG, METRICS, StoredRun
 from pytest_rageval.runs.record_seal import seal_of
-from pytest_rageval.runs.records import RecordLine, result_record
-from pytest_rageval.runs.row import NOTED, Row, SharedParts, check_result
-from pytest_rageval.runs.run_files import CRASH, fold_journals, journals, repair
+from pytest_rageval.runs.records.line_form import (
+    NOTED,
+    OBSERVATION,
+    OBSERVATIONS,
+    RESULT,
+    RESULTS,
+    record_of,
+)
+from pytest_rageval.runs.records.observation_line import observation_line, observation_of
+from pytest_rageval.runs.records.record_files import journals, record_at, whole_records
+from pytest_rageval.runs.records.result_line import RecordLine, result_of, result_record
+from pytest_rageval.runs.row import Row, SharedParts
+from pytest_rageval.runs.run_files import CRASH, fold_journals, repair
 
 MOST_UNWRITTEN, MOMENT_S = 256, 0.2
 """How many records may wait to be written, and for how many seconds."""
+
+
+class NotedRecord(NamedTuple):
+    """What a run notes of a record: its row, and what the system reported of itself."""
+
+    row: Row
+    coverage: Mapping[str, Any] | None
+    versions: Mapping[str, Any] | None
+    reported: Sequence[str]
+    unread: Sequence[str]
+    flags: Sequence[str]
+    model_name: object
+
+
+def noted_record(record: Mapping[str, Any], shared: SharedParts) -> NotedRecord:
+    """Return what a run notes of a record; `shared` has the parts that rows share."""
+    return NotedRecord(
+        row=Row.of(record, shared),
+        coverage=record["indexing_coverage"],
+        versions=record["versions"],
+        reported=record.get("reported", ()),
+        unread=record.get("unread", ()),
+        flags=record.get("flags") or (),
+        model_name=record.get("model_name"),
+    )
 
 
 class RunWriter:
@@ -103,7 +132,7 @@ class RunWriter:
 
     def take(self, lines: bytes) -> None:
         """Add the lines of results.jsonl that another process made."""
-        taken = (RecordLine(line, record_of(line, check_result, NOTED)) for line in lines.split(b"\n"))
+        taken = (RecordLine(line, record_of(line, RESULT, NOTED)) for line in lines.split(b"\n"))
         self.add(map(self._with_crashes, taken))
 
     def _with_crashes(self, line: RecordLine) -> RecordLine:
@@ -111,20 +140,32 @@ class RunWriter:
         crashes = self.crashes[line.record["case_key"]]
         if not crashes:
             return line
-        record = record_of(line.data, check_result)
+        record = record_of(line.data, RESULT)
         return RecordLine.of({**record, "attempts": record["attempts"] + crashes})
 
     def add(self, lines: Iterable[RecordLine], *, is_paid: bool = True) -> None:
         """Add lines of results.jsonl; lines of free answers are written in blocks."""
         for line in lines:
-            self._unwritten.append(line.data)
-            row = self.note(line.record)
-            self._noted_bytes += len(line.data) + 1
-            if row.outcome == "error":
-                self.folder.log(f"{row.key}: {row.error_kind}: {row.message or 'its message is left out'}")
-            if len(self._unwritten) >= MOST_UNWRITTEN or time.monotonic() > self._written_at + MOMENT_S:
-                self._write()
+            self._add(line.data, noted_record(line.record, self._shared))
         if is_paid:
+            self._write()
+
+    def take_noted(self, lines: bytes, noted: Sequence[NotedRecord]) -> None:
+        """Add the lines that another process made, without reading them again."""
+        for line, of_line in zip(lines.split(b"\n"), noted, strict=True):
+            if self.crashes[of_line.row.key]:
+                self.take(line)
+            else:
+                self._add(line, of_line)
+        self._write()
+
+    def _add(self, line: bytes, noted: NotedRecord) -> None:
+        self._unwritten.append(line)
+        row = self._note(noted)
+        self._noted_bytes += len(line) + 1
+        if row.outcome == "error":
+            self.folder.log(f"{row.key}: {row.error_kind}: {row.message or 'its message is left out'}")
+        if len(self._unwritten) >= MOST_UNWRITTEN or time.monotonic() > self._written_at + MOMENT_S:
             self._write()
 
     def _write(self) -> None:
@@ -148,7 +189,7 @@ class RunWriter:
         self.reconcile()  # first: a record that was written but not noted would be added twice
         for path in journals(self.folder.path, RESULTS):
             notes: list[str] = []
-            for place, record in whole_records([path], notes, check_result, is_growing=True):
+            for place, record in whole_records([path], RESULT, notes, is_growing=True):
                 key = record["case_key"]
                 if (key, record["trial"]) not in self.rows and case_key in (None, key):
                     self.take(place.read().rstrip(b"\n"))
@@ -166,7 +207,7 @@ class RunWriter:
         self.rows.clear()
         self._has_replaced = False
         self._coverages.clear()
-        for _, record in whole_records([path], self.warnings, check_result, members=NOTED):
+        for _, record in whole_records([path], RESULT, self.warnings, members=NOTED):
             self.note(record)
         self._noted_bytes = path.stat().st_size
 
@@ -174,9 +215,9 @@ class RunWriter:
         """Remove the files of the workers, after their end and `collect_results`, and leave one line for each trial."""
         for path in journals(self.folder.path, RESULTS):
             path.unlink()  # the file of the run has all their records, with the attempts that ended in a crash counted
-        for name in (RESULTS, OBSERVATIONS):
-            if self._has_replaced or journals(self.folder.path, name):
-                fold_journals(self.folder.path, name, self.warnings)
+        for kind in (RESULT, OBSERVATION):
+            if self._has_replaced or journals(self.folder.path, kind.file):
+                fold_journals(self.folder.path, kind, self.warnings)
 
     def seal(self) -> dict[str, Any]:
         """Return the seal over the records on disk."""
@@ -190,18 +231,20 @@ class RunWriter:
 
     def note(self, record: Mapping[str, Any]) -> Row:
         """Store what aggregation needs of a record, without writing it."""
-        row = Row.of(record, self._shared)
+        return self._note(noted_record(record, self._shared))
+
+    def _note(self, noted: NotedRecord) -> Row:
+        row = noted.row
         self._has_replaced |= (row.key, row.trial) in self.rows
         self.rows[row.key, row.trial] = row
-        if (coverage := record["indexing_coverage"]) is not None:
+        if (coverage := noted.coverage) is not None:
             self._coverages.setdefault(json.dumps(coverage, sort_keys=True), (row.key, coverage))
-        self.versions = self.versions or record["versions"]
-        self.reported.update(record.get("reported", ()))
-        self.unread.update(record.get("unread", ()))
-        if flags := record.get("flags"):
-            self.place_flags += [flag for flag in flags if AMBIGUOUS in flag or MISSED in flag]
-        if isinstance(name := record.get("model_name"), str):
-            self.model_names.add(name)
+        self.versions = self.versions or noted.versions
+        self.reported.update(noted.reported)
+        self.unread.update(noted.unread)
+        self.place_flags += [flag for flag in noted.flags if AMBIGUOUS in flag or MISSED in flag]
+        if isinstance(noted.model_name, str):
+            self.model_names.add(noted.model_name)
         return row
 
     @property
@@ -293,34 +336,3 @@ class InterruptedRun:
             return None
         record = record_at(place)
         return None if record["error"] or record["answer"] is None else observation_of(record, self.config)
-
-
-def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observation | None) -> CaseResult:
-    """Return the result in a line of results.jsonl, without what only the observation holds."""
-    verdict, error, latency = record["verdict"], record["error"], record["latency"]
-    return CaseResult(
-        case,
-        record["outcome"],
-        observation=observation,
-        scores=record["scores"],
-        details=record["score_details"],
-        skipped_metrics=record["skipped_metrics"],
-        passed_gates=verdict["gates_held"],
-        failed_gates=tuple(FailedGate(**gate) for gate in verdict["failed_gates"]),
-        unobserved=tuple(verdict.get("unobserved", ())),
-        unexamined=tuple(verdict.get("unexamined", ())),
-        is_gold_examined=bool(verdict.get("gold_examined")),
-        has_ungated_facts=verdict.get("facts_examined") is False,
-        error=Problem(error["kind"], error["message"] or "") if error else None,
-        metric_errors=record.get("metric_errors", {}),
-        reason=record["reason"],
-        timings=Timings(
-            latency["queue_ms"],
-            latency["total_ms"],
-            latency["judge_ms"],
-            latency.get("retry_wait_ms"),
-            record.get("requests"),
-        ),
-        trial=record["trial"],
-        attempts=record["attempts"],
-    )

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain, groupby, islice
 from operator import attrgetter
-from pathlib import Path
 from sys import intern
 from typing import Any, TypeVar
 
-from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.gates.verdict import over_trials
-from pytest_rageval.io.sealed_lines import DamagedLineError, Key, Members, Place, check_members, whole_records
 from pytest_rageval.model import NOTHING
+from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS, descriptions_in
+from pytest_rageval.runs.causes import Cause
 
-SCHEMA = 2
-"""The schema of lines in results.jsonl and observations.jsonl; those of schema 1 have no checksum."""
-PHASES = ("folder_selection_ms", "retrieval_ms", "rerank_ms", "generation_ms")
-"""The parts of a latency that the system reports."""
 ASK_FAILED = frozenset(
     {
         "timeout",
@@ -79,8 +74,8 @@ class Row:
     outcome: str
     content_hash: str
     groups: Mapping[str, tuple[str, ...]]
-    """The values of this case by breakdown ('category', 'tag', 'difficulty', 'domain', 'answerable') and by the other
-    conditions of gates ('requires_kg', 'gold', 'groups', 'answer')."""
+    """The values of this case by breakdown (a descriptive field, 'tag', 'answerable') and by the other conditions of
+    gates ('requires_kg', 'gold', 'groups', 'answer')."""
     scores: Mapping[str, float]
     not_applicable: frozenset[str]
     failed: tuple[tuple[str, str], ...]
@@ -107,6 +102,8 @@ class Row:
     """How often the case was asked until it had this outcome, where a plugin runs tests again."""
     doubts: Mapping[str, int] = field(default_factory=dict)
     """The golds that are matched in doubt only, by the kind of doubt."""
+    cause: Cause | None = None
+    """Why the case fails; None if it does not, and in older records."""
     is_undecided: bool = False
     """Whether the wording leaves open if the system abstained."""
     untrained_language: str | None = None
@@ -120,10 +117,14 @@ class Row:
     @classmethod
     def of(cls, record: Mapping[str, Any], shared: SharedParts | None = None) -> Row:
         """Return the row of one line of results.jsonl. `shared`: the values shared by all rows in memory."""
+        shared = shared or SharedParts()
         error = record["error"] or {}
         abstained = record["abstention"] or {}
-        shared = shared or SharedParts()
-        failed = tuple((gate["metric"], gate["tag"] or gate["metric"]) for gate in record["verdict"]["failed_gates"])
+        verdict = record["verdict"]
+        failed = tuple((gate["metric"], gate["tag"] or gate["metric"]) for gate in verdict["failed_gates"])
+        latency = {name: number for name, number in record["latency"].items() if number is not None}
+        if record.get("requests") is not None:
+            latency["requests"] = record["requests"]
         return cls(
             key=record["case_key"],
             trial=record["trial"],
@@ -133,26 +134,24 @@ class Row:
             scores={intern(name): score for name, score in record["scores"].items()},
             not_applicable=shared.value(frozenset(record["skipped_metrics"])),
             failed=shared.value(failed),
-            gates_examined=record["verdict"]["gates_held"] + len(record["verdict"]["failed_gates"]),
-            trial_passed=record["verdict"].get("trial_passed", record["verdict"]["passed"]),
+            gates_examined=verdict["gates_held"] + len(failed),
+            trial_passed=verdict.get("trial_passed", verdict["passed"]),
             error_kind=error.get("kind"),
             message=error.get("message") or record["reason"],
             is_blank=abstained.get("decided_by") == "empty answer",
-            is_undecided=abstained.get("undecided", False),
-            untrained_language=abstained.get("untrained_language"),
-            latency={
-                name: number
-                for name, number in (*record["latency"].items(), ("requests", record.get("requests")))
-                if number is not None
-            },
+            latency=latency,
             cost=shared.mapping("cost", record["cost"]),
             judge=shared.mapping("judge", record["judge"]),
+            # Records of older runs have no further fields.
             decision_hash=record.get("decision_hash"),
             metric_errors=shared.value(frozenset(record.get("metric_errors", ()))),
-            has_ungated_gold=record["verdict"].get("gold_examined") is False,
-            has_ungated_facts=record["verdict"].get("facts_examined") is False,
+            has_ungated_gold=verdict.get("gold_examined") is False,
+            has_ungated_facts=verdict.get("facts_examined") is False,
             attempts=record.get("attempts", 1),
             doubts=record.get("doubt") or NOTHING,
+            cause=Cause(**record["cause"]) if record.get("cause") else None,
+            is_undecided=abstained.get("undecided", False),
+            untrained_language=abstained.get("untrained_language"),
         )
 
 
@@ -174,10 +173,8 @@ class SharedParts:
     def groups(self, record: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
         """Return the breakdowns of a record; records with equal labels share one mapping."""
         labels = (
-            record["category"],
+            descriptions_in(record),
             tuple(record["tags"]),
-            record["difficulty"],
-            record["domain"],
             record["answerable"],
             record.get("requires_kg"),
             record.get("gold"),
@@ -198,21 +195,20 @@ class SharedParts:
 
 
 def _groups(
-    category: str | None,
+    descriptions: tuple[str | None, ...],
     tags: tuple[str, ...],
-    difficulty: str | None,
-    domain: str | None,
     answerable: bool,
     requires_kg: bool | None,
     gold: str | None,
     has_groups: bool | None,
     answer: tuple[str, ...],
 ) -> Mapping[str, tuple[str, ...]]:
-    return {
-        "category": (category or UNCATEGORISED,),
+    groups: dict[str, tuple[str, ...]] = {}
+    for described, text in zip(DESCRIPTIVE_FIELDS, descriptions, strict=True):
+        value = text or described.absent
+        groups[described.name] = (value,) if value else ()
+    return groups | {
         "tag": tuple(dict.fromkeys(tags)),
-        "difficulty": (difficulty,) if difficulty else (),
-        "domain": (domain,) if domain else (),
         "answerable": ("answerable" if answerable else "unanswerable",),
         "requires_kg": ("true" if requires_kg else "false",),
         "gold": (gold or "none",),
@@ -279,98 +275,3 @@ def _over(trials: list[Row]) -> Row:
         is_blank=all(row.is_blank for row in trials),
         is_undecided=any(row.is_undecided for row in trials),
     )
-
-
-# ── reading the members that rows need ──────────────────────────────────────────────────────────────────────────
-
-
-NEEDED = (
-    "schema",
-    "case_key",
-    "trial",
-    "content_hash",
-    "answerable",
-    "category",
-    "difficulty",
-    "domain",
-    "tags",
-    "requires_kg",
-    "gold",
-    "outcome",
-    "reason",
-    "latency",
-    "judge",
-    "abstention",
-    "scores",
-    "cost",
-    "verdict",
-    "error",
-    "skipped_metrics",
-    "indexing_coverage",
-    "versions",
-)
-WHERE_WRITTEN = (
-    "decision_hash",
-    "requests",
-    "attempts",
-    "has_groups",
-    "gold_answer",
-    "doubt",
-    "metric_errors",
-    "reported",
-    "unread",
-    "flags",
-    "model_name",
-)
-
-NOTED = Members(SCHEMA, *NEEDED, where_written=WHERE_WRITTEN)
-"""What rows need of a record, and what a run notes of it besides."""
-_KEYS = Members(SCHEMA)
-
-
-def row_records(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the records of a file in order, except a cut last line; any other damage raises a SettingsError."""
-    return (record for _, record in whole_records([path], check=check_result, members=NOTED))
-
-
-def row_places(path: Path) -> dict[Key, Place]:
-    """Return the place of the last record of each case and trial; damage as for `row_records`."""
-    records = whole_records([path], check=check_result, members=_KEYS)
-    return {(record["case_key"], record["trial"]): place for place, record in records}
-
-
-def check_result(record: Mapping[str, Any]) -> None:
-    """Raise DamagedLineError unless this is a record of results.jsonl."""
-    _check(record, _RESULT_KEYS)
-
-
-def check_observation(record: Mapping[str, Any]) -> None:
-    """Raise DamagedLineError unless this is a record of observations.jsonl."""
-    _check(record, _OBSERVATION_KEYS)
-
-
-def _check(record: Mapping[str, Any], keys: frozenset[str]) -> None:
-    if "schema" in record and record["schema"] != SCHEMA:
-        raise DamagedLineError(f"is of schema {record['schema']!r}, this version reads {SCHEMA}; run the cases again")
-    check_members(record, keys)
-
-
-_RESULT_KEYS = frozenset(
-    {
-        *NEEDED,
-        "test_case_id",
-        "source",
-        "question",
-        "answer",
-        "references",
-        "retrieved_chunks",
-        "groundedness",
-        "correctness",
-        "judge_input",
-        "score_details",
-        "attempts",
-    }
-)
-_OBSERVATION_KEYS = frozenset(
-    {"schema", "case_key", "trial", "case", "answer", "matching", "judgements", "asked_k", "k", "timings", "error"}
-)

@@ -8,20 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.io.atomic import write_lines
-from pytest_rageval.io.sealed_lines import (
-    Check,
-    Key,
+from pytest_rageval.io.sealed_lines import Place, ends_well, lines_at, lines_of
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import (
+    OBSERVATION,
+    RESULT,
     Members,
-    Place,
-    ends_well,
-    index,
-    lines_at,
-    lines_of,
-    record_at,
-    whole_records,
+    RecordKind,
 )
-from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.runs.row import SCHEMA, check_observation, check_result
+from pytest_rageval.runs.records.record_files import Key, index, journals, record_at, whole_records
 
 CRASH = "crash"
 """The kind of error of a case whose process died."""
@@ -37,30 +32,24 @@ def repair(folder: Path) -> list[str]:
     """
     config = StoredRun(folder).config
     notes: list[str] = []
-    for name in (RESULTS, OBSERVATIONS):
-        fold_journals(folder, name, notes, trials=int(config["settings"].get("repeat", 1)) if name == RESULTS else None)
+    fold_journals(folder, RESULT, notes, trials=int(config["settings"].get("repeat", 1)))
+    fold_journals(folder, OBSERVATION, notes)
     return notes
 
 
-def fold_journals(folder: Path, name: str, notes: list[str], trials: int | None = None) -> None:
+def fold_journals(folder: Path, kind: RecordKind, notes: list[str], trials: int | None = None) -> None:
     """Merge a file of the run with its workers' files of the same kind, keeping the last line of each case and trial.
 
     With `trials`, keep only cases with so many trials that ended with a result of their own.
     """
-    own, others = folder / name, journals(folder, name)
-    check = check_result if name == RESULTS else check_observation
-    places = index([own, *others], notes, check)
+    own = folder / kind.file
+    others = journals(folder, kind.file)
+    places = index([own, *others], kind, notes)
     kept = list(places) if trials is None else _complete(places, trials)
     if others or len(kept) < sum(1 for _ in lines_of(own)) or not ends_well(own):
         write_lines(own, (places[key].text() for key in kept))
     for path in others:
         path.unlink(missing_ok=True)
-
-
-def journals(folder: Path, name: str) -> list[Path]:
-    """Return the files that workers have written next to the run's file of this name."""
-    stem, _, ending = name.partition(".")
-    return sorted(folder.glob(f"{stem}-*.{ending}"))
 
 
 def _complete(places: Mapping[Key, Place], trials: int) -> list[Key]:
@@ -71,15 +60,13 @@ def _complete(places: Mapping[Key, Place], trials: int) -> list[Key]:
     return [key for key in places if done[key[0]] >= trials]
 
 
-def lines_in_order(
-    paths: Iterable[Path], notes: list[str] | None = None, check: Check | None = None, source: str | None = None
-) -> Iterator[str]:
+def lines_in_order(paths: Iterable[Path], kind: RecordKind, notes: list[str] | None = None) -> Iterator[str]:
     """Yield the last line of each case and trial, sorted by file, line, key and trial; only their places are in memory.
 
-    `notes` and `check` as for `whole_records`. `source`: the member with the case's place; lines with it need no check.
+    Damaged lines as for `whole_records`.
     """
-    members = Members(SCHEMA, source) if source is not None else None
-    places = {_position(record): place for place, record in whole_records(paths, notes, check, members=members)}
+    records = whole_records(paths, kind, notes, members=Members(kind.source))
+    places = {_position(record): place for place, record in records}
     for _, line in lines_at(place for _, place in sorted(places.items())):
         yield line.decode("utf-8").rstrip("\n")
 
@@ -87,10 +74,10 @@ def lines_in_order(
 def put_in_order(folder: Path) -> list[str]:
     """Rewrite both files of a run in the order of the case files, without damaged lines; return notes, a line each."""
     notes: list[str] = []
-    for name, check, source in ((RESULTS, check_result, "source"), (OBSERVATIONS, check_observation, "case")):
-        path = folder / name
+    for kind in (RESULT, OBSERVATION):
+        path = folder / kind.file
         if path.exists():
-            write_lines(path, lines_in_order([path], notes, check, source))
+            write_lines(path, lines_in_order([path], kind, notes))
     return notes
 
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.run.prepare import Prepared, run_configuration
+from pytest_rageval.targets.answer_records import CheckedAnswers
 
 
 class WorkerShare(NamedTuple):
@@ -35,6 +36,8 @@ class Assignment(BaseModel):
     configuration  as in config.json
     baseline       SHA-256 of the baseline's file, which decides about known failures
     namesakes      paths of the run's golds with names that several files have
+    answers        the answers file, if the command has checked it on the same machine: then portions come with its
+                   records, and the worker does not read it as a whole
     """
 
     root: str
@@ -44,6 +47,7 @@ class Assignment(BaseModel):
     baseline: str | None
     share: WorkerShare
     namesakes: list[str]
+    answers: CheckedAnswers | None = None
 
     @property
     def project(self) -> Project:
@@ -57,7 +61,7 @@ class Assignment(BaseModel):
         return Project(Path(self.root), settings.model_copy(update=own))
 
 
-def assignment(prepared: Prepared, share: WorkerShare) -> Assignment:
+def assignment(prepared: Prepared, share: WorkerShare, answers: CheckedAnswers | None = None) -> Assignment:
     """Return the assignment of a worker with this share."""
     root, settings = prepared.project
     return Assignment(
@@ -68,6 +72,7 @@ def assignment(prepared: Prepared, share: WorkerShare) -> Assignment:
         baseline=baseline_hash(prepared),
         share=share,
         namesakes=prepared.plan.place_rules.golds.ambiguous,
+        answers=answers,
     )
 
 

@@ -10,10 +10,10 @@ from typing import NamedTuple, Protocol
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import EvalCase
+from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.run.prefetch import Tally
 from pytest_rageval.run.prepare import Prepared
-from pytest_rageval.run.session import RunSession
-from pytest_rageval.runs.reader import OBSERVATIONS
+from pytest_rageval.runs.records.line_form import OBSERVATIONS
 from pytest_rageval.scale.assignment import WorkerShare, shares
 from pytest_rageval.scale.portions import Block, Portion, Portions, portion_size
 from pytest_rageval.text import counted
@@ -187,7 +187,7 @@ class Dispatch:
 
 
 def waiting_cases(
-    run: RunSession, cases: Sequence[EvalCase], repeat: int
+    run: OngoingRun, cases: Sequence[EvalCase], repeat: int
 ) -> tuple[Sequence[EvalCase], Sequence[EvalCase]]:
     """Return the cases without a result: those that an interrupted run has answers for, and those to ask."""
     unfinished = run.unfinished
@@ -217,7 +217,7 @@ class ClusterRun:
     is_ordered  True if the records stand in the order of the cases
     """
 
-    def __init__(self, run: RunSession, cases: Sequence[EvalCase], crew: Crew, workers: int) -> None:
+    def __init__(self, run: OngoingRun, cases: Sequence[EvalCase], crew: Crew, workers: int) -> None:
         self._run, self._writer = run, run.writer
         parts = shares(run.prepared.settings, workers)
         size = portion_size(len(cases), workers, max(share.concurrency for share in parts))
@@ -275,4 +275,4 @@ class ClusterRun:
         if block.observations:
             self._writer.folder.append(OBSERVATIONS, block.observations)
         if block.results:
-            self._writer.take(block.results)
+            self._writer.take_noted(block.results, block.noted)

@@ -21,6 +21,8 @@ from pytest_rageval.run.prepare import Prepared
 from pytest_rageval.scale.assignment import Assignment, WorkerShare, assignment
 from pytest_rageval.scale.dispatch import GOODBYE_S, BlockArrival, Event, PortionEnd, WorkerLoss, WorkerStart
 from pytest_rageval.scale.portion_worker import ProcessWorker
+from pytest_rageval.targets.answer_records import AnswerRecord, SharesAnswers
+from pytest_rageval.targets.target import BaseTarget
 
 WAIT_S = 0.5
 MOST_WAITING = 16
@@ -31,8 +33,10 @@ WORK = "import sys; sys.path[:] = {!r}; from pytest_rageval.scale.local_crew imp
 class LocalCrew:
     """Worker processes of one run."""
 
-    def __init__(self, prepared: Prepared, config_hash: str) -> None:
+    def __init__(self, prepared: Prepared, config_hash: str, target: BaseTarget | None = None) -> None:
+        """Store what workers need; `target` is that of the command, which has checked it."""
         self._prepared, self._config_hash = prepared, config_hash
+        self._answers = target if isinstance(target, SharesAnswers) else None
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._arrived: queue.Queue[tuple[int, Event | list[str]]] = queue.Queue(MOST_WAITING)
         """Events and notes, with the id of the process that sent them."""
@@ -54,11 +58,13 @@ class LocalCrew:
         receiver = threading.Thread(target=self._receive, args=(process, share.number), daemon=True)
         self._receivers.append(receiver)
         receiver.start()
-        self._send(share.number, assignment(self._prepared, share).model_dump_json())
+        checked = None if self._answers is None else self._answers.checked()
+        self._send(share.number, assignment(self._prepared, share, checked).model_dump_json())
 
     def give(self, worker: int, cases: Sequence[EvalCase]) -> None:
         self._idle.discard(worker)
-        self._send(worker, (cases, self._config_hash))
+        records = None if self._answers is None else self._answers.records_of(cases)
+        self._send(worker, (cases, self._config_hash, records))
 
     def events(self) -> Collection[Event]:
         with suppress(queue.Empty):
@@ -139,9 +145,15 @@ def work() -> None:
             _tell(to_command, event)
 
 
-def _evaluated(worker: ProcessWorker, number: int, cases: Sequence[EvalCase], config_hash: str) -> Iterator[Event]:
+def _evaluated(
+    worker: ProcessWorker,
+    number: int,
+    cases: Sequence[EvalCase],
+    config_hash: str,
+    answers: Sequence[AnswerRecord] | None,
+) -> Iterator[Event]:
     try:
-        for block in worker.blocks(cases, config_hash):
+        for block in worker.blocks(cases, config_hash, answers):
             yield BlockArrival(number, block)
         yield PortionEnd(number)
     except Exception as error:  # noqa: BLE001 because the project's code may raise anything

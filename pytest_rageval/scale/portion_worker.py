@@ -10,14 +10,18 @@ from pathlib import Path
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.case_output import Output, Routing, routed_streams
 from pytest_rageval.model import EvalCase
+from pytest_rageval.run.ongoing_run import EvaluatedCase, OngoingRun
 from pytest_rageval.run.prefetch import FIRST_CALLS, Tally, calls_of
 from pytest_rageval.run.prepare import Prepared, make_target, prepare
-from pytest_rageval.run.session import EvaluatedCase, RunSession
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.folder import RunFolder
-from pytest_rageval.runs.reader import OBSERVATIONS
+from pytest_rageval.runs.records.line_form import OBSERVATIONS
+from pytest_rageval.runs.results_file import noted_record
+from pytest_rageval.runs.row import SharedParts
 from pytest_rageval.scale.assignment import Assignment, baseline_hash, own_configuration
 from pytest_rageval.scale.portions import MOST_OF_A_BLOCK, Block, Failure
+from pytest_rageval.targets.answer_records import AnswerRecord, SharesAnswers
+from pytest_rageval.targets.target import BaseTarget
 
 JOURNAL = "portion"
 
@@ -46,6 +50,7 @@ class PortionWorker:
     def __init__(self) -> None:
         self._opened = ExitStack()
         self._first_calls = FIRST_CALLS
+        self._shared = SharedParts()
 
     def begin(self, written: str) -> list[str]:
         """Make target and judge for an assignment in JSON; return what keeps this worker from it, a line each."""
@@ -62,19 +67,29 @@ class PortionWorker:
         prepared = prepare(project, workers=assigned.share.of, is_worker=True)
         _check_same(prepared, assigned)
         self._prepared = prepared.knowing(assigned.namesakes)
-        self._target = make_target(project)
+        if assigned.answers is None:
+            self._target: BaseTarget = make_target(project)
+        else:
+            from pytest_rageval.targets.answers_target import AnswersTarget  # here, because other runs do not need it
+
+            self._target = AnswersTarget.of_checked(assigned.answers)
         # Without a folder, since each portion has its own.
-        self._run = RunSession.join(self._prepared, None, JOURNAL, "")
+        self._run = OngoingRun.join(self._prepared, None, JOURNAL, "")
         self._opened.callback(self._run.close)
         self._judge = self._opened.enter_context(self._run.asking(self._target, self._prepared.judge))
 
-    def blocks(self, cases: Sequence[EvalCase], config_hash: str) -> Iterator[Block]:
+    def blocks(
+        self, cases: Sequence[EvalCase], config_hash: str, answers: Sequence[AnswerRecord] | None = None
+    ) -> Iterator[Block]:
         """Evaluate the cases and yield their records in the cases' order.
 
+        `answers` are the records with their answers, if the assignment says that the command has checked the file.
         Exceptions pass through; another worker then gets the rest.
         """
+        if answers is not None and isinstance(self._target, SharesAnswers):
+            self._target.take(answers)
         observations = SentLines()
-        run = RunSession.join(self._prepared, observations, JOURNAL, config_hash, self._run.loop)
+        run = OngoingRun.join(self._prepared, observations, JOURNAL, config_hash, self._run.loop)
         sent, block, size = Tally(), list[EvaluatedCase](), 0
         try:
             for number, evaluated in enumerate(run.evaluations(cases, self._target, self._judge, breaks_off=False), 1):
@@ -99,6 +114,7 @@ class PortionWorker:
             len(evaluated),
             b"\n".join(line.data for case in evaluated for line in case.lines),
             observations,
+            tuple([noted_record(line.record, self._shared) for case in evaluated for line in case.lines]),
             tuple(_failures(evaluated)),
             tuple(calls),
             asked,

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pytest_rageval.model import EvalCase
 from pytest_rageval.run.prefetch import Call
+from pytest_rageval.runs.results_file import NotedRecord
 
 MOST_CASES = 1000
 """The limit of one portion, which waits in the memory of the worker's machine."""
@@ -87,6 +88,7 @@ class Block(NamedTuple):
     """Lines of results.jsonl and observations.jsonl, and the progress of the worker.
 
     cases     how many cases the results cover, with all of their trials
+    noted     what the run notes of each line of the results, so that the command need not read it
     calls     the ends of the worker's first calls, as far as no earlier block holds them
     asked, judged, cost_usd   since the last block
     is_free   nothing was asked for it: it may wait to be written
@@ -96,6 +98,7 @@ class Block(NamedTuple):
     cases: int
     results: bytes
     observations: bytes
+    noted: tuple[NotedRecord, ...] = ()
     failures: tuple[Failure, ...] = ()
     calls: tuple[Call, ...] = ()
     asked: int = 0

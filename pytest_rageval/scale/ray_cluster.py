@@ -18,6 +18,7 @@ from pytest_rageval.run.prepare import Prepared
 from pytest_rageval.scale.assignment import WorkerShare, assignment
 from pytest_rageval.scale.dispatch import GOODBYE_S, BlockArrival, Event, PortionEnd, WorkerLoss, WorkerStart
 from pytest_rageval.scale.portion_worker import ProcessWorker
+from pytest_rageval.targets.target import BaseTarget
 
 BEFORE_IMPORT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 """Turn off Ray's usage statistics, and keep it from changing the variables that select a GPU."""
@@ -57,8 +58,8 @@ class RayCluster:
         """Return the number of CPUs of all machines."""
         return int(self._ray.cluster_resources().get("CPU", 0))
 
-    def crew(self, prepared: Prepared, config_hash: str) -> RayCrew:
-        """Return workers for one run."""
+    def crew(self, prepared: Prepared, config_hash: str, _: BaseTarget | None = None) -> RayCrew:
+        """Return workers for one run; they make the target themselves, as other machines have files of their own."""
         return RayCrew(self._ray, prepared, config_hash)
 
     def close(self) -> None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 import os
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.keys import Cell
@@ -23,24 +22,14 @@ from pytest_rageval.io.messages import Report, Unsound, describe, invalid, shown
 from pytest_rageval.io.records import Name
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.io.suggestions import did_you_mean, listed
-from pytest_rageval.language.words import fold
-from pytest_rageval.model import NOTHING, Answer, AskRequest, Chunk, EvalCase, Json
-from pytest_rageval.targets.native_contract import RECORD_FIELDS, FlatResponse, ResponseReader, answer_in
-from pytest_rageval.targets.target import Surroundings
+from pytest_rageval.model import NOTHING, Answer, Chunk, Json
+from pytest_rageval.targets.answer_records import AnswerRecord, CheckedAnswers
+from pytest_rageval.targets.native_contract import RECORD_FIELDS, ResponseReader, answer_in
+from pytest_rageval.targets.native_shapes import FlatResponse
 from pytest_rageval.targets.usual_answers import ASKING, asking, usual_line
 
 LONGEST_LINE = 16 * 2**20
 """Longest line in bytes: the limit of one response over the network."""
-
-
-class AnswerRecord(NamedTuple):
-    """One line. `name` is its id as written, a case's id or its full key; without an id it is `asking(question)`."""
-
-    name: str
-    line: int
-    question: str | None
-    text: str | tuple[int, int]
-    """The answer as JSON; without a key `extra` in it the place of its line in the file: offset and length in bytes."""
 
 
 BLOCK = 1 << 18
@@ -54,10 +43,26 @@ class AnswersFile:
         self, path: Path, file: str, system: str | None, records: Mapping[str, AnswerRecord], notes: tuple[str, ...]
     ) -> None:
         self.file, self.system, self.records, self.notes = file, system, records, notes
+        self._path = path
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         weakref.finalize(self, os.close, self._descriptor)
         self._state = self._present_state()
         self._block = 0, b""
+
+    @classmethod
+    def without_records(cls, checked: CheckedAnswers) -> AnswersFile:
+        """Open a file that was checked before; raise SettingsError if it was changed since."""
+        try:
+            answers = cls(Path(checked.path), checked.file, checked.system, {}, checked.notes)
+        except OSError as error:
+            raise SettingsError(f"{checked.file} cannot be read: {error.strerror}") from None
+        if answers._state != checked.state:
+            raise SettingsError(f"{checked.file} was changed while it was used; run again")
+        return answers
+
+    def checked(self, name: str) -> CheckedAnswers:
+        """Describe this file for another process; `name` is that of the target."""
+        return CheckedAnswers(name, str(self._path.absolute()), self.file, self.system, self._state, self.notes)
 
     def _present_state(self) -> tuple[int, int]:
         now = os.fstat(self._descriptor)
@@ -98,17 +103,19 @@ def load_answers(
     lines = read_lines(path, report, max_bytes)
     if most_rows is not None:
         lines = _while_few_broken(lines, report, most_rows)
-    rows: Iterator[JsonRow | CsvRow] = (
-        json_rows(lines, report, usual_line)
-        if path.suffix == ".jsonl"
-        else csv_rows(lines, report, _CELLS, _NEEDED, max_bytes, naming=_known_names, others="text")
-    )
+    is_table = path.suffix == ".csv"
     with no_collection():
-        for number, row in enumerate(rows):
+        for number, row in enumerate(_rows(lines, report, max_bytes, is_table=is_table)):
             if most_rows is not None and number >= most_rows:
                 raise _too_many(report, most_rows)
             reading.take(row)
     return reading.finished(system)
+
+
+def _rows(lines: Iterator[FileLine], report: Report, max_bytes: int, *, is_table: bool) -> Iterator[JsonRow | CsvRow]:
+    if is_table:
+        return csv_rows(lines, report, _CELLS, _NEEDED, max_bytes, naming=_known_names, others="text")
+    return json_rows(lines, report, usual_line)
 
 
 def _while_few_broken(lines: Iterator[FileLine], report: Report, most_rows: int) -> Iterator[FileLine]:
@@ -201,19 +208,24 @@ class _Reading:
 
     def _notes(self) -> Iterator[str]:
         """Yield one note for each ignored key, with the known key that was probably meant."""
-        named = [f"{name}{did_you_mean(name, KNOWN)} (line {line})" for name, line in sorted(self._unknown.items())]
-        if named:
-            yield f"{self._report.file}: kept as metadata and not read: {listed(named)}"
+        if not self._unknown:
+            return
+        first_lines = sorted(self._unknown.items())
+        named = [f"{name}{did_you_mean(name, KNOWN)} (line {line})" for name, line in first_lines]
+        yield f"{self._report.file}: kept as metadata and not read: {listed(named)}"
 
 
 def _record(row: JsonRow | CsvRow, is_as_written: bool) -> tuple[str | None, AnswerRecord]:
     """Return the system and the record of one line; one with other names keeps its answer under ours."""
     if isinstance(row, CsvRow):
         _complete(row)
+    text: str | tuple[int, int]
     if isinstance(row, CsvRow) or not is_as_written:
-        text: str | tuple[int, int] = json.dumps(row.record)
+        text = json.dumps(row.record)
     else:
-        text = (row.start, len(row.text.encode())) if row.value or '"extra"' not in row.text else row.text
+        # Usually its place alone, from which it is read again as bytes; those are taken to have no key `extra`.
+        is_by_place = bool(row.value) or '"extra"' not in row.text
+        text = (row.start, len(row.text.encode())) if is_by_place else row.text
         if row.value is not None:
             system, name, question = row.value
             return system, AnswerRecord(name, row.line, question, text)
@@ -234,15 +246,18 @@ def _answer_of(line: _AnswerLine) -> Answer:
     if others := {name: value for name, value in line.extra.items() if value is not None}:
         extra["meta"] = {**(line.meta or NOTHING), **others}
     answer = answer_in(line, extra)
-    return answer if line.contexts is None else replace(answer, chunks=_chunks_of(line.contexts, answer.chunks))
+    if line.contexts is None:
+        return answer
+    return replace(answer, chunks=_chunks_of(line.contexts, answer.chunks))
 
 
 def _is_empty_on_purpose(record: Mapping[str, Json]) -> bool:
     """Return True if a line says that there is no answer, as with `"answer": null`."""
+    keys = set(record)
     debug = record.get("debug")
-    return bool(
-        {"answer", "retrieved_chunks", "contexts"} & {*record, *(debug if isinstance(debug, dict) else NOTHING)}
-    )
+    if isinstance(debug, dict):
+        keys |= debug.keys()
+    return not keys.isdisjoint(("answer", "retrieved_chunks", "contexts"))
 
 
 def _chunks_of(contexts: Json, chunks: tuple[Chunk, ...] | None) -> tuple[Chunk, ...]:
@@ -268,10 +283,14 @@ _PEOPLE = {QUESTION: "question", GIVEN: "answer", RETRIEVED: "contexts", CONTEXT
 
 def _known_names(names: Sequence[str]) -> list[str]:
     """Return the names of columns or keys as they are read: those of people and other tools take ours, once each."""
-    taken, known = {name.strip() for name in names}, []
-    for name in map(str.strip, names):
+    stripped = [name.strip() for name in names]
+    taken = set(stripped)
+    known = []
+    for name in stripped:
         field = None if name in KNOWN else field_of(name, is_exact=True)
-        ours = _PEOPLE.get(GIVEN if field == ANSWER and is_plain_answer(name) else field or "", name)
+        if field == ANSWER and is_plain_answer(name):
+            field = GIVEN
+        ours = _PEOPLE.get(field or "", name)
         known.append(name if ours in taken else ours)
         taken.add(ours)
     return known
@@ -293,107 +312,3 @@ def _complete(row: CsvRow) -> None:
             record["contexts"] = parse(record["contexts"])
         except StrictJsonError as error:
             raise invalid(f"contexts: {error}") from None
-
-
-# ── the target ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def from_spec(spec: str, given: Surroundings) -> AnswersTarget | None:
-    """Make the target of `answers:FILE#SYSTEM`; the file's own name may contain `#`."""
-    rest = spec.partition(":")[2]
-    name, hash_sign, system = (rest, "", "") if (given.root / rest).is_file() else rest.rpartition("#")
-    path = given.root / (name if hash_sign else rest)
-    if not rest:
-        return None
-    if not path.is_file():
-        raise SettingsError(f"target answers:{rest}: there is no file {path}")
-    answers = load_answers(
-        path, system or None, shown_as=name if hash_sign else rest, max_bytes=given.connection.max_bytes
-    )
-    return AnswersTarget(answers, spec)
-
-
-class AnswersTarget:
-    """Looks up the answer of a case by its full key (`path::id`), its id, or its question."""
-
-    is_called = False
-    """Nothing is asked, so there is nothing to time."""
-    answers_at_once = True
-
-    def __init__(self, answers: AnswersFile, name: str | None = None) -> None:
-        of_system = f"#{answers.system}" if answers.system is not None else ""
-        self.name = name or f"answers:{answers.file}{of_system}"
-        self.notes = list(answers.notes)
-        self._answers = answers
-
-    async def ask(self, request: AskRequest) -> Answer:
-        """Return the answer to the case with this key; TargetError if the file has none or its question differs."""
-        name = self._name(request.case_key, request.question)
-        if name is None:
-            raise TargetError("missing", f"{self._answers.file}: no answer for {request.case_key}")
-        record = self._answers.records[name]
-        if record.question is not None and fold(record.question) != fold(request.question):
-            raise TargetError(
-                "invalid_response",
-                f"{self._answers.file}:{record.line}: question is {shown_value(record.question)}, but the case asks "
-                f"{shown_value(request.question)}; answer that one, or leave question out",
-            )
-        return self._answers.answer(record)
-
-    async def aclose(self) -> None:
-        """Do nothing: the target holds no resources."""
-
-    def check_coverage(self, cases: Sequence[EvalCase], *, is_partial_allowed: bool = False) -> list[str]:
-        """Return all mismatches between the file and the cases, one line each.
-
-        These are cases without an answer (unless `is_partial_allowed`), ids and questions that no case or several cases
-        have, and cases with two answers.
-        """
-        by_name: dict[str, list[str]] = {}
-        for case in cases:
-            for name in (case.key, case.id, asking(case.question)):
-                by_name.setdefault(name, []).append(case.key)
-        answered: dict[str, int] = {}
-        problems = []
-        for name, record in self._answers.records.items():
-            line, keys = record.line, by_name.get(name, [])
-            problem = _mismatch(name, keys, by_name)
-            if not problem and keys[0] in answered:
-                problem = f"{keys[0]} already has an answer at line {answered[keys[0]]}"
-            if problem:
-                problems.append(f"{self._answers.file}:{line}: {problem}")
-            else:
-                answered[keys[0]] = line
-        if not is_partial_allowed:
-            missing = (case.key.removeprefix("::") for case in cases if self._name(case.key, case.question) is None)
-            problems += [f"{self._answers.file}: no answer for {name}" for name in missing]
-        return problems
-
-    def of(self, case: EvalCase) -> Answer | None:
-        """Return the answer to a case; None if the file has none."""
-        name = self._name(case.key, case.question)
-        return None if name is None else self._answers.answer(self._answers.records[name])
-
-    def _name(self, case_key: str, question: str) -> str | None:
-        """Return the name of the answer to a case."""
-        records = self._answers.records
-        for name in (case_key, case_key.partition("::")[2]):
-            if name in records:
-                return name
-        by_question = asking(question)
-        return by_question if by_question in records else None
-
-
-def _mismatch(name: str, keys: Sequence[str], names: Iterable[str]) -> str:
-    """Describe why an answer of this name does not belong to exactly one case; empty if it does."""
-    is_question = name.startswith(ASKING)
-    quoted = shown_value(name.removeprefix(ASKING))
-    if not keys and is_question:
-        return f"no case asks the question {quoted}"
-    if not keys:
-        known = (other for other in names if not other.startswith(ASKING))
-        return f"no case has the id {quoted}{did_you_mean(name, known)}"
-    if len({*keys}) < 2:
-        return ""
-    several = f"{len(keys)} cases ask the question {quoted}; give it an id:"
-    return f"{several if is_question else f'id {quoted} stands in {len(keys)} case files; write'} {' or '.join(keys)}"

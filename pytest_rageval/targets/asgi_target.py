@@ -13,7 +13,7 @@ from pytest_rageval.errors import TargetError
 from pytest_rageval.io.importing import described_exception
 from pytest_rageval.model import Answer, AskRequest, Chunk, Json
 from pytest_rageval.targets.foreign_code import must_pass, too_large
-from pytest_rageval.targets.target import USUAL, Connection, Surroundings, imported_target
+from pytest_rageval.targets.target import USUAL, BaseTarget, Connection, Surroundings, imported_target
 
 Message = MutableMapping[str, Any]
 App = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]
@@ -33,7 +33,7 @@ def from_spec(spec: str, given: Surroundings) -> AsgiTarget | None:
     return AsgiTarget(imported_target(spec.partition(":")[2], given.root), spec, given.connection)
 
 
-class AsgiTarget:
+class AsgiTarget(BaseTarget):
     """Queries an application through httpx's ASGI transport. Its lifespan starts before the first question.
 
     It replaces the `app` of the connection. An exception of the application is the error of that case, of kind

@@ -19,10 +19,11 @@ from pytest_rageval.targets.native_contract import (
     answer_to_response,
 )
 from pytest_rageval.targets.streams import stream_of, whole
+from pytest_rageval.targets.target import BaseTarget
 from pytest_rageval.text import counted
 
 
-class CallableTarget:
+class CallableTarget(BaseTarget):
     """Calls a function, or the method of a framework's object, with the question.
 
     A parameter named `request` that is not the first one receives the whole `AskRequest`. A function that is not
@@ -42,7 +43,8 @@ class CallableTarget:
         self.name = name or _name_of(function)
         self._timeout = timeout
         self._max_bytes = max_bytes
-        self._chunks = self._unplaced = 0
+        self._chunks = 0
+        self._unplaced = 0
         call = call_of(function)
         self._takes_params = call is None and _takes_request(function, self.name)
         self._call = call or _call_of_function(function, takes_request=self._takes_params)
@@ -58,16 +60,20 @@ class CallableTarget:
         if _size(result) > self._max_bytes:
             raise TargetError("too_large", too_large(self.name, self._max_bytes))
         answer = answer_of(result, self.name)
-        self._chunks += len(answer.chunks or ())
-        self._unplaced += sum(not (chunk.rel_path or chunk.chunk_id or chunk.doc_id) for chunk in answer.chunks or ())
+        chunks = answer.chunks or ()
+        self._chunks += len(chunks)
+        placed = [chunk for chunk in chunks if chunk.rel_path or chunk.chunk_id or chunk.doc_id]
+        self._unplaced += len(chunks) - len(placed)
         return answer
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[str]:  # type: ignore[override] # because it is known at the end
         """Return one line about all chunks that name no place."""
+        if not self._unplaced:
+            return []
         many = f"{self._unplaced} of {counted(self._chunks, 'chunk')}"
         read = "source, file_path, file_name, path or url"
-        return [f"{many} name no place: their metadata has none of {read}"] * bool(self._unplaced)
+        return [f"{many} name no place: their metadata has none of {read}"]
 
     def params_problem(self, names: Sequence[str]) -> str:
         """Return why the function cannot be given these parameters; empty if it can."""
@@ -84,7 +90,9 @@ class CallableTarget:
 
 def _call_of_function(function: Any, *, takes_request: bool) -> Call:
     def ask(request: AskRequest) -> Any:
-        return function(request.question, **({"request": request} if takes_request else {}))
+        if takes_request:
+            return function(request.question, request=request)
+        return function(request.question)
 
     own = getattr(function, "__call__", None)  # noqa: B004 - of an object, __call__ says whether it is async
     return Call(ask, inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(own))
@@ -102,10 +110,10 @@ def answer_of(result: Any, where: str) -> Answer:
         except (AttributeError, TypeError, ValueError) as error:
             raise TargetError("invalid_response", f"{where}: the Answer holds wrong types: {error}") from None
         return answer_from_response(response, where)
-    raise TargetError(
-        "no_answer" if result is None else "invalid_response",
-        f"{where}: returned {'None' if result is None else shown_value(result)}, expected str, dict or Answer",
-    )
+    expected = "expected str, dict or Answer"
+    if result is None:
+        raise TargetError("no_answer", f"{where}: returned None, {expected}")
+    raise TargetError("invalid_response", f"{where}: returned {shown_value(result)}, {expected}")
 
 
 def _meaningless(result: Any, where: str) -> NoReturn:
@@ -119,10 +127,13 @@ def _is_native(result: Any) -> bool:
     """Return True if a result is an answer record already, or nothing that a framework returns."""
     if not isinstance(result, dict):
         return result is None or isinstance(result, str)
-    return bool(result.keys() & {"retrieved_chunks", "debug", "references"}) or (
-        # An answer of a wrong type is a problem of the record; an object with `content` is a message of a framework.
-        "answer" in result and not hasattr(result["answer"], "content") and not result.keys() & {*DOCUMENTS}
-    )
+    if not result.keys().isdisjoint(("retrieved_chunks", "debug", "references")):
+        return True
+    if "answer" not in result:
+        return False
+    # An answer of a wrong type is a problem of the record; an object with `content` is a message of a framework.
+    is_message = hasattr(result["answer"], "content")
+    return not is_message and result.keys().isdisjoint(DOCUMENTS)
 
 
 def _size(result: Any) -> int:

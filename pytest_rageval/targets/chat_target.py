@@ -22,7 +22,7 @@ from pytest_rageval.model import Answer, AskRequest, Json
 from pytest_rageval.model.versions import is_version
 from pytest_rageval.providers import ASKED
 from pytest_rageval.targets.blank_answers import is_regular_end
-from pytest_rageval.targets.target import USUAL, Connection, Surroundings
+from pytest_rageval.targets.target import USUAL, BaseTarget, Connection, Surroundings
 
 PROMPT_VERSION = "contexts-1"
 """Recorded as `versions.prompt`; change it whenever `prompt_of` changes."""
@@ -39,7 +39,7 @@ def from_spec(spec: str, given: Surroundings) -> ChatTarget:
         raise SettingsError(*(f"target {public_target(spec)}: {problem}" for problem in error.problems)) from None
 
 
-class ChatTarget:
+class ChatTarget(BaseTarget):
     """Queries a model. `name` is the specification without credentials.
 
     kind       the provider, which decides path, body and the place of the answer
@@ -72,7 +72,8 @@ class ChatTarget:
             reply = read_by(self._wire.read, data, self._endpoint.where)
         except ModelFailure as failure:
             raise TargetError(failure.kind, str(failure), status=failure.status) from None
-        if not unopened_thoughts(reply.text or "")[1].strip() and not _is_withheld(reply) and not _calls_tool(reply):
+        _, text = unopened_thoughts(reply.text or "")
+        if not text.strip() and not _is_withheld(reply) and not _calls_tool(reply):
             self._raise_without_answer(reply)
         try:
             return _answer(reply, self._wire.text_path)
@@ -108,10 +109,11 @@ def prompt_of(question: str, contexts: tuple[str, ...]) -> str:
     """Return the question alone, or after numbered contexts, in fences longer than any inside a context."""
     if not contexts:
         return question
-    longest = max((len(run) for text in contexts for run in re.findall("`{3,}", text)), default=2)
+    fences_inside = re.findall("`{3,}", "\n".join(contexts))
+    longest = max(map(len, fences_inside), default=2)
     fence = "`" * (longest + 1)
-    passages = "\n\n".join(f"[{number}]\n{fence}\n{text}\n{fence}" for number, text in enumerate(contexts, start=1))
-    return f"{INSTRUCTION}\n\n{passages}\n\nQuestion: {question}"
+    passages = [f"[{number}]\n{fence}\n{text}\n{fence}" for number, text in enumerate(contexts, start=1)]
+    return "\n\n".join([INSTRUCTION, *passages, f"Question: {question}"])
 
 
 INSTRUCTION = (
@@ -143,14 +145,19 @@ def _answer(reply: ChatReply, text_path: str) -> Answer:
     unread = {part: dict(fields) for part, fields in reply.unread.items()}
     if thoughts:
         unread["message"] = {**unread.get("message", {}), "thoughts": thoughts}
+    versions: dict[str, Json] = {}
+    if reply.model and is_version(reply.model):
+        versions["llm"] = reply.model
+    versions["prompt"] = PROMPT_VERSION
+    kept = {part: plain_json(fields) for part, fields in unread.items() if fields}
     return Answer(
         text=text,
         abstained=True if is_withheld else None,
         abstain_reason=reply.ending if is_withheld else None,
         usage=plain_json(dict(reply.usage or {})),
         latency=reply.latency,
-        versions=({"llm": reply.model} if reply.model and is_version(reply.model) else {}) | {"prompt": PROMPT_VERSION},
-        extra=_ending(reply) | {part: plain_json(fields) for part, fields in unread.items() if fields},
+        versions=versions,
+        extra=_ending(reply) | kept,
     )
 
 
@@ -166,4 +173,7 @@ def _calls_tool(reply: ChatReply) -> bool:
 def _ending(reply: ChatReply) -> dict[str, Json]:
     if reply.finish_reason is None:
         return {}
-    return {"finish_reason": reply.finish_reason} | ({"truncated": True} if reply.is_truncated else {})
+    ending: dict[str, Json] = {"finish_reason": reply.finish_reason}
+    if reply.is_truncated:
+        ending["truncated"] = True
+    return ending

@@ -49,6 +49,8 @@ class FirstContact(NamedTuple):
     mapping  `target.mapping` of the configuration; None for the native contract, or without a usable reply
     is_answered  whether it replied at all
     is_refused  whether it wants a key (status 401 or 403)
+    is_native  whether it speaks the native contract, which needs no mapping
+    is_path_missing  whether nothing tells where it takes a question
     url      where it was asked, without the path of the mapping; empty if nothing was
     """
 
@@ -57,6 +59,13 @@ class FirstContact(NamedTuple):
     is_answered: bool = False
     url: str = ""
     is_refused: bool = False
+    is_native: bool = False
+    is_path_missing: bool = False
+
+    @property
+    def is_usable(self) -> bool:
+        """Return True if a run can read the server's replies."""
+        return self.is_native or self.mapping is not None
 
 
 async def first_contact(url: str, question: str, connection: Connection, key: str = "") -> FirstContact:
@@ -76,23 +85,28 @@ async def _contact(client: SlottedClient, url: str, question: str, known: str) -
     described = await _described(client, url)
     if _is_description(url):
         url = _origin(url)
-    problem, tries, is_refused = "", 0, False
+    problem = ""
+    tries = 0
+    is_refused = False
     for path in dict.fromkeys([*(path for path, _ in described), *_paths(url)]):
         named = [key for place, key in described if place == path]
         keys = [known] if known else [*named, *(key for key in _KEYS if key not in named)]
         address = endpoint(url, path)
-        model = await _model(client, address) if address.endswith(_COMPLETIONS) else {}
-        keys = [MESSAGES] if model else keys
+        model: dict[str, Json] = {}
+        if address.endswith(_COMPLETIONS):
+            model = await _model(client, address)
+            keys = [MESSAGES]
         while keys and tries < _MOST_TRIES:
             tries += 1
             key = keys.pop(0)
-            body: dict[str, Json] = {key: [{"role": "user", "content": question}] if key == MESSAGES else question}
-            body |= model
+            asked: Json = [{"role": "user", "content": question}] if key == MESSAGES else question
+            body: dict[str, Json] = {key: asked, **model}
             try:
                 reply = await client.request("POST", address, json=body)
             except HttpFailure as failure:
                 is_refused = is_refused or failure.status in (401, 403)
-                problem = problem if failure.status in (404, 405) and problem else str(failure)
+                if not problem or failure.status not in (404, 405):  # those only say that the path is another one
+                    problem = str(failure)
                 if failure.status not in (400, 422):
                     break
                 # FastAPI and its like name the field that they miss: `"loc": ["body", "query"]`.
@@ -109,7 +123,8 @@ async def _contact(client: SlottedClient, url: str, question: str, known: str) -
 async def _model(client: SlottedClient, address: str) -> dict[str, Json]:
     """Return what a chat completion names beside its messages: the first model of the server."""
     try:
-        models = parse((await client.request("GET", f"{address.removesuffix(_COMPLETIONS)}/models")).body)
+        reply = await client.request("GET", f"{address.removesuffix(_COMPLETIONS)}/models")
+        models = parse(reply.body)
         return {"model": models["data"][0]["id"]}
     except (HttpFailure, StrictJsonError, LookupError, TypeError):
         return {"model": "default"}
@@ -140,25 +155,33 @@ def _paths(url: str) -> tuple[str, ...]:
 async def _described(client: SlottedClient, url: str) -> list[tuple[str, str]]:
     """Return the paths and question keys of a server's OpenAPI description, if it has one."""
     is_description = _is_description(url)
+    address = url if is_description else f"{_origin(url)}/openapi.json"
     try:
-        document = parse((await client.request("GET", url if is_description else f"{_origin(url)}/openapi.json")).body)
+        reply = await client.request("GET", address)
+        document = parse(reply.body)
     except (HttpFailure, StrictJsonError):
         return []
     paths = document.get("paths") if isinstance(document, dict) else None
-    return [
-        ("" if urlsplit(url).path == path else path, key)
-        for path, methods in (paths or {}).items()
-        if (is_description or urlsplit(url).path in ("", "/", path)) and isinstance(methods, dict) and "post" in methods
-        for key in _body_keys(methods["post"], document)
-        if field_of(key) == QUESTION or key in _KEYS
-    ]
+    asked_path = urlsplit(url).path
+    described: list[tuple[str, str]] = []
+    for path, methods in (paths or {}).items():
+        is_meant = is_description or asked_path in ("", "/", path)
+        if not is_meant or not isinstance(methods, dict) or "post" not in methods:
+            continue
+        below_url = "" if asked_path == path else path
+        keys = _body_keys(methods["post"], document)
+        described += [(below_url, key) for key in keys if field_of(key) == QUESTION or key in _KEYS]
+    return described
 
 
 def _body_keys(operation: Any, document: Any) -> list[str]:
-    found = json.dumps(operation.get("requestBody") or {})
-    names = re.findall(r'"#/components/schemas/([^"]+)"', found)
-    schemas = [document["components"]["schemas"][name] for name in names if name in document["components"]["schemas"]]
-    return [key for schema in schemas for key in schema.get("properties", ())]
+    """Return the keys of all schemas that the body of an operation refers to."""
+    body = json.dumps(operation.get("requestBody") or {})
+    keys: list[str] = []
+    for name in re.findall(r'"#/components/schemas/([^"]+)"', body):
+        schema = document["components"]["schemas"].get(name, {})
+        keys += schema.get("properties", ())
+    return keys
 
 
 # ── the reply ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -171,12 +194,14 @@ def _read(body: bytes, status: str, path: str, key: str, question: str = "") -> 
         return FirstContact((status, f"the reply is no JSON: {error}"), is_answered=True)
     keys = f"keys of the reply: {listed(_shown_keys(data), 16)}"
     if isinstance(data, dict) and "answer" in data and "debug" in data and path in (NATIVE, ""):
-        return FirstContact((status, keys, "it speaks the native contract: no mapping is needed"), is_answered=True)
+        said = (status, keys, "it speaks the native contract: no mapping is needed")
+        return FirstContact(said, is_answered=True, is_native=True)
     response, missing = response_mapping(data, question)
     if not response:
         return FirstContact((status, keys, "no text looks like an answer, and no list like chunks"), is_answered=True)
     request = {key: "{messages}" if key == MESSAGES else "{question}"}
-    mapping = {**({"path": path} if path else {}), "request": request, "response": response}
+    mapping: dict[str, Any] = {"path": path} if path else {}
+    mapping |= {"request": request, "response": response}
     found = ", ".join(_shown_mapping(response))
     lines = [status, keys, f"mapping: {found}"]
     if missing:
@@ -186,22 +211,32 @@ def _read(body: bytes, status: str, path: str, key: str, question: str = "") -> 
 
 def response_mapping(data: Json, question: str = "") -> tuple[dict[str, Any], list[str]]:
     """Return the mapping of a reply, found by names and shapes, and what it lacks."""
-    chunks = max(_lists(data), key=lambda found: found[0], default=None)
-    list_path = chunks[1] if chunks else None
-    texts = [
-        (_rank(path, ANSWERS), len(value), path)
-        for path, value in _leaves(data)
-        if isinstance(value, str) and value != question and (list_path is None or not path.startswith(f"{list_path}["))
-    ]
+    chunks = max(_lists(data), key=lambda found: found.fitness, default=None)
     response: dict[str, Any] = {}
-    if texts:
-        response["answer"] = min(texts, key=lambda text: (text[0], -text[1]))[2]
-    missing = [] if texts else ["an answer"]
-    if chunks is None or list_path is None:
-        return response, [*missing, "retrieved chunks: retrieval cannot be measured"]
-    fields = _chunk_fields(chunks[2])
-    response["retrieved_chunks"] = {"each": list_path or "@"} | fields
-    return response, [*missing, *(words for field, words in _NEEDED.items() if field not in fields)]
+    missing: list[str] = []
+    answer_path = _answer_path(data, question, None if chunks is None else chunks.path)
+    if answer_path is not None:
+        response["answer"] = answer_path
+    else:
+        missing.append("an answer")
+    if chunks is None:
+        missing.append("retrieved chunks: retrieval cannot be measured")
+        return response, missing
+    fields = _chunk_fields(chunks.items)
+    response["retrieved_chunks"] = {"each": chunks.path or "@"} | fields
+    missing += [words for field, words in _NEEDED.items() if field not in fields]
+    return response, missing
+
+
+def _answer_path(data: Json, question: str, chunks_path: str | None) -> str | None:
+    """Return the path of the text that is the answer: the best by name, of equal ones the longest."""
+    texts: list[tuple[int, int, str]] = []
+    for path, value in _leaves(data):
+        is_of_chunk = chunks_path is not None and path.startswith(f"{chunks_path}[")
+        if isinstance(value, str) and value != question and not is_of_chunk:
+            texts.append((_rank(path, ANSWERS), -len(value), path))
+    best = min(texts, key=lambda text: text[:2], default=None)
+    return None if best is None else best[2]
 
 
 _NEEDED = {
@@ -211,15 +246,27 @@ _NEEDED = {
 }
 
 
-def _lists(data: Json) -> Iterator[tuple[tuple[int, int], str, list[Json]]]:
-    """Yield the lists that may hold chunks: how well each fits, its path, its items."""
+class _ChunkList(NamedTuple):
+    """A list that may hold chunks; the largest `fitness` is the best."""
+
+    fitness: tuple[int, int]
+    path: str
+    items: list[Json]
+
+
+def _lists(data: Json) -> Iterator[_ChunkList]:
+    """Yield the lists that may hold chunks."""
     for path, value in _members(data):
         if not isinstance(value, list) or not value:
             continue
         is_named = _rank(path, DOCUMENTS) < len(DOCUMENTS) or "source" in path or "chunk" in path
         fields = _chunk_fields(value)
         if is_named or {"text", "rel_path"} <= fields.keys():
-            yield (is_named + 2 * ("text" in fields) + ("rel_path" in fields), -path.count(".")), path, value
+            signs = int(is_named) + int("rel_path" in fields)
+            if "text" in fields:
+                signs += 2
+            depth = path.count(".")
+            yield _ChunkList((signs, -depth), path, value)
 
 
 def _is_like_path(text: str) -> bool:

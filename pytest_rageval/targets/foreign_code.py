@@ -121,7 +121,8 @@ def _in_thread(call: Callable[[], T]) -> Awaitable[T]:
             future.set_exception(_ThreadError(raised))
 
     def run() -> None:
-        result, raised = None, None
+        result: Any = None
+        raised: BaseException | None = None
         try:
             result = context.run(call)
         except BaseException as error:  # noqa: BLE001 - passed on to the waiter

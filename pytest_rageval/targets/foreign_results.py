@@ -6,7 +6,7 @@ No framework is imported: objects of LangChain, LlamaIndex, Haystack and their l
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_rageval.matching.pages import NAMES as PAGES
@@ -70,14 +70,19 @@ def _either(own: Callable[..., Any], sync: Callable[..., Any] | None, obj: objec
 def _argument(obj: object, request: AskRequest) -> Any:
     """Return what the method takes: the question, or an object with the keys that the system declares."""
     if callable(inputs := getattr(obj, "inputs", None)):  # a pipeline of Haystack
-        sockets = {name: [key for key, spec in _items(of) if _is_question(key, spec)] for name, of in _items(inputs())}
-        return {name: dict.fromkeys(keys, request.question) for name, keys in sockets.items() if keys}
+        questions: dict[str, dict[str, str]] = {}
+        for component, sockets in _items(inputs()):
+            keys = [key for key, spec in _items(sockets) if _is_question(key, spec)]
+            if keys:
+                questions[component] = dict.fromkeys(keys, request.question)
+        return questions
     schema = getattr(obj, "get_input_jsonschema", None)
     properties = (schema() if callable(schema) else {}).get("properties") or {}
     if "messages" in properties:
         turns = [{"role": turn.role, "content": turn.text} for turn in request.history or ()]
         return {"messages": [*turns, {"role": "user", "content": request.question}]}
-    names = [name for name in _QUESTIONS if name in properties] or [name for name in properties if name != "root"]
+    known = [name for name in _QUESTIONS if name in properties]
+    names = known or [name for name in properties if name != "root"]
     return {names[0]: request.question} if names else request.question
 
 
@@ -109,11 +114,15 @@ def foreign_record(result: Any) -> dict[str, Json] | None:
         result = {"answer": result[0], "documents": result[1]}
     if isinstance(result, list | tuple):
         chunks = [chunk for chunk in map(chunk_of, result) if chunk is not None]
-        return {"retrieved_chunks": chunks} if len(chunks) == len(result) and not _are_texts(result) else None
+        are_all_chunks = len(chunks) == len(result) and not _are_texts(result)
+        return {"retrieved_chunks": chunks} if are_all_chunks else None
     answer, documents = _answer(result), _documents(result)
     if answer is None and documents is None:
-        nested = [foreign_record(part) for _, part in _items(result) if isinstance(part, Mapping)]
-        return {name: value for record in nested if record for name, value in record.items()} or None
+        joined: dict[str, Json] = {}
+        for _, part in _items(result):
+            if isinstance(part, Mapping):
+                joined |= foreign_record(part) or {}
+        return joined or None
     record: dict[str, Json] = {} if answer is None else {"answer": answer}
     if documents is not None:
         record["retrieved_chunks"] = [chunk for chunk in map(chunk_of, documents) if chunk is not None]
@@ -138,9 +147,11 @@ def _documents(result: Any) -> Sequence[Any] | None:
     for name in DOCUMENTS:
         value = member(result, name)
         if isinstance(value, list | tuple):
-            return [{"source": each} for each in value] if name == "sources" and _are_texts(value) else value
+            are_names = name == "sources" and _are_texts(value)
+            return [{"source": each} for each in value] if are_names else value
     answers = member(result, "answers")
-    return _documents(answers[0]) if isinstance(answers, list | tuple) and answers else None
+    has_answers = isinstance(answers, list | tuple) and bool(answers)
+    return _documents(answers[0]) if has_answers else None
 
 
 def _are_texts(values: Sequence[Any]) -> bool:
@@ -171,9 +182,10 @@ def chunk_of(document: Any) -> dict[str, Json] | None:
 
 
 def _heading(of: Any) -> Json:
-    levels = [(key, value) for key, value in _items(of) if str(key).lower().startswith(("header ", "h1", "h2", "h3"))]
+    level_names = ("header ", "h1", "h2", "h3")
+    levels = {key: value for key, value in _items(of) if str(key).lower().startswith(level_names)}
     if levels:
-        return heading_text(dict(levels))
+        return heading_text(levels)
     for name in HEADINGS:
         value = member(of, name)
         if name == "header_path" and isinstance(value, str):  # LlamaIndex: /A/B/
@@ -201,7 +213,9 @@ def member(of: Any, name: str) -> Any:
 
 def plain_text(value: Any) -> str | None:
     """Return the text of a message's content, which may be a list of parts; None if it is something else."""
-    return _parts(value) if isinstance(value, list) else value if isinstance(value, str) else None
+    if isinstance(value, list):
+        return _parts(value)
+    return value if isinstance(value, str) else None
 
 
 def _parts(values: Sequence[Any]) -> str:
@@ -211,5 +225,11 @@ def _parts(values: Sequence[Any]) -> str:
 
 def member_names(result: Any) -> Iterator[str]:
     """Yield the public members of a result, for a message that it means nothing."""
-    names = result if isinstance(result, Mapping) else vars(result) if hasattr(result, "__dict__") else ()
-    yield from (str(name) for name in names if not str(name).startswith("_"))
+    names: Iterable[Any] = ()
+    if isinstance(result, Mapping):
+        names = result
+    elif hasattr(result, "__dict__"):
+        names = vars(result)
+    for name in map(str, names):
+        if not name.startswith("_"):
+            yield name

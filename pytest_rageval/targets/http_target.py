@@ -16,7 +16,7 @@ from pytest_rageval.llm.credentials import with_target_token
 from pytest_rageval.model import Answer, AskRequest, Chunk, Json
 from pytest_rageval.targets.foreign_code import call_foreign, retry_after_in, too_large
 from pytest_rageval.targets.native_contract import answer_from_body, answer_from_response, data_from_body, get_ready
-from pytest_rageval.targets.target import USUAL, Connection, Surroundings, Target
+from pytest_rageval.targets.target import USUAL, BaseTarget, Connection, Surroundings
 
 MOST_PAGES = 10_000
 OTHER_API = "; an API of its own is described by target.mapping, see docs/targets.md"
@@ -60,7 +60,7 @@ async def listed_chunks(page: Callable[[str | None], Awaitable[Json]], where: st
     raise TargetError("too_large", f"{where}: more than {MOST_PAGES:,} pages")
 
 
-def from_spec(spec: str, given: Surroundings) -> Target:
+def from_spec(spec: str, given: Surroundings) -> BaseTarget:
     """Make the target at a URL: with its mapping if there is one, else by the native contract."""
     if given.mapping is None:
         return HttpTarget(spec, given.connection)
@@ -69,10 +69,11 @@ def from_spec(spec: str, given: Surroundings) -> Target:
     return MappedTarget(spec, given.mapping, given.connection)
 
 
-class HttpTarget:
+class HttpTarget(BaseTarget):
     """Queries a server. `name` is its URL without credentials."""
 
     takes_turns = True
+    url: str
 
     def __init__(self, url: str, connection: Connection = USUAL, *, name: str | None = None) -> None:
         self.name = name or public_url(url)
@@ -115,8 +116,10 @@ class HttpTarget:
             raise TargetError(failure.kind, str(failure), status=failure.status) from None
 
     async def _page(self, cursor: str | None) -> Json:
-        url = endpoint(self.url, CHUNKS_PATH, **({} if cursor is None else {"cursor": cursor}))
-        return data_from_body((await self._client.request("GET", url)).body, f"GET {public_url(url)}")
+        parameters = {} if cursor is None else {"cursor": cursor}
+        url = endpoint(self.url, CHUNKS_PATH, **parameters)
+        reply = await self._client.request("GET", url)
+        return data_from_body(reply.body, f"GET {public_url(url)}")
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -135,7 +138,7 @@ def ask_body(request: AskRequest) -> dict[str, Json]:
     return body
 
 
-class ClientTarget:
+class ClientTarget(BaseTarget):
     """Speaks the native contract through any object with `base_url` and `post`, sync or async.
 
     The client handles its own credentials, retries and time-outs except the total one; its owner closes it.
@@ -147,7 +150,8 @@ class ClientTarget:
         base = getattr(client.base_url, "host", client.base_url)
         if not base:
             raise SettingsError(f"rag_client: the {type(client).__name__} has no base URL; give it one")
-        self.name = name or f"{type(client).__module__.partition('.')[0]}.{type(client).__name__}"
+        library, _, _ = type(client).__module__.partition(".")
+        self.name = name or f"{library}.{type(client).__name__}"
         self._client = client
         self._timeout = timeout
         self._max_bytes = max_bytes
@@ -163,24 +167,27 @@ class ClientTarget:
         async def post_async() -> _ClientReply:
             return _reply_of(await self._client.post(ASK_PATH, **question))
 
+        call = post_async if self._is_async else post
         status, body, retry_after = await call_foreign(
-            post_async if self._is_async else post,
-            self.name,
-            self._timeout,
-            is_async=self._is_async,
-            kind_of=_kind_of,
+            call, self.name, self._timeout, is_async=self._is_async, kind_of=_kind_of
         )
         if len(body) > self._max_bytes:
             raise TargetError("too_large", too_large(self.name, self._max_bytes))
         if 200 <= status < 300:
             return answer_from_body(body, self.name)
-        kind = "rate_limited" if status == 429 else "http_4xx" if 400 <= status < 500 else "http_5xx"
         message = f"{self.name}: status {status}: {shown_value(body.decode('utf-8', 'replace'))}"
-        kind = kind if status >= 400 else "invalid_response"
-        raise TargetError(kind, message, status=status, retry_after=retry_after)
+        raise TargetError(_kind_of_status(status), message, status=status, retry_after=retry_after)
 
     async def aclose(self) -> None:
         """Do nothing: the client's owner closes it."""
+
+
+def _kind_of_status(status: int) -> str:
+    if status == 429:
+        return "rate_limited"
+    if status >= 500:
+        return "http_5xx"
+    return "http_4xx" if status >= 400 else "invalid_response"
 
 
 class _ClientReply(NamedTuple):

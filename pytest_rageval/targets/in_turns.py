@@ -10,10 +10,10 @@ from pytest_rageval.http.attempts import AttemptCount, RetryRule, make_attempts
 from pytest_rageval.http.call_limit import SYSTEM, in_places, shared_limit
 from pytest_rageval.http.failures import HttpFailure, is_refusal
 from pytest_rageval.model import Answer, AskRequest
-from pytest_rageval.targets.target import Target, limits_of_system
+from pytest_rageval.targets.target import BaseTarget, limits_of_system
 
 
-def ask_in_turns(target: Target, settings: Settings) -> Callable[[AskRequest], Awaitable[Answer]]:
+def ask_in_turns(target: BaseTarget, settings: Settings) -> Callable[[AskRequest], Awaitable[Answer]]:
     """Return the `ask` of a target that knows of no turns, in turns of the system's limit.
 
     A system behind other code refuses a call with the status of its exception.

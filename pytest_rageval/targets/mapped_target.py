@@ -26,8 +26,9 @@ from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.llm.credentials import with_target_token
 from pytest_rageval.model import Answer, AskRequest, Json, Trace
 from pytest_rageval.targets.blank_answers import sign_of_no_answer
-from pytest_rageval.targets.native_contract import RECORD_FIELDS, FlatResponse, answer_from_record, data_from_body
-from pytest_rageval.targets.target import USUAL, Connection
+from pytest_rageval.targets.native_contract import RECORD_FIELDS, answer_from_record, data_from_body
+from pytest_rageval.targets.native_shapes import FlatResponse
+from pytest_rageval.targets.target import USUAL, BaseTarget, Connection
 
 if TYPE_CHECKING:
     from pytest_rageval.config.tables import TargetMapping
@@ -67,8 +68,11 @@ def filled(template: Mapping[str, Any], request: AskRequest) -> dict[str, Json]:
 
 def _placed(template: Mapping[str, Any]) -> set[str]:
     """Return the names of the parameters that have a placeholder."""
-    names = (name for _, leaf in _leaves(template, "") for name in _placeholder_names(leaf))
-    return {name.removeprefix(PARAMS) for name in names if name.startswith(PARAMS)}
+    placed: set[str] = set()
+    for _, leaf in _leaves(template, ""):
+        names = _placeholder_names(leaf)
+        placed.update(name.removeprefix(PARAMS) for name in names if name.startswith(PARAMS))
+    return placed
 
 
 def _leaves(part: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -84,7 +88,9 @@ def _leaves(part: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _placeholder_names(part: Any) -> list[str]:
-    return [match[2] for match in _PLACE.finditer(part) if match[2]] if isinstance(part, str) else []
+    if not isinstance(part, str):
+        return []
+    return [match[2] for match in _PLACE.finditer(part) if match[2]]
 
 
 def _filled(part: Any, request: AskRequest) -> Any:
@@ -151,7 +157,7 @@ def checked_mapping(mapping: TargetMapping) -> Table:
     return table
 
 
-class MappedTarget:
+class MappedTarget(BaseTarget):
     """Queries a server by its mapping. `name` is its URL without credentials.
 
     The mapping's path is appended to the URL, whose own path and query are kept.
@@ -175,10 +181,13 @@ class MappedTarget:
         )
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[str]:  # type: ignore[override] # because it is known at the end
         """Return mapped fields that were never found; their metrics are not applicable, perhaps because of a typo."""
-        fields = self._response.fields.keys() - self._found - _OFTEN_ABSENT if self._answers else ()
-        return [f"{PLACE}.response.{name} found nothing in any of {self._answers} responses" for name in sorted(fields)]
+        if not self._answers:
+            return []
+        unfound = self._response.fields.keys() - self._found - _OFTEN_ABSENT
+        nowhere = f"found nothing in any of {self._answers} responses"
+        return [f"{PLACE}.response.{name} {nowhere}" for name in sorted(unfound)]
 
     async def ask(self, request: AskRequest) -> Answer:
         """Answer one question; raise TargetError if no usable answer arrives."""
@@ -195,9 +204,10 @@ class MappedTarget:
         """Return which of these parameters the request has no place for: a server would skip them in silence."""
         known = _placed(self._mapping.request) | self._mapping.request.keys()
         unplaced = [name for name in names if name not in known]
+        if not unplaced:
+            return ""
         places = " and ".join(f"{{{PARAMS}{name}}}" for name in unplaced)
-        what = f"{PLACE}.request has no place for {', '.join(unplaced)}; put {places} where it belongs"
-        return what if unplaced else ""
+        return f"{PLACE}.request has no place for {', '.join(unplaced)}; put {places} where it belongs"
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -211,8 +221,8 @@ class MappedTarget:
         self._answers += 1
         self._found |= values.keys()
         answer = self._response.fields.get("answer")
-        is_empty = not {"answer", "retrieved_chunks"} & values.keys() and values.get("abstained") is not True
-        if isinstance(answer, Expression) and is_empty:
+        holds_none = values.keys().isdisjoint(("answer", "retrieved_chunks")) and values.get("abstained") is not True
+        if isinstance(answer, Expression) and holds_none:
             message = f"{self._where}: {PLACE}.response.answer {answer.written!r} finds nothing in the response"
             raise TargetError("no_answer", message)
         is_blank = isinstance(values.get("answer"), str) and not values["answer"].strip()

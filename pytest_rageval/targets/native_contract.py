@@ -8,72 +8,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from operator import attrgetter
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import AfterValidator, ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic import ValidationError
 
 from pytest_rageval.errors import TargetError
-from pytest_rageval.io.expected import EXTRA, Expects
+from pytest_rageval.io.expected import EXTRA
 from pytest_rageval.io.messages import Finding, Findings, Path, Unsound, describe, mistyped, shown_value
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import StrictJsonError, limits_broken, parse, plain_json
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.matching.spellings import heading_text
-from pytest_rageval.model import NOTHING, Answer, Chunk, Edge, Entity, FolderSelection, Json, Reference, Trace
+from pytest_rageval.model import NOTHING, Answer, Chunk, Entity, FolderSelection, Json, Reference, Trace
 from pytest_rageval.model.versions import A_VERSION, VERSION_NAMES, is_version
 from pytest_rageval.targets.blank_answers import sign_of_no_answer
-
-
-def _edge(value: Json) -> Edge:
-    try:
-        return Edge.parse(value)
-    except ValueError:
-        raise PydanticCustomError("edge_type", "Input should be an edge") from None
-
-
-_AN_EDGE = Expects("an edge: 's -p-> o' or {subject, predicate, object}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Trace(Trace):
-    """A trace with its edges as they are written."""
-
-    kg_edges: tuple[Annotated[Any, AfterValidator(_edge), _AN_EDGE], ...] | None = None
-
-
-@dataclass(frozen=True)
-class Debug:
-    """The members of `debug`; `extra` holds unknown ones."""
-
-    retrieved_chunks: tuple[Chunk, ...] | None = None
-    folder_selection: FolderSelection | None = None
-    latency: Mapping[str, float | None] | None = None
-    trace: _Trace | None = None
-    indexing_coverage: Mapping[str, Json] | None = None
-    usage: Mapping[str, Json] | None = None
-    versions: Mapping[str, Json] | None = None
-    extra: Mapping[str, Json] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class NativeResponse:
-    """A native response: its members at the top level."""
-
-    answer: str | None = None
-    references: tuple[Reference, ...] | None = None
-    abstained: bool | None = None
-    abstain_reason: str | None = None
-    debug: Debug | None = None
-    extra: Mapping[str, Json] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class FlatResponse(Debug, NativeResponse):
-    """A response that may have the members of `debug` at its top level."""
-
+from pytest_rageval.targets.native_shapes import Debug, FlatResponse, NativeResponse
 
 T = TypeVar("T")
 R = TypeVar("R", bound=NativeResponse)
@@ -144,7 +95,9 @@ def read_response(data: Json) -> Answer:
 
 def misplaced_fields(answer: Answer) -> list[str]:
     """Return fields at the top level that are only read under `debug`, and are not there."""
-    named = [name for name in _FIELDS[Debug] if answer.extra.get(name) is not None] if answer.extra else ()
+    if not answer.extra:
+        return []
+    named = [name for name in _FIELDS[Debug] if answer.extra.get(name) is not None]
     return [name for name in named if not getattr(answer, _NAMES.get(name, name))]
 
 
@@ -223,13 +176,19 @@ _TYPED = frozenset({"debug", "retrieved_chunks", "references", "latency", "conte
 
 def _free_parts(free: list[tuple[str, Json]], debug: Any, response: NativeResponse) -> Iterator[tuple[Path, Json]]:
     """Yield the values without a declared type."""
-    yield from (((name,), value) for name, value in free)
-    yield from ((("debug", name), value) for name, value in (debug or NOTHING).items() if name not in _TYPED)
+    for name, value in free:
+        yield (name,), value
+    for name, value in (debug or NOTHING).items():
+        if name not in _TYPED:
+            yield ("debug", name), value
     # Chunks are many and mostly plain: a check of all of them costs as much as reading half of them.
-    chunks = getattr(response, "retrieved_chunks", None) or (response.debug and response.debug.retrieved_chunks)
-    for name, values in (("retrieved_chunks", chunks), ("references", response.references)):
-        if extra := [value.extra for value in values or () if value.extra]:
-            yield (name,), extra
+    chunks = getattr(response, "retrieved_chunks", None)
+    if not chunks and response.debug:
+        chunks = response.debug.retrieved_chunks
+    if extra_of_chunks := [chunk.extra for chunk in chunks or () if chunk.extra]:
+        yield ("retrieved_chunks",), extra_of_chunks
+    if extra_of_references := [reference.extra for reference in response.references or () if reference.extra]:
+        yield ("references",), extra_of_references
 
 
 def _apart(value: Json, kind: type) -> Json:
@@ -248,7 +207,8 @@ def _apart(value: Json, kind: type) -> Json:
         elif name == "heading_path" and isinstance(inner, (list, dict)):
             members[name] = heading_text(inner)
         elif inner is not None:
-            members[name] = int(inner) if name in _WHOLE and isinstance(inner, float) and inner % 1 == 0 else inner
+            is_whole = name in _WHOLE and isinstance(inner, float) and inner % 1 == 0
+            members[name] = int(inner) if is_whole else inner
     return members
 
 
@@ -271,8 +231,11 @@ def answer_in(response: NativeResponse, extra: Mapping[str, Json]) -> Answer:
     """Return the answer in a response; raise Unsound if it holds a member of `debug` twice."""
     debug = response.debug or _NO_DEBUG
     parts = _DEBUG_PARTS(debug)
-    if isinstance(response, FlatResponse) and any(part is not None for part in _DEBUG_PARTS(response)):
-        pairs = list(zip(_FIELDS[Debug], _DEBUG_PARTS(response), parts, strict=True))
+    flat = _DEBUG_PARTS(response) if isinstance(response, FlatResponse) else _NO_PARTS
+    if flat != _NO_PARTS and parts == _NO_PARTS:
+        parts = flat
+    elif flat != _NO_PARTS:
+        pairs = list(zip(_FIELDS[Debug], flat, parts, strict=True))
         for name, part, other in pairs:
             if part is not None and other is not None:
                 message = f"is {describe(other)}, expected one of {name} and debug.{name}, not both"
@@ -283,20 +246,26 @@ def answer_in(response: NativeResponse, extra: Mapping[str, Json]) -> Answer:
         _check_versions(versions, ("versions",) if _has(response, "versions") else ("debug", "versions"))
     if latency and None in latency.values():
         latency = {phase: duration for phase, duration in latency.items() if duration is not None}
+    if debug.extra:
+        extra = {**extra, "debug": debug.extra}
     return Answer(
-        response.answer,
-        response.references,
-        response.abstained,
-        response.abstain_reason,
-        chunks,
-        selection,
-        None if trace is None else Trace(*(getattr(trace, name) for name in (*_FIELDS[Trace], EXTRA))),
-        latency or {},
-        usage or {},
-        versions or {},
-        coverage,
-        {**extra, "debug": debug.extra} if debug.extra else extra,
+        text=response.answer,
+        references=response.references,
+        abstained=response.abstained,
+        abstain_reason=response.abstain_reason,
+        chunks=chunks,
+        folder_selection=selection,
+        trace=None if trace is None else _to_trace(trace),
+        latency=latency or {},
+        usage=usage or {},
+        versions=versions or {},
+        indexing_coverage=coverage,
+        extra=extra,
     )
+
+
+def _to_trace(reported: Any) -> Trace:
+    return Trace(**{name: getattr(reported, name) for name in (*_FIELDS[Trace], EXTRA)})
 
 
 _NO_DEBUG = Debug()
@@ -341,8 +310,10 @@ def answer_to_response(answer: Answer, *, keeps_objects: bool = False) -> dict[s
         "abstain_reason": answer.abstain_reason,
         "debug": _without_none(debug) | extra.pop("debug", NOTHING) or None,
     }
-    is_empty = answer.text is None and answer.chunks is None
-    return ({"answer": None} if is_empty else {}) | _without_none(response) | extra
+    members = _without_none(response) | extra
+    if answer.text is None and answer.chunks is None:  # else nothing would show that it is an answer
+        return {"answer": None, **members}
+    return members
 
 
 def _all_written(values: tuple[Any, ...] | None, *, keeps_objects: bool) -> tuple[Json, ...] | None:
@@ -373,7 +344,9 @@ _FIELDS: dict[type, Mapping[str, None]] = {
     kind: _names_of(kind) for kind in (Debug, Chunk, Reference, Entity, FolderSelection, Trace)
 }
 _DEBUG_PARTS: Callable[[Any], tuple[Any, ...]] = attrgetter(*_FIELDS[Debug])
-_RESPONSES, _RECORDS = ResponseReader(NativeResponse), ResponseReader(FlatResponse)
+_NO_PARTS = _DEBUG_PARTS(_NO_DEBUG)
+_RESPONSES = ResponseReader(NativeResponse)
+_RECORDS = ResponseReader(FlatResponse)
 RECORD_FIELDS = _FIELDS[FlatResponse].keys()
 """Keys that an answer record may have at its top level."""
 

@@ -49,16 +49,18 @@ async def whole(result: Any, where: str, seconds: float, most: int, size_of: Cal
     is_async = isinstance(stream, AsyncIterator)
     await call_foreign(read_async if is_async else read, where, seconds, is_async=is_async)
     joined = _joined(pieces, where)
-    if stream is result:
+    if stream is result or not isinstance(joined, dict):
         return joined
-    return {**joined, "source_nodes": member(result, "source_nodes") or []} if isinstance(joined, dict) else joined
+    # A streaming response of LlamaIndex has its documents beside the stream.
+    return {**joined, "source_nodes": member(result, "source_nodes") or []}
 
 
 def _joined(pieces: Sequence[Any], where: str) -> Any:
     """Return texts and objects in pieces as one record, and documents as a list."""
     if pieces and all(member(piece, "page_content") or member(piece, "node") for piece in pieces):
         return [*pieces]
-    record: dict[str, Any] = {} if any(isinstance(piece, Mapping) for piece in pieces) else {"answer": ""}
+    has_objects = any(isinstance(piece, Mapping) for piece in pieces)
+    record: dict[str, Any] = {} if has_objects else {"answer": ""}
     for piece in pieces:
         text = _text(piece)
         parts = piece if text is None and isinstance(piece, Mapping) else {"answer": text}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.http.call_limit import SYSTEM, USUAL_LIMITS, Limits, shared_limit
 from pytest_rageval.io.importing import described_exception, import_object
-from pytest_rageval.model import Answer, AskRequest
+from pytest_rageval.model import Answer, AskRequest, EvalCase
 
 if TYPE_CHECKING:
     from pytest_rageval.config.settings import Settings
@@ -22,11 +22,8 @@ class Target(Protocol):
     """A system under test.
 
     `name` appears in config.json and in messages, so it contains no credentials. `ask` raises `TargetError` with a kind
-    for every failure. `aclose` releases connections and files; the owner of the target calls it once.
-
-    Four members are optional: `is_called`, False if the answers exist already; `answers_at_once`, True if `ask` never
-    waits, not even for a loop to run; `takes_turns`, True if each of its requests waits for its turn at the system's
-    limit; and `params_problem(names)`, which says why parameters cannot reach the system.
+    for every failure. `aclose` releases connections and files; the owner of the target calls it once. The other members
+    of `BaseTarget` are optional.
     """
 
     name: str
@@ -36,25 +33,35 @@ class Target(Protocol):
     async def aclose(self) -> None: ...
 
 
-def is_called(target: Target) -> bool:
-    """Return True if the target calls a system; otherwise timings and k do not apply."""
-    return getattr(target, "is_called", True)
+class BaseTarget(Target):
+    """A target with all optional members, at their defaults: what the rest of this package reads.
 
+    A target of the project's own that lacks some gets them from `OwnTarget`, when it comes in.
+    """
 
-def params_problem(target: Target, names: Sequence[str]) -> str:
-    """Return why some of these parameters of a request cannot reach the system; empty if all may."""
-    problem: Callable[[Sequence[str]], str] = getattr(target, "params_problem", lambda _: "")
-    return problem(names)
+    is_called: bool = True
+    """It calls a system; False if the answers exist already: then timings and k do not apply."""
+    answers_at_once: bool = False
+    """`ask` never waits, so that it needs no event loop."""
+    takes_turns: bool = False
+    """Each of its requests waits for its turn at the system's limit by itself."""
+    url: str | None = None
+    """The address of its server, if it has one."""
+    notes: Sequence[str] = ()
+    """Notes for the end of the run."""
 
+    def params_problem(self, names: Sequence[str]) -> str:  # noqa: ARG002 because by default all may
+        """Return why some of these parameters of a request cannot reach the system; empty if all may."""
+        return ""
 
-def asks_at_once(target: Target) -> bool:
-    """Return True if the target never waits, so that it needs no event loop."""
-    return getattr(target, "answers_at_once", False)
-
-
-def asks_in_turns(target: Target) -> bool:
-    """Return True if each request of the target waits for its turn by itself."""
-    return getattr(target, "takes_turns", False)
+    def check_coverage(
+        self,
+        cases: Sequence[EvalCase],  # noqa: ARG002 because most systems are asked to know
+        *,
+        is_partial_allowed: bool = False,  # noqa: ARG002
+    ) -> Sequence[str]:
+        """Return why these cases have no answer, one line each, as far as that is known before they are asked."""
+        return ()
 
 
 def limits_of_system(settings: Settings) -> Limits:

@@ -18,7 +18,7 @@ from pytest_rageval.io.masking import public_unknown
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.model import EvalCase
 from pytest_rageval.targets.foreign_results import METHODS, call_of
-from pytest_rageval.targets.target import USUAL, Connection, Surroundings, Target, imported_target
+from pytest_rageval.targets.target import USUAL, BaseTarget, Connection, Surroundings, Target, imported_target
 
 if TYPE_CHECKING:
     from pytest_rageval.config.tables import TargetMapping
@@ -33,15 +33,17 @@ def target_from_spec(
     reports: Path,
     connection: Connection = USUAL,
     mapping: TargetMapping | None = None,
-) -> Target:
+) -> BaseTarget:
     """Make the target of `spec` in these surroundings; raise SettingsError or CaseError if that fails."""
     name, _, rest = spec.partition(":")
-    kind, target = kind_of(spec), None
+    kind = kind_of(spec)
+    target: BaseTarget | None = None
     if kind is not PYTHON:
-        module = import_module(f"pytest_rageval.targets.{kind.module}")
-        target = cast("Target | None", module.from_spec(spec, Surroundings(root, reports, connection, mapping)))
+        module = import_module(f"pytest_rageval.{kind.room}.{kind.module}")
+        target = cast("BaseTarget | None", module.from_spec(spec, Surroundings(root, reports, connection, mapping)))
     elif factory := _plugged_in(name):
-        target = factory(rest)
+        made = factory(rest)
+        target = target_from_object(made, name=spec, timeout=connection.timeout, max_bytes=connection.max_bytes)
     elif is_target(spec):
         made = imported_target(spec, root)
         target = target_from_object(made, name=spec, timeout=connection.timeout, max_bytes=connection.max_bytes)
@@ -52,14 +54,18 @@ def target_from_spec(
 
 def target_from_object(
     obj: object, *, name: str | None = None, timeout: float = 120.0, max_bytes: int = 16 * 2**20
-) -> Target:
+) -> BaseTarget:
     """Return the target for an object: a Target, an HTTP client with a base URL, a function, a chain or an engine."""
     if isinstance(obj, type):
         raise SettingsError(f"{name or 'rag_client'}: is the class {obj.__name__}; give an instance, or a function")
     if isinstance(obj, Target):
         if not isinstance(obj.name, str):
             raise SettingsError(f"{name or 'rag_client'}: its name is {shown_value(obj.name)}, expected a text")
-        return obj
+        if isinstance(obj, BaseTarget) and type(obj).__module__.startswith("pytest_rageval."):
+            return obj
+        from pytest_rageval.targets.own_target import OwnTarget  # here, because most targets are ours
+
+        return OwnTarget(obj)
     if hasattr(obj, "post") and hasattr(obj, "base_url"):
         from pytest_rageval.targets.http_target import ClientTarget
 
@@ -68,12 +74,15 @@ def target_from_object(
         from pytest_rageval.targets.callable_target import CallableTarget
 
         return CallableTarget(obj, name, timeout=timeout, max_bytes=max_bytes)
-    kind, methods = type(obj), ", ".join(dict.fromkeys(now for _, now in METHODS))
+    kind = type(obj)
     if isinstance(obj, str | int | float | list | dict | None):
         expected = "a Target, an HTTP client with a base URL, or a function from a question to an answer"
         raise SettingsError(f"{name or 'rag_client'}: is {kind.__name__} {shown_value(obj)}, expected {expected}")
-    own = next((own for own in dir(obj) if own[0] != "_" and inspect.ismethod(getattr(obj, own, None))), "METHOD")
-    adapter = f"def answer(question): return {{'answer': {(name or 'x:client').rpartition(':')[2]}.{own}(question)}}"
+    methods = ", ".join(dict.fromkeys(now for _, now in METHODS))
+    public = (member for member in dir(obj) if member[0] != "_")
+    own = next((member for member in public if inspect.ismethod(getattr(obj, member, None))), "METHOD")
+    variable = (name or "x:client").rpartition(":")[2]
+    adapter = f"def answer(question): return {{'answer': {variable}.{own}(question)}}"
     raise SettingsError(
         f"{name or 'rag_client'}: is {kind.__module__}.{kind.__name__}, with none of the methods {methods}; "
         f"write a function that calls it: {adapter}"
@@ -81,21 +90,18 @@ def target_from_object(
 
 
 def check_target(
-    target: Target, spec: str, cases: Sequence[EvalCase], *, is_partial_allowed: bool = False
+    target: BaseTarget, spec: str, cases: Sequence[EvalCase], *, is_partial_allowed: bool = False
 ) -> list[str]:
     """Return why the target of `spec` cannot answer, before any question is sent, one line each; empty if it can.
 
     One connection to the host of an HTTP target is tried; a file of answers must cover all cases.
     """
-    check_coverage = getattr(target, "check_coverage", None)
-    if check_coverage is not None:
-        return list(check_coverage(cases, is_partial_allowed=is_partial_allowed))
-    url = getattr(target, "url", None)
-    if url is None or not kind_of(spec).is_over_http:
-        return []
+    uncovered = list(target.check_coverage(cases, is_partial_allowed=is_partial_allowed))
+    if uncovered or target.url is None or not kind_of(spec).is_over_http:
+        return uncovered
     from pytest_rageval.http.address import probe  # here, because it loads httpx
 
-    problem = probe(url)
+    problem = probe(target.url)
     return [f"target {problem}; is the system running?"] if problem else []
 
 

@@ -35,7 +35,9 @@ def usual_line(text: str, _number: int) -> UsualLine | None:
         return None
     debug: dict[str, Any] = line.get("debug", {})
     question: str | None = line.get("question")
-    name = line["id"] if "id" in line else asking(question) if question and not question.isspace() else None
+    name: str | None = line.get("id")
+    if name is None and question and not question.isspace():
+        name = asking(question)
     if name is None or "answer" not in line or not line.keys().isdisjoint(debug):
         return None
     keys = len(line) + len(debug)
@@ -45,13 +47,15 @@ def usual_line(text: str, _number: int) -> UsualLine | None:
                 keys += sum(map(len, part))
             elif part.__class__ is dict and part is not debug:
                 keys += len(part)
-    return (line.get("system"), name, question) if holds_keys_once(text, keys) else None
+    if not holds_keys_once(text, keys):
+        return None
+    return line.get("system"), name, question
 
 
 @cache
 def _usual_lines() -> TypeAdapter[dict[str, Any]]:
     """Return the reader of lines without free parts, as plain data: half of the time of an Answer."""
-    strict = with_config(ConfigDict(strict=True, extra="forbid", allow_inf_nan=False))
+    strict = with_config(ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, cache_strings="keys"))
 
     def members(kind: Any, *left_out: str) -> dict[str, Any]:
         return {name: of for name, of in get_type_hints(kind).items() if name not in left_out}

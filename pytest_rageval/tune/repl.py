@@ -15,12 +15,13 @@ from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.io.case_output import Output
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache, project_cache
-from pytest_rageval.judges.judge import Judge, can_judge
+from pytest_rageval.judges.judge import BaseJudge, can_judge
 from pytest_rageval.judges.judge_spec import judge_with_cache
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import EvalCase, Json, Observation, Source, Trial
-from pytest_rageval.run.engine import AskFailure, Evaluation, Observed, evaluation, judgements_of
+from pytest_rageval.run.engine import judgements_of
 from pytest_rageval.run.prepare import Prepared, prepare
+from pytest_rageval.run.scoring import AskFailure, Evaluation, Observed, evaluation
 from pytest_rageval.tune.sweep.asking import NOT_TUNED, AskingLoop
 from pytest_rageval.tune.sweep.grid import FIELDS, NEVER_SWEPT, Point, parse_value
 
@@ -41,7 +42,7 @@ class RetrievalDiff:
     settings_after: Mapping[str, Json]
 
 
-class Session:
+class ReplSession:
     """An interactive session with one target, on a loop of its own; ended by `close`. Failures are RagevalErrors.
 
     `parameters`: those set in this session, over the configured ones.
@@ -56,12 +57,14 @@ class Session:
         new_output: Callable[[], Output] = Output,
     ) -> None:
         """Make the target; `new_output` as for `AskingLoop`."""
-        self.project, self.cases = project, cases
+        self.project = project
+        self.cases = cases
         self.parameters: dict[str, Json] = {}
-        self._files, self._options = files, options
+        self._files = files
+        self._options = options
         self._before: dict[str, Json] = {}
         self._last: EvalCase | None = None
-        self._judge: Judge | None = None
+        self._judge: BaseJudge | None = None
         self._cache: SqliteCache | None = None
         self._asking = AskingLoop.of(self._prepared(), new_output)
 
@@ -96,8 +99,10 @@ class Session:
         try:
             self._settings(changed)
         except SettingsError as error:
-            raise SettingsError(*(f"set: {line.replace('--rageval-', '')}" for line in error.problems)) from None
-        self._before, self.parameters = self.parameters, changed
+            problems = [line.replace("--rageval-", "") for line in error.problems]
+            raise SettingsError(*(f"set: {problem}" for problem in problems)) from None
+        self._before = self.parameters
+        self.parameters = changed
 
     # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -117,8 +122,13 @@ class Session:
             raise SettingsError("diff: nothing was asked yet; write a question first")
         if self._before == self.parameters:
             raise SettingsError("diff: no setting was changed; change one first, as in set k 10")
-        before, after = self.answered(self._last, self._before), self.answered(self._last)
-        return RetrievalDiff(self._last.question, before, after, self._sent(self._before), self.settings)
+        return RetrievalDiff(
+            question=self._last.question,
+            before=self.answered(self._last, self._before),
+            after=self.answered(self._last),
+            settings_before=self._sent(self._before),
+            settings_after=self.settings,
+        )
 
     def save(self) -> tuple[Path, str]:
         """Store the last question as a draft; return the file and the draft's id."""
@@ -126,11 +136,13 @@ class Session:
             raise SettingsError("save: nothing was asked yet; write a question first")
         if self.project.settings.redact:
             raise SettingsError("save: redact keeps questions out of all files")
+        question = self._last.question
         case_file = self._files[0] if self._files else self.project.root / "evalcases" / "cases.jsonl"
-        path, question = case_file.with_suffix(ENDING), self._last.question
+        path = case_file.with_suffix(ENDING)
         new_id = draft_id(question)
+        draft: dict[str, Json] = {"id": new_id, "question": question, "tags": ["draft"]}
         try:
-            is_new = add_drafts(path, [{"id": new_id, "question": question, "tags": ["draft"]}])
+            is_new = add_drafts(path, [draft])
         except OSError as error:
             raise SettingsError(f"{path} cannot be written: {error.strerror}") from None
         if not is_new:
@@ -145,13 +157,11 @@ class Session:
         if len(named) == 1:
             return named[0]
         if named:
-            raise SettingsError(
-                f"{reference!r} is the id of {len(named)} cases; write one of {', '.join(case.key for case in named)}"
-            )
-        last = f"; cases are numbered 0 to {len(self.cases) - 1}" if self.cases else "; there are no cases"
-        raise SettingsError(
-            f"there is no case {reference!r}{did_you_mean(reference, [c.id for c in self.cases], last)}"
-        )
+            keys = ", ".join(case.key for case in named)
+            raise SettingsError(f"{reference!r} is the id of {len(named)} cases; write one of {keys}")
+        numbers = f"; cases are numbered 0 to {len(self.cases) - 1}" if self.cases else "; there are no cases"
+        remedy = did_you_mean(reference, [case.id for case in self.cases], numbers)
+        raise SettingsError(f"there is no case {reference!r}{remedy}")
 
     def answered(self, case: EvalCase, parameters: Mapping[str, Json] | None = None) -> Observation:
         """Ask a case under these parameters or the present ones, and return its observation with its answer."""
@@ -196,8 +206,8 @@ class Session:
     ) -> Prepared:
         """Prepare questions with these parameters or the present ones, without gates unless `tuned` leaves them."""
         settings = self._settings(self.parameters if parameters is None else parameters)
-        update = {**tuned, "retrieval_only": True, **update}
-        return prepare(self.project._replace(settings=settings.model_copy(update=update)))
+        settings = settings.model_copy(update={**tuned, "retrieval_only": True, **update})
+        return prepare(self.project._replace(settings=settings))
 
     def _ask(self, prepared: Prepared, cases: Sequence[EvalCase]) -> dict[str, Observed]:
         try:
@@ -206,7 +216,7 @@ class Session:
             self._asking.loop.cancel()
             raise
 
-    def _made_judge(self) -> Judge:
+    def _made_judge(self) -> BaseJudge:
         if self._judge is None:
             prepared = self._prepared(retrieval_only=False)
             if prepared.judge is None:

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from pytest_rageval.cases.drafts import answer_draft, drafts_file_of
@@ -18,11 +19,19 @@ from pytest_rageval.views.text_diff import word_diff
 LONGEST_TEXT = 4_000
 """Characters of a question or an answer; chunks are as long as in results.jsonl."""
 FACT_METRIC = "key_fact_recall"
+"""The metric that counts the stated facts."""
 
 
 def limited(text: str | None) -> str | None:
     """Cut a text to the length that is shown."""
-    return text if text is None or len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"
+    if text is None or len(text) <= LONGEST_TEXT:
+        return text
+    return text[:LONGEST_TEXT] + "…"
+
+
+def error_line(error: Mapping[str, Any]) -> str:
+    """Return the error of a record in a line."""
+    return f"{error['kind']}: {error['message'] or 'its message is left out'}"
 
 
 class TextPart(NamedTuple):
@@ -34,15 +43,16 @@ class TextPart(NamedTuple):
 
 def marked_text(text: str, snippets: Iterable[str]) -> Sequence[TextPart]:
     """Mark the first occurrence of each snippet, whatever its white space and case; () if there is none."""
-    spans = sorted(span for snippet in snippets if (span := _span(text, snippet)) is not None)
+    found = (_span(text, snippet) for snippet in snippets)
+    spans = sorted(span for span in found if span is not None)
     parts: list[TextPart] = []
     end = 0
     for start, stop in spans:
         if stop <= end:
             continue
-        start = max(start, end)
-        parts += [TextPart(is_marked=False, text=text[end:start])] * (start > end)
-        parts.append(TextPart(is_marked=True, text=text[start:stop]))
+        if start > end:
+            parts.append(TextPart(is_marked=False, text=text[end:start]))
+        parts.append(TextPart(is_marked=True, text=text[max(start, end) : stop]))
         end = stop
     if parts and end < len(text):
         parts.append(TextPart(is_marked=False, text=text[end:]))
@@ -51,24 +61,33 @@ def marked_text(text: str, snippets: Iterable[str]) -> Sequence[TextPart]:
 
 def _span(text: str, snippet: str) -> tuple[int, int] | None:
     words = snippet.split()
-    if words and (at := text.find(snippet)) >= 0:
+    if not words:
+        return None
+    at = text.find(snippet)
+    if at >= 0:
         return at, at + len(snippet)
     # Compiled only if the plain search fails: it takes longer than the rest of a chunk's row.
-    match = re.search(r"\s+".join(map(re.escape, words)), text, re.IGNORECASE) if words else None
+    pattern = r"\s+".join(map(re.escape, words))
+    match = re.search(pattern, text, re.IGNORECASE)
     return match.span() if match else None
 
 
 class ChunkRow(NamedTuple):
-    """A retrieved chunk, or a gold that was not retrieved (`rank` None); `parts`: its text, where a gold is quoted."""
+    """A retrieved chunk, or a gold that was not retrieved."""
 
     rank: int | None
+    """None for a gold that was not retrieved."""
     kind: str
+    """gold, other or missed."""
     mark: str
+    """The golds that the chunk matches, in words."""
     place: str
     score: float | None
     text: str | None
     note: str = ""
+    """How the rank explains a failure; '' if it does not."""
     parts: Sequence[TextPart] = ()
+    """The text with the quotations of golds marked; () if it has none."""
 
 
 def chunk_rows(
@@ -78,18 +97,34 @@ def chunk_rows(
     golds = _gold_names(case)
     matched: set[int] = set()
     for chunk in record["retrieved_chunks"]:
-        is_late = k is not None and chunk["rank"] > k and not matched.issuperset(chunk["matches"])
-        matched.update(chunk["matches"])
-        numbers = ", ".join(str(gold + 1) for gold in chunk["matches"])
-        kind = "gold" if chunk["matches"] else "other"
-        mark, note = (f"gold {numbers}" if numbers else "other"), (f", beyond k = {k}" if is_late else "")
-        parts = marked_text(chunk["text"] or "", _snippets(case, record, chunk["matches"]))
-        yield ChunkRow(chunk["rank"], kind, mark, place_of(chunk), chunk["score_final"], chunk["text"], note, parts)
+        matches = chunk["matches"]
+        is_beyond_k = k is not None and chunk["rank"] > k
+        is_late = is_beyond_k and not matched.issuperset(matches)
+        matched.update(matches)
+        kind = "other"
+        mark = "other"
+        if matches:
+            kind = "gold"
+            mark = f"gold {', '.join(str(gold + 1) for gold in matches)}"
+        yield ChunkRow(
+            rank=chunk["rank"],
+            kind=kind,
+            mark=mark,
+            place=place_of(chunk),
+            score=chunk["score_final"],
+            text=chunk["text"],
+            note=f", beyond k = {k}" if is_late else "",
+            parts=marked_text(chunk["text"] or "", _snippets(case, record, matches)),
+        )
     before = best_chunks(earlier["retrieved_chunks"]) if earlier else {}
     for number, name in enumerate(golds):
-        if number not in matched:
-            note = f"; it stood at rank {before[number]['rank']} before" if number in before else ""
-            yield ChunkRow(None, "missed", f"gold {number + 1} of {len(golds)}", name, None, None, note)
+        if number in matched:
+            continue
+        note = ""
+        if number in before:
+            note = f"; it stood at rank {before[number]['rank']} before"
+        mark = f"gold {number + 1} of {len(golds)}"
+        yield ChunkRow(rank=None, kind="missed", mark=mark, place=name, score=None, text=None, note=note)
 
 
 def no_chunks(record: Mapping[str, Any]) -> str:
@@ -105,8 +140,11 @@ def no_chunks(record: Mapping[str, Any]) -> str:
 
 def _snippets(case: EvalCase | None, record: Mapping[str, Any], golds: Sequence[int]) -> list[str]:
     """Return the snippets of some golds; none if retrieval was measured by ids."""
-    supports = (case.gold.supports or ()) if case and record.get("gold") != "ids" else ()
-    return [snippet for gold in golds if gold < len(supports) for snippet in supports[gold].snippets]
+    if case is None or record.get("gold") == "ids":
+        return []
+    supports = case.gold.supports or ()
+    matched = [supports[gold] for gold in golds if gold < len(supports)]
+    return list(chain.from_iterable(anchor.snippets for anchor in matched))
 
 
 def _gold_names(case: EvalCase | None) -> list[str]:
@@ -119,21 +157,26 @@ def _gold_names(case: EvalCase | None) -> list[str]:
 
 def gold_labels(gold: Gold) -> Iterator[tuple[str, str]]:
     """Yield what a case expects, by name."""
-    yield from ((f"answer {number}", answer) for number, answer in enumerate(gold.answers or (), start=1))
-    yield from ((f"gold {number}", str(name)) for number, name in enumerate(gold.supports or gold.chunk_ids or (), 1))
+    for number, answer in enumerate(gold.answers or (), start=1):
+        yield f"answer {number}", answer
+    for number, name in enumerate(gold.supports or gold.chunk_ids or (), start=1):
+        yield f"gold {number}", str(name)
     if gold.support_groups:
         yield "groups", " or ".join(str([index + 1 for index in group]) for group in gold.support_groups)
-    for name in ("key_facts", "concepts", "constraints", "kg_entities", "kg_edges"):
-        if (values := getattr(gold, name)) is not None:
-            yield name, "; ".join(map(str, values)) or "nothing is expected"
+    for field in ("key_facts", "concepts", "constraints", "kg_entities", "kg_edges"):
+        values = getattr(gold, field)
+        if values is not None:
+            yield field, "; ".join(map(str, values)) or "nothing is expected"
 
 
 class DraftLine(NamedTuple):
-    """A bad answer as a draft of a case: its JSON line, its file, the command that adds it there."""
+    """A bad answer as a draft of a case."""
 
     json: str
     file: str
+    """The file of drafts to which it belongs."""
     command: str
+    """The command that adds it there."""
 
 
 def draft_line(record: Mapping[str, Any], line: Mapping[str, Any] | None, run_id: str) -> DraftLine | None:
@@ -143,8 +186,9 @@ def draft_line(record: Mapping[str, Any], line: Mapping[str, Any] | None, run_id
         return None
     command = f"rageval cases draft {shlex.quote(run_id)} {shlex.quote(record['case_key'])}"
     text = json.dumps(draft, ensure_ascii=False)
-    copyable = text if printable(text) == text else json.dumps(draft).replace("##", "#\\u0023")
-    return DraftLine(copyable, drafts_file_of(record), command)
+    if printable(text) != text:
+        text = json.dumps(draft).replace("##", "#\\u0023")
+    return DraftLine(text, drafts_file_of(record), command)
 
 
 class KeyFact(NamedTuple):
@@ -165,20 +209,25 @@ def key_facts(facts: Sequence[str], record: Mapping[str, Any], answer: str | Non
         return unknown
     written = [fact for fact in facts if fact.strip()]
     stated = stated_facts(answer, written)
-    if not written or abs(sum(stated) / len(written) - recall) > 1e-9:
+    is_as_scored = bool(written) and abs(sum(stated) / len(written) - recall) <= 1e-9
+    if not is_as_scored:
         return unknown
     return [KeyFact(fact, is_stated) for fact, is_stated in zip(written, stated, strict=True)]
 
 
 class TrialAnswer(NamedTuple):
-    """One trial: its number from 1; `scores` of the metrics with failed gates; `error` if it ended in one."""
+    """The answer of one trial."""
 
     number: int
+    """From 1."""
     has_passed: bool
     answer: str | None
     scores: list[tuple[str, str]]
+    """The scores of the metrics whose gates fail."""
     error: str | None
+    """The error that the trial ended in; None if it did not."""
     is_shown: bool
+    """It is the trial that the view of the case shows."""
 
 
 def trial_answers(
@@ -187,23 +236,23 @@ def trial_answers(
     """Return the number of passed trials and each answer; None for a single trial. `shown`: the trial of the view."""
     if len(records) < 2:
         return None
-    each = [
-        _answer(records[number], lines.get(number), is_shown=records[number] is shown) for number in sorted(records)
-    ]
+    each = []
+    for number, record in sorted(records.items()):
+        each.append(_trial_answer(record, lines.get(number), is_shown=record is shown))
     return {"passed": sum(trial.has_passed for trial in each), "each": each}
 
 
-def _answer(record: Mapping[str, Any], line: Mapping[str, Any] | None, *, is_shown: bool) -> TrialAnswer:
-    error, failed = record["error"], record["verdict"]["failed_gates"]
-    full = ((line or {}).get("answer") or {}).get("answer")
+def _trial_answer(record: Mapping[str, Any], line: Mapping[str, Any] | None, *, is_shown: bool) -> TrialAnswer:
+    full_answer = ((line or {}).get("answer") or {}).get("answer")
     scores = record.get("scores", {})
+    failed_metrics = [gate["metric"] for gate in record["verdict"]["failed_gates"]]
     return TrialAnswer(
-        record["trial"] + 1,
-        bool(record["verdict"].get("trial_passed")),
-        limited(full if full is not None else record["answer"]),
-        [(gate["metric"], short(scores[gate["metric"]])) for gate in failed if gate["metric"] in scores],
-        f"{error['kind']}: {error['message'] or 'its message is left out'}" if error else None,
-        is_shown,
+        number=record["trial"] + 1,
+        has_passed=bool(record["verdict"].get("trial_passed")),
+        answer=limited(full_answer if full_answer is not None else record["answer"]),
+        scores=[(name, short(scores[name])) for name in failed_metrics if name in scores],
+        error=error_line(record["error"]) if record["error"] else None,
+        is_shown=is_shown,
     )
 
 
@@ -226,41 +275,48 @@ def case_comparison(
     """Return the case before and after; `earlier` is None if the other run keeps no record of it."""
     if earlier is None:
         return {"is_known": False}
-    scores = _moved(record.get("scores", {}), earlier.get("scores", {}), names)
+    scores = record.get("scores", {})
+    moved = _moved(scores, earlier.get("scores", {}), names)
     chunks = aligned_chunks(earlier["retrieved_chunks"], record["retrieved_chunks"])
-    if answer == answer_before and not scores and all(chunk.state == "equal" for chunk in chunks):
+    equal_chunks = sum(chunk.state == "equal" for chunk in chunks)
+    is_same_answer = answer == answer_before
+    if is_same_answer and not moved and equal_chunks == len(chunks):
         return {"is_known": True, "is_equal": True}
     return {
         "is_known": True,
         "is_equal": False,
         "outcome_before": earlier.get("outcome"),
-        "diff": word_diff(answer_before or "", answer or "") if answer != answer_before else [],
+        "diff": [] if is_same_answer else word_diff(answer_before or "", answer or ""),
         "answer_before": answer_before,
         "answer_after": answer,
-        "moved": scores,
-        "equal": len(record.get("scores", {})) - len(scores),
+        "moved": moved,
+        "equal": len(scores) - len(moved),
         "chunks": [_aligned_cells(chunk) for chunk in chunks],
-        "equal_chunks": sum(chunk.state == "equal" for chunk in chunks),
+        "equal_chunks": equal_chunks,
     }
 
 
 def _aligned_cells(chunk: AlignedChunk) -> tuple[str, ...]:
     """Return kind, ranks, golds, place and state of a chunk on both sides."""
+    kind = "same" if chunk.state == "equal" else chunk.state
+    rank_before = str(chunk.rank_before or NO_VALUE)
+    rank_after = str(chunk.rank_after or NO_VALUE)
     golds = f"✔ gold {', '.join(map(str, chunk.golds))}" if chunk.golds else "·"
-    ranks = (str(rank or NO_VALUE) for rank in (chunk.rank_before, chunk.rank_after))
-    return "same" if chunk.state == "equal" else chunk.state, *ranks, golds, chunk.place, chunk.state
+    return kind, rank_before, rank_after, golds, chunk.place, chunk.state
 
 
 def _moved(now: Mapping[str, float], before: Mapping[str, float], names: Mapping[str, str]) -> list[MovedScore]:
     """Return the scores of both sides that differ, the furthest first."""
     earlier = {names.get(name, name): value for name, value in before.items()}
-    moved = [(name, earlier[name], value) for name, value in now.items() if earlier.get(name, value) != value]
-    return [
-        MovedScore(
-            name.partition("@")[0] if name in names.values() else name,
-            score_text(old),
-            score_text(new),
-            change(new - old),
-        )
-        for name, old, new in sorted(moved, key=lambda row: (-abs(row[2] - row[1]), row[0]))
-    ]
+    differences: dict[str, float] = {}
+    for name, value in now.items():
+        if name in earlier and earlier[name] != value:
+            differences[name] = value - earlier[name]
+    furthest_first = sorted(differences, key=lambda name: (-abs(differences[name]), name))
+    moved = []
+    for name in furthest_first:
+        # The cut-off of a renamed metric differs between the runs.
+        shown_name = name.partition("@")[0] if name in names.values() else name
+        scores = (score_text(earlier[name]), score_text(now[name]))
+        moved.append(MovedScore(shown_name, *scores, change(differences[name])))
+    return moved

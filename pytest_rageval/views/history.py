@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_rageval.model import Json
@@ -21,6 +21,7 @@ CHARTED = 12
 """Most runs of a chart, which must not widen its column much."""
 BARS = "▁▂▃▄▅▆▇█"
 WIDEST = 32
+"""Columns of a setting's value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class HistoryView:
     """The runs of one dataset in time."""
 
     runs: Section
+    """The dataset's version, and its runs in a table, the oldest first."""
 
 
 def history_view(runs: Sequence[PastRun], metrics: Sequence[str]) -> HistoryView:
@@ -39,30 +41,44 @@ def history_view(runs: Sequence[PastRun], metrics: Sequence[str]) -> HistoryView
 def runs_table(runs: Sequence[PastRun], metrics: Sequence[str]) -> FigureTable:
     """Return the runs of one dataset, and the trend of the complete ones as a figure and as a chart."""
     has_names = not all(TIME_AS_ID.fullmatch(run.run_id) for run in runs)
-    counts = COUNTS | ({KNOWN: "known"} if any(run.outcomes.get(KNOWN) for run in runs) else {})
-    ended = ("ended (UTC)",) * has_names
+    counts = dict(COUNTS)
+    if any(run.outcomes.get(KNOWN) for run in runs):
+        counts[KNOWN] = "known"
+    heads = ["run", "ended (UTC)", *counts.values()] if has_names else ["run", *counts.values()]
     rows = [_run_row(run, counts, metrics, has_names=has_names) for run in runs]
     complete = [run for run in runs if not run.is_partial]
-    values = [[run.overall for run in complete], *([run.value(name) for run in complete] for name in metrics)]
-    blank = ("",) * (len(ended) + len(counts))
+    overall = [run.overall for run in complete]
+    values = [overall, *(_values_of(name, complete) for name in metrics)]
+    blank = [""] * (len(heads) - 1)
     if len(complete) > 1:
         rows.append(TableRow(("first to last", *blank, *map(_trend, values))))
     if len(complete) > 2:
-        rows.append(TableRow((f"last {min(len(complete), CHARTED)} runs", *blank, *map(_chart, values))))
-    return FigureTable(("run", *ended, *counts.values(), "overall", *metrics), tuple(rows))
+        charted = f"last {min(len(complete), CHARTED)} runs"
+        rows.append(TableRow((charted, *blank, *map(_chart, values))))
+    return FigureTable((*heads, "overall", *metrics), tuple(rows))
+
+
+def _values_of(metric: str, runs: Sequence[PastRun]) -> list[float | None]:
+    return [run.value(metric) for run in runs]
 
 
 def _run_row(run: PastRun, counts: Iterable[str], metrics: Sequence[str], *, has_names: bool) -> TableRow:
-    ended = (run.timestamp[:16].replace("T", " "),) * has_names
-    figures = (score_text(value) for value in (run.overall, *map(run.value, metrics)))
-    notes = ["partial"] * run.is_partial
+    cells = [run.run_id]
+    if has_names:
+        cells.append(run.timestamp[:16].replace("T", " "))
+    cells += [str(run.outcomes.get(name, 0)) for name in counts]
+    cells.append(score_text(run.overall))
+    cells += [score_text(run.value(name)) for name in metrics]
+    return TableRow(tuple(cells), note="; ".join(_notes(run)))
+
+
+def _notes(run: PastRun) -> Iterator[str]:
+    if run.is_partial:
+        yield "partial"
     if run.judge_requests:
         dollars = "" if run.judge_usd is None else f", ${run.judge_usd:.4f}"
-        notes.append(f"judge: {counted(run.judge_requests, 'request')}{dollars}")
-    notes += map(change_words, run.changes)
-    return TableRow(
-        (run.run_id, *ended, *(str(run.outcomes.get(name, 0)) for name in counts), *figures), note="; ".join(notes)
-    )
+        yield f"judge: {counted(run.judge_requests, 'request')}{dollars}"
+    yield from map(change_words, run.changes)
 
 
 def _trend(values: Sequence[float | None]) -> str:
@@ -75,19 +91,30 @@ def _chart(values: Sequence[float | None]) -> str:
     """Return the last values as bars between their minimum and maximum, a dot for a run without one."""
     shown = values[-CHARTED:]
     numbers = [value for value in shown if value is not None]
-    low, high = min(numbers, default=0.0), max(numbers, default=0.0)
+    low = min(numbers, default=0.0)
+    high = max(numbers, default=0.0)
     step = (high - low) / (len(BARS) - 1)
-    middle = BARS[len(BARS) // 2]
-    return "".join("·" if each is None else BARS[round((each - low) / step)] if step else middle for each in shown)
+    chart = ""
+    for value in shown:
+        if value is None:
+            chart += "·"
+        elif step:
+            chart += BARS[round((value - low) / step)]
+        else:
+            chart += BARS[len(BARS) // 2]
+    return chart
 
 
 def change_words(setting: SettingChange) -> str:
     """Return `k 5→10`, or what was added to a list and removed from it."""
-    before, after = setting.before, setting.after
+    name = value_words(setting.name)
+    before = setting.before
+    after = setting.after
     if isinstance(before, list) and isinstance(after, list):
-        parts = [*(f"+{value_words(item)}" for item in after), *(f"-{value_words(item)}" for item in before)]
-        return f"{value_words(setting.name)} {' '.join(parts)}"
-    return f"{value_words(setting.name)} {value_words(before)}→{value_words(after)}"
+        parts = [f"+{value_words(item)}" for item in after]
+        parts += [f"-{value_words(item)}" for item in before]
+        return f"{name} {' '.join(parts)}"
+    return f"{name} {value_words(before)}→{value_words(after)}"
 
 
 def value_words(value: Json) -> str:

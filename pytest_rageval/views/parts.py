@@ -25,41 +25,42 @@ class Line(NamedTuple):
 
 
 class TableRow(NamedTuple):
-    """A row of a table; `note` follows below it."""
+    """A row of a table."""
 
     cells: tuple[str, ...]
     tone: Tone = "plain"
     note: str = ""
+    """A remark that follows below the row."""
 
 
 @dataclass(frozen=True, slots=True)
 class FigureTable:
-    """Rows of formatted cells: names in the first column, figures in the others.
-
-    title, what   of the table, and of its rows in `and 3 more metrics`
-    has_verdicts  the last column holds verdicts in words
-    has_texts     all columns hold texts of cases, systems or settings
-    least         columns shown side by side even without room, the others follow in words; None if columns without
-                  room follow in a table below
-    most          rows that a face with little room shows
-    """
+    """Rows of formatted cells: names in the first column, figures in the others."""
 
     heads: tuple[str, ...]
     rows: tuple[TableRow, ...]
     title: str = ""
     what: str = ""
+    """The noun for its rows in `and 3 more metrics`."""
     has_verdicts: bool = False
+    """The last column holds verdicts in words."""
     has_texts: bool = False
+    """All columns hold texts of cases, systems or settings."""
     least: int | None = None
+    """The columns shown side by side even without room, the others follow in words; None if columns without room
+    follow in a table below."""
     most: int | None = None
+    """The rows that a face with little room shows."""
 
 
 class LabelledText(NamedTuple):
-    """A labelled fact: our words, a quoted text, or both."""
+    """A labelled fact."""
 
     label: str
     words: str
+    """Words of ours; '' if the fact is a text alone."""
     quoted: str = ""
+    """A text of a case or a system."""
 
     def __str__(self) -> str:
         return ", ".join(filter(None, (self.words, self.quoted)))
@@ -74,22 +75,26 @@ class NameList(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """A case with its facts. `reasons`: why it fails; `table`: more than the facts, if there is room."""
+    """A case with its facts."""
 
     title: str
     reasons: tuple[str, ...]
+    """Why the case fails."""
     facts: tuple[LabelledText, ...]
     table: FigureTable | None = None
+    """More than the facts, for a face with room."""
 
 
 class FoldList(NamedTuple):
-    """Cases under a title. `most`: those that a face with little room shows; `elsewhere`: where the others are."""
+    """Cases under a title."""
 
     title: str
     tone: Tone
     folds: tuple[Fold, ...]
     most: int
+    """The cases that a face with little room shows."""
     elsewhere: str = ""
+    """Where the other cases are."""
 
 
 Block = Line | FigureTable | LabelledText | NameList | FoldList

@@ -1,4 +1,4 @@
-"""The first case of a file that was just read, in one line: what its columns were taken for can be seen in it."""
+"""The first case of a file that was just read, in one line that shows what its columns were taken for."""
 
 from __future__ import annotations
 
@@ -42,4 +42,5 @@ def _gold(gold: Gold) -> Iterator[str]:
     }
     for kind, values in kinds.items():
         if values:
-            yield kind + listed([shown_value(value, LONGEST) for value in values], 2)
+            shown = [shown_value(value, LONGEST) for value in values]
+            yield kind + listed(shown, 2)

@@ -14,7 +14,9 @@ Kind = Literal["same", "gone", "new"]
 MOST_WORDS = 1500
 """Words of a text that are compared: the time grows with the product of both."""
 _SINGLE = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
-_ASCII_LETTERS = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in range(128)).encode().ljust(256)
+_ASCII = map(chr, range(128))
+_ASCII_LETTERS = "".join(sign.lower() if sign.isalnum() else " " for sign in _ASCII).encode().ljust(256)
+"""A table for `bytes.translate`: letters and digits in lower case, all else as a space."""
 
 
 class DiffPiece(NamedTuple):
@@ -49,18 +51,23 @@ def _letters() -> re.Pattern[str]:
 
 
 def _words(text: str) -> list[str]:
-    words = _word().findall(text) if text else []
+    if not text:
+        return []
+    words = _word().findall(text)
     if len(words) <= MOST_WORDS:
         return words
-    return [*words[:MOST_WORDS], "".join(words[MOST_WORDS:])]
+    rest = "".join(words[MOST_WORDS:])
+    return [*words[:MOST_WORDS], rest]
 
 
 def _pieces(before: list[str], after: list[str]) -> Iterator[DiffPiece]:
     # Words are compared without the space after them: a line break is no change.
-    bare_before, bare_after = [word.strip() for word in before], [word.strip() for word in after]
+    bare_before = [word.strip() for word in before]
+    bare_after = [word.strip() for word in after]
     head = _shared(bare_before, bare_after)
     tail = _shared(bare_before[head:][::-1], bare_after[head:][::-1])
-    end_before, end_after = len(before) - tail, len(after) - tail
+    end_before = len(before) - tail
+    end_after = len(after) - tail
     if head:
         yield DiffPiece("same", "".join(after[:head]))
     for tag, i, j, m, n in _opcodes(bare_before[head:end_before], bare_after[head:end_after]):
@@ -77,11 +84,15 @@ def _pieces(before: list[str], after: list[str]) -> Iterator[DiffPiece]:
 
 def _opcodes(before: Sequence[str], after: Sequence[str]) -> Iterable[tuple[str, int, int, int, int]]:
     """Return the operations that turn one list into the other; lists without a common word are not matched."""
+    if not before and not after:
+        return []
     if set(before).isdisjoint(after):
-        return [("replace", 0, len(before), 0, len(after))] if before or after else []
+        return [("replace", 0, len(before), 0, len(after))]
     return SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
 
 
 def _shared(before: Sequence[str], after: Sequence[str]) -> int:
     """Return how many words both begin with: equal ends, the usual case, need no matching."""
-    return next(compress(count(), map(ne, before, after)), min(len(before), len(after)))
+    # itertools walk the words in C: a report compares the texts of each of its cases.
+    different = compress(count(), map(ne, before, after))
+    return next(different, min(len(before), len(after)))

@@ -19,6 +19,7 @@ from pytest_rageval.web.forms import submitted
 from pytest_rageval.web.guard import Guard
 from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.label_desk import LabelDesk
+from pytest_rageval.web.opened_runs import OpenedRuns
 from pytest_rageval.web.pages import (
     agents,
     api,
@@ -35,31 +36,26 @@ from pytest_rageval.web.pages import (
 )
 from pytest_rageval.web.rendering import page
 from pytest_rageval.web.rendering import router as assets
-from pytest_rageval.web.run_cases import OpenedRuns
 from pytest_rageval.web.run_list import RunFolders
 from pytest_rageval.web.run_shelf import RunShelf
 from pytest_rageval.web.sessions import API, Sessions, TokenCheck, open_key
 from pytest_rageval.web.site import Site, UnknownPageError, WebSettings, check_reach
 
+# The order matters where two routes fit one address: `/datasets/new` comes before `/datasets/{slug}`.
 ROUTERS = (
     assets,
-    *(
-        module.router
-        for module in (
-            dashboard,
-            runs,
-            run,
-            case,
-            agents,
-            dataset_import,
-            datasets,
-            dataset_cases,
-            health,
-            new_run,
-            label,
-            api,
-        )
-    ),
+    dashboard.router,
+    runs.router,
+    run.router,
+    case.router,
+    agents.router,
+    dataset_import.router,
+    datasets.router,
+    dataset_cases.router,
+    health.router,
+    new_run.router,
+    label.router,
+    api.router,
 )
 """The routers of all page modules."""
 
@@ -68,6 +64,7 @@ _OFF = dict.fromkeys(("tracing", "metrics", "logs", "operation_spans", "auto_con
 NO_TELEMETRY: Mapping[str, Any] = {"telemetry": _OFF}
 """Newer FastAPI sends spans if the environment requests them; older versions ignore this."""
 LOG = logging.getLogger("rageval.web")
+OWN_WORDS: Mapping[int, str] = {404: "There is no such page.", 405: "This page cannot be asked so."}
 
 
 def create_web_app(settings: WebSettings) -> FastAPI:
@@ -83,13 +80,16 @@ def create_web_app(settings: WebSettings) -> FastAPI:
         dependencies=[Depends(submitted)],
         **NO_TELEMETRY,
     )
-    app.state.site = site = Site(settings)
-    app.state.run_folders = folders = RunFolders(site)
+    site = Site(settings)
+    folders = RunFolders(site)
+    tokens = TokenCheck(settings.token, key)
+    app.state.site = site
+    app.state.run_folders = folders
     app.state.run_shelf = RunShelf(site)
     app.state.opened_runs = OpenedRuns(site, folders)
     app.state.jobs = Jobs(settings.data, settings.reports, settings.root, settings.env_file)
     app.state.label_desk = LabelDesk(settings.data, settings.env_file)
-    app.state.tokens = tokens = TokenCheck(settings.token, key)
+    app.state.tokens = tokens
     for router in ROUTERS:
         app.include_router(router, include_in_schema=router is api.router)
     for kind in (HTTPException, RequestValidationError, RagevalError, OSError, Exception):
@@ -101,10 +101,10 @@ def create_web_app(settings: WebSettings) -> FastAPI:
 
 def refusal_page(request: Request, error: HTTPException) -> Response:
     """Return the page of a refused request."""
-    told, words = str(error.detail), {404: "There is no such page.", 405: "This page cannot be asked so."}
-    if told == HTTPStatus(error.status_code).phrase:  # raised by the framework, without details
-        told = words.get(error.status_code, told)
-    return problem_page(request, error.status_code, [told], error.headers)
+    problem = str(error.detail)
+    if problem == HTTPStatus(error.status_code).phrase:  # raised by the framework, without details
+        problem = OWN_WORDS.get(error.status_code, problem)
+    return problem_page(request, error.status_code, [problem], error.headers)
 
 
 def problem_page(
@@ -126,13 +126,20 @@ def error_page(request: Request, error: Exception) -> Response:
         problems = [f"{'.'.join(map(str, flaw['loc'][1:]))}: {flaw['msg']}" for flaw in error.errors()]
         return problem_page(request, 400, problems)
     if isinstance(error, RagevalError):  # which the user can fix: a broken folder, a wrong setting
-        return problem_page(request, 404 if isinstance(error, UnknownPageError) else 409, error.problems)
-    told = getattr(error, "strerror", None) or str(error) if isinstance(error, OSError) else ""
-    LOG.error("%s %s: %s: %s", request.method, request.url.path, type(error).__name__, told)
-    if isinstance(
-        error, OSError
-    ):  # a full disk, a missing or foreign folder; writes are atomic: nothing is half written
-        problem = f"{error.filename}: {told}" if error.filename else told
-        remedy = "Nothing of this was saved. Free some space, or mend the folder; then go back, and send it once more."
-        return problem_page(request, 507, [printable(problem), *([remedy] if request.method == "POST" else [])])
-    return problem_page(request, 500, ["Something went wrong here; what it was stands where rageval web was started."])
+        status = 404 if isinstance(error, UnknownPageError) else 409
+        return problem_page(request, status, error.problems)
+    reason = ""  # the text of any other exception may hold what a person typed
+    if isinstance(error, OSError):
+        reason = error.strerror or str(error)
+    LOG.error("%s %s: %s: %s", request.method, request.url.path, type(error).__name__, reason)
+    if not isinstance(error, OSError):
+        words = "Something went wrong here; what it was stands where rageval web was started."
+        return problem_page(request, 500, [words])
+    # A full disk, or a missing or foreign folder. Writes are atomic: nothing is half written.
+    problem = f"{error.filename}: {reason}" if error.filename else reason
+    problems = [printable(problem)]
+    if request.method == "POST":
+        problems.append(
+            "Nothing of this was saved. Free some space, or mend the folder; then go back, and send it once more."
+        )
+    return problem_page(request, 507, problems)

@@ -1,4 +1,4 @@
-"""Uploaded files as cases: first rows, fields of the columns (guessed, then chosen), all problems by line."""
+"""Uploaded files as cases: their first rows, their rows with the chosen fields, all problems by line."""
 
 from __future__ import annotations
 
@@ -8,36 +8,21 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
-from pytest_rageval.cases.answerability import answerable_by, sign_of
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.exchange.foreign_rows import columns_of, foreign_row, is_case
 from pytest_rageval.cases.exchange.formats import format_of
 from pytest_rageval.cases.exchange.reading import RowReading
 from pytest_rageval.cases.exchange.row_files import rows_in
-from pytest_rageval.cases.exchange.tables import RowReport, value_of_cell
-from pytest_rageval.cases.keys import CELLS
+from pytest_rageval.cases.exchange.tables import RowReport
 from pytest_rageval.cases.loading import MAX_LINE_BYTES, Partner, cases_of_rows
-from pytest_rageval.cases.names import (
-    ANSWER,
-    CONTEXTS,
-    FACTS,
-    HEADINGS,
-    LABELS,
-    OF_SYSTEM,
-    PAGES,
-    PLACES,
-    QUESTION,
-    field_of,
-)
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.expected import flag_of
 from pytest_rageval.io.lines import FileLine, JsonRow, json_rows
 from pytest_rageval.io.messages import MOST_OF_A_FILE, Findings, Report, shown_value
 from pytest_rageval.io.messages import Path as Place
-from pytest_rageval.io.suggestions import KEY_CUTOFF, suggestion
 from pytest_rageval.model import EvalCase, Json
 from pytest_rageval.text import cut
 from pytest_rageval.views.spot_check import spot_check
+from pytest_rageval.web.column_mapping import MappedColumn, mapped_record
 from pytest_rageval.web.site import WebLimits
 from pytest_rageval.web.tables import Part, check_yaml
 
@@ -66,13 +51,21 @@ def look(part: Part) -> Look:
     """Return the beginning of a file, or raise CaseError if it has too many columns."""
     rows = list(islice(_rows(part, Report(part.name)), LOOKED_AT))
     first = rows[0].record if rows else {}
-    form = None if part.is_table or is_case(first) else format_of(first)
-    if form is not None and (form.fields or form.name == "squad"):
-        return Look(fields=form.fields)
-    names = dict.fromkeys(name for row in rows for name in (row.columns if isinstance(row, CsvRow) else row.record))
+    if not part.is_table and not is_case(first):
+        tool = format_of(first)
+        if tool is not None and (tool.fields or tool.name == "squad"):
+            return Look(fields=tool.fields)
+    names: dict[str, None] = {}
+    for row in rows:
+        names |= dict.fromkeys(row.columns if isinstance(row, CsvRow) else row.record)
     if len(names) > MOST_COLUMNS:
         raise CaseError(f"{part.name}: {len(names):,} columns, more than the {MOST_COLUMNS:,} that are taken")
-    return Look([*names], [[_cell_text(row.record.get(name)) for name in names] for row in rows[:PREVIEWED]])
+    previewed = [_previewed(row, names) for row in rows[:PREVIEWED]]
+    return Look([*names], previewed)
+
+
+def _previewed(row: Row, names: Iterable[str]) -> list[str]:
+    return [_cell_text(row.record.get(name)) for name in names]
 
 
 def _cell_text(value: Json) -> str:
@@ -124,12 +117,14 @@ def read_dataset(
 
     The last reading is kept, so that another look or the saving does not read the files again.
     """
-    (part, *others), (chosen, *of_others) = parts, columns
-    report, partner = _report_of(part), None
-    for references, fields in zip(others, of_others, strict=True):
-        of_references = _report_of(references)
-        rows = _fitting_rows(_mapped_rows(references, of_references, fields), of_references, limits)
-        partner = Partner(rows, of_references, report)
+    part, *references = parts
+    chosen, *of_references = columns
+    report = _report_of(part)
+    partner: Partner | None = None
+    for file, fields in zip(references, of_references, strict=True):
+        report_of_file = _report_of(file)
+        rows = _fitting_rows(_mapped_rows(file, report_of_file, fields), report_of_file, limits)
+        partner = Partner(rows, report_of_file, report)
     rows = _fitting_rows(_mapped_rows(part, report, chosen), report, limits)
     loaded = cases_of_rows(part.path, rows, report, partner)
     return DatasetReading(loaded.cases, loaded.problems, loaded.spellings)
@@ -160,9 +155,11 @@ def _rows(part: Part, report: Report) -> Iterator[Row]:
     elif part.has_lines:
         yield from json_rows(_until_broken(part.lines(report), report), report)
     else:
-        within, number = RowReport(part.name, has_lines=False), 0
+        within = RowReport(part.name, has_lines=False)
         check_yaml(part, within)
-        for number, (_, record) in enumerate(() if len(within) else rows_in(part.path, within), start=1):
+        is_safe = not len(within)
+        number = 0
+        for number, (_, record) in enumerate(rows_in(part.path, within) if is_safe else (), start=1):
             yield JsonRow(number, record, json.dumps(record))
         if not number and not len(within):
             within.add_whole("holds no case")
@@ -239,139 +236,19 @@ def _trimmed(value: Json) -> Json:
         return value.strip()
     if isinstance(value, list):
         return [_trimmed(item) for item in value]
-    return {name: _trimmed(item) for name, item in value.items()} if isinstance(value, dict) else value
+    if isinstance(value, dict):
+        return {name: _trimmed(item) for name, item in value.items()}
+    return value
 
 
 def long_texts(record: Json, most: int, path: Place = ()) -> Iterator[tuple[Place, str]]:
     """Yield the path and the problem of each text that is too long."""
-    if isinstance(record, str) and len(record) > most:
-        yield path, f"has {len(record):,} characters, expected at most {most:,}; shorten it"
-    members = record.items() if isinstance(record, dict) else enumerate(record) if isinstance(record, list) else ()
-    for name, item in members:
-        yield from long_texts(item, most, (*path, name))
-
-
-LEFT_OUT = ""
-METADATA = "metadata.*"
-"""Stored in `metadata` under the column's own name, uninterpreted."""
-PLACE = {"document": PLACES, "section": HEADINGS, "page": PAGES}
-"""Where the answer stands: a file, and the heading or the page in it."""
-FIELDS: tuple[str, ...] = (
-    "question",
-    "reference",
-    "expected_key_facts",
-    "answerable",
-    *PLACE,
-    "id",
-    "tag",
-    "contexts",
-    "category",
-    "difficulty",
-    "domain",
-)
-"""The most frequent fields, first in the list of choices."""
-CHOICES: tuple[str, ...] = (*FIELDS, *(name for name in CELLS if name not in FIELDS))
-_MEANT: Mapping[str | None, str] = {
-    QUESTION: "question",
-    ANSWER: "reference",
-    CONTEXTS: "contexts",
-    FACTS: "expected_key_facts",
-    PLACES: "document",
-    HEADINGS: "section",
-    PAGES: "page",
-    **{name: name for name in LABELS if name != "history"},
-    **dict.fromkeys(OF_SYSTEM, LEFT_OUT),
-}
-_SAME = {"query": "question", "reference_answer": "reference", "expected_answers": "reference"}
-REFERENCE_CHOICES = ("id", "reference")
-"""Fields of a references file, which is joined to the questions by id."""
-
-
-class MappedColumn(NamedTuple):
-    """The name of a column, and its field: one of CHOICES, METADATA or LEFT_OUT."""
-
-    name: str
-    field: str
-
-
-def guess_mapping(names: Sequence[str], choices: Sequence[str] = CHOICES) -> list[MappedColumn]:
-    """Return a field for each column: by its name, by another tool's name, by likeness, or metadata.
-
-    Each field is used once, for the best guess; in a file of references columns that are not chosen are left out.
-    """
-    guesses = [_guess(name) for name in names]
-    fields, taken = [METADATA] * len(names), {LEFT_OUT: False, METADATA: False}
-    for position in sorted(range(len(names)), key=lambda position: guesses[position][1]):
-        field = guesses[position][0]
-        if not taken.get(part := _SAME.get(field, field)):
-            fields[position] = field
-            taken.setdefault(part, True)
-    if choices == REFERENCE_CHOICES:
-        fields = [field if field in choices else LEFT_OUT for field in fields]
-    return [MappedColumn(name, field) for name, field in zip(names, fields, strict=True)]
-
-
-def _guess(name: str) -> tuple[str, int]:
-    """Return a field and its doubt: 0 by its own name, 1 by another tool's name, 2 by likeness."""
-    word = name.strip().lower().replace(" ", "_").replace("-", "_")
-    if word in CELLS:
-        return word, 0
-    if sign_of(name) in ("answerable", "unanswerable"):
-        return "answerable", 1
-    if (field := field_of(name)) in _MEANT:
-        return _MEANT[field], 1
-    return suggestion(word, CELLS, cutoff=KEY_CUTOFF) or METADATA, 2
-
-
-def mapping_problems(columns: Sequence[MappedColumn], *, are_references: bool = False) -> list[str]:
-    """Return the problems of chosen fields: a duplicate, an unknown or a missing one."""
-    fields = [column.field for column in columns if column.field not in (LEFT_OUT, METADATA)]
-    needed, whose = (
-        ((("question", "query"),), "") if not are_references else ((("id",), ("reference",)), " of the references")
-    )
-    return [
-        *(f"two columns give {field!r}; choose one" for field in dict.fromkeys(fields) if fields.count(field) > 1),
-        *(f"{field!r} is no field of a case" for field in dict.fromkeys(fields) if field not in CHOICES),
-        *(
-            f"no column{whose} gives the {names[0]}; choose which one does"
-            for names in needed
-            if {*names}.isdisjoint(fields)
-        ),
-    ]
-
-
-def mapped_record(row: Mapping[str, Json], columns: Sequence[MappedColumn], *, is_table: bool) -> dict[str, Json]:
-    """Return the record of a case with the chosen fields of a row; cells of a table are texts yet (`is_table`)."""
-    there = [column for column in columns if row.get(column.name) is not None]
-    fields_of_case = [column for column in there if column.field in CHOICES]
-    chosen = {_key(each): _value(each, row[each.name], is_table=is_table) for each in fields_of_case}
-    if kept := {column.name.strip(): row[column.name] for column in there if column.field == METADATA}:
-        own = chosen.get("metadata")
-        chosen["metadata"] = {**kept, **own} if isinstance(own, dict) else kept
-    fields = {QUESTION: "question"} if is_table else {}  # cells are no case yet: its checks would only cost time
-    fields |= {PLACE[each.field]: json.dumps(_key(each), ensure_ascii=False) for each in there if each.field in PLACE}
-    flag = chosen.get("answerable")
-    record = RowReading(chosen, fields).case
-    return record if flag is None or isinstance(flag, bool) else {**record, "answerable": flag}  # reported as it is
-
-
-def _key(column: MappedColumn) -> str:
-    """Return the name by which the reader of rows knows a field; a place that fits none is kept under its own name."""
-    is_known = field_of(column.name) == PLACE.get(column.field, LEFT_OUT)
-    return column.name.strip() if is_known else column.field
-
-
-def _value(column: MappedColumn, written: Json, *, is_table: bool) -> Json:
-    """Return what a column says in a row; a flag of the opposite, such as `unanswerable`, is turned round."""
-    if column.field == "answerable":
-        is_opposite = sign_of(column.name) == "unanswerable"
-        flag = answerable_by("unanswerable" if is_opposite else "answerable", written)
-        return written if flag is None else flag
-    return _cell(column.field, written) if is_table else written
-
-
-def _cell(field: str, cell: Json) -> Json:
-    kind = CELLS.get(field, "text")
-    if kind == "flag" and (flag := flag_of(str(cell))) is not None:
-        return flag
-    return value_of_cell(field, str(cell)) if kind == "json" else cell
+    if isinstance(record, str):
+        if len(record) > most:
+            yield path, f"has {len(record):,} characters, expected at most {most:,}; shorten it"
+    elif isinstance(record, dict):
+        for name, item in record.items():
+            yield from long_texts(item, most, (*path, name))
+    elif isinstance(record, list):
+        for position, item in enumerate(record):
+            yield from long_texts(item, most, (*path, position))

@@ -60,7 +60,8 @@ def ask_one_question(
 
     `key`: the field in which its server takes the question, if that is all that is known of it.
     """
-    told, begun = FirstAnswer(question.strip() or QUESTION), time.perf_counter()
+    begun = time.perf_counter()
+    told = FirstAnswer(question.strip() or QUESTION)
     if agent.target is None:
         return told._replace(problems=["Answers are uploaded for this agent: there is nobody to ask."])
     mask = Mask(())

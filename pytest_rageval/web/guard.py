@@ -77,7 +77,10 @@ class Guard:
         tokens: TokenCheck,
         refusal_page: Callable[[Request, HTTPException], Response],
     ) -> None:
-        self.app, self.settings, self.tokens, self.refusal_page = app, settings, tokens, refusal_page
+        self.app = app
+        self.settings = settings
+        self.tokens = tokens
+        self.refusal_page = refusal_page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -112,20 +115,27 @@ class Guard:
         method = scope["method"]
         if method not in METHODS:
             raise HTTPException(405, "Only GET and POST are understood here.", {"Allow": ", ".join(sorted(METHODS))})
-        origin, site = headers.get("origin"), headers.get("sec-fetch-site")
-        is_link = headers.get("sec-fetch-mode") == "navigate" and (
-            scope["path"] not in PAGES_WITH_EFFECTS or TOKEN in Request(scope).query_params
-        )
-        is_foreign = site in ("cross-site", "same-site") and not is_link
-        if method not in SAFE_METHODS:
-            is_foreign = not is_own_origin(scope["scheme"], host, origin, site)
-        if is_foreign:
+        if self._is_foreign(scope, headers, host):
             raise HTTPException(403, "This request comes from a page of somebody else.")
+
+    def _is_foreign(self, scope: Scope, headers: Headers, host: str) -> bool:
+        """Return True if a page of another site sends the request; it may hold plain links to pages of ours."""
+        origin = headers.get("origin")
+        site = headers.get("sec-fetch-site")
+        if scope["method"] not in SAFE_METHODS:
+            return not is_own_origin(scope["scheme"], host, origin, site)
+        if site not in ("cross-site", "same-site"):
+            return False
+        is_link = headers.get("sec-fetch-mode") == "navigate"
+        has_effects = scope["path"] in PAGES_WITH_EFFECTS and TOKEN not in Request(scope).query_params
+        return not is_link or has_effects
 
     def _login(self, scope: Scope, headers: Headers) -> Response | None:
         """Return a redirect to the login, or away from a token's address; None to pass."""
-        request, address = Request(scope), scope["client"][0] if scope.get("client") else ""
-        is_safe, has_given_token = scope["method"] in SAFE_METHODS, self.tokens.is_given(scope["session"])
+        request = Request(scope)
+        address = scope["client"][0] if scope.get("client") else ""
+        is_safe = scope["method"] in SAFE_METHODS
+        has_given_token = self.tokens.is_given(scope["session"])
         if is_safe and TOKEN in request.query_params:
             to = str(request.url.remove_query_params(TOKEN))
             if not self.tokens.accepts(request.query_params[TOKEN], address):

@@ -42,10 +42,12 @@ def read_env_file(path: Path) -> dict[str, str]:
         written = line.strip()
         if not written or written.startswith("#"):
             continue
-        if (match := _LINE.fullmatch(written)) is None:
+        match = _LINE.fullmatch(written)
+        if match is None:
             problems.append(f"{path.name}:{number}: not NAME=value")
             continue
-        name, value = match["name"], _value(match["value"])
+        name = match["name"]
+        value = _value(match["value"])
         if value is None:
             problems.append(
                 f"{path.name}:{number}: the value of {name} has spaces, quotation marks, $, \\ or # in it; write it "
@@ -71,8 +73,10 @@ def key_environment(env_file: Path | None, environment: Mapping[str, str] | None
 
     An agent's headers may send them. Raise SettingsError if the file is unreadable.
     """
-    own = os.environ if environment is None else environment
-    variables = {**({} if env_file is None else read_env_file(env_file)), **own}
+    variables: dict[str, str] = {}
+    if env_file is not None:
+        variables |= read_env_file(env_file)
+    variables |= os.environ if environment is None else environment
     variables.pop(WEB_TOKEN, None)
     return variables
 
@@ -82,8 +86,10 @@ def run_environment(root: Path, env_file: Path | None, environment: Mapping[str,
     variables = key_environment(env_file, environment)
     for name in ENVIRONMENT:
         variables.pop(name, None)
-    paths = [str(root), *filter(None, [variables.get("PYTHONPATH")])]
-    return variables | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
+    paths = str(root)
+    if variables.get("PYTHONPATH"):
+        paths += os.pathsep + variables["PYTHONPATH"]
+    return variables | {"PYTHONPATH": paths, "PYTHONUNBUFFERED": "1"}
 
 
 class KeyState(NamedTuple):
@@ -105,14 +111,18 @@ KEYS_OF_PROVIDERS: Mapping[str, str] = {kind: row.keys[0] for kind, row in PROVI
 def needed_keys(agent: Agent, env_file: Path | None, *, is_asked: bool = True) -> list[KeyState]:
     """Return the keys without which a run of this agent fails; `is_asked`: its system is asked, not only judged."""
     purposes: dict[str, str] = {}
-    specs = [("the judge", "" if agent.judge_base_url else agent.judge)]
+    specs: list[tuple[str, str]] = []
     if is_asked:
-        specs.insert(0, ("what is asked", (agent.target or "") if agent.target_kind == "chat" else ""))
-        headers = ((name, value.removeprefix("env:")) for name, value in agent.headers.items() if value[:4] == "env:")
-        purposes = {variable: f"header {name}" for name, variable in headers}
+        for name, value in agent.headers.items():
+            if value.startswith("env:"):
+                purposes[value.removeprefix("env:")] = f"header {name}"
+        if agent.target_kind == "chat" and agent.target:
+            specs.append(("what is asked", agent.target))
+    if not agent.judge_base_url:
+        specs.append(("the judge", agent.judge))
     for purpose, spec in specs:
         variable = KEYS_OF_PROVIDERS.get(spec.partition(":")[0])
-        if variable is not None and "@http" not in spec:
+        if variable is not None and "@http" not in spec:  # a server of one's own needs no key of a provider
             purposes.setdefault(variable, purpose)
     states = {state.name: state for state in key_states(env_file, purposes)[0]}
     return [states[name]._replace(purpose=purpose) for name, purpose in purposes.items()]

@@ -72,7 +72,8 @@ def _system(
         if project.settings.target is None:
             raise SettingsError("the project has no target any more; choose another system for the chunks")
         return asked_system(project, project.settings.target, cases, environment)
-    if (choice := version_choice(name)) is None:
+    choice = version_choice(name)
+    if choice is None:
         raise SettingsError(f"{shown_value(name)} names no system; choose one of the list")
     version = agents.read(*choice)
     version.check_sound()
@@ -134,8 +135,11 @@ def label_files(project: Project) -> dict[str, Path]:
     """Return the files that can be labelled by their path within the project: case files and their drafts."""
     files = case_files_of(project.root, project.settings.cases, project.reports)
     folders = dict.fromkeys([*(file.parent for file in files), project.root / "evalcases"])
-    drafts = [file for folder in folders if folder.is_dir() for file in sorted(folder.glob(f"*{ENDING}"))]
-    return {file.relative_to(project.root).as_posix(): file for file in [*files, *drafts]}
+    found = list(files)
+    for folder in folders:
+        if folder.is_dir():
+            found += sorted(folder.glob(f"*{ENDING}"))
+    return {file.relative_to(project.root).as_posix(): file for file in found}
 
 
 class OpenVersionStore(CaseFileStore):
@@ -186,9 +190,11 @@ class OpenLabelling:
             session.save()
             session.open_case(place.case)
         last = max(0, len(session.pool.candidates) - 1)
-        session.row, session.group = min(place.row, last), place.group
+        session.row = min(place.row, last)
+        session.group = place.group
         session.range_start = None if place.start is None else min(max(0, place.start), last)
-        session.asks_to_clear = session.asks_to_clear and before == (session.case.id, session.row)
+        is_same_place = before == (session.case.id, session.row)
+        session.asks_to_clear = session.asks_to_clear and is_same_place
 
     def current_place(self, place: LabelPlace) -> LabelPlace:
         """Return the place that the session shows now."""
@@ -201,10 +207,12 @@ class OpenLabelling:
     @property
     def seen(self) -> str:
         """Return a hash of the case, its labels and its chunks, to detect forms of outdated pages."""
-        session, case = self.session, self.session.case
+        session = self.session
+        case = session.case
         chunks = [candidate.chunk for candidate in session.pool.candidates]
-        state = case.id, case.question, case.history, case.contexts, session.states[session.at], chunks
-        return hashlib.sha256(repr((state, session.asks_to_clear)).encode("utf-8", "replace")).hexdigest()[:16]
+        labels = session.states[session.at]
+        seen = (case.id, case.question, case.history, case.contexts, labels, chunks, session.asks_to_clear)
+        return hashlib.sha256(repr(seen).encode("utf-8", "replace")).hexdigest()[:16]
 
     def act(self, action: Callable[[LabelSession], object]) -> None:
         """Apply an action, and save its labels at once."""
@@ -251,7 +259,9 @@ class LabelDesk:
 
     def __init__(self, data: Path, env_file: Path | None = None) -> None:
         """Open the desk of a data folder; `env_file` holds further keys for the systems."""
-        self._agents, self._datasets, self._env_file = AgentStore(data), DatasetStore(data), env_file
+        self._agents = AgentStore(data)
+        self._datasets = DatasetStore(data)
+        self._env_file = env_file
         self._lock = threading.Lock()
         self._slots: dict[_Key, _Slot] = {}
         self.chosen: dict[str, Sequence[str]] = {}
@@ -278,9 +288,10 @@ class LabelDesk:
 
     def close(self, file: str | None = None, dataset: str | None = None) -> None:
         """Close all sessions, or that of a file or of a dataset with its undo history: it is read again then."""
-        named = file is not None or dataset is not None
         with self._lock:
-            keys = [key for key in self._slots if not named or key == (file or "", dataset or "")]
+            keys = list(self._slots)
+            if file is not None or dataset is not None:
+                keys = [key for key in keys if key == (file or "", dataset or "")]
             slots = [self._slots.pop(key) for key in keys]
         for slot in slots:
             slot.close()
@@ -292,10 +303,14 @@ class LabelDesk:
 
     def _slot(self, key: _Key) -> _Slot:
         """Return the place of a session, as the most recently used one. Close the oldest if there are too many."""
+        surplus = []
         with self._lock:
-            slot = self._slots[key] = self._slots.pop(key) if key in self._slots else _Slot()
-            surplus = [self._slots.pop(next(iter(self._slots))) for _ in range(len(self._slots) - MOST_OPEN)]
-        for other in surplus:
+            slot = self._slots.pop(key, None) or _Slot()
+            self._slots[key] = slot  # at the end: the order is that of use
+            while len(self._slots) > MOST_OPEN:
+                oldest = next(iter(self._slots))
+                surplus.append(self._slots.pop(oldest))
+        for other in surplus:  # without the lock: a session that is in use is waited for
             other.close()
         return slot
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from pytest_rageval.label.label_session import LabelSession
-from pytest_rageval.label.session_view import SessionView, session_view
+from pytest_rageval.label.marks_view import MarksView, marks_view
 from pytest_rageval.web.label_desk import Blank, LabelPlace
 
 MOST_LINES, LONGEST_LINE = 200, 2_000
@@ -33,7 +33,7 @@ class LabelView:
     """The values that the label page shows of a session; `of` is what every face shows."""
 
     session: LabelSession
-    of: SessionView
+    of: MarksView
     lines: list[LineView]
     more_lines: int
     draft: str | None
@@ -45,15 +45,19 @@ class LabelView:
     @property
     def neighbours(self) -> tuple[str | None, str | None]:
         """Return the ids of the previous and the next case."""
-        cases, at = self.session.cases, self.session.at
-        return cases[at - 1].id if at else None, cases[at + 1].id if at + 1 < len(cases) else None
+        cases = self.session.cases
+        at = self.session.at
+        previous = cases[at - 1].id if at > 0 else None
+        following = cases[at + 1].id if at + 1 < len(cases) else None
+        return previous, following
 
 
 def label_view(session: LabelSession, *, hides_scores: bool = False) -> LabelView:
     """Return the current view of a session."""
-    view = session_view(session, hides_ranks=hides_scores)
-    lines, start = [], 0
+    view = marks_view(session, hides_ranks=hides_scores)
     written = view.text.split("\n") if view.text else []
+    lines = []
+    start = 0
     for number, line in enumerate(written[:MOST_LINES], start=1):
         end = start + len(line)
         is_marked = any(first < end and last > start for first, last in view.spans)
@@ -98,7 +102,9 @@ def words_of(form: LabelForm) -> str:
     """Return what a form was to do."""
     if form.toggle is not None:
         return f"tick or untick chunk {form.toggle + 1}"
-    return f"{form.do} for chunk {form.row + 1}" if form.do in ("gold", "irrelevant", "snippet") else form.do
+    if form.do in ("gold", "irrelevant", "snippet"):
+        return f"{form.do} for chunk {form.row + 1}"
+    return form.do
 
 
 def action_of(form: LabelForm) -> Action | None:
@@ -133,7 +139,9 @@ _COMMANDS: Mapping[str, tuple[Any, ...]] = {
 
 def _toggle(session: LabelSession, row: int) -> None:
     """Mark the chunk of a checkbox as gold, or unmark it."""
-    session.row, session.range_start = min(row, max(0, len(session.pool.candidates) - 1)), None
+    last = max(0, len(session.pool.candidates) - 1)
+    session.row = min(row, last)
+    session.range_start = None
     session.do("toggle_gold")
 
 

@@ -57,9 +57,10 @@ class AssetFile(NamedTuple):
 def asset_files() -> dict[str, AssetFile]:
     """Return the assets by name."""
     folder = files("pytest_rageval.web").joinpath("assets")
-    contents = {name: asset(name).encode() for name in SHARED} | {
-        entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.name.rpartition(".")[2] in TYPES
-    }
+    contents = {name: asset(name).encode() for name in SHARED}
+    for entry in folder.iterdir():
+        if entry.name.rpartition(".")[2] in TYPES:
+            contents[entry.name] = entry.read_bytes()
     found = {}
     for name, content in contents.items():
         stem, _, suffix = name.rpartition(".")
@@ -103,10 +104,9 @@ def is_fragment_wanted(request: Request) -> bool:
 
 def path_to(*steps: str, **query: object) -> str:
     """Return an address without None or blank parameters: `path_to("runs", run_id, "cases", key, q="x")`."""
+    path = "/".join(quote(step, safe="") for step in steps)
     asked = {name: value for name, value in query.items() if value not in (None, "")}
-    return (
-        "/" + "/".join(quote(step, safe="") for step in steps) + (f"?{urlencode(asked, doseq=True)}" if asked else "")
-    )
+    return f"/{path}?{urlencode(asked, doseq=True)}" if asked else f"/{path}"
 
 
 @cache
@@ -161,10 +161,11 @@ def _version_name(context: Context, slug: str, kind: Kind) -> str:
 @pass_context
 def _list_link(context: Context, query: str) -> str:
     """Return the address of the cases that pass a filter, for the templates of a report."""
-    run_id, against = context["run_id"], context.get("against")
-    asked = {"q": printable(query)}
-    to = path_to("compare", a=against, b=run_id, **asked) if against else path_to("runs", run_id, **asked)
-    return f"{to}#cases"
+    run_id = context["run_id"]
+    against = context.get("against")
+    q = printable(query)
+    address = path_to("compare", a=against, b=run_id, q=q) if against else path_to("runs", run_id, q=q)
+    return f"{address}#cases"
 
 
 # A line break at the start of a text area is dropped by browsers; `printable` would rewrite the others.
@@ -173,10 +174,11 @@ _NOT_PLAIN = re.compile("^\n|[\x01-\x08\x0b-\x1f\x7f\u2028\u2029\u202a-\u202e\u2
 
 def _shared(request: Request) -> dict[str, Any]:
     """Return the values of `layout.html`; `data` is the folder with the names of agents and datasets."""
-    settings, here = request.app.state.site.settings, request.url.path
+    settings = request.app.state.site.settings
+    here = request.url.path
     token = escape(form_token(request))
     frame = {
-        "links": [(title, to, here == to or here.startswith(f"{to}/")) for title, to in NAVIGATION],
+        "links": [(title, address, f"{here}/".startswith(f"{address}/")) for title, address in NAVIGATION],
         "new_run": "/new-run",
         "reports": settings.reports.name,
         "is_logged_in": request.app.state.tokens.is_given(request.session),

@@ -9,15 +9,16 @@ from io import BytesIO
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.case_list import CaseList
+from pytest_rageval.export.csv_format import as_text
 from pytest_rageval.export.export_source import ExportSource, flat, look_through
-from pytest_rageval.export.formats import as_text
-from pytest_rageval.io.sealed_lines import record_at
-from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun
-from pytest_rageval.runs.run_files import journals
+from pytest_rageval.model.case_fields import CATEGORY, PROMINENT_NAMES
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import OBSERVATIONS
+from pytest_rageval.runs.records.record_files import record_at, record_paths
 from pytest_rageval.text import cut, printable, score_text
 
 TEXTS = ("question", "answer", "reference")
-MORE = ("category", "tags", "difficulty", "latency")
+MORE = (CATEGORY, "tags", *(name for name in PROMINENT_NAMES if name != CATEGORY), "latency")
 EXPLANATION = "explanation"
 LONGEST = 280
 """Characters of a text in a cell."""
@@ -47,18 +48,21 @@ class ResultsTable:
     @cached_property
     def source(self) -> ExportSource:
         """Return the records, in full if the run keeps observations."""
-        has_observations = (self.run.path / OBSERVATIONS).is_file() or bool(journals(self.run.path, OBSERVATIONS))
+        has_observations = bool(record_paths(self.run.path, OBSERVATIONS))
         return look_through(self.run, full_text=has_observations)
 
     @cached_property
     def gated(self) -> list[str]:
         """Return the metrics with a configured threshold, or else all with a gate: those of the most cases first."""
-        config, known = self.run.config, (self.run.metrics or {}).get("metrics", {})
-        often = sorted(self.metrics, key=lambda name: -known.get(name, {}).get("n_scored", 0))
+        config = self.run.config
+        aggregates = (self.run.metrics or {}).get("metrics", {})
+        by_cases = sorted(self.metrics, key=lambda name: -aggregates.get(name, {}).get("n_scored", 0))
+        # The settings hold the gates that a person wrote, the configuration of the run all of them.
         for configured in (config.get("settings") or {}, config):
             gates = (configured.get("gates") or {}).get("case") or ()
-            names = {str(gate).split()[0] for gate in gates if str(gate).strip()}
-            if found := [name for name in often if name in names or name.partition("@")[0] in names]:
+            gated = {str(gate).split()[0] for gate in gates if str(gate).strip()}
+            found = [name for name in by_cases if name in gated or name.partition("@")[0] in gated]
+            if found:
                 return found
         return []
 
@@ -84,15 +88,16 @@ class ResultsTable:
 
     def objects(self, keys: Sequence[str]) -> list[dict[str, Any]]:
         """Return what the API says of some cases, in their order."""
-        found = {
-            record["case_key"]: {
+        found: dict[str, dict[str, Any]] = {}
+        for record in self._records({*keys}):
+            cells = {name: cell_value(record, name) for name in (*TEXTS, EXPLANATION, *MORE)}
+            scores = dict(record["scores"])
+            found[record["case_key"]] = {
                 "id": record["test_case_id"],
                 "outcome": record["outcome"],
-                **{name: cell_value(record, name) for name in (*TEXTS, EXPLANATION, *MORE)},
-                "scores": dict(record["scores"]),
+                **cells,
+                "scores": scores,
             }
-            for record in self._records({*keys})
-        }
         return [found[key] for key in keys if key in found]
 
     def _records(self, keys: Collection[str]) -> Iterator[dict[str, Any]]:
@@ -108,7 +113,8 @@ class ResultsTable:
         """Yield the names of the columns, then their uncut values for each of these cases."""
         yield ["id", "outcome", *columns]
         for record in self._records({*keys}):
-            yield [record["test_case_id"], record["outcome"], *(cell_value(record, name) for name in columns)]
+            values = [cell_value(record, name) for name in columns]
+            yield [record["test_case_id"], record["outcome"], *values]
 
 
 def _shown(record: Mapping[str, Any], column: str) -> ShownCell:
@@ -138,11 +144,13 @@ def cell_value(record: Mapping[str, Any], column: str) -> Cell:
 def explanation_of(record: Mapping[str, Any]) -> str:
     """Return why a case failed, and what the judge said of the failed metrics, or of all."""
     failed = {gate["metric"] for gate in record["verdict"]["failed_gates"]}
-    judged: dict[str, Any] = {**(record.get("judgements") or {})}
+    judged: dict[str, Any] = dict(record.get("judgements") or {})
     judged |= {name: record[name] for name in ("groundedness", "correctness") if record.get(name)}
-    told = {name: str(each["reasoning"]) for name, each in judged.items() if each and each.get("reasoning")}
-    chosen = {name: text for name, text in told.items() if name in failed} or told
-    return " · ".join(filter(None, [record.get("reason"), *(f"{name}: {text}" for name, text in chosen.items())]))
+    reasons = {name: str(each["reasoning"]) for name, each in judged.items() if each and each.get("reasoning")}
+    of_failed = {name: text for name, text in reasons.items() if name in failed}
+    parts = [record.get("reason")]
+    parts += [f"{name}: {text}" for name, text in (of_failed or reasons).items()]
+    return " · ".join(filter(None, parts))
 
 
 def workbook(rows: Iterable[Sequence[Cell]]) -> bytes:

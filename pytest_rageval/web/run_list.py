@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import is_locked
+from pytest_rageval.io.lock import is_locked
 from pytest_rageval.render.html.figures import Spark, spark
 from pytest_rageval.render.html.first_screen import PREFERRED
 from pytest_rageval.runs.history import PastRun, with_changes
-from pytest_rageval.runs.reader import CONFIG, METRICS, RESULTS
+from pytest_rageval.runs.reader import CONFIG, METRICS
+from pytest_rageval.runs.records.line_form import RESULTS
 from pytest_rageval.text import printable
 from pytest_rageval.web.jobs.job import (
     ENDED,
@@ -42,7 +43,8 @@ class RunFolders:
     """The rows of the run folders, and of jobs that died before they had one."""
 
     def __init__(self, site: Site) -> None:
-        self._runs, self._jobs = site.runs, site.settings.data / "jobs"
+        self._runs = site.runs
+        self._jobs = site.settings.data / "jobs"
         self._shelf = RunShelf(site)
         self._reading = threading.Lock()
         self._known: dict[str, tuple[object, RunRow | None]] = {}
@@ -164,28 +166,32 @@ class RunFilter(NamedTuple):
     def of(self, rows: Rows) -> list[RunRow]:
         """Return the runs that meet all fields."""
         exact = {name: value for name, value in self.asked.items() if name != "text"}
-        words = {*self.text.lower().split()}
-        return [
-            run
-            for run in rows
-            if all((getattr(run, name) or UNVERSIONED) == value for name, value in exact.items())
-            and all(word in run.searched for word in words)
-        ]
+        words = set(self.text.lower().split())
+
+        def matches(run: RunRow) -> bool:
+            has_values = all((getattr(run, name) or UNVERSIONED) == value for name, value in exact.items())
+            return has_values and all(word in run.searched for word in words)
+
+        return [run for run in rows if matches(run)]
 
 
 def run_choices(rows: Rows) -> dict[str, list[str]]:
     """Return the values of the exact fields of the filter among these runs, `UNVERSIONED` last."""
-    found = {name: {getattr(run, name) or UNVERSIONED for run in rows} for name in ("agent", "dataset", "source")}
     states = {run.state for run in rows}
-    choices = {name: sorted(values, key=lambda value: (value == UNVERSIONED, value)) for name, values in found.items()}
-    return choices | {"state": [state for state in RUN_STATES if state in states]}
+    choices: dict[str, list[str]] = {"state": [state for state in RUN_STATES if state in states]}
+    for name in ("agent", "dataset", "source"):
+        values = {getattr(run, name) or UNVERSIONED for run in rows}
+        choices[name] = sorted(values, key=lambda value: (value == UNVERSIONED, value))
+    return choices
 
 
 def made_from(run: RunRow | Job, data: Path) -> str:
     """Return `Shop bot v4 × Products v2`, with the current names; for a run of pytest its target."""
     if run.agent or run.dataset:
         return versions_title(data, (run.agent, run.agent_version), (run.dataset, run.dataset_version))
-    return f"{UNVERSIONED_TITLE} · {run.target}" if isinstance(run, RunRow) and run.target else UNVERSIONED_TITLE
+    if isinstance(run, RunRow) and run.target:
+        return f"{UNVERSIONED_TITLE} · {run.target}"
+    return UNVERSIONED_TITLE
 
 
 TREND = 20
@@ -224,22 +230,29 @@ def trends_of(rows: Rows, shown: Rows) -> dict[str, Spark | None]:
     trends: dict[str, Spark | None] = {}
     for run in shown:
         if run.past:
-            own = run.begun, run.run_id
+            own = (run.begun, run.run_id)
             alike = series.get((run.series, run.past.dataset_hash), ())
-            before = (each.pass_rate for each in alike if (each.begun, each.run_id) <= own)
-            trends[run.run_id] = spark([*islice(before, TREND)][::-1])
+            newest_first = (each.pass_rate for each in alike if (each.begun, each.run_id) <= own)
+            rates = list(islice(newest_first, TREND))
+            trends[run.run_id] = spark(rates[::-1])
     return trends
 
 
 def recent_runs_of(rows: Rows, run_id: str) -> list[PastRun]:
     """Return the earlier complete runs of the same cases and this run, the oldest first."""
-    place = next((place for place, run in enumerate(rows) if run.run_id == run_id), len(rows))
-    own = rows[place].past if place < len(rows) else None
+    place = next((place for place, run in enumerate(rows) if run.run_id == run_id), None)
+    if place is None:
+        return []
+    own = rows[place].past
     if own is None:
         return []
-    earlier = (run.past for run in rows[place + 1 :] if run.is_complete)
-    before = (past for past in earlier if past and past.dataset_hash == own.dataset_hash)
-    return list(with_changes([own, *islice(before, TREND - 1)][::-1]))
+    newest_first = [own]
+    for run in rows[place + 1 :]:
+        if len(newest_first) == TREND:
+            break
+        if run.is_complete and run.past and run.past.dataset_hash == own.dataset_hash:
+            newest_first.append(run.past)
+    return list(with_changes(newest_first[::-1]))
 
 
 class DatasetRuns(NamedTuple):
@@ -265,10 +278,13 @@ def datasets_run(rows: Rows) -> list[DatasetRuns]:
         run = next((run for run in runs if run.dataset), runs[0])
         named = f"{run.dataset} v{run.dataset_version}" if run.dataset else f"{run.cases} cases, {key[:8]}"
         versions.setdefault(run.dataset or key, []).append(DatasetRuns(key, named, len(runs)))
+    datasets: list[DatasetRuns] = []
     for name, group in versions.items():
         if len(group) > 1:
-            group.insert(0, DatasetRuns(name, f"{name}, all versions", sum(each.runs for each in group)))
-    return [each for group in versions.values() for each in group]
+            total = sum(each.runs for each in group)
+            datasets.append(DatasetRuns(name, f"{name}, all versions", total))
+        datasets += group
+    return datasets
 
 
 def past_runs(rows: Rows, dataset: str, agent: str = "", most: int = 200) -> list[PastRun]:
@@ -277,6 +293,7 @@ def past_runs(rows: Rows, dataset: str, agent: str = "", most: int = 200) -> lis
     dataset  a `key` of `datasets_run`
     agent    only its runs; `UNVERSIONED` selects those without one
     """
-    own: Iterable[RunRow] = RunFilter(agent=agent).of(rows)
-    runs = [run.past for run in own if run.past is not None and dataset in (run.past.dataset_hash, run.dataset)]
-    return list(with_changes(sorted(runs, key=lambda run: (run.timestamp, run.run_id))[-most:]))
+    of_agent = RunFilter(agent=agent).of(rows)
+    runs = [run.past for run in of_agent if run.past is not None and dataset in (run.past.dataset_hash, run.dataset)]
+    runs.sort(key=lambda run: (run.timestamp, run.run_id))
+    return list(with_changes(runs[-most:]))

@@ -15,7 +15,8 @@ from pytest_rageval.config.tables import Origin
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import open_regular
 from pytest_rageval.runs.history import PastRun, past_run
-from pytest_rageval.runs.reader import CONFIG, METRICS, RESULTS, StoredRun
+from pytest_rageval.runs.reader import CONFIG, METRICS, StoredRun
+from pytest_rageval.runs.records.line_form import RESULTS
 from pytest_rageval.text import duration, printable
 
 RunState = Literal["passed", "worse", "failed", "partial", "stopped", "running", "unreadable"]

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Annotated
 
 from pytest_rageval.errors import Problems, SettingsError
-from pytest_rageval.io.atomic import is_locked, read_json, readable_json, write_json
+from pytest_rageval.io.atomic import read_json, readable_json, write_json
+from pytest_rageval.io.lock import is_locked
 from pytest_rageval.runs.folder import write_metrics
 from pytest_rageval.runs.reader import METRICS
 from pytest_rageval.text import printable
@@ -27,7 +28,9 @@ class RunShelf:
 
     def __init__(self, site: Site) -> None:
         data = site.settings.data
-        self._runs, self._jobs, self._deleted = site.runs, data / "jobs", data / "deleted"
+        self._runs = site.runs
+        self._jobs = data / "jobs"
+        self._deleted = data / "deleted"
         self._parts = {"run": self._runs, "job": self._jobs}
         self._file = data / "archived.json"
 
@@ -40,8 +43,9 @@ class RunShelf:
 
     def archive(self, run_ids: Iterable[str], *, is_archived: bool = True) -> None:
         """Leave runs out of the lists, or show them again."""
+        chosen = set(run_ids)
         before = self.archived()
-        after = before | {*run_ids} if is_archived else before - {*run_ids}
+        after = before | chosen if is_archived else before - chosen
         write_json(self._file, {"runs": sorted(after)})
 
     def deleted(self) -> list[str]:
@@ -51,7 +55,8 @@ class RunShelf:
 
     def delete(self, run_ids: Collection[str]) -> None:
         """Move runs with their jobs out of the way; raise SettingsError if one is going on or unknown."""
-        problems, known = Problems(), _names(self._runs) | _names(self._jobs)
+        problems = Problems()
+        known = _names(self._runs) | _names(self._jobs)
         for run_id in run_ids:
             if run_id not in known:
                 problems.append(f"there is no run {run_id!r}")

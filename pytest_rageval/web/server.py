@@ -40,7 +40,10 @@ def browser_address(listening: socket.socket, settings: WebSettings) -> str:
     host = settings.host
     if host in ("0.0.0.0", "::"):  # noqa: S104 compared, not bound
         host = "localhost"
-    return f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
+    elif ":" in host:
+        host = f"[{host}]"
+    port = listening.getsockname()[1]
+    return f"http://{host}:{port}/"
 
 
 def make_server(app: FastAPI, settings: WebSettings) -> uvicorn.Server:
@@ -84,21 +87,26 @@ def serve_web(
     """
     with open_socket(settings) as listening, ExitStack() as undone:
         undone.callback(app.state.label_desk.close)
-        root, shown = browser_address(listening, settings), settings.token if is_token_shown else None
-        first = _with_token(root, shown)
+        root = browser_address(listening, settings)
+        shown_token = settings.token if is_token_shown else None
+        first = _with_token(root, shown_token)
         say(f"rageval web: {first} over {settings.reports} and {settings.data}; Ctrl-C ends it")
-        opened = root.removesuffix("/") + page
+        address = root.removesuffix("/") + page
         if page != "/":
-            say(_with_token(opened, shown))
+            say(_with_token(address, shown_token))
         if is_opened:
-            file = settings.data / f"open-{listening.getsockname()[1]}.html"
-            undone.enter_context(opened_through(file, _with_token(opened, settings.token)))
+            port = listening.getsockname()[1]
+            file = settings.data / f"open-{port}.html"
+            undone.enter_context(opened_through(file, _with_token(address, settings.token)))
         with suppress(KeyboardInterrupt):  # uvicorn raises it again after all requests have ended
             make_server(app, settings).run(sockets=[listening])
 
 
 def _with_token(address: str, token: str | None) -> str:
-    return f"{address}{'&' if '?' in address else '?'}token={quote(token)}" if token else address
+    if not token:
+        return address
+    separator = "&" if "?" in address else "?"
+    return f"{address}{separator}token={quote(token)}"
 
 
 @contextmanager

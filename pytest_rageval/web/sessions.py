@@ -80,7 +80,8 @@ class Sessions:
         self._secure = SessionMiddleware(app, key.hex(), f"__Host-{name}", MONTH_S, https_only=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await (self._secure if scope.get("scheme") == "https" else self._plain)(scope, receive, send)
+        middleware = self._secure if scope.get("scheme") == "https" else self._plain
+        await middleware(scope, receive, send)
 
 
 def form_token(request: Request) -> str:
@@ -144,11 +145,13 @@ class LoginFailures:
     """The wrong tokens of the last minute by network, so that guessing locks out no other client."""
 
     def __init__(self) -> None:
-        self._since, self._wrong = time.monotonic(), Counter[str]()
+        self._since = time.monotonic()
+        self._wrong = Counter[str]()
 
     def are_too_many(self, address: str) -> bool:
         if time.monotonic() - self._since > WITHIN_S:
-            self._since, self._wrong = time.monotonic(), Counter()
+            self._since = time.monotonic()
+            self._wrong.clear()
         return self._wrong[network_of(address)] >= FAILURES
 
     def add(self, address: str) -> None:

@@ -134,15 +134,15 @@ class Site:
         """
         try:
             with os.scandir(self.runs) as entries:
-                names = [
-                    entry.name for entry in entries if run_id in (entry.name, printable(entry.name)) and entry.is_dir()
-                ]
-            name = run_id if run_id in names else next(iter(names), None)
+                folders = [entry.name for entry in entries if entry.is_dir()]
         except OSError:
-            name = None
-        if name is None:
-            raise UnknownPageError(f"there is no run {run_id!r} in {self.runs}")
-        return StoredRun(self.runs / name)
+            folders = []
+        if run_id in folders:
+            return StoredRun(self.runs / run_id)
+        for name in folders:
+            if printable(name) == run_id:
+                return StoredRun(self.runs / name)
+        raise UnknownPageError(f"there is no run {run_id!r} in {self.runs}")
 
 
 def of_app(name: str) -> Any:
@@ -169,15 +169,19 @@ def check_listed(settings: Settings, root: Path, *, is_asked: bool = True) -> No
     root      the project: the target and judge of its own configuration are listed
     is_asked  False if the answers are uploaded, so that the target is never imported
     """
-    if specs := [*_specs_to_list(settings, is_asked=is_asked)]:
-        own = load_settings(root)
-        listed = {*own.web_allows, own.target, own.judge}
-        if problems := [_problem(name, spec) for name, spec in specs if not _is_listed(spec, listed)]:
-            raise SettingsError(*problems)
+    specs = list(_specs_to_list(settings, is_asked=is_asked))
+    if not specs:
+        return
+    own = load_settings(root)
+    listed = {*own.web_allows, own.target, own.judge}
+    problems = [_problem(name, spec) for name, spec in specs if not _is_listed(spec, listed)]
+    if problems:
+        raise SettingsError(*problems)
 
 
 def _specs_to_list(settings: Settings, *, is_asked: bool) -> Iterator[tuple[str, str]]:
-    target, judge = settings.target or "demo", settings.judge.strip()
+    target = settings.target or "demo"
+    judge = settings.judge.strip()
     if is_asked and not kind_of(target).is_open:
         yield "target", target
     if ":" in judge and judge.partition(":")[0] not in OPEN_JUDGES:

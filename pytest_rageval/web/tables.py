@@ -40,7 +40,9 @@ class TableFormat(NamedTuple):
 
 def chosen_table(encoding: str, separator: str) -> TableFormat | None:
     """Return what a form names, or None if it names no known format."""
-    return TableFormat(encoding, separator) if encoding in dict(ENCODINGS) and separator in dict(SEPARATORS) else None
+    if encoding not in dict(ENCODINGS) or separator not in dict(SEPARATORS):
+        return None
+    return TableFormat(encoding, separator)
 
 
 def guess_table(content: bytes) -> TableFormat:
@@ -48,7 +50,9 @@ def guess_table(content: bytes) -> TableFormat:
     encoding, text = decoded(content)
     beginning = content[:SAMPLE].decode("utf-8", "replace") if text is None else text[:SAMPLE]
     header = next((line for line in beginning.splitlines() if line.strip()), "")
-    return TableFormat(encoding, max(dict(SEPARATORS), key="".join(header.split('"')[::2]).count))
+    unquoted = "".join(header.split('"')[::2])
+    separator = max(dict(SEPARATORS), key=unquoted.count)
+    return TableFormat(encoding, separator)
 
 
 class Part(NamedTuple):
@@ -92,7 +96,8 @@ def check_yaml(part: Part, report: Report) -> None:
     """Report YAML that is slow to read or grows while it is read: large, deep, or with aliases."""
     if part.suffix not in YAML:
         return
-    if (size := part.path.stat().st_size) > MOST_YAML:
+    size = part.path.stat().st_size
+    if size > MOST_YAML:
         report.add_whole(f"has {size:,} bytes, expected at most {MOST_YAML:,} of YAML; save it as JSON")
         return
     try:
@@ -102,7 +107,10 @@ def check_yaml(part: Part, report: Report) -> None:
     depth = 0
     try:
         for event in yaml.parse(part.path.read_text("utf-8", "replace"), Loader=yaml.SafeLoader):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
             if isinstance(event, yaml.AliasEvent) or depth > MOST_NESTED:
                 report.add(event.start_mark.line + 1, 1, "has an alias or too deep a nesting; save it as JSON")
                 return

@@ -64,7 +64,8 @@ class Upload(NamedTuple):
     def plain(self, name: str) -> Path:
         """Return a file as every program reads it: a table as UTF-8, a workbook as CSV."""
         part = self.part(name)
-        if not part.is_table or (part.table is not None and part.table.encoding == "utf-8" and part.suffix == ".csv"):
+        is_plain_csv = part.suffix == ".csv" and part.table is not None and part.table.encoding == "utf-8"
+        if not part.is_table or is_plain_csv:
             return part.path
         path = self.folder / f"{name}.plain.csv"
         if not path.exists():
@@ -109,7 +110,8 @@ class Uploads:
         """Remove the session's earlier upload, those older than a day, and the oldest of too many."""
         earlier = session.pop(UPLOAD, None)
         folders = self.folder.iterdir() if self.folder.is_dir() else ()
-        waiting = sorted((each for each in folders if _ID.fullmatch(each.name) and not each.is_symlink()), key=_age)
+        waiting = [folder for folder in folders if _ID.fullmatch(folder.name) and not folder.is_symlink()]
+        waiting.sort(key=_age)
         for number, folder in enumerate(waiting, start=1):
             if folder.name == earlier or number >= MOST_KEPT or _age(folder) > KEPT_S:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -128,8 +130,8 @@ class Uploads:
     def get(self, upload_id: str) -> Upload:
         """Return a waiting upload, or raise UnknownUpload if there is none."""
         folder = self.folder / upload_id
-        is_one = _ID.fullmatch(upload_id) is not None and not folder.is_symlink() and (folder / _ABOUT).is_file()
-        if not is_one or _age(folder) > KEPT_S or any(file.is_symlink() for file in folder.iterdir()):
+        is_there = _ID.fullmatch(upload_id) is not None and not folder.is_symlink() and (folder / _ABOUT).is_file()
+        if not is_there or _age(folder) > KEPT_S or any(file.is_symlink() for file in folder.iterdir()):
             raise UnknownUpload("this upload is gone: it was confirmed, replaced, or is older than a day; begin again")
         record = read_json(folder / _ABOUT, "upload")
         return Upload(upload_id, folder, record["names"], record["about"], self.limits)
@@ -154,4 +156,6 @@ def _suffix(name: str) -> str | None:
 def _shown_name(name: str) -> str:
     """Return the last part of an uploaded file's name, only for display."""
     last = re.split(r"[/\\]", name)[-1].strip()
-    return printable(last if len(last) <= 100 else f"{cut(last, 80)}{PurePosixPath(last).suffix[:10]}") or "upload"
+    if len(last) > 100:
+        last = f"{cut(last, 80)}{PurePosixPath(last).suffix[:10]}"
+    return printable(last) or "upload"

@@ -365,7 +365,7 @@ def test_answers_of_any_names_are_converted_and_scored(project: Project):
     ended = project.rageval(
         "run", "--target", "answers:bot.answers.jsonl", "--judge", "none", "--metrics", "exact_match"
     )
-    assert lines_with(ended, "1 of 1 passes")
+    assert lines_with(ended, "1 of 1 case passes")
 
 
 def test_answers_without_a_known_name_are_asked_for_by_it(project: Project):

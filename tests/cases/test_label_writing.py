@@ -19,7 +19,7 @@ from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.marks import Marks, case_with_marks
 from pytest_rageval.cases.note_folder import changed_notes, note_hashes
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.atomic import take_lock
+from pytest_rageval.io.lock import take_lock
 from pytest_rageval.model import Anchor, EvalCase
 
 GO = Anchor("notes/go.md", "# Go > ## 정렬")
@@ -53,7 +53,7 @@ def test_a_bare_question_gets_its_places_at_the_end_in_its_own_spacing(file: Pat
     assert line == '\ufeff{"id":"a","question":"왜?","gold_supports":[' + gold + "]}\r"
     assert case.gold.supports == (GO,)
     line, _ = written(file, 3, Marks(golds=(JS,)))
-    assert line.startswith('  {"id": "b",  "question": "x",  "gold_supports": [')
+    assert line.startswith('  {"id": "b", "question": "x", "gold_supports": [')
 
 
 def test_key_order_and_what_a_place_says_besides_stay(file: Path):
@@ -165,7 +165,7 @@ def test_an_edit_sets_its_key_and_nothing_else(record: dict[str, Any], key: str,
     assert json.loads(inner) == {**record, "gold": {**(gold if isinstance(gold, dict) else {}), key: value}}
 
 
-def test_cells_of_a_csv_row_change_and_quotes_stay(tmp_path: Path):
+def test_cells_of_a_csv_row_change_and_other_rows_stay(tmp_path: Path):
     file = tmp_path / "cases.csv"
     file.write_bytes(
         b"id,question,reference,gold_supports,answerable\r\n"
@@ -176,12 +176,12 @@ def test_cells_of_a_csv_row_change_and_quotes_stay(tmp_path: Path):
     changed = {case.source.line: text.line_with(case, Marks(golds=(GO,)), {}) for case in cases}
     content = text.composed(changed)
     assert content.startswith(b'id,question,reference,gold_supports,answerable\r\na,"Why, ""so""\n?",because,"[{""rel')
-    assert b'\r\nb,"How?", x ,"[{' in content
+    assert b"\r\nb,How?, x ," in content
     file.write_bytes(content)
     again = load_file(file, tmp_path)
     assert (again.problems, [case.gold.supports for case in again.cases]) == ((), [(GO,), (GO,)])
     unanswerable = text.line_with(cases[1], Marks.of(cases[1]).unanswerable(), {})
-    assert unanswerable == 'b,"How?", x ,"",false\r\n'
+    assert unanswerable == "b,How?, x ,,false\r\n"
 
 
 def test_a_csv_file_without_the_column_says_which_is_lacking(tmp_path: Path):
@@ -192,6 +192,16 @@ def test_a_csv_file_without_the_column_says_which_is_lacking(tmp_path: Path):
     with pytest.raises(CaseError, match=r"cases\.csv: case '\w+': the header lacks the column gold_supports"):
         text.line_with(case, Marks(golds=(GO,)), {})
     assert text.line_with(case, Marks.of(case), {}) == "Why?,x\n"
+
+
+def test_a_row_with_other_line_separators_in_its_cells_keeps_them(tmp_path: Path):
+    file = tmp_path / "cases.csv"
+    file.write_bytes("id,question,gold_supports\na,Why\u2028so?,\nb,How?,\n".encode())
+    case = load_file(file, tmp_path).cases[0]
+    text = case_text(file.read_bytes(), file.name)
+    content = text.composed({case.source.line: text.line_with(case, Marks(golds=(GO,)), {})})
+    assert content.decode().startswith('id,question,gold_supports\na,Why\u2028so?,"[{""rel_path"": ""notes/go.md""')
+    assert content.endswith(b"\nb,How?,\n")
 
 
 @given(st.lists(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\0")), min_size=3, max_size=3)))

@@ -134,3 +134,13 @@ def test_a_size_that_lies_is_found_out(tmp_path: Path):
 def test_an_ordinary_workbook_is_read(tmp_path: Path):
     path = a_workbook(tmp_path / "plain.xlsx")
     assert workbook_as_csv(path, "plain.xlsx", UPLOAD_BYTES, 10) == "question,answer\nWhy?,So\n"
+
+
+@pytest.mark.parametrize("number", ["1E400", "-1E400"])
+def test_a_number_that_no_sheet_can_show_is_a_blank_cell_and_costs_no_other(tmp_path: Path, number: str):
+    texts = [f'<c r="{at}" t="inlineStr"><is><t>{text}</t></is></c>' for at, text in (("A1", "question"), ("B1", "n"))]
+    cells = f'<c r="A2" t="inlineStr"><is><t>Why?</t></is></c><c r="B2"><v>{number}</v></c>'
+    rows = f'<row r="1">{"".join(texts)}</row><row r="2">{cells}</row>'
+    sheet = f"{HEAD}<worksheet {NS}><sheetData>{rows}</sheetData></worksheet>"
+    path = a_workbook(tmp_path / "book.xlsx", sheet=sheet)
+    assert workbook_as_csv(path, "book.xlsx", UPLOAD_BYTES, 100) == "question,n\nWhy?,\n"

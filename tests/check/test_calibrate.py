@@ -56,7 +56,7 @@ def real() -> Calibration:
         for number, one in enumerate(records, start=1)
     ]
     how = Examination(a_gate(), load_rubric("groundedness"), Settings())
-    found = [*judge_labels([*map(UnscoredLabel.beside, labels)], LexicalJudge(), how)]
+    found = [*judge_labels([*map(UnscoredLabel.of_texts, labels)], LexicalJudge(), how)]
     return Calibration(found, how.gate, "groundedness")
 
 

@@ -164,7 +164,56 @@ def test_doctor_asks_one_question_and_says_how_places_are_named(project: Project
         assert len(running.requests) == asked + 1
 
 
-def test_a_server_that_is_not_there_does_not_keep_init_from_writing(project: Project):
-    result = project.rageval("init", "--yes", "--target", "http://127.0.0.1:9")
+def test_a_server_that_is_not_there_does_not_keep_init_from_writing(empty: Project):
+    result = empty.rageval("init", "--yes", "--target", "http://ann:secret-word@127.0.0.1:9")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["POST http://*127.0.0.1:9*: Connection refused"])
+    result.stderr.fnmatch_lines(["ERROR: http://*127.0.0.1:9: no readable reply, *call rageval init again"])
+    assert "secret-word" not in result.stdout.str() + result.stderr.str()
+    assert (empty.path / "rageval.toml").is_file()
+
+
+def reply_of(status: int, body: bytes) -> Behaviour:
+    async def behave(connection: Connection) -> None:
+        await connection.reply(status, body)
+
+    return behave
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [(401, b"{}"), (404, b"{}"), (500, b"{}"), (200, b"<html>"), (200, b"{}"), (200, b'{"state": 3, "sources": []}')],
+)
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_init_fails_if_no_run_can_read_the_replies_of_the_server(
+    empty: Project, status: int, body: bytes, form: tuple[str, ...]
+):
+    with FaultServer(reply_of(status, body)) as running:
+        result = empty.rageval("init", "--yes", "--target", running.url, *form)
+    assert result.ret == 1
+    assert (empty.path / "evalcases" / "first.jsonl").is_file()
+    if form:
+        (problem,) = json.loads(result.stdout.str())["problems"]
+        assert problem.startswith(f"{running.url}: no readable reply")
+
+
+def test_init_reads_the_native_contract_without_a_mapping(empty: Project):
+    native = json.dumps({"answer": "At 100 degrees.", "debug": {}}).encode()
+    with FaultServer(reply_of(200, native)) as running:
+        result = empty.rageval("init", "--yes", "--target", running.url, "--json")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["POST http://127.0.0.1:9*: Connection refused"])
+    assert "problems" not in json.loads(result.stdout.str())
+
+
+@pytest.mark.parametrize(
+    ("reply", "path", "code"),
+    [
+        ('{"answer": "At 100 degrees."}', "", 1),
+        ('{"answer": "At 100 degrees."}', "/ask", 0),
+        ("no JSON", "/ask", 1),
+        ('{"state": 3}', "/ask", 1),
+    ],
+)
+def test_init_fails_if_a_sample_reply_does_not_tell_how_to_ask(empty: Project, reply: str, path: str, code: int):
+    empty.write("reply.json", reply)
+    assert empty.rageval("init", "--yes", "--target", f"http://127.0.0.1:9{path}", "--reply", "reply.json").ret == code

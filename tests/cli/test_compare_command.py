@@ -60,7 +60,7 @@ def test_real_runs_are_compared_with_their_cases(project: Project):
         "I say <b>nothing</b>.",
     ):
         assert said in found.stdout
-    assert found.stdout.startswith("✘ Gate failed: 3 cases newly fail, 0 fixed, 7 of 10 pass;")
+    assert found.stdout.startswith("✘ Fails the build: 3 cases newly fail, ")
 
     with_tables = rageval(project.path, "first", "second", "--format", "json").stdout
     for run in ("first", "second"):

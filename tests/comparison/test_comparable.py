@@ -12,7 +12,7 @@ import pytest
 from stored_runs import PLAN, a_plan, a_row, accept, compared_runs, store
 
 from pytest_rageval.comparison.baseline import read_baseline
-from pytest_rageval.comparison.verdicts import compare_with_baseline
+from pytest_rageval.comparison.compared_sides import compare_with_baseline
 from pytest_rageval.runs.row import Row
 
 JUDGE = {"model": "m-1", "heuristic": False, "prompt_versions": {"groundedness": "1-aa"}}

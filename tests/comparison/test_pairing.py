@@ -14,7 +14,7 @@ from stored_runs import a_chunk, a_plan, a_row, change_lines, compared_runs, sea
 
 from pytest_rageval.comparison.case_diff import records_of
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.runs.records import to_line
+from pytest_rageval.runs.records.result_line import to_line
 
 
 def some(scores: Sequence[float], **fields: Any) -> list[Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from stored_runs import a_row, accept, compared_runs, store
 
-from pytest_rageval.comparison import baseline
+from pytest_rageval.comparison import baseline_texts
 from pytest_rageval.comparison.baseline import Side, open_side
 from pytest_rageval.errors import SettingsError
 
@@ -82,7 +82,7 @@ def test_texts_that_cannot_be_read_cost_a_sentence(reports: Path, content: bytes
 
 
 def test_texts_are_bounded_and_tell_of_failing_cases_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(baseline, "MOST_CASES", 1)
+    monkeypatch.setattr(baseline_texts, "MOST_CASES", 1)
     rows = [a_row("a.jsonl::a", mrr=1.0), a_row("a.jsonl::b", outcome="failed", mrr=0.0)]
     accept(tmp_path, store(tmp_path, "20250101_000000", rows, records={}), rows)
     shutil.rmtree(tmp_path / "runs")

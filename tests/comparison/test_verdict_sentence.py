@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
 
-from pytest_rageval.comparison.verdict_sentence import SYMBOLS, VerdictFacts, run_verdict
+from pytest_rageval.comparison.verdict_facts import VerdictFacts
+from pytest_rageval.comparison.verdict_sentence import SYMBOLS, run_verdict
 
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed")
 
@@ -21,17 +23,26 @@ def metrics(*, partial: bool = False, **outcomes: int) -> dict[str, Any]:
     }
 
 
-def comparison(worse: int = 0, fixed: int = 0, **verdicts: str) -> dict[str, Any]:
-    """A comparison in which so many cases flipped, with the verdicts of some metrics."""
+def comparison(
+    worse: int = 0, fixed: int = 0, new_gate: int = 0, paired: tuple[int, int, int] = (0, 0, 0), **verdicts: str
+) -> dict[str, Any]:
+    """A comparison in which so many cases flipped, with the verdicts of some metrics.
+
+    `paired`: the number of compared cases, and how many of them passed before and pass now.
+    """
     return {
         "flipped_to_fail": [f"q{number}" for number in range(worse)],
         "flipped_to_pass": [f"q{number}" for number in range(fixed)],
+        "fails_new_gate": [f"k{number}" for number in range(new_gate)],
+        "paired": {"cases": paired[0], "passed_before": paired[1], "passed_after": paired[2]},
         "metrics": {name: {"verdict": verdict} for name, verdict in verdicts.items()},
     }
 
 
-def a_gate(passed: bool | None, op: str = "drop") -> dict[str, Any]:
-    return {"metric": "mrr", "op": op, "passed": passed}
+def a_gate(
+    passed: bool | None, op: str = "drop", *, metric: str = "mrr", value: float | None = -0.2, limit: float = 0.1
+) -> dict[str, Any]:
+    return {"metric": metric, "op": op, "passed": passed, "value": value, "limit": limit}
 
 
 class State(NamedTuple):
@@ -46,70 +57,95 @@ def a_state(tone: str, sentence: str, metrics: Mapping[str, Any], comparison: An
     return State(VerdictFacts(metrics, comparison, **facts), tone, sentence)
 
 
+KNOWN = {"known_failures": "ratchet"}
 STATES = {
     "green": a_state(
-        "green", "Not worse: 0 cases newly fail, 0 fixed, 116 of 135 pass. No gate of the run fails.",
+        "green", "Passes: nothing got worse. 116 of 135 pass.",
         metrics(passed=116, xfailed=19), comparison(), gates=[a_gate(True)],
     ),
     "better": a_state(
-        "green", "Better: 0 cases newly fail, 2 fixed, 118 of 135 pass. No gate of the run fails.",
-        metrics(passed=118, xfailed=17), comparison(fixed=2), gates=[a_gate(True)],
+        "green", "Passes: nothing got worse. 118 of 135 pass, was 116; 2 fixed.",
+        metrics(passed=118, xfailed=17), comparison(fixed=2, paired=(135, 116, 118)), gates=[a_gate(True)],
     ),
     "worse": a_state(
-        "amber", "Worse: 12 cases newly fail, 0 fixed, 104 of 135 pass. No gate of the run fails.",
-        metrics(passed=104, failed=12, xfailed=19), comparison(12), gates=[a_gate(True)],
+        "red", "Fails the build: 12 cases newly fail. 104 of 135 pass, was 116.",
+        metrics(passed=104, failed=12, xfailed=19), comparison(12, paired=(135, 116, 104)), gates=[a_gate(True)],
     ),
-    "a metric regressed": a_state(
-        "amber", "Worse: 0 cases newly fail, 0 fixed, 135 of 135 pass; 1 metric has regressed. "
-        "No gate of the run is set.",
+    "a known failure fails a new gate": a_state(
+        "red", "Fails the build: 1 known failure fails a new gate. 116 of 135 pass, was 116.",
+        metrics(passed=116, failed=1, xfailed=18), comparison(new_gate=1, paired=(135, 116, 116)), **KNOWN,
+    ),
+    "cases fail as before": a_state(
+        "red", "Fails the build: 2 cases still fail. 8 of 10 pass, was 8.",
+        metrics(passed=8, failed=2), comparison(paired=(10, 8, 8)),
+    ),
+    "everything at once": a_state(
+        "red",
+        "Fails the build: 1 case ends in an error, 5 cases newly fail, 1 known failure fails a new gate, "
+        "run gate mrr 0.81 < 0.85, hits fell by 0.2, tolerated 0.1. 112 of 130 pass (of the 100 compared 90, was 97).",
+        metrics(passed=112, failed=6, error=1, xfailed=11), comparison(5, new_gate=1, paired=(100, 97, 90)),
+        gates=[
+            a_gate(False, ">=", value=0.81, limit=0.85), a_gate(False, metric="hits", value=-0.2, limit=0.1)
+        ], **KNOWN,
+    ),
+    "a metric without a gate regressed": a_state(
+        "amber", "Passes: 1 metric without a gate got worse. 135 of 135 pass.",
         metrics(passed=135), comparison(mrr="regressed", hits="unchanged"),
     ),
-    "gate failed": a_state(
-        "red", "Gate failed: 1 case newly fails, 0 fixed, 9 of 10 pass. The gate of the run fails: mrr drop.",
-        metrics(passed=9, failed=1), comparison(1), gates=[a_gate(False)],
+    "a gate alone": a_state(
+        "red", "Fails the build: mrr fell by 0.3, tolerated 0.1. 10 of 10 pass.",
+        metrics(passed=10), comparison(), gates=[a_gate(False, value=-0.3, limit=0.1)],
     ),
-    "two gates of three failed": a_state(
-        "red", "Gate failed: 0 cases newly fail, 0 fixed, 10 of 10 pass. 2 of 3 gates fail: mrr drop, mrr.",
-        metrics(passed=10), comparison(), gates=[a_gate(False), a_gate(False, ">="), a_gate(True)],
+    "more gates than a sentence holds": a_state(
+        "red", "Fails the build: run gate mrr 0.5 >= 0.4, run gate mrr 0.5 >= 0.4, run gate mrr 0.5 >= 0.4, "
+        "2 more gates fail. 10 of 10 pass.",
+        metrics(passed=10), gates=[a_gate(False, "<", value=0.5, limit=0.4)] * 5,
+    ),
+    "a gate that nothing measured": a_state(
+        "red", "Fails the build: run gate mrr was not measured. 1 of 1 case passes.",
+        metrics(passed=1), gates=[a_gate(False, ">=", value=None, limit=0.4)],
     ),
     "no baseline": a_state(
-        "grey", "No baseline: 0 cases fail, 0 errors, 10 of 10 pass. No gate of the run is set.", metrics(passed=10),
+        "grey", "Passes: nothing fails, and there is no baseline yet. 10 of 10 pass.", metrics(passed=10),
     ),
     "no baseline, and cases fail": a_state(
-        "amber", "Failing: 2 cases fail, 0 errors, 8 of 10 pass. No gate of the run is set.",
-        metrics(passed=8, failed=2),
+        "red", "Fails the build: 2 cases fail. 8 of 10 pass.", metrics(passed=8, failed=2),
+    ),
+    "failures are reported alone": a_state(
+        "amber", "Passes: 3 cases newly fail, which fails no build here. 7 of 10 pass.",
+        metrics(passed=7, xfailed=3), comparison(3), known_failures="report",
     ),
     "partial": a_state(
-        "amber", "Partial: 0 cases newly fail, 0 fixed, 3 of 3 pass; only a part of the cases ran. "
-        "No gate fails the run, 1 of 1 would.",
+        "amber", "Passes: nothing got worse. 3 of 3 pass; only a part of the cases ran.",
         metrics(passed=3, partial=True), comparison(), gates=[a_gate(False)],
     ),
-    "all errors": a_state(
-        "red", "Errors: all 7 cases end in errors, 0 fixed, 0 of 7 pass. No gate of the run fails.",
-        metrics(error=7), comparison(), gates=[a_gate(None)],
+    "partial by a selection": a_state(
+        "amber", "Passes: nothing got worse. 3 of 3 pass; only 3 of 135 cases ran.",
+        metrics(passed=3, partial=True) | {"selection": {"cases": 135, "selected": 3, "recorded": 3}}, comparison(),
     ),
-    "all errors, no baseline": a_state(
-        "red", "Errors: all 7 cases end in errors, 0 cases fail, 0 of 7 pass. No gate of the run is set.",
-        metrics(error=7),
+    "all errors": a_state(
+        "red", "Fails the build: all 7 cases end in errors. 0 of 7 pass.", metrics(error=7), comparison(),
     ),
     "the only case is an error": a_state(
-        "red", "Errors: the 1 case ends in an error, 0 fixed, 0 of 1 passes. No gate of the run is set.",
-        metrics(error=1), comparison(),
+        "red", "Fails the build: the only case ends in an error. 0 of 1 case passes.", metrics(error=1), comparison(),
     ),
     "0 cases": a_state(
-        "amber", "Nothing examined: 0 cases fail, 0 errors, 0 of 0 pass. No gate of the run is set.", metrics(),
-    ),
-    "1 case": a_state(
-        "amber", "Worse: 1 case newly fails, 0 fixed, 0 of 1 passes. No gate of the run is set.",
-        metrics(failed=1), comparison(1),
+        "amber", "Passes: nothing fails, and there is no baseline yet. 0 of 0 pass.", metrics(),
     ),
     "not comparable": a_state(
-        "red", "Not comparable: 0 cases fail, 0 errors, 2 of 2 pass. No gate of the run is set.",
+        "red", "Fails the build: not comparable with the baseline. 2 of 2 pass.",
         metrics(passed=2), {"compared": False},
     ),
     "a problem beside gates": a_state(
-        "red", "Failed: 0 cases fail, 0 errors, 2 of 2 pass. Fails: completeness.",
-        metrics(passed=2), problems={"completeness": "2 cases have no result"},
+        "red", "Fails the build: 2 cases have no result: a, b. 2 of 2 pass.",
+        metrics(passed=2), problems={"completeness": "2 cases have no result: a, b; run them again"},
+    ),
+    "another test of the session": a_state(
+        "red", "Fails the build: other tests of the session fail. 2 of 2 pass.", metrics(passed=2), exit_status=1,
+    ),
+    "interrupted": a_state(
+        "red", "Fails the build: the session was interrupted. 2 of 2 pass; only a part of the cases ran.",
+        metrics(passed=2, partial=True), exit_status=2,
     ),
 }  # fmt: skip
 
@@ -119,24 +155,18 @@ def test_a_run_ends_with_a_sentence(state: State):
     verdict = run_verdict(state.facts)
     assert (verdict.tone, verdict.sentence) == (state.tone, state.sentence)
     assert verdict.symbol == SYMBOLS[verdict.word]
+    assert verdict.fails_build is (verdict.tone == "red")
 
 
-@pytest.mark.parametrize("name", ["green", "better", "no baseline"])
-def test_what_fails_pytest_is_never_green_or_grey(name: str):
-    state = STATES[name]
-    facts = VerdictFacts(state.facts.metrics, state.facts.comparison, state.facts.gates, exit_status=1)
-    assert run_verdict(facts).tone == "amber"
+@pytest.mark.parametrize("name", STATES)
+def test_what_fails_pytest_fails_the_build(name: str):
+    assert run_verdict(replace(STATES[name].facts, exit_status=1)).fails_build
 
 
-def test_a_regression_that_is_let_pass_is_no_failed_gate():
+def test_a_regression_that_is_let_pass_fails_no_build():
     facts = VerdictFacts(metrics(passed=1), comparison(mrr="regressed"), [a_gate(False)], is_waived=True)
     verdict = run_verdict(facts)
-    assert (verdict.tone, verdict.gates) == ("amber", "No gate fails the run, 1 of 1 would.")
-
-
-def test_a_known_failure_that_fails_its_item_is_not_green():
-    facts = VerdictFacts(metrics(passed=1, failed=1), comparison())
-    assert run_verdict(facts).sentence.startswith("Still failing: 0 cases newly fail")
+    assert (verdict.tone, verdict.headline) == ("amber", "Passes: 1 gate is let pass")
 
 
 @pytest.mark.parametrize("gates", [[a_gate(False, ">=")], [a_gate(False), a_gate(False, ">=")]])

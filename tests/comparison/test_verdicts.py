@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from stored_runs import REGISTRY, a_baseline, a_plan, a_row, compared, metrics_of, some_rows
 
+from pytest_rageval.comparison.compared_sides import compare_with_baseline
 from pytest_rageval.comparison.gate_lines import evidence, gate_line, is_warning
-from pytest_rageval.comparison.verdicts import compare_with_baseline
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Regression
 from pytest_rageval.errors import SettingsError
@@ -19,7 +19,7 @@ from pytest_rageval.metrics.registry import Registry, metric
 from pytest_rageval.model import RunFacts
 from pytest_rageval.render.text.view_text import view_lines
 from pytest_rageval.run.plan import Plan, make_plan
-from pytest_rageval.views.comparison import fallen_lines
+from pytest_rageval.views.compared_metrics import fallen_lines
 from pytest_rageval.views.run import run_view
 
 NOISE = "beyond tolerance, may be noise"

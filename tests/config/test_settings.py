@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any, get_args
@@ -281,9 +281,15 @@ def test_a_text_of_several_lines_stands_over_several_lines_and_reads_back(text: 
     assert written.count("\n") == text.count("\n") + 2
 
 
-def test_what_toml_cannot_hold_is_refused():
+def test_the_line_ends_of_windows_read_back():
+    table = {"prompt": "a\r\nb\n", "inner": {"list": ["c\r\nd"]}}
+    assert tomllib.loads(toml_document(table)) == table
+
+
+@pytest.mark.parametrize("write", [toml_value, toml_document])
+def test_what_toml_cannot_hold_is_refused(write: Callable[[dict[str, Any]], str]):
     with pytest.raises(ValueError, match="no null"):
-        toml_value({"a": [None]})
+        write({"a": [None]})
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, date(2026, 5, 1)], ids=str)

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 import pytest_rageval.demo
 from pytest_rageval.demo.app import create_app
-from pytest_rageval.demo.chunking import Note, NoteChunk, TokenBudget, cut_note, read_notes
+from pytest_rageval.demo.chunking import NoteChunk, TokenBudget, cut_note
 from pytest_rageval.demo.knowledge import load_graph
+from pytest_rageval.demo.note_files import Note, read_notes
 from pytest_rageval.demo.retrieval import stem
 from pytest_rageval.language.words import index_terms
 

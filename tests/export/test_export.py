@@ -19,15 +19,16 @@ from project import Project, a_case, a_missed_case, lines_with
 from stored_runs import a_result, a_run, an_error, change_lines
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.export.csv_format import as_text, csv_line, csv_lines
 from pytest_rageval.export.export_source import FIELDS, ExportSource, look_through
-from pytest_rageval.export.formats import as_text, csv_line, csv_lines, write_parquet, write_sqlite
 from pytest_rageval.export.report_json import json_lines
+from pytest_rageval.export.tables import write_parquet, write_sqlite
 from pytest_rageval.io.atomic import replacing
 from pytest_rageval.io.sealed_lines import unsealed
 from pytest_rageval.model import FailedGate
 from pytest_rageval.runs.aggregate import with_aliases
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
-from pytest_rageval.runs.records import CUT
+from pytest_rageval.runs.records.record_texts import CUT
 
 LONG = "Water boils at 100 degrees. " * 30
 

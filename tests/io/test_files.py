@@ -13,7 +13,8 @@ import pytest
 from processes import open_files
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import LockHeld, is_locked, take_lock, write_new
+from pytest_rageval.io.atomic import write_new
+from pytest_rageval.io.lock import LockHeld, is_locked, take_lock
 
 
 def no_links(*_: object, **__: object) -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from pytest_rageval.errors import JudgeError
-from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge import BaseJudge, Judge
 from pytest_rageval.model import Judgement, JudgeRequest
 
 
-class Counting:
+class Counting(BaseJudge):
     """A judge that counts how often it is asked, and says what it is given to say."""
 
     model, heuristic, rubrics = "counting/1", False, frozenset({"groundedness"})
-    sampling: object
+    sampling: Any
 
     def __init__(self, *says: Judgement | JudgeError | object) -> None:
         self.says, self.asked = list(says), 0

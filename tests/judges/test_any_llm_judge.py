@@ -11,7 +11,7 @@ from judge_server import JudgeServer
 from model_judges import GOOD, a_request, failure_of, judged, problem_of
 
 from pytest_rageval.judges import judge_from_spec
-from pytest_rageval.judges.judge import Judge, described_judge, identity_of
+from pytest_rageval.judges.judge import BaseJudge, described_judge, identity_of
 from pytest_rageval.llm.endpoint_options import EndpointOptions, Tariff
 from pytest_rageval.llm.model_spec import is_pinned
 
@@ -20,7 +20,7 @@ needs_none = pytest.mark.skipif(importlib.util.find_spec("any_llm") is not None,
 IN_REPLAY = EndpointOptions(is_replay=True)
 
 
-def the_judge(spec: str, options: EndpointOptions | None = None) -> Judge:
+def the_judge(spec: str, options: EndpointOptions | None = None) -> BaseJudge:
     judge = judge_from_spec(spec, options=options)
     assert judge is not None
     return judge

@@ -11,19 +11,23 @@ from pathlib import Path
 import pytest
 from counting_judge import Counting, Remembering, a_judgement, a_request, ask
 
+from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import JudgeError, SettingsError
+from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.cache.cache_key import KeyParts, key_parts
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
+from pytest_rageval.judges.checked_judge import CheckedJudge, TimeLimit
+from pytest_rageval.judges.judge_spec import judge_with_cache
 from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.model import Judgement, JudgeRequest
 
 
 @pytest.fixture
-def a_cached(tmp_path: Path) -> Iterator[Callable[..., CachedJudge]]:
+def a_cached(tmp_path: Path) -> Iterator[Callable[..., CheckedJudge]]:
     """Stand a judge before the one cache of this test."""
     with closing(SqliteCache(tmp_path / "cache.sqlite")) as cache:
-        yield lambda judge, mode="use": CachedJudge(judge, cache, mode)
+        yield lambda judge, mode="use": judge_with_cache(judge, cache, Settings(judge_cache=mode), Mask(()))
 
 
 class Served(Counting):
@@ -170,7 +174,7 @@ def test_a_judgement_that_takes_longer_than_it_may_is_an_error(a_cached):
         async def judge(self, request):
             await asyncio.sleep(60)
 
-    judge = CachedJudge(Slow(), None, "off", limit=(0.01, "10 ms (timeout)"))
+    judge = CheckedJudge(Slow(), limit=TimeLimit(0.01, "10 ms (timeout)"))
     with pytest.raises(JudgeError, match=r"rubric 'groundedness': no judgement within 10 ms \(timeout\)") as caught:
         ask(judge, a_request())
     assert caught.value.kind == "timeout"

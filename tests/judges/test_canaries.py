@@ -9,13 +9,13 @@ import pytest
 
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.canaries import Verdict, shipped_canaries, try_canaries
-from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.judges.plain_judge import StubJudge
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names
 from pytest_rageval.model import Judgement, JudgeRequest
 
 
-class Examiner:
+class Examiner(BaseJudge):
     """A judge that knows what is right here; how it goes wrong is said by overriding `score`."""
 
     model = "examiner/1"
@@ -40,7 +40,7 @@ class Examiner:
     async def aclose(self) -> None: ...
 
 
-def failed_by(judge: Judge) -> list[Verdict]:
+def failed_by(judge: BaseJudge) -> list[Verdict]:
     async def check() -> list[Verdict]:
         try:
             return await try_canaries(judge)

@@ -13,18 +13,21 @@ from judge_server import JudgeServer
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges import judge_from_spec
+from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.judges.judging import CLAIMS_AT_ONCE, judge_answer
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import Answer, AskRequest, CaseResult, Chunk, EvalCase, Gold, Judgement, JudgeRequest
-from pytest_rageval.run.engine import observe_case, score_case
+from pytest_rageval.run.engine import observe_case
 from pytest_rageval.run.plan import make_plan
+from pytest_rageval.run.scoring import score_case
+from pytest_rageval.targets.target import BaseTarget
 
 CASE = EvalCase("q1", "How fast is the camera?")
 ANSWER = Answer("It runs at 30 Hz and is red.", chunks=(Chunk("c1", text="The camera runs at 30 Hz."),))
 
 
-class Splitting:
+class Splitting(BaseJudge):
     """Splits any answer into these claims, and supports those that hold a word of the context."""
 
     model, heuristic = "splitting/1", False
@@ -149,7 +152,7 @@ CAMERA_CASE = EvalCase("q1", "How fast is the camera?", gold=Gold(answers=("30 H
 CHUNKS = (Chunk("a#1", rel_path="a.md", text="The camera runs at 30 Hz."), Chunk("b#1", rel_path="b.md", text="29 Hz"))
 
 
-class Replying:
+class Replying(BaseTarget):
     """A system that gives this answer to everything."""
 
     name = "replying"

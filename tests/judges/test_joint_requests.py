@@ -85,6 +85,12 @@ def test_one_request_judges_by_all_rubrics_and_each_bears_its_share_of_the_cost(
     assert schema["properties"]["correctness"] == load_rubric("correctness").schema
 
 
+def test_a_share_of_no_tokens_is_a_whole_number_as_any_other_count():
+    with JudgeServer(BOTH, usage=(101, 0)) as server:
+        found = judged(a_judge(server))
+    assert [repr(each.tokens_out) for each in found.values()] == ["0", "0"]
+
+
 @pytest.mark.parametrize("other", ["groundedness", "faithfulness"])
 def test_the_instructions_are_long_come_first_and_are_the_same_in_every_case(other: str):
     with JudgeServer() as server:

@@ -184,6 +184,21 @@ def test_a_dotted_path_names_a_class_a_function_or_a_judge(own_module, name):
     assert judged(judge).scores == {"groundedness": 3.0}
 
 
+def test_a_judge_of_the_project_gets_the_attributes_that_it_lacks_where_it_comes_in(own_module):
+    root = own_module("own_judge_module", OWN + "\nclass Free(Own):\n    is_local, notes = True, ['free']\n")
+    plain, free = (judge_from_spec(f"own_judge_module:{name}", root=root) for name in ("Own", "Free"))
+    assert plain is not None
+    assert free is not None
+    assert (plain.is_local, plain.answers_at_once, plain.judge_together, plain.identity) == (
+        False,
+        False,
+        None,
+        "own/1",
+    )
+    assert (free.is_local, free.notes) == (True, ["free"])
+    assert asyncio.run(plain.check()) is None
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_rageval.errors import JudgeError
+from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.judges.plain_judge import StubJudge
@@ -20,7 +21,7 @@ CHUNKS = (Chunk("a#1", rel_path="a.md", text="The camera runs at 30 Hz."), Chunk
 FIVE = ("relevance", "faithfulness", "citation_accuracy", "abstention_quality", "synthesis")
 
 
-class Telling:
+class Telling(BaseJudge):
     """A judge that says what it is told to say of each rubric, else the middle of the scale; knows what was asked."""
 
     model, answers_at_once = "telling/1", False

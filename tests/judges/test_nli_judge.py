@@ -15,7 +15,7 @@ from model_judges import problem_of
 
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges import judge_from_spec
-from pytest_rageval.judges.judge import Judge, identity_of
+from pytest_rageval.judges.judge import BaseJudge, identity_of
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.model import Judgement, JudgeRequest
 
@@ -30,13 +30,13 @@ KINDS = [
 ]
 
 
-def a_judge(folder: Path, config: dict[str, Any] | None = None, **how: Any) -> Judge:
+def a_judge(folder: Path, config: dict[str, Any] | None = None, **how: Any) -> BaseJudge:
     judge = judge_from_spec(f"nli:{a_model(folder / 'small', KNOWN, config, **how).name}", root=folder)
     assert judge is not None
     return judge
 
 
-def judged(judge: Judge, answer: str, *passages: str, rubric: str = "groundedness") -> Judgement:
+def judged(judge: BaseJudge, answer: str, *passages: str, rubric: str = "groundedness") -> Judgement:
     contexts = [{"chunk_id": None, "text": text} for text in passages]
     name = "claim" if rubric == "claim_support" else "answer"
     variables = {"question": "Q?", name: answer, "contexts": contexts}

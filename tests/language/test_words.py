@@ -17,6 +17,7 @@ from pytest_rageval.language.words import (
     index_terms,
     korquad_characters,
     normalise,
+    normalise_any,
     sentences,
     squad_normalise,
     tokens,
@@ -25,6 +26,13 @@ from pytest_rageval.metrics.answer import best_f1, equals_any, stated_facts
 from pytest_rageval.text import printable
 
 ANY_TEXT = st.text(st.characters(), max_size=60)  # lone surrogates included
+PLAIN_TEXT = st.lists(
+    st.sampled_from(
+        [*"aAbzZ .,;:!?'\"()-\n\t\x01\x03_&[1", *"ßé東서 ", "the", "a", "One", "half", "e.g", ".NET", "up to ", "two-"]
+    ),
+    max_size=12,
+).map("".join)
+"""Words and marks, most of which take the short way, with a few that must not."""
 
 
 @pytest.mark.parametrize(
@@ -347,3 +355,8 @@ def test_changing_one_part_alone_changes_exact_match(parts: tuple[str, ...], dat
 @pytest.mark.parametrize("piece", ["1", "100 ", "³", "5^-", "1'"])
 def test_a_text_of_one_hundred_thousand_figures_is_read_in_one_go(piece: str):
     assert normalise(piece * 100_000 + "5").endswith("5")  # quadratic, it would take a quarter of an hour
+
+
+@given(PLAIN_TEXT | ANY_TEXT)
+def test_plain_words_take_a_shorter_way_to_the_same_form(text):
+    assert normalise(text) == normalise_any(text)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from project import Project, a_case, lines_with
 
+from pytest_rageval.make.trace_answer import traced_answer
 from pytest_rageval.make.trace_spans import read_traces
-from pytest_rageval.make.traces import traced_answer
 
 START = 1_790_000_000_000_000_000
 

@@ -253,7 +253,7 @@ def test_added_cases_redden_no_metric_of_the_whole_run_and_are_counted_where_the
     settled.configure('target = "bot:answer"\nknown_failures = "ratchet"')
     settled.run()
     sentence = settled.metrics()["verdict"]["sentence"]
-    assert sentence.startswith("Failing: 0 cases newly fail, 0 fixed, 10 of 11 pass; 1 added case fails.")
+    assert sentence.startswith("Fails the build: 1 added case fails. 10 of 11 pass (of the 10 compared 10, was 10).")
 
 
 def without_cases(path: Path) -> None:

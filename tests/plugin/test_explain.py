@@ -44,7 +44,7 @@ def test_a_case_is_shown_with_its_arithmetic_and_gates(explained):
     result.stdout.fnmatch_lines(
         [
             "evalcases/a.jsonl::far*",
-            "written at evalcases/a.jsonl:1",
+            "written at evalcases/a.jsonl:1 · factual",
             "question*boiling or freezing?",
             "*gold 1*notes/water.md > # Water > ## Freezing",
             "*1  notes/water.md > # Water > ## Boiling*",

@@ -213,3 +213,14 @@ def test_code_that_looks_through_the_environment_while_tests_begin_and_end_finds
     result = project.run("--rageval-judge=none")
     assert "KeyError" not in result.stdout.str()
     result.assert_outcomes(passed=300)
+
+
+CLOSED = OWN_TARGET.format(body="return 'no'").replace("        pass", "        open('closed', 'a').close()")
+
+
+def test_a_target_that_a_fixture_gives_is_closed_by_its_owner_alone(project: Project):
+    project.write("conftest.py", CLOSED)
+    project.cases([a_case("q1", gold_supports=None)])
+    project.run()
+    assert project.outcomes() == {"q1": "failed"}
+    assert not (project.path / "closed").exists()

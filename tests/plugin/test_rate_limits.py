@@ -12,8 +12,8 @@ from project import Project, a_case
 
 from pytest_rageval.http.served_rate import ServedRate, allowance
 from pytest_rageval.plugin.display.progress_line import tally_text
-from pytest_rageval.run.engine import Observed
 from pytest_rageval.run.prefetch import Prefetcher
+from pytest_rageval.run.scoring import Observed
 
 HOW = ("pytest", "-n 2", "run", "--workers 2")
 

@@ -70,10 +70,11 @@ OF_A_GUEST = {
     "pytest_rageval.io",
     "pytest_rageval.io.collector",
     "pytest_rageval.plugin",
+    "pytest_rageval.plugin.entry",
     "pytest_rageval.plugin.fixtures",
     "pytest_rageval.plugin.hooks",
     "pytest_rageval.plugin.hookspecs",
-    "pytest_rageval.plugin.session",
+    "pytest_rageval.plugin.light_session",
     "pytest_rageval.providers",
 }
 """All that a suite without cases loads of us."""

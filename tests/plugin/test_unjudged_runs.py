@@ -35,7 +35,7 @@ def test_a_refused_key_is_in_the_sentence_of_a_run_whose_gates_do_not_need_the_j
     with JudgeServer(status(401)) as server:
         result = run(answered, f"openai:judge-1@{server.url}", *NO_GATE)
     said = "3 of 3 answers were not judged (judge_http_4xx)"
-    assert says(result, "Not judged:", said)
+    assert says(result, "Passes:", said)
     metrics = answered.metrics()
     assert metrics["not_judged"] == {"cases": 3, "of": 3, "kinds": {"judge_http_4xx": 3}}
     assert metrics["verdict"]["word"] == "Not judged"
@@ -48,7 +48,7 @@ def test_a_gate_that_needs_the_judge_makes_errors_and_the_sentence_says_why(answ
     with JudgeServer(status(500)) as server:
         result = run(answered, f"openai:judge-1@{server.url}")
     assert result.ret == 1
-    assert says(result, "Errors:", "3 of 3 answers were not judged (judge_http_5xx)")
+    assert says(result, "Fails the build:", "3 of 3 answers were not judged (judge_http_5xx)")
 
 
 def test_some_answers_that_were_not_judged_are_counted_without_another_verdict(answered: Project):
@@ -56,12 +56,12 @@ def test_some_answers_that_were_not_judged_are_counted_without_another_verdict(a
     with JudgeServer(reply, reply, status(500)) as server:
         result = run(answered, f"openai:judge-1@{server.url}", *NO_GATE)
     assert result.ret == 0
-    assert says(result, "No baseline:", "1 of 3 answers was not judged (judge_http_5xx)")
+    assert says(result, "Passes:", "1 of 3 answers was not judged (judge_http_5xx)")
 
 
 def test_a_replay_that_misses_says_so(answered: Project):
     result = run(answered, NOWHERE, "--judge-cache", "replay", *NO_GATE)
-    assert says(result, "Not judged:", "3 of 3 answers were not judged (judge_cache_miss)")
+    assert says(result, "Passes:", "3 of 3 answers were not judged (judge_cache_miss)")
 
 
 SPENT = """
@@ -91,7 +91,7 @@ def test_a_spent_budget_says_so_in_pytest(answered: Project):
     answered.cases([a_case("one", "boiling one"), a_case("two", "boiling two")])
     result = answered.run("--rageval-target", "bot:answer", "--rageval-gate", "correctness off")
     assert result.ret == 0
-    assert says(result, "No baseline:", "1 of 2 answers was not judged (judge_budget)")
+    assert says(result, "Passes:", "1 of 2 answers was not judged (judge_budget)")
 
 
 @pytest.mark.parametrize("gate", [NO_GATE, ("--gate", "correctness >= 3")])
@@ -112,7 +112,7 @@ def test_a_comparison_with_a_run_that_was_not_judged_is_not_better(answered: Pro
         assert "not_judged" not in answered.metrics()
     run(answered, NOWHERE, "--run-id", "after", *NO_GATE)
     compared = answered.rageval("compare", "before", "after")
-    assert says(compared, "Not judged:", "4 of 4 answers were not judged")
-    assert not lines_with(compared, "Better:")
+    assert says(compared, "Passes:", "4 of 4 answers were not judged")
+    assert not lines_with(compared, "▲")
     markdown = answered.rageval("compare", "before", "after", "--format", "markdown")
-    assert says(markdown, "Not judged:", "4 of 4 answers were not judged")
+    assert says(markdown, "Passes:", "4 of 4 answers were not judged")

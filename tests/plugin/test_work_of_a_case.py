@@ -20,6 +20,7 @@ from project import Project, a_case, a_missed_case
 
 from pytest_rageval.io import sealed_lines
 from pytest_rageval.run.prefetch import BackgroundLoop
+from pytest_rageval.runs.records.line_form import Members
 
 FEW, MANY = 3, 6
 ANSWER = "Water boils at 100 degrees at sea level."
@@ -67,7 +68,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         ("written", JSONEncoder, "iterencode"),
         ("written", sealed_lines, "compact_json"),
         ("read", JSONDecoder, "raw_decode"),
-        ("read of ours", sealed_lines.Members, "of"),
+        ("read of ours", Members, "of"),
         ("tracebacks", ExceptionInfo, "getrepr"),
         ("hooks looked up", pytest.Session, "gethookproxy"),
     ):

@@ -56,7 +56,7 @@ def test_of_many_failing_cases_ten_lines_are_printed_and_the_last_says_how_many_
     project.cases([a_missed_case(f"miss-{number:02}") for number in range(14)])
     annotated = commands(project.run())
     assert len(annotated) == 10
-    assert annotated[-1]["text"].startswith("and 5 more: Failing: 14 cases fail")
+    assert annotated[-1]["text"].startswith("and 5 more: Fails the build: ")
     assert on_github.read_text(encoding="utf-8").count("<details>") == 14
 
 
@@ -86,7 +86,7 @@ def test_the_summary_of_a_job_is_bounded_and_added_to_what_stands_there(project:
     project.run("--rageval-store-full-text")
     text = on_github.read_text(encoding="utf-8")
     assert text.startswith("before\n")
-    assert "### ⚠️ Failing: 60 cases fail" in text
+    assert "### ❌ Fails the build: 60 cases fail" in text
     assert re.search(r"and \d+ more cases", text)
     assert len(text.encode()) <= 1_000_000
 
@@ -113,7 +113,7 @@ def test_a_summary_that_cannot_be_written_is_a_line(project: Project, monkeypatc
 def test_terminal_junit_summary_and_github_say_the_same_sentence(project: Project, on_github: Path):
     result = worse_run(project, "--junitxml", "junit.xml")
     sentence = project.metrics()["verdict"]["sentence"]
-    assert sentence.startswith("Worse: 3 cases newly fail, 0 fixed")
+    assert sentence.startswith("Fails the build: 3 cases newly fail")
     assert any(line.endswith(sentence) for line in result.outlines)
     suite = ElementTree.fromstring((project.path / "junit.xml").read_text(encoding="utf-8"))
     properties = {each.get("name"): each.get("value") for each in suite.iter("property")}
@@ -123,7 +123,7 @@ def test_terminal_junit_summary_and_github_say_the_same_sentence(project: Projec
     assert sentence in project.rageval("comment").stdout.str().replace("\\", "")
 
 
-def test_a_test_that_fails_beside_the_cases_keeps_the_verdict_from_being_green(project: Project):
+def test_a_test_that_fails_beside_the_cases_fails_the_build_in_the_verdict(project: Project):
     project.cases(SOME)
     project.run("--rageval-update-baseline")
     assert project.metrics()["verdict"]["tone"] == "grey"
@@ -131,7 +131,7 @@ def test_a_test_that_fails_beside_the_cases_keeps_the_verdict_from_being_green(p
     assert project.metrics()["verdict"]["tone"] == "green"
     project.write("test_own.py", "def test_own():\n    assert False\n")
     project.run()
-    assert project.metrics()["verdict"]["tone"] == "amber"
+    assert project.metrics()["verdict"]["tone"] == "red"
 
 
 def test_junit_holds_outcome_failed_gates_category_tags_and_scores_of_each_case(project: Project):
@@ -168,12 +168,12 @@ def test_the_comment_is_written_once_and_then_replaced(project: Project, comment
     result = comment(github)
     assert result.ret == 0
     result.stdout.fnmatch_lines(["comment: https://github.com/o/r/pull/7#issuecomment-251"])
-    assert github.comments[251].startswith("<!-- pytest-rageval: evaluation -->\n### ⚠️ Failing: 1 case fails")
+    assert github.comments[251].startswith("<!-- pytest-rageval: evaluation -->\n### ❌ Fails the build: 1 case fails")
     project.cases(SOME)
     project.run()
     comment(github)
     assert len(github.comments) == 251
-    assert "No baseline: 0 cases fail" in github.comments[251]
+    assert "Passes: nothing fails" in github.comments[251]
     comment(github, "--name", "faq bot")
     assert github.comments[252].startswith("<!-- pytest-rageval: faq-bot -->")
     assert github.tokens == {"Bearer secret-token"}
@@ -209,8 +209,9 @@ MANY = 5_000
 def test_five_thousand_failing_cases_fit_with_the_verdict_first_and_each_case_whole(longest: int, gates: int):
     cases = [
         ListedCase(
-            f"a.jsonl::{number}-{'사례' * 30}", "failed" if number % 7 else "error", "c", place=f"a.jsonl:{number}",
-            message="mrr is 0, gate >= 1; " * 4, question="질문 " * 300, answer="답변 " * 300, change="worse",
+            f"a.jsonl::{number}-{'사례' * 30}", "failed" if number % 7 else "error", {"category": "c"},
+            place=f"a.jsonl:{number}", message="mrr is 0, gate >= 1; " * 4, question="질문 " * 300,
+            answer="답변 " * 300, change="worse",
         )
         for number in range(MANY)
     ]  # fmt: skip

@@ -12,7 +12,7 @@ from stored_runs import PAGE_PLAN, a_full_record, a_row, an_observation, page_be
 from pytest_rageval.render.html.case_view import case_views
 from pytest_rageval.render.html.environment import case_address
 from pytest_rageval.render.markdown.case_markdown import case_markdown
-from pytest_rageval.runs.records import to_line
+from pytest_rageval.runs.records.result_line import to_line
 
 pytestmark = pytest.mark.browser
 UNBROKEN = "x" * 150

@@ -39,7 +39,7 @@ from pytest_rageval.render.html.figures import (
     time_chart,
 )
 from pytest_rageval.render.html.report_page import BODIES, report_html
-from pytest_rageval.runs.records import to_line
+from pytest_rageval.runs.records.result_line import to_line
 from pytest_rageval.text import score_text
 from pytest_rageval.views.case_parts import marked_text
 from pytest_rageval.views.comparison import settings_table
@@ -126,7 +126,7 @@ def test_a_damaged_line_costs_details_and_not_the_page(tmp_path: Path, file: str
     html = report_html(page)
     assert f"{path}:1: does not match its checksum" in unescape(html)
     assert loss in html
-    assert "12</b> cases newly fail" in html
+    assert "12 cases newly fail" in html
     assert "✘ FAILED" in body_of(html)
 
 

@@ -34,7 +34,7 @@ def test_what_fails_now_stands_behind_the_verdict_and_before_all_tables(project:
     titles = [line.removeprefix("## ") for line in lines if line.startswith("## ")]
     assert titles[:4] == ["What fails now", "Compared", "Gates of the run", "Metrics"]
     assert titles[-1] == "Configuration"
-    assert lines[2].startswith("**✘ Gate failed: 9 cases newly fail")
+    assert lines[2].startswith("**✘ Fails the build: 9 cases newly fail")
     part = text.partition("## What fails now")[2].partition("\n## ")[0]
     assert "- ❌ recall\\_any@5 " in part
     new = next(line for line in part.splitlines() if "fails now, did not in the baseline" in line)

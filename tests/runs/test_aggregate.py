@@ -16,10 +16,10 @@ from pytest_rageval.config.tables import Gates
 from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import Anchor, Answer, CaseResult, Chunk, EvalCase, Gold, Problem, Source
-from pytest_rageval.run.engine import AskFailure, score_case
 from pytest_rageval.run.plan import Plan, make_plan
+from pytest_rageval.run.scoring import AskFailure, score_case
 from pytest_rageval.runs.aggregate import RunInfo, aggregate, normalised
-from pytest_rageval.runs.records import result_record, to_line
+from pytest_rageval.runs.records.result_line import result_record, to_line
 from pytest_rageval.runs.row import Row
 from pytest_rageval.stats.intervals import mean_interval, wilson
 

@@ -17,12 +17,14 @@ from stored_runs import REGISTRY, a_result, a_run
 
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import take_lock, write_json
+from pytest_rageval.io.atomic import write_json
+from pytest_rageval.io.lock import take_lock
 from pytest_rageval.run.plan import make_plan
 from pytest_rageval.runs.config import dataset_version, project_version, run_config
 from pytest_rageval.runs.folder import RunFolder
-from pytest_rageval.runs.reader import RESULTS, StoredRun
-from pytest_rageval.runs.records import RecordLine, result_record, to_line
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import RESULTS
+from pytest_rageval.runs.records.result_line import RecordLine, result_record, to_line
 from pytest_rageval.runs.results_file import RunWriter
 
 

@@ -20,8 +20,10 @@ from pytest_rageval.model import CaseResult, EvalCase, Problem, Timings
 from pytest_rageval.run.plan import make_plan
 from pytest_rageval.runs.columns import SCORES, CaseColumns, read_scores, write_scores
 from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.runs.records import result_record, to_line
-from pytest_rageval.runs.row import NEEDED, WHERE_WRITTEN, Row, SharedParts, cases_of, in_order, row_records
+from pytest_rageval.runs.records.line_form import NEEDED, WHERE_WRITTEN
+from pytest_rageval.runs.records.record_files import row_records
+from pytest_rageval.runs.records.result_line import result_record, to_line
+from pytest_rageval.runs.row import Row, SharedParts, cases_of, in_order
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,7 @@ ROWS = [
 
 
 def test_what_was_written_comes_back(tmp_path: Path):
-    write_scores(tmp_path, ROWS)
+    write_scores(tmp_path, CaseColumns.of_rows(ROWS))
     found = read_scores(tmp_path)
     assert found is not None
     assert found == CaseColumns.of_rows(ROWS)
@@ -122,7 +124,7 @@ def test_what_was_written_comes_back(tmp_path: Path):
     ],
 )
 def test_a_damaged_table_is_refused_with_what_to_do(tmp_path: Path, damage):
-    write_scores(tmp_path, ROWS)
+    write_scores(tmp_path, CaseColumns.of_rows(ROWS))
     text = (tmp_path / SCORES).read_text(encoding="utf-8")
     (tmp_path / SCORES).write_text(damage(text), encoding="utf-8")
     remedy = "was it changed? remove it, and results.jsonl is read instead"
@@ -131,7 +133,7 @@ def test_a_damaged_table_is_refused_with_what_to_do(tmp_path: Path, damage):
 
 
 def test_a_damaged_column_is_named_by_its_line(tmp_path: Path):
-    write_scores(tmp_path, ROWS)
+    write_scores(tmp_path, CaseColumns.of_rows(ROWS))
     text = (tmp_path / SCORES).read_text(encoding="utf-8")
     (tmp_path / SCORES).write_text(text.replace('"passed"', '"failed"', 1), encoding="utf-8")
     with pytest.raises(SettingsError, match=r"scores\.jsonl:4: does not match its checksum"):
@@ -143,7 +145,7 @@ def test_a_damaged_column_is_named_by_its_line(tmp_path: Path):
                                           ('"cases":3', '"cases":4'), ('"outcome"', '"came"'),
                                           ('"schema":2', '"schema":1')])  # fmt: skip
 def test_columns_that_no_run_writes_are_refused_whatever_their_checksums(tmp_path: Path, old: str, new: str):
-    write_scores(tmp_path, ROWS)
+    write_scores(tmp_path, CaseColumns.of_rows(ROWS))
     change_lines(tmp_path / SCORES, lambda line: line.replace(old, new))
     with pytest.raises(SettingsError, match=r"not a table of scores; .*results\.jsonl is read instead"):
         read_scores(tmp_path)

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from project import SOME, Project, a_case
@@ -19,8 +20,8 @@ from pytest_rageval.config.project import Project as Configured
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.model import EvalCase
-from pytest_rageval.run.prepare import Prepared, prepare, run_configuration
-from pytest_rageval.run.session import RunSession
+from pytest_rageval.run.ongoing_run import OngoingRun
+from pytest_rageval.run.prepare import Prepared, make_target, prepare, run_configuration
 from pytest_rageval.scale import ray_cluster
 from pytest_rageval.scale.assignment import WorkerShare, assignment
 from pytest_rageval.scale.dispatch import (
@@ -35,6 +36,8 @@ from pytest_rageval.scale.dispatch import (
 from pytest_rageval.scale.portion_worker import PortionWorker
 from pytest_rageval.scale.portions import Block
 from pytest_rageval.scale.ray_cluster import check_address
+from pytest_rageval.targets import answers_target
+from pytest_rageval.targets.target import Target
 
 
 class CrewOfOneProcess:
@@ -88,7 +91,7 @@ class OneProcessCluster:
     def __init__(self, address: str | None = None) -> None:
         self.address = address
 
-    def crew(self, prepared: Prepared, config_hash: str) -> CrewOfOneProcess:
+    def crew(self, prepared: Prepared, config_hash: str, _: Target) -> CrewOfOneProcess:
         return CrewOfOneProcess(prepared, config_hash)
 
     def close(self) -> None:
@@ -105,11 +108,11 @@ def recorded(project: Project) -> Project:
     return project
 
 
-def opened(project: Project, **options: object) -> tuple[Prepared, tuple[EvalCase, ...], RunSession]:
+def opened(project: Project, **options: object) -> tuple[Prepared, tuple[EvalCase, ...], OngoingRun]:
     prepared = prepare(Configured(project.path, load_settings(project.path, options)))
     file = load_file(project.path / "evalcases/a.jsonl", project.path)
     config = run_configuration(prepared, file.cases, [file.path])
-    return prepared, tuple(file.cases), RunSession.open(prepared, config)
+    return prepared, tuple(file.cases), OngoingRun.open(prepared, config)
 
 
 def lines(folder: Path, name: str) -> list[tuple[str, int]]:
@@ -280,3 +283,34 @@ def test_without_ray_the_remedy_is_named(project: Project, monkeypatch: pytest.M
     assert result.ret == 4
     assert result.errlines == ["ERROR: --engine ray: Ray is not installed; pip install 'pytest-rageval[ray]'"]
     assert not project.runs
+
+
+def test_a_worker_is_told_where_answers_are_and_reads_no_file_that_was_checked(
+    recorded: Project, monkeypatch: pytest.MonkeyPatch
+):
+    prepared, cases, run = opened(recorded)
+    target = make_target(prepared.project)
+    assert isinstance(target, answers_target.AnswersTarget)
+    monkeypatch.delattr(answers_target, "load_answers")
+    worker = PortionWorker()
+    written = assignment(prepared, WorkerShare(0, 1, 2, None), target.checked()).model_dump_json()
+    assert worker.begin(written) == []
+    records: dict[str, dict[str, Any]] = {}
+    for portion in (cases[:10], cases[10:]):
+        for block in worker.blocks(portion, run.config_hash, target.records_of(portion)):
+            records |= {record["case_key"]: record for record in map(json.loads, block.results.splitlines())}
+    errors = {key: record["error"]["message"] for key, record in records.items() if record["error"]}
+    assert len(records) == 30
+    assert errors == {cases[29].key: f"answers.jsonl: no answer for {cases[29].key}"}
+    worker.end()
+    run.close()
+
+
+def test_a_worker_refuses_an_answers_file_that_was_changed_after_it_was_checked(recorded: Project):
+    prepared, _, run = opened(recorded)
+    target = make_target(prepared.project)
+    assert isinstance(target, answers_target.AnswersTarget)
+    written = assignment(prepared, WorkerShare(0, 1, 2, None), target.checked()).model_dump_json()
+    recorded.write("answers.jsonl", "")
+    assert PortionWorker().begin(written) == ["answers.jsonl was changed while it was used; run again"]
+    run.close()

@@ -16,14 +16,25 @@ from processes import PATIENCE_S
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 MOST_SHIFT = 0.01
 """Share of a page that may move while nobody scrolls it, as browsers measure it."""
-WATCH_SHIFTS = """() => {
+WATCH_SHIFTS = """(since) => {
+  const place = ({x, y, width, height}) => [x, y, width, height].map(Math.round).join(" ");
+  // Named at once: a node that was taken out of the page meanwhile is null later, and text has no outerHTML.
+  const described = ({node, previousRect, currentRect}) =>
+    `${node?.outerHTML?.slice(0, 80) ?? node?.nodeName ?? "gone"}: ${place(previousRect)} -> ${place(currentRect)}`;
   window.shifted = [];
-  window.shiftObserver = new PerformanceObserver((list) => window.shifted.push(...list.getEntries()));
+  window.noteShifts = (entries) => {
+    for (const each of entries.filter((entry) => entry.startTime >= since))
+      window.shifted.push([each.value, Math.round(each.startTime), each.sources.map(described)]);
+  };
+  window.shiftObserver?.disconnect();
+  window.shiftObserver = new PerformanceObserver((list) => window.noteShifts(list.getEntries()));
   window.shiftObserver.observe({type: "layout-shift", buffered: true});
 }"""
+DRAWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))))"
+"""What is there has been laid out and shown; when, in ms since the page began."""
 SHIFTS = """(after) => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => {
-  window.shifted.push(...window.shiftObserver.takeRecords());
-  done(window.shifted.map((each) => [each.value, each.sources.map((source) => source.node?.outerHTML?.slice(0, 80))]));
+  window.noteShifts(window.shiftObserver.takeRecords());
+  done(window.shifted);
 }, after))))"""
 LOGINS: dict[str, dict[str, str]] = {}
 """Cookies of apps that run, by their address: a page begins logged in to each."""
@@ -92,14 +103,15 @@ class OpenPage:
         self.page.wait_for_function(function, **options)
         self.page.wait_for_load_state()
 
-    def watch_shifts(self) -> None:
-        """From here on, and of this page from its beginning."""
-        self.page.evaluate(WATCH_SHIFTS)
+    def watch_shifts(self, *, from_now: bool = False) -> None:
+        """Note what moves on this page, from its beginning, or from now on: once what is there has been drawn."""
+        since = self.page.evaluate(DRAWN) if from_now else 0
+        self.page.evaluate(WATCH_SHIFTS, since)
 
     def shifts(self, after_ms: int = 0) -> list[Any]:
-        """What moved on this page, though only a part of it was changed: how much, and which elements."""
+        """What moved on this page, though only a part of it was changed: how much, when, and which elements."""
         moved: list[Any] = self.page.evaluate(SHIFTS, after_ms)
-        return moved if sum(value for value, _ in moved) > MOST_SHIFT else []
+        return moved if sum(value for value, _, _ in moved) > MOST_SHIFT else []
 
     def go(self, address: str) -> None:
         """Follow an address within the page to the page of a case."""

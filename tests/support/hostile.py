@@ -30,7 +30,7 @@ from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.check.calibration_record import CALIBRATIONS
 from pytest_rageval.model import NOWHERE, EvalCase
 from pytest_rageval.render.html.page_run import PageRun
-from pytest_rageval.runs.records import to_line
+from pytest_rageval.runs.records.result_line import to_line
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import printable
 from pytest_rageval.web.jobs.job import ENDED, JOB, LOG, Job

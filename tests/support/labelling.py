@@ -26,6 +26,7 @@ from pytest_rageval.label.label_store import (
 from pytest_rageval.label.notes_search import NotesSearch
 from pytest_rageval.label.opening import AskedSystem, PoolSource
 from pytest_rageval.model import Answer, AskRequest, Chunk, EvalCase
+from pytest_rageval.targets.target import BaseTarget
 
 
 def a_chunk(name: str, text: str | None = None, heading: str = "", **fields: Any) -> Chunk:
@@ -37,7 +38,7 @@ def write_cases(file: Path, *cases: Mapping[str, Any]) -> Path:
     return file
 
 
-class Bot:
+class Bot(BaseTarget):
     """Gives the chunks that it has for a question, and counts how often it is asked."""
 
     def __init__(

@@ -12,8 +12,8 @@ from typing import Any
 from zlib import crc32
 
 from pytest_rageval.comparison.baseline import Side, open_side, write_baseline
+from pytest_rageval.comparison.compared_sides import Comparison, compare_with_baseline
 from pytest_rageval.comparison.pairing import ComparisonReport, build_comparison
-from pytest_rageval.comparison.verdicts import Comparison, compare_with_baseline
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Regression
 from pytest_rageval.io.atomic import write_json
@@ -22,15 +22,17 @@ from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import Anchor, Answer, CaseResult, Chunk, EvalCase, Gold, Problem, Source, Timings, Trial
 from pytest_rageval.render.html.page_run import PageRun, read_page
 from pytest_rageval.render.html.report_page import BUDGET, report_html
-from pytest_rageval.run.finish import Extent, finish
+from pytest_rageval.run.extent import Extent
+from pytest_rageval.run.finish import finish
 from pytest_rageval.run.plan import Plan, make_plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
 from pytest_rageval.runs.columns import CaseColumns, write_scores
 from pytest_rageval.runs.config import dataset_hash_of, run_config
-from pytest_rageval.runs.observations import observation_line
-from pytest_rageval.runs.records import result_record, to_line
+from pytest_rageval.runs.records.line_form import SCHEMA
+from pytest_rageval.runs.records.observation_line import observation_line
+from pytest_rageval.runs.records.result_line import result_record, to_line
 from pytest_rageval.runs.results_file import RunWriter
-from pytest_rageval.runs.row import SCHEMA, CaseScores, Row, cases_of
+from pytest_rageval.runs.row import CaseScores, Row, cases_of
 
 REGISTRY = load_registry()
 
@@ -135,7 +137,7 @@ def store(
     content["volatile"] = content["volatile"] | {"run_id": run_id}
     write_json(folder / "metrics.json", content)
     write_json(folder / "config.json", a_config(rows, **(config or {})))
-    write_scores(folder, cases_of(rows))
+    write_scores(folder, CaseColumns.of_rows(cases_of(rows)))
     if records is not None:
         lines = (to_line(a_record(row, **records.get(row.key, {}))) + "\n" for row in rows)
         (folder / "results.jsonl").write_text("".join(lines), encoding="utf-8")

@@ -25,7 +25,7 @@ from project import FOUNDING
 from pytest_rageval.web.app import create_web_app
 from pytest_rageval.web.jobs.job import Job, JobStatus
 from pytest_rageval.web.jobs.jobs import Jobs, LayOut
-from pytest_rageval.web.jobs.run_choice import add_origin
+from pytest_rageval.web.run_choice import add_origin
 from pytest_rageval.web.server import make_server, open_socket
 from pytest_rageval.web.site import WebSettings
 from pytest_rageval.web.versions.dataset_store import DatasetStore

@@ -10,7 +10,8 @@ import pytest
 
 from pytest_rageval.errors import CaseError, TargetError
 from pytest_rageval.model import Answer, AskRequest, Chunk, EvalCase, Reference, Source
-from pytest_rageval.targets.answer_files import AnswersTarget, load_answers
+from pytest_rageval.targets.answer_files import load_answers
+from pytest_rageval.targets.answers_target import AnswersTarget
 
 CASES = [
     EvalCase(name, f"{name} in {file}?", source=Source(f"{file}.jsonl", 1))

@@ -160,7 +160,7 @@ def test_chunks_without_a_place_are_one_line_with_a_count():
     target = target_from_object(Only("invoke", {"answer": "x", "context": [document("t", {"page": 3})] * 3}))
     for _ in range(2):
         asyncio.run(target.ask(AskRequest("Q", 5)))
-    assert target.notes == [  # type: ignore[attr-defined]
+    assert target.notes == [
         "6 of 6 chunks name no place: their metadata has none of source, file_path, file_name, path or url"
     ]
 
@@ -262,5 +262,5 @@ def test_what_the_how_to_makes_with_a_framework_is_evaluated(
     project.write(f"{module}.py", source)
     project.cases(CASES)
     wanted = ("--judge", "none", "--metrics", "recall_any,exact_match")
-    project.rageval("run", "--target", f"{module}:{target}", *wanted).stdout.fnmatch_lines(["*1 of 1 passes*"])
+    project.rageval("run", "--target", f"{module}:{target}", *wanted).stdout.fnmatch_lines(["*1 of 1 case passes*"])
     assert scores.items() <= project.records()["b"]["scores"].items()

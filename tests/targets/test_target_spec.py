@@ -157,21 +157,24 @@ def test_an_installed_package_may_bring_a_target(tmp_path: Path, monkeypatch: py
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-plugin\nVersion: 1\n")
     (info / "entry_points.txt").write_text("[rageval.targets]\nmine = my_plugin:make\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    made: Any = target_of("mine:some:thing", tmp_path)
-    assert made("?") == "some:thing"
+    assert answer_of(target_of("mine:some:thing", tmp_path)).text == "some:thing"
 
 
-def test_a_target_is_taken_as_it_is():
+def test_a_target_of_the_project_gets_the_members_that_it_lacks_where_it_comes_in():
     class Mine:
         name = "mine"
+        takes_turns = True
 
         async def ask(self, request: AskRequest) -> Answer:
             return Answer(text="x")
 
         async def aclose(self) -> None: ...
 
-    mine = Mine()
-    assert target_from_object(mine) is mine
+    target = target_from_object(Mine())
+    assert (target.name, target.takes_turns, target.answers_at_once, target.is_called) == ("mine", True, False, True)
+    assert (target.notes, target.params_problem(["k"]), target.url) == ((), "", None)
+    assert answer_of(target).text == "x"
+    assert target_from_object(target) is target
 
 
 def test_a_function_and_a_client_are_made_into_targets():
@@ -229,6 +232,6 @@ def test_answers_must_cover_the_cases(tmp_path: Path):
 def test_every_kind_can_be_made_is_spelt_in_the_help_and_stands_in_the_docs():
     docs = (Path(__file__).parents[2] / "docs" / "targets.md").read_text(encoding="utf-8")
     for kind in KINDS_OF_TARGETS:
-        assert kind is PYTHON or import_module(f"pytest_rageval.targets.{kind.module}").from_spec
+        assert kind is PYTHON or import_module(f"pytest_rageval.{kind.room}.{kind.module}").from_spec
         assert kind.short in OPTIONS[0].help
         assert kind.names == () or any(f"`{name}" in docs for name in kind.names)

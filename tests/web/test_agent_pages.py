@@ -282,6 +282,17 @@ def own_server() -> Iterator[str]:
     server.server_close()
 
 
+def test_passages_that_a_single_expression_finds_survive_an_edit(app: WebApp):
+    mapping = 'request.q = "{question}"\nresponse.answer = "text"\nresponse.retrieved_chunks = "documents"\n'
+    slug = begin(app, "Whole list", target_kind="http", url="http://x", mapping=mapping)
+    assert app.post(f"/agents/{slug}", edited(app, slug, description="other")).status_code == 303
+    written = store_of(app).newest(slug).agent.mapping
+    assert written == {
+        "request": {"q": "{question}"},
+        "response": {"answer": "text", "retrieved_chunks": "documents"},
+    }
+
+
 def test_one_question_finds_the_mapping_of_a_server_with_json_of_its_own(app: WebApp, own_server: str):
     own = {"target_kind": "http", "url": own_server, "judge_kind": "openai"}
     sent = sent_by(app.page("/agents/new"), "/agents") | own

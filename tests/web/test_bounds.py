@@ -18,7 +18,7 @@ from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.model import EvalCase
 from pytest_rageval.web import dataset_upload
 from pytest_rageval.web.jobs.job import log_tail
-from pytest_rageval.web.jobs.run_choice import read_answers_upload
+from pytest_rageval.web.run_choice import read_answers_upload
 from pytest_rageval.web.sessions import FAILURES, LoginFailures, network_of
 from pytest_rageval.web.versions.dataset_store import DatasetStore
 

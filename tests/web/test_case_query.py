@@ -24,7 +24,8 @@ from pytest_rageval.render.html.report_page import report_html
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import printable
-from pytest_rageval.web.run_cases import ROWS, CaseQuery, RunCases, cases_of_report
+from pytest_rageval.web.opened_runs import cases_of_report
+from pytest_rageval.web.run_cases import ROWS, CaseQuery, RunCases
 
 PLAN = a_plan("recall_any", "mrr", "token_f1", "groundedness")
 CATEGORIES = ("factual", "multi hop", "with,comma", "x' OR 1=1 --", '"quoted" \\', "%_", "분류", "\x1b[31mred")

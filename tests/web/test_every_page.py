@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser import Chromium, OpenPage
+from fastapi.routing import APIRoute
 from hostile import JOB_ID, PAYLOADS, TEXTS, hostile_site, pages_of
 from processes import IS_THOROUGH, rounds
 from web_app import WebApp, served
@@ -67,7 +68,8 @@ def visit(page: OpenPage, app: WebApp, address: str) -> None:
 
 
 def test_no_page_is_forgotten(app: WebApp):
-    routes = {route.path for router in ROUTERS for route in router.routes if "GET" in getattr(route, "methods", ())}
+    all_routes = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+    routes = {route.path for route in all_routes if "GET" in (route.methods or ())}
     assert {route for route in routes if not route.startswith("/api/")} == {*pages_of(app), *NO_PAGES}
 
 
@@ -146,6 +148,7 @@ def test_a_part_that_is_swapped_moves_nothing_else(
 ):
     with chromium.page() as page:
         visit(page, app, address)
+        page.watch_shifts(from_now=True)
         page.evaluate(f"""() => {{
           {swap};
           document.querySelector("form.filters[hx-get]").requestSubmit();
@@ -153,6 +156,22 @@ def test_a_part_that_is_swapped_moves_nothing_else(
         page.wait_for_function(f"() => Boolean({is_swapped})")
         assert page.shifts(150) == []
         assert problems_of(page) == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("address", ["/", "/runs"])
+def test_columns_of_runs_stay_where_they_are_when_more_rows_arrive(chromium: Chromium, app: WebApp, address: str):
+    """A slow page is drawn in parts: one row after the other is taken away, as they arrive in the other direction."""
+    with chromium.page() as page:
+        visit(page, app, address)
+        places = page.evaluate("""() => {
+          const heads = [...document.querySelectorAll("table.runs th")];
+          const rows = [...document.querySelectorAll("table.runs tbody tr")];
+          const lefts = () => heads.map((head) => head.getBoundingClientRect().left).join(" ");
+          return [lefts(), ...rows.reverse().map((row) => { row.remove(); return lefts(); })];
+        }""")
+        assert len(places) > 4
+        assert set(places) == {places[0]}
 
 
 FORMS = """() => [...document.querySelectorAll("form")].map((form) =>

@@ -18,7 +18,7 @@ from processes import PATIENCE_S, wait_until
 from web_app import CONFIGURATION, an_order, ended, jobs_of, project_with_bot, under_way, until
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import is_locked
+from pytest_rageval.io.lock import is_locked
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.web.jobs.job import LONGEST_LINE, PROCESS, JobStatus, ProgressReader, log_tail, number_in
@@ -243,7 +243,7 @@ def test_a_log_stays_below_its_limit_and_shows_no_credential(tmp_path: Path):
 
 def record(key: str, outcome: str, trial: int = 0, cost: float | None = None, **more: object) -> str:
     before = {"schema": 2, "case_key": key, "outcome": outcome, "reason": 'says "outcome":"error"'}
-    behind = {"cost": {"judge_cost_usd": cost}, "trial": trial, "attempts": 1}
+    behind = {"cost": {"judge_cost_usd": cost, "judge_saved_usd": None}, "trial": trial, "attempts": 1}
     return json.dumps({**before, "meta": {"outcome": "error", "trial": 7}, **more, **behind}, separators=(",", ":"))
 
 

@@ -19,7 +19,7 @@ from pytest_rageval.cases.loading import load_file
 from pytest_rageval.errors import CaseError
 from pytest_rageval.model import EvalCase
 from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.web.jobs.run_choice import read_answers_upload
+from pytest_rageval.web.run_choice import read_answers_upload
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore

@@ -11,7 +11,7 @@ import pytest
 from stored_runs import a_result, a_run, rewrite, some_cases, store_full
 from web_app import served
 
-from pytest_rageval.io.atomic import take_lock
+from pytest_rageval.io.lock import take_lock
 from pytest_rageval.web import run_list
 from pytest_rageval.web.run_list import (
     RunFilter,

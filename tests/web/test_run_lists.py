@@ -13,7 +13,7 @@ from stored_runs import some_cases, store_full, store_project
 from web_app import WebApp, served, text_of
 
 from pytest_rageval.comparison.verdict_sentence import with_verdict
-from pytest_rageval.io.atomic import take_lock
+from pytest_rageval.io.lock import take_lock
 from pytest_rageval.runs.reader import StoredRun
 
 MOST_BYTES = 150_000
@@ -95,7 +95,7 @@ def test_two_selected_runs_are_compared_the_older_one_first(app: WebApp):
     assert (response.status_code, response.headers["location"]) == (303, "/compare?a=shop-0&b=shop-2")
     html = app.page("/compare?a=shop-0&b=shop-2")
     shown = text_of(html)
-    assert "Worse: 4 cases newly fail, 0 fixed" in shown
+    assert "Fails the build: 4 cases newly fail" in shown
     assert "k 5 → 3" in shown
     assert len(re.findall("data-row", html)) == 40
     assert len(html.encode()) < MOST_BYTES

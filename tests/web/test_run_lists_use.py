@@ -11,7 +11,7 @@ from browser import Chromium
 from stored_runs import store_project
 from web_app import WebApp, served
 
-from pytest_rageval.io.atomic import take_lock
+from pytest_rageval.io.lock import take_lock
 
 pytestmark = pytest.mark.browser
 

@@ -16,7 +16,7 @@ from openpyxl import load_workbook
 from stored_runs import store_fallen
 from web_app import WebApp, served
 
-from pytest_rageval.io.atomic import take_lock
+from pytest_rageval.io.lock import take_lock
 from pytest_rageval.runs.reader import StoredRun
 
 

@@ -48,9 +48,9 @@ def case_rows(rows: Sequence[PlacedRow], header: Sequence[str], note: Callable[[
     if not cases:
         return list(rows)
     if skipped:
+        what = f"{counted(len(skipped), 'row')} without a question of its own not read, such as a heading or a total"
         rows_there = listed([f"{place} ({shown_value(text, 40)})" for place, text in skipped], 5)
-        note(f"{counted(len(skipped), 'row')} without a question of its own not read, such as a heading or a total: "
-             f"{rows_there}")  # fmt: skip
+        note(f"{what}: {rows_there}")
     return cases
 
 
@@ -87,14 +87,16 @@ class _Shape:
             return total
         if len(row) > 1:
             return None
+        (text,) = texts
+        has_several_columns = self._columns >= _LEAST_COLUMNS
         is_question = bool(self._asked(row))
         if not is_question:
-            return texts[0] if self._columns >= _LEAST_COLUMNS else None
-        if _ASKS.search(texts[0]):
+            return text if has_several_columns else None
+        if _ASKS.search(text):
             return None
         lacks_id = bool(self._ids) and not self._has_id(row)
-        is_odd = lacks_id or (self._all_ask and self._columns >= _LEAST_COLUMNS)
-        return texts[0] if is_odd else None
+        is_odd = lacks_id or (self._all_ask and has_several_columns)
+        return text if is_odd else None
 
     def _total_in(self, row: Cells) -> str | None:
         """Return the words of a total: under the id, instead of a question, or as one beside numbers alone."""

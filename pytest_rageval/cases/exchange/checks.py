@@ -33,19 +33,26 @@ def written_checks(row: dict[str, Json]) -> list[dict[str, Json]]:
     written = [row.pop(name) for name in special if re.fullmatch(r"__expected\d*", name)]
     for name in [name for name in row if name.startswith("__")]:
         row[name.strip("_").removeprefix("metadata:")] = row.pop(name)
-    matches = [(text, _CHECK.fullmatch(text)) for text in written if isinstance(text, str)]
-    return [
-        {"type": match["type"], "value": match["value"]} if match else {"type": "equals", "value": text}
-        for text, match in matches
-    ]
+    return [_written_check(text) for text in written if isinstance(text, str)]
+
+
+def _written_check(text: str) -> dict[str, Json]:
+    match = _CHECK.fullmatch(text)
+    if match is None:
+        return {"type": "equals", "value": text}
+    return {"type": match["type"], "value": match["value"]}
 
 
 def single_checks(checks: Json, variables: Json = None) -> Iterator[dict[str, Json]]:
     """Yield the checks of a list, including those in nested sets, with `{{name}}` replaced by the test's variables."""
-    for check in checks if isinstance(checks, list) else ():
-        if isinstance(check, dict) and check.get("type") == "assert-set":
+    if not isinstance(checks, list):
+        return
+    for check in checks:
+        if not isinstance(check, dict):
+            continue
+        if check.get("type") == "assert-set":
             yield from single_checks(check.get("assert"), variables)
-        elif isinstance(check, dict):
+        else:
             yield {name: _filled(value, variables) for name, value in check.items()}
 
 
@@ -83,7 +90,9 @@ def with_files(variables: Mapping[str, Json], folder: Path) -> tuple[dict[str, J
 
     Return the variables, those whose file cannot be read, and why, a line each.
     """
-    read, unread, reasons = dict(variables), dict[str, Json](), list[str]()
+    read = dict(variables)
+    unread: dict[str, Json] = {}
+    reasons: list[str] = []
     for name, value in variables.items():
         if isinstance(value, str) and value.startswith("file://"):
             try:
@@ -128,5 +137,6 @@ def _values(check: Mapping[str, Any], folder: Path) -> list[str]:
     value = check.get("value")
     if isinstance(value, str) and str(check["type"]).endswith(("-all", "-any")):
         value = value.split(",")
-    items = (str(item).strip() for item in (value if isinstance(value, list) else [value]))
+    values = value if isinstance(value, list) else [value]
+    items = [str(item).strip() for item in values]
     return [_text_of(item, folder).strip() if item.startswith("file://") else item for item in items]

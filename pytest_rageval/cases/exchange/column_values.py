@@ -295,11 +295,12 @@ _GRADING = frozenset(
 def doubt(column: Column, meaning: str) -> int:
     """Return how doubtful it is that a column holds a field; the first of equals is taken."""
     words = set(name_words(column.name).split())
-    if meaning == QUESTION:
-        plain = column.name.strip().lower() in ("question", "user_input", "query", "questions")
-        return 0 if plain else 1 + (not is_whole_name(column.name))
-    if meaning == ANSWER:
-        return 0 if column.path in KEYS else 1 + (not is_whole_name(column.name))
+    if meaning == QUESTION and column.name.strip().lower() in ("question", "user_input", "query", "questions"):
+        return 0
+    if meaning == ANSWER and column.path in KEYS:
+        return 0
+    if meaning in (QUESTION, ANSWER):
+        return 1 if is_whole_name(column.name) else 2
     if meaning == IDS:
         return int(not words & {"chunk", "chunks", "passage", "passages"})
     if meaning in (PLACES, CONTEXTS):

@@ -101,9 +101,12 @@ def decide_columns(
     columns = _columns_of(rows, covered)
     if is_of_system:
         meanings = {path: meaning for path, column in columns.items() if (meaning := _of_system(column))}
-        return Columns(meanings if not is_mapped else _without(meanings, mapped))
-    decided = _Decision(columns, len(rows), mapped, has_answer=has_answer).result()
-    return decided if not is_mapped else replace(decided, meanings=_without(decided.meanings, mapped))
+        decided = Columns(meanings)
+    else:
+        decided = _Decision(columns, len(rows), mapped, has_answer=has_answer).result()
+    if is_mapped:
+        return replace(decided, meanings=_without(decided.meanings, mapped))
+    return decided
 
 
 def _without(meanings: Mapping[str, str], fields: Collection[str]) -> dict[str, str]:
@@ -115,7 +118,8 @@ def _columns_of(rows: Sequence[Leaves], covered: Collection[str]) -> dict[str, C
     for number, leaves in enumerate(rows):
         for path, value in _with_metadata(leaves):
             if path not in columns:
-                if len(columns) >= MOST_COLUMNS or any(path == root or path.startswith(f"{root}.") for root in covered):
+                is_covered = any(path == root or path.startswith(f"{root}.") for root in covered)
+                if is_covered or len(columns) >= MOST_COLUMNS:
                     continue
                 columns[path] = Column(path)
             if not is_nothing(value):
@@ -128,7 +132,8 @@ def _with_metadata(leaves: Leaves) -> Iterator[tuple[str, Json]]:
     for path, value in leaves.items():
         yield path, value
         if path in KEPT and isinstance(value, dict):
-            yield from ((f"{path}.{name}", inner) for name, inner in value.items())
+            for name, inner in value.items():
+                yield f"{path}.{name}", inner
 
 
 _SAID_BY_SYSTEM: Mapping[str | None, str] = {
@@ -155,7 +160,9 @@ class _Decision:
     def __init__(
         self, columns: Mapping[str, Column], rows: int, mapped: Mapping[str, str], *, has_answer: bool
     ) -> None:
-        self._columns, self._rows, self._mapped = columns, rows, mapped
+        self._columns = columns
+        self._rows = rows
+        self._mapped = mapped
         self._has_answer = has_answer or ANSWER in mapped
         self._meanings: dict[str, str] = {}
         self._signs: dict[str, Sign] = {}
@@ -165,8 +172,11 @@ class _Decision:
         self._notes: list[str] = []
 
     def result(self) -> Columns:
-        signs = find_signs(self._columns, self._rows) if ANSWERABLE not in self._mapped else FoundSigns()
-        self._signs, self._no_gold = signs.signs, signs.no_gold
+        signs = FoundSigns()
+        if ANSWERABLE not in self._mapped:
+            signs = find_signs(self._columns, self._rows)
+        self._signs = signs.signs
+        self._no_gold = signs.no_gold
         self._questions += signs.questions
         for path, column in self._columns.items():
             meaning = None if path.partition(".")[0] in KEPT else self._meaning(column)
@@ -183,13 +193,13 @@ class _Decision:
         order = list(_CLEAREST_FIRST)
         in_order = dict(sorted(self._signs.items(), key=lambda item: order.index(item[1])))
         return Columns(
-            self._meanings,
-            in_order,
-            tuple(self._questions),
-            frozenset(self._no_gold),
-            frozenset(self._numbered),
-            tuple(self._notes),
-            signs.marks,
+            meanings=self._meanings,
+            signs=in_order,
+            questions=tuple(self._questions),
+            no_gold=frozenset(self._no_gold),
+            numbered=frozenset(self._numbered),
+            notes=tuple(self._notes),
+            marks=signs.marks,
         )
 
     # ── what a name and its values mean ───────────────────────────────────────────────────────────────────────
@@ -281,13 +291,14 @@ class _Decision:
         others = [path for path in self._columns if path not in self._meanings and path.partition(".")[0] not in KEPT]
         has_gold = self._has_answer or bool(self._signs) or not _GOLD.isdisjoint(self._meanings.values())
         chosen = choose_id(
-            map(self._columns.__getitem__, candidates),
-            map(self._columns.__getitem__, others),
+            [self._columns[path] for path in candidates],
+            [self._columns[path] for path in others],
             self._rows,
             self._is_unique,
             has_gold=has_gold,
         )
-        self._notes += [chosen.note] if chosen.note else []
+        if chosen.note:
+            self._notes.append(chosen.note)
         for path in candidates:
             del self._meanings[path]
         if chosen.path is not None:
@@ -309,13 +320,11 @@ class _Decision:
         """Keep the best column of a field, and those that never stand beside it; ask where two are as good."""
         if meaning in _SEVERAL:
             return
-        columns = [
-            self._columns[path]
-            for path, each in self._meanings.items()
-            if each == meaning and self._numbered.get(path, path) == path
-        ]
-        columns = [column for column in columns if column.values] or columns[:1]
-        ranked = sorted(columns, key=lambda column: doubt(column, meaning))
+        paths = [path for path, each in self._meanings.items() if each == meaning]
+        # Of numbered columns the first one stands for all of them.
+        columns = [self._columns[path] for path in paths if self._numbered.get(path, path) == path]
+        filled = [column for column in columns if column.values]
+        ranked = sorted(filled or columns[:1], key=lambda column: doubt(column, meaning))
         kept: list[Column] = []
         for column in ranked:
             rival = next((other for other in kept if column.is_beside(other)), None)
@@ -323,8 +332,9 @@ class _Decision:
                 kept.append(column)
             elif self._is_rival(column, rival, meaning):
                 self._questions.append(_two_columns(meaning, rival.path, column.path))
-        for path in [path for path, each in self._meanings.items() if each == meaning]:
-            if self._columns[self._numbered.get(path, path)] not in kept:
+        for path in paths:
+            first_of_numbered = self._numbered.get(path, path)
+            if self._columns[first_of_numbered] not in kept:
                 del self._meanings[path]
 
     def _is_rival(self, column: Column, chosen: Column, meaning: str) -> bool:

@@ -62,15 +62,18 @@ def extra_parts(case: EvalCase, native: Mapping[str, Json]) -> dict[str, Json]:
     """
     whole = case_content(case)
     try:
-        read_back = case_content(case_from_record({"id": case.id, **native}, NOWHERE)[0])
+        read_case, _ = case_from_record({"id": case.id, **native}, NOWHERE)
     except Unsound:
         return whole
-    gold, read_gold = whole.get("gold", {}), read_back.get("gold", {})
+    read_back = case_content(read_case)
     parts = _differing(whole, read_back)
     if "gold" in parts:
+        gold = whole.get("gold", {})
+        read_gold = read_back.get("gold", {})
         parts["gold"] = _differing(gold, read_gold)
         joined = with_extra_parts({"id": case.id, **native}, parts)
-        if case_content(case_from_record(joined, NOWHERE)[0]) != whole:  # a restored part had implied another one
+        restored, _ = case_from_record(joined, NOWHERE)
+        if case_content(restored) != whole:  # a restored part had implied another one
             parts["gold"] = {**dict.fromkeys(read_gold), **gold}
     return parts
 

@@ -36,6 +36,11 @@ def _history(value: Json) -> dict[str, Json] | None:
     return {"history": turns} if turns else None
 
 
+def _id(value: Json) -> dict[str, Json] | None:
+    is_id = isinstance(value, (str, int)) and not isinstance(value, bool)
+    return {"id": str(value)} if is_id else None
+
+
 READERS: Mapping[str, Callable[[Json], dict[str, Json] | None]] = {
     ANSWER: reference_of,
     ALTERNATIVES: _alternatives,
@@ -47,6 +52,6 @@ READERS: Mapping[str, Callable[[Json], dict[str, Json] | None]] = {
     GRADES: lambda value: {GRADES: value},
     "history": _history,
     "tags": lambda value: {"tags": [str(tag) for tag in listed_values(value)]},
-    "id": lambda value: {"id": str(value)} if isinstance(value, (str, int)) and not isinstance(value, bool) else None,
+    "id": _id,
 }
 """Values of a field as keys of a case; None for a value that is none of the field."""

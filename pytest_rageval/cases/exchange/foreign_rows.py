@@ -51,7 +51,7 @@ def foreign_row(written: Mapping[str, Json], folder: Path = Path(), *, may_be_ow
         for name in ("reference", "reference_answer"):
             if is_nothing(own.get(name)):
                 own.pop(name, None)
-        return ForeignRow(written, own)
+        return ForeignRow(row=written, own=own)
     row = dict(written)
     extra = _extra_of(row)
     unread: dict[str, Json] = {}
@@ -59,7 +59,8 @@ def foreign_row(written: Mapping[str, Json], folder: Path = Path(), *, may_be_ow
     if isinstance(variables := row.get("vars"), dict):
         row["vars"], unread, notes = with_files(variables, folder)
     checks = [*single_checks(row.pop("assert", None), row.get("vars")), *written_checks(row)]
-    return ForeignRow(row, None, extra, checks, dict(_leaves(row)), unread, notes)
+    leaves = dict(_leaves(row))
+    return ForeignRow(row=row, extra=extra, checks=checks, leaves=leaves, unread=unread, notes=notes)
 
 
 def columns_of(
@@ -69,9 +70,12 @@ def columns_of(
     is_of_system: bool = False,
     is_mapped: bool = False,
 ) -> Columns:
-    """Decide what the members of a file's rows mean; for the arguments see `read_row`."""
+    """Decide what the members of a file's rows mean; for the arguments see `decide_columns`."""
     foreign = [row for row in rows if row.own is None]
-    covered = {root for expression in fields.values() for root in roots_of(expression)} if is_mapped else set()
+    covered: set[str] = set()
+    if is_mapped:
+        for expression in fields.values():
+            covered.update(roots_of(expression))
     return decide_columns(
         [row.leaves for row in foreign],
         fields,
@@ -90,26 +94,30 @@ def _extra_of(row: dict[str, Json]) -> Json:
             extra = kept[EXTRA_PARTS]
             row[name] = {key: value for key, value in kept.items() if key != EXTRA_PARTS}
     extra = as_object(extra)
-    for name in _OURS if extra is not None else ():
-        row.pop(name, None)
+    if extra is not None:
+        for name in _OURS:
+            row.pop(name, None)
     return extra
 
 
 def is_case(row: Mapping[str, Json]) -> bool:
     """Return True if the row is a line of our own case format without extra parts."""
+    # Unknown keys are looked for first: the reader names the nearest known ones, which takes a millisecond.
+    if not row.keys() <= KEYS.keys():
+        return False
     try:
-        # Unknown keys are looked for first: the reader names the nearest known ones, which takes a millisecond.
-        return row.keys() <= KEYS.keys() and EXTRA_PARTS not in case_from_record(dict(row), NOWHERE)[0].metadata
+        case, _ = case_from_record(dict(row), NOWHERE)
     except Unsound:
         return False
+    return EXTRA_PARTS not in case.metadata
 
 
 def _leaves(row: Mapping[str, Json], above: str = "") -> Iterator[tuple[str, Json]]:
     """Yield the members of a row by path; objects are entered, except metadata, spans, grades and the like."""
     for name, value in row.items():
         path = f"{above}{name}"
-        is_whole = isinstance(value, dict) and ("answer_start" in value or _holds_grades(name, value))
-        if isinstance(value, dict) and value and above.count(".") < 2 and not is_whole and name not in _WHOLE:
+        is_entered = isinstance(value, dict) and bool(value) and above.count(".") < 2 and name not in _WHOLE
+        if is_entered and "answer_start" not in value and not _holds_grades(name, value):
             yield from _leaves(value, f"{path}.")
         elif isinstance(value, str) and value.startswith(("[", "array(")) and meaning_by_name(path) in LISTED:
             items = printed_value(value)

@@ -191,7 +191,10 @@ class _TestSetReader:
     """Reads the rows of a test set: first what its columns mean, then row by row; keeps what they give."""
 
     def __init__(self, report: RowReport, name: str | None, options: ReadOptions, folder: Path) -> None:
-        self._report, self._name, self._mapped, self._folder = report, name, options.fields, folder
+        self._report = report
+        self._name = name
+        self._mapped = options.fields
+        self._folder = folder
         self._is_sure = options.is_sure
         self._form: Format | None = None
         self._columns = Columns()
@@ -260,7 +263,8 @@ class _TestSetReader:
             raise CaseError(*report.problems, *unknown, *questions)
         if questions and not self._is_sure:
             raise CaseError(*questions, f"{report.file}: nothing is converted; --yes takes the first meaning of each")
-        by_row = [f"{note} ({counted(many, 'row')})" for note, many in self._notes.items()]
+        of_columns = [f"{report.file}: {note}" for note in self._columns.notes]
+        of_rows = [f"{note} ({counted(many, 'row')})" for note, many in self._notes.items()]
         return OtherTestSet(
             list(self._cases.values()),
             self._answers,
@@ -271,7 +275,7 @@ class _TestSetReader:
             form=form.name if form else None,
             is_guessed=not (form or self._mapped or self._has_own),
             no_gold=self._columns.no_gold,
-            notes=(*report.notes, *(f"{report.file}: {note}" for note in self._columns.notes), *by_row),
+            notes=(*report.notes, *of_columns, *of_rows),
         )
 
 

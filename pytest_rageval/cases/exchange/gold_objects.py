@@ -34,8 +34,9 @@ def gold_places(value: Json, *, as_ids: bool) -> dict[str, Json] | None:
     if objects and len(objects) == len(values):
         return _of_objects(objects, as_ids=as_ids)
     if as_ids:
-        ids = [str(each) for each in values if is_id(each)]
-        return {"gold": {"chunk_ids": ids}} if ids and len(ids) == len(values) else None
+        if not values or not all(map(is_id, values)):
+            return None
+        return {"gold": {"chunk_ids": [str(each) for each in values]}}
     places = list(chain.from_iterable(map(_places, values)))
     return {"gold_supports": places} if places else None
 
@@ -102,7 +103,9 @@ def are_grades(value: Json) -> bool:
 
 def graded_ids(ids: Sequence[str], grades: Sequence[float]) -> dict[str, Json] | None:
     """Return ids with the grades that stand in the same order; None if there are not as many."""
-    return _of_grades(dict(zip(ids, grades, strict=True))) if len(ids) == len(grades) else None
+    if len(ids) != len(grades):
+        return None
+    return _of_grades(dict(zip(ids, grades, strict=True)))
 
 
 def _is_grade(value: Json) -> bool:
@@ -146,7 +149,10 @@ def _of_objects(objects: Sequence[Mapping[str, Json]], *, as_ids: bool) -> dict[
         keys["gold_supports"] = places
     elif ids and None not in ids:
         written = [str(each) for each in ids]
-        keys |= _of_grades(dict(zip(written, grades, strict=True))) if is_graded else {"gold": {"chunk_ids": written}}
+        if is_graded:
+            keys |= _of_grades(dict(zip(written, grades, strict=True)))
+        else:
+            keys["gold"] = {"chunk_ids": written}
     return keys or None
 
 
@@ -205,14 +211,19 @@ def _places(value: Json) -> list[dict[str, Json]]:
     if not separator:
         path, _, below = path.partition("#")
         below = "" if "://" in path else below
-    if not path.strip():
-        path, below = value.strip(), ""  # no file before the mark: a name such as `#14`
+    if not path.strip():  # no file before the mark: a name such as `#14`
+        path = value.strip()
+        below = ""
     below = below.strip()
     if page := _PAGE_FRAGMENT.fullmatch(below):
         below = page_heading(int(page[1]))
     elif not below and (page := _PAGE_BEHIND.fullmatch(path)):
-        path, below = page[1], page_heading(int(page[2]))
-    return [{"rel_path": path.strip()} | ({"heading_path": below} if below else {})]
+        path = page[1]
+        below = page_heading(int(page[2]))
+    place: dict[str, Json] = {"rel_path": path.strip()}
+    if below:
+        place["heading_path"] = below
+    return [place]
 
 
 # ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -233,7 +244,9 @@ def pages_of(value: Json) -> list[int] | None:
     if isinstance(value, list):
         parts = [pages_of(each) for each in value]
         known = [part for part in parts if part is not None]
-        return list(chain.from_iterable(known)) if known and len(known) == len(parts) else None
+        if not known or len(known) < len(parts):
+            return None
+        return list(chain.from_iterable(known))
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # a spreadsheet's or pandas' column with gaps
     if isinstance(value, int) and not isinstance(value, bool):

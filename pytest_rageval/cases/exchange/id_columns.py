@@ -29,7 +29,8 @@ def _plain(names: str) -> frozenset[str]:
     return frozenset(name_words(name) for name in names.split())
 
 
-_ALWAYS, _SOMETIMES = _plain(_ALWAYS_IDS), _plain(_SOMETIMES_IDS)
+_ALWAYS = _plain(_ALWAYS_IDS)
+_SOMETIMES = _plain(_SOMETIMES_IDS)
 _LONGEST_ID = 64
 _MOST_WORDS = 3
 _CODE = re.compile(r"(?=.*[\d_:/-])\S{1,64}")
@@ -83,10 +84,12 @@ def doubt_of_id(name: str) -> int:
 
 def may_be_id(column: Column, *, has_gold: bool) -> bool:
     """Return True for a column that people call ids by another name, and whose values are short."""
-    words, sign = name_words(column.name), column.name.strip().lower()
-    if words in _ALWAYS or sign in _NUMBER_SIGNS:
+    words = name_words(column.name)
+    is_number_sign = column.name.strip().lower() in _NUMBER_SIGNS
+    if words in _ALWAYS or is_number_sign:
         return column.every(_is_short_id)
-    return words in _SOMETIMES and has_gold and column.every(_is_short_id) and column.every(_is_code)
+    is_possible = words in _SOMETIMES and has_gold
+    return is_possible and column.every(_is_short_id) and column.every(_is_code)
 
 
 def _is_short_id(value: Json) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from pytest_rageval.cases.exchange.case_rows import PlacedRow
@@ -32,7 +33,8 @@ _IN_WORDS: Mapping[str, int] = {
 
 def joined_judgements(rows: Sequence[PlacedRow], note: Callable[[str], None]) -> list[PlacedRow]:
     """Return the rows, those of one query as one if they differ only in a document and its grade."""
-    names = list(dict.fromkeys(name for _, row in rows[:100] for name in row))
+    first_rows = [row for _, row in rows[:100]]
+    names = list(dict.fromkeys(chain.from_iterable(first_rows)))
     columns = _columns(rows, names)
     if columns is None:
         return list(rows)
@@ -79,7 +81,7 @@ def _columns(rows: Sequence[PlacedRow], names: Sequence[str]) -> _Columns | None
     of_documents = [name for name in names if field_of(name) in (IDS, PLACES, CONTEXTS) and name not in grades]
     named = [name for name in of_documents if all(_is_named(row.get(name)) for _, row in rows)]
     texts = [name for name in of_documents if name not in named]
-    is_text = all(isinstance(row.get(name), str) for name in texts for _, row in rows)
+    is_text = all(isinstance(row.get(name), str) for _, row in rows for name in texts)
     if question is None or len(grades) != 1 or len(named) > 1 or not of_documents or not is_text:
         return None
     return _Columns(question, grades[0], named[0] if named else "", tuple(texts))
@@ -121,9 +123,15 @@ def _is_whole(grade: float | None) -> bool:
 
 def _ids_of_judgements(rows: Sequence[PlacedRow], ids: Collection[str], but: Collection[str]) -> list[str]:
     """Return the columns that number the rows and not their queries: ids, and whole numbers."""
-    others = [name for name in rows[0][1] if name not in but]
-    unique = [name for name in others if len({str(row.get(name)) for _, row in rows}) == len(rows)]
-    return [name for name in unique if name in ids or all(_is_whole_number(row.get(name)) for _, row in rows)]
+    numbering = []
+    for name in rows[0][1]:
+        if name in but:
+            continue
+        values = [row.get(name) for _, row in rows]
+        is_unique = len(set(map(str, values))) == len(rows)
+        if is_unique and (name in ids or all(map(_is_whole_number, values))):
+            numbering.append(name)
+    return numbering
 
 
 def _is_whole_number(value: Json) -> bool:
@@ -139,9 +147,12 @@ def _by_query(rows: Iterable[PlacedRow], key: str) -> dict[str, list[PlacedRow]]
 
 def _agree(group: Sequence[PlacedRow], but: Sequence[str]) -> bool:
     """Return True if the rows of a query differ in these columns only, and judge no document twice."""
+    document_column = but[0]
+    documents = {str(row.get(document_column)) for _, row in group}
+    if len(documents) < len(group):
+        return False
     first = _others(group[0][1], but)
-    documents = {str(row.get(but[0])) for _, row in group}
-    return len(documents) == len(group) and all(_others(row, but) == first for _, row in group)
+    return all(_others(row, but) == first for _, row in group)
 
 
 def _others(row: Mapping[str, Json], but: Sequence[str]) -> dict[str, Json]:
@@ -155,12 +166,16 @@ def _joined(group: Sequence[PlacedRow], columns: _Columns, of_rows: Sequence[str
     """
     place, first = group[0]
     row = {name: value for name, value in first.items() if name not in columns.apart(of_rows)}
-    grades = [_grade_of(each[columns.grade]) or 0 for _, each in group]
+    judgements = [judgement for _, judgement in group]
+    grades = [_grade_of(judgement[columns.grade]) or 0 for judgement in judgements]
+    relevant = [judgement for judgement, grade in zip(judgements, grades, strict=True) if grade > 0]
     for name in columns.texts:
-        row[name] = [each[name] for (_, each), grade in zip(group, grades, strict=True) if grade > 0]
+        row[name] = [judgement[name] for judgement in relevant]
     if columns.document:
-        judged = dict(zip([str(each[columns.document]) for _, each in group], grades, strict=True))
-        is_of_files = all(map(looks_like_path, judged))
-        as_objects: list[Json] = [{"path": path, "relevance": grade} for path, grade in judged.items()]
-        row[columns.document] = as_objects if is_of_files else dict(judged)
+        documents = [str(judgement[columns.document]) for judgement in judgements]
+        grade_by_document = dict(zip(documents, grades, strict=True))
+        if all(map(looks_like_path, documents)):
+            row[columns.document] = [{"path": path, "relevance": grade} for path, grade in grade_by_document.items()]
+        else:
+            row[columns.document] = grade_by_document
     return place, row

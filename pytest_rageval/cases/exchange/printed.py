@@ -59,8 +59,8 @@ def _flat_list(text: str) -> list[Json] | None:
 
     numpy and pandas print arrays without commas. Python itself would read their neighbouring strings as one.
     """
-    array = _ARRAY.fullmatch(text)
-    text = array[1] if array else text
+    if array := _ARRAY.fullmatch(text):
+        text = array[1]
     if not (text.startswith("[") and text.endswith("]")):
         return None
     inner = text[1:-1].strip()

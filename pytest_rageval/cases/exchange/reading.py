@@ -137,9 +137,10 @@ class RowReading:
             return
         meant = self._columns.meanings.get(path)
         is_numbered = path in self._columns.numbered
-        is_free = meant is not None and (is_numbered or meant not in self.used or meant in (FACTS, ALTERNATIVES))
-        one = [value] if is_numbered and not isinstance(value, list) else value
-        if meant is None or not is_free or not self._take(meant, path, one):
+        may_join_others = is_numbered or meant in (FACTS, ALTERNATIVES)
+        is_free = meant is not None and (may_join_others or meant not in self.used)
+        taken_value = [value] if is_numbered and not isinstance(value, list) else value
+        if meant is None or not is_free or not self._take(meant, path, taken_value):
             self._keep(path, last_name(path), value)
 
     def _take_expression(self, row: Json, field: str, expression: str, leaves: dict[str, Json]) -> None:
@@ -153,20 +154,17 @@ class RowReading:
         path = expression if SIMPLE.fullmatch(expression) else ""
         path = path.replace('"', "")
         while isinstance(value, dict) and field not in (PLACES, IDS) and (inner := _member(value, field)):
-            value, path = value[inner], f"{path}.{inner}"
-        if (
-            field == ANSWER
-            and isinstance(value, dict)
-            and "answer_start" not in value
-            and _member(value, ANSWER) is None
-        ):
-            return  # what is expected stands in several members, none of them an answer
-        roots = (
-            [path] if path in leaves or any(leaf.startswith(f"{path}.") for leaf in leaves) else roots_of(expression)
-        )
+            value = value[inner]
+            path = f"{path}.{inner}"
+        if field == ANSWER and isinstance(value, dict):
+            is_span = "answer_start" in value
+            if not is_span and _member(value, ANSWER) is None:
+                return  # what is expected stands in several members, none of them an answer
+        is_path_of_leaves = any(_is_within(leaf, path) for leaf in leaves)
+        roots = [path] if is_path_of_leaves else roots_of(expression)
         if self._take(field, path or expression, value):
             for leaf in list(leaves):
-                if any(leaf == root or leaf.startswith(f"{root}.") for root in roots):
+                if any(_is_within(leaf, root) for root in roots):
                     del leaves[leaf]
 
     def _keep(self, path: str, name: str, value: Json) -> None:
@@ -354,6 +352,11 @@ class RowReading:
         if first is None or first not in self._names:
             return finding
         return finding._replace(path=(self._names[str(first)], *finding.path[1:]))
+
+
+def _is_within(leaf: str, path: str) -> bool:
+    """Return True if a leaf is the member at this path, or below it."""
+    return leaf == path or leaf.startswith(f"{path}.")
 
 
 def _at(leaves: Mapping[str, Json], path: str) -> Json:

@@ -7,6 +7,7 @@ by tabs, with a header `query-id corpus-id score` and integer scores, 0 for irre
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -47,10 +48,10 @@ def read_trec(topics: Path, name: str, qrels: Path | None, run: Path | None) -> 
         report.add_whole("holds no topic; expected lines of 'id<TAB>question', or <top> blocks")
     if len(report):
         raise CaseError(*report.problems)
-    cases = [
-        {"id": plain_id(query), "question": question, **relevance_parts(_unquoted(grades.get(query, {})))}
-        for query, question in questions.items()
-    ]
+    cases: list[dict[str, Json]] = []
+    for query, question in questions.items():
+        judged = _unquoted(grades.get(query, {}))
+        cases.append({"id": plain_id(query), "question": question, **relevance_parts(judged)})
     answers: list[dict[str, Json]] = [
         {"id": plain_id(query), "retrieved_chunks": chunks} for query, chunks in retrieved.items()
     ]
@@ -74,10 +75,8 @@ def _unquoted(judged: dict[str, float]) -> dict[str, float]:
 def _questions(path: Path, report: Report) -> dict[str, str]:
     questions: dict[str, str] = {}
     lines = list(read_lines(path, report, LONGEST_LINE))
-    if any("<top>" in line.text for line in lines[:50]):
-        rows = _blocks(lines)
-    else:
-        rows = ((number, *line.rstrip("\r\n").partition("\t")[::2]) for number, line, *_ in lines if line.strip())
+    is_of_blocks = any("<top>" in line.text for line in lines[:50])
+    rows = _blocks(lines) if is_of_blocks else _table_rows(lines)
     for number, query, question in rows:
         if not query.strip() or not question.strip():
             report.add(number, 1, "is no topic; expected 'id<TAB>question'")
@@ -88,21 +87,32 @@ def _questions(path: Path, report: Report) -> dict[str, str]:
     return questions
 
 
+def _table_rows(lines: Iterable[FileLine]) -> Iterator[tuple[int, str, str]]:
+    """Yield number, query and question of each line that is not blank."""
+    for number, line, *_ in lines:
+        if line.strip():
+            query, _, question = line.rstrip("\r\n").partition("\t")
+            yield number, query, question
+
+
 _FIELD = re.compile(r"<(num|title|desc|narr)>\s*(?:Number:|Topic:|Description:|Narrative:)?", re.IGNORECASE)
 
 
 def _blocks(lines: Sequence[FileLine]) -> Iterator[tuple[int, str, str]]:
     """Yield line, number and title of each `<top>` block."""
-    start, block = 0, ""
+    start = 0
+    block = ""
     for number, line, *_ in lines:
         if "<top>" in line:
-            start, block = number, ""
+            start = number
+            block = ""
         block += line
         if "</top>" in line:
-            fields = _FIELD.split(re.sub(r"</\w+>", "", block))
-            values = {
-                name.lower(): " ".join(text.split()) for name, text in zip(fields[1::2], fields[2::2], strict=False)
-            }
+            # What is before the first field, then the fields' names and texts by turns.
+            _, *parts = _FIELD.split(re.sub(r"</\w+>", "", block))
+            names = [name.lower() for name in parts[::2]]
+            texts = [" ".join(text.split()) for text in parts[1::2]]
+            values = dict(zip(names, texts, strict=True))
             yield start, values.get("num", ""), values.get("title", "") or values.get("desc", "")
 
 
@@ -120,13 +130,16 @@ def _retrieved(path: Path, report: Report) -> dict[str, list[dict[str, Json]]]:
         except ValueError:
             own.add(number, 1, f"is {shown_value(line.rstrip())}, expected 'query Q0 document rank score tag'")
     report.include(own)
-    return {
-        query: [
-            {"chunk_id": plain_id(document), "rank": rank, "score_final": score}
-            for rank, (score, document) in enumerate(sorted(entries, key=lambda entry: -entry[0]), start=1)
-        ]
-        for query, entries in scored.items()
-    }
+    return {query: _ranked_chunks(entries) for query, entries in scored.items()}
+
+
+def _ranked_chunks(entries: Iterable[tuple[float, str]]) -> list[dict[str, Json]]:
+    """Return scored documents as chunks; equal scores stay in the order of the file."""
+    best_first = sorted(entries, key=lambda entry: -entry[0])
+    return [
+        {"chunk_id": plain_id(document), "rank": rank, "score_final": score}
+        for rank, (score, document) in enumerate(best_first, start=1)
+    ]
 
 
 def write_trec(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
@@ -138,7 +151,8 @@ def write_trec(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
         qrels += [f"{query} 0 {trec_id(chunk_id)} {grade}" for chunk_id, grade in whole_grades(case).items()]
     files = {"topics.tsv": topics, "qrels.txt": qrels}
     if answers:
-        files["run.txt"] = [line for case in cases if case.id in answers for line in _run_lines(case.id, answers)]
+        answered = [case.id for case in cases if case.id in answers]
+        files["run.txt"] = [line for case_id in answered for line in _run_lines(case_id, answers)]
     notes = [
         *unplaced("TREC", "gold places", [case.id for case in cases if case.gold.supports]),
         *unplaced("TREC", "right answers", [case.id for case in cases if case.gold.answers or case.gold.key_facts]),
@@ -154,7 +168,8 @@ def _run_lines(case_id: str, answers: Answers) -> Iterator[str]:
 def run_lines(query: str, documents: Sequence[str], tag: str = TAG) -> Iterator[str]:
     """Yield the lines of a run. Scores fall with the ranks, because trec_eval sorts by score and ignores ranks."""
     for rank, document in enumerate(documents, start=1):
-        yield f"{trec_id(query)} Q0 {trec_id(document)} {rank} {len(documents) - rank + 1} {tag}"
+        score = len(documents) - rank + 1
+        yield f"{trec_id(query)} Q0 {trec_id(document)} {rank} {score} {tag}"
 
 
 def trec_id(name: str) -> str:
@@ -185,17 +200,21 @@ def grades_of(path: Path, name: str, report: Report) -> Grades:
     own = Report(name)
     grades: Grades = {}
     for number, line, is_sound, _ in read_lines(path, own, LONGEST_LINE):
-        cells = line.split("\t") if "\t" in line.strip() else line.split()
-        cells = [cell.strip() for cell in cells]
-        if not is_sound or not line.strip() or (number == 1 and cells[0].lower() in (_HEADER, "query_id", "qid")):
+        if not is_sound or not line.strip():
+            continue
+        separator = "\t" if "\t" in line.strip() else None
+        cells = [cell.strip() for cell in line.split(separator)]
+        query = cells[0]
+        if number == 1 and query.lower() in (_HEADER, "query_id", "qid"):
             continue
         grade = _grade(cells[-1])
-        if len(cells) not in (3, 4) or grade is None or not cells[0] or not cells[-2]:
+        document = cells[-2] if len(cells) in (3, 4) else ""
+        if not query or not document or grade is None:
             own.add(number, 1, f"is {shown_value(line.rstrip())}, expected 'query 0 document grade'")
-        elif cells[-2] in grades.setdefault(cells[0], {}):
-            own.add(number, 1, f"document {shown_value(cells[-2])} is judged twice for query {shown_value(cells[0])}")
+        elif document in grades.setdefault(query, {}):
+            own.add(number, 1, f"document {shown_value(document)} is judged twice for query {shown_value(query)}")
         else:
-            grades[cells[0]][cells[-2]] = grade
+            grades[query][document] = grade
     if not grades and not len(own):
         own.add_whole("holds no judgement")
     report.include(own)
@@ -223,7 +242,7 @@ def relevance_parts(judged: Mapping[str, float]) -> dict[str, Json]:
 def whole_grades(case: EvalCase) -> dict[str, int]:
     """Return a case's grades as integers by chunk id, rounded up; 1 if relevant without a grade, 0 if irrelevant."""
     gold = case.gold
-    grades = {chunk_id: -int(-grade // 1) for chunk_id, grade in (gold.relevance or {}).items()}
+    grades = {chunk_id: math.ceil(grade) for chunk_id, grade in (gold.relevance or {}).items()}
     for chunk_id in gold.chunk_ids or ():
         grades.setdefault(chunk_id, 1)
     for chunk_id in gold.irrelevant_ids or ():
@@ -245,7 +264,8 @@ def read_beir(folder: Path, name: str, split: str | None = None) -> OtherTestSet
     cases = []
     seen: set[str] = set()
     for row in json_rows(read_lines(folder / "queries.jsonl", report, LONGEST_LINE), report):
-        query_id, text = row.record.get("_id", row.record.get("id")), row.record.get("text")
+        query_id = row.record.get("_id", row.record.get("id"))
+        text = row.record.get("text")
         if not isinstance(query_id, str) or not isinstance(text, str) or not text.strip():
             report.add(row.line, 1, "has no '_id' or no 'text'; a query of BEIR is {\"_id\": …, \"text\": …}")
         elif query_id in seen:
@@ -254,9 +274,10 @@ def read_beir(folder: Path, name: str, split: str | None = None) -> OtherTestSet
             # Queries without a judgement belong to another split, unless we wrote them: a case may have no ids.
             seen.add(query_id)
             cases.append(_beir_case(query_id, text, grades.get(query_id, {}), row.record.get("metadata")))
-    problems = (*report.problems, *(f"{name}: {line}" for line in _unknown(grades, seen) if not len(report)))
-    if problems:
-        raise CaseError(*problems)
+    if len(report):
+        raise CaseError(*report.problems)
+    if unknown := [f"{name}: {line}" for line in _unknown(grades, seen)]:
+        raise CaseError(*unknown)
     return OtherTestSet(cases)
 
 
@@ -285,7 +306,9 @@ def _beir_case(query_id: str, text: str, judged: Mapping[str, float], metadata: 
 
 def write_beir(cases: Sequence[EvalCase], answers: Answers, split: str = "test") -> ToolFiles:
     """Write a folder of BEIR. The corpus has the texts of the retrieved chunks; without answers there is none."""
-    queries, qrels, unjudged = [], ["query-id\tcorpus-id\tscore"], []
+    queries = []
+    qrels = ["query-id\tcorpus-id\tscore"]
+    unjudged = []
     for case in cases:
         query_id = _one_line(case.id)
         judged = {_one_line(chunk_id): grade for chunk_id, grade in whole_grades(case).items()}
@@ -313,10 +336,10 @@ def _one_line(name: str) -> str:
 
 
 def _corpus(answers: Answers) -> list[str]:
-    texts = {
-        chunk.chunk_id: {"_id": chunk.chunk_id, "title": chunk.heading_path or "", "text": chunk.text}
-        for answer in answers.values()
-        for chunk in answer.chunks or ()
-        if chunk.chunk_id and chunk.text
-    }
-    return [json.dumps(document, ensure_ascii=False) for document in texts.values()]
+    documents: dict[str, dict[str, Json]] = {}
+    for answer in answers.values():
+        for chunk in answer.chunks or ():
+            if chunk.chunk_id and chunk.text:
+                title = chunk.heading_path or ""
+                documents[chunk.chunk_id] = {"_id": chunk.chunk_id, "title": title, "text": chunk.text}
+    return [json.dumps(document, ensure_ascii=False) for document in documents.values()]

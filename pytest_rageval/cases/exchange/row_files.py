@@ -122,11 +122,12 @@ def _document_rows(document: Json, report: RowReport, folder: Path | None) -> It
     if isinstance(document, dict) and isinstance(document.get("queries"), dict):
         document = _embedding_pairs(document)
     if isinstance(document, dict):
-        known = (document[key] for key in _LISTS if isinstance(document.get(key), list))
-        rows = next(known, None) or _listed(document)
+        known_lists = (document[key] for key in _LISTS if isinstance(document.get(key), list))
+        rows = next(known_lists, None) or _listed(document)
         if "tests" in document and folder is not None:
             rows = [*_with_included(document["tests"], folder, report)]
-        document = _transposed(document) if rows is None else _with_defaults(rows, document.get("defaultTest"))
+        default = document.get("defaultTest")
+        document = _transposed(document) if rows is None else _with_defaults(rows, default)
     for number, row in enumerate(document if isinstance(document, list) else (), start=1):
         if isinstance(row, dict):
             yield number, row
@@ -142,7 +143,10 @@ def _listed(document: Mapping[str, Json]) -> list[Json] | None:
             lists = {key: rows for key, rows in value.items() if isinstance(rows, list) and _are_questions(rows)}
     if len(lists) == 1:
         return next(iter(lists.values()))
-    return [{"category": key, **row} for key, rows in lists.items() for row in rows] or None
+    categorised: list[Json] = []
+    for key, rows in lists.items():
+        categorised += [{"category": key, **row} for row in rows]
+    return categorised or None
 
 
 def _are_questions(rows: Sequence[Json]) -> bool:
@@ -153,12 +157,14 @@ def _are_questions(rows: Sequence[Json]) -> bool:
 
 def _embedding_pairs(document: Mapping[str, Any]) -> list[Json]:
     """Return the queries of LlamaIndex's embedding pairs as rows, with their relevant documents."""
-    relevant, corpus = document.get("relevant_docs") or {}, document.get("corpus") or {}
-    return [
-        {"id": query_id, "query": query, "relevant_docs": relevant.get(query_id)}
-        | {"reference_contexts": [corpus[each] for each in relevant.get(query_id) or () if each in corpus]}
-        for query_id, query in document["queries"].items()
-    ]
+    relevant = document.get("relevant_docs") or {}
+    corpus = document.get("corpus") or {}
+    rows: list[Json] = []
+    for query_id, query in document["queries"].items():
+        documents = relevant.get(query_id)
+        texts = [corpus[document_id] for document_id in documents or () if document_id in corpus]
+        rows.append({"id": query_id, "query": query, "relevant_docs": documents, "reference_contexts": texts})
+    return rows
 
 
 def _with_included(tests: Json, folder: Path, report: RowReport) -> Iterator[Json]:
@@ -177,23 +183,29 @@ def _with_defaults(rows: list[Json], default: Json) -> list[Json]:
     """Return promptfoo's tests with the variables and checks of `defaultTest`."""
     if not isinstance(default, dict):
         return rows
-    return [
-        {
-            **row,
-            "vars": {**(default.get("vars") or {}), **(row.get("vars") or {})},
-            "assert": [*(row.get("assert") or ()), *(default.get("assert") or ())],
-        }
-        if isinstance(row, dict)
-        else row
-        for row in rows
-    ]
+    default_variables = default.get("vars") or {}
+    default_checks = default.get("assert") or ()
+    completed: list[Json] = []
+    for row in rows:
+        if isinstance(row, dict):
+            variables = {**default_variables, **(row.get("vars") or {})}
+            checks = [*(row.get("assert") or ()), *default_checks]
+            completed.append({**row, "vars": variables, "assert": checks})
+        else:
+            completed.append(row)
+    return completed
 
 
 def _transposed(columns: Mapping[str, Json]) -> list[Json]:
     """Turn a document of columns, as pandas and datasets write it, into rows."""
-    lists = {name: [*column.values()] if isinstance(column, dict) else column for name, column in columns.items()}
-    lengths = {len(column) if isinstance(column, list) else -1 for column in lists.values()}
-    if len(lengths) != 1 or -1 in lengths:
+    lists: dict[str, list[Json]] = {}
+    for name, column in columns.items():
+        cells = [*column.values()] if isinstance(column, dict) else column
+        if not isinstance(cells, list):
+            return [dict(columns)]
+        lists[name] = cells
+    lengths = {len(cells) for cells in lists.values()}
+    if len(lengths) != 1:
         return [dict(columns)]
     return [dict(zip(lists, cells, strict=True)) for cells in zip(*lists.values(), strict=True)]
 

@@ -45,13 +45,15 @@ def find_signs(columns: Mapping[str, Column], rows: int) -> FoundSigns:
         sign = sign_of(column.name) or _sign_of_values(column)
         if sign is None or not column.values:
             continue
-        found.no_gold |= {column.name} if sign != "kind" else set()
+        if sign != "kind":
+            found.no_gold.add(column.name)
         is_flag = sign in ("answerable", "unanswerable")
         marks = marks_in(column, sign, rows, answered) if is_flag else {}
         reading = _read(column, sign, marks)
         if not reading.is_sign:
             continue
-        found.questions += [reading.question] if reading.question else []
+        if reading.question:
+            found.questions.append(reading.question)
         found.signs[path] = sign
         if marks:
             found.marks[path] = marks
@@ -87,10 +89,10 @@ _LOOSE_FLAGS = frozenset(["negative", "refusal", "supported", "covered", "scope"
 
 def _sign_of_values(column: Column) -> Sign | None:
     """Return `behaviour` for a column of expected answers that only says `answer` and `refuse`."""
-    is_gold = field_of(column.name) == ANSWER and not is_weak(column.path)
-    verbs = [value for value in column.values.values() if isinstance(value, str)]
-    is_verb = is_gold and len(verbs) == len(column.values) and bool(verbs)
-    return "behaviour" if is_verb and all(behaviour_of(verb) is not None for verb in verbs) else None
+    if field_of(column.name) != ANSWER or is_weak(column.path) or not column.values:
+        return None
+    are_verbs = all(isinstance(value, str) and behaviour_of(value) is not None for value in column.values.values())
+    return "behaviour" if are_verbs else None
 
 
 def _is_label(value: Json) -> bool:
@@ -102,9 +104,12 @@ def _unread_sign(column: Column, sign: Sign, unread: Sequence[Json]) -> str:
     different = {str(value): value for value in unread}.values()
     several = listed([shown_value(value, 40) for value in different], 3)
     refused = next((value for value in column.values.values() if behaviour_of(value) is False), None)
-    # A value that means yes, or one that means no: for the user to replace by the right one.
-    example, compared = (refused, "!=") if refused is not None else (next(iter(different)), "==")
-    compared = {"==": "!=", "!=": "=="}[compared] if sign == "unanswerable" else compared
+    # A value that means no, or else any one: for the user to replace by the right one.
+    example = refused if refused is not None else next(iter(different))
+    means_answer = refused is None
+    if sign == "unanswerable":
+        means_answer = not means_answer
+    compared = "==" if means_answer else "!="
     expression = f"{quoted_path(column.path, within=True)} {compared} `{json.dumps(example, ensure_ascii=False)}`"
     return (
         f"{column.path} seems to say whether there is an answer, but cannot be read: {several}; say when there is one, "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
@@ -43,7 +44,8 @@ class RowReport(Report):
             if self.has_lines and isinstance(place, int):
                 self.add(place, 1, str(finding), named)
             else:
-                self.add_whole(f"{place if isinstance(place, str) else f'row {place}'}: {finding}")
+                shown_place = place if isinstance(place, str) else f"row {place}"
+                self.add_whole(f"{shown_place}: {finding}")
 
 
 def table_rows(path: Path, report: RowReport, longest: int) -> Iterator[PlacedRow]:
@@ -51,11 +53,14 @@ def table_rows(path: Path, report: RowReport, longest: int) -> Iterator[PlacedRo
     suffix = path.suffix.lower()
     text = _table_text(path, report, longest)
     separators = SEPARATORS[suffix]
-    if said := _SEP.match(text):
-        text, separators = text[said.end() :], said[1]
-        report.notes.append(f"{report.file}: the first line, sep={said[1]}, was read as the separator of the cells")
+    lines_before = 0
+    if named := _SEP.match(text):
+        separators = named[1]
+        text = text[named.end() :]
+        lines_before = 1
+        report.notes.append(f"{report.file}: the first line, sep={separators}, was read as the separator of the cells")
     above = _rows_above_header(text, separators, longest)
-    rows = list(_csv_rows(text, separators, report, above, 1 if said else 0, longest))
+    rows = list(_csv_rows(text, separators, report, above, lines_before, longest))
     header = list(rows[0][1]) if rows else []
     yield from case_rows(rows, header, lambda note: report.notes.append(f"{report.file}: {note}"))
 
@@ -124,8 +129,12 @@ def _line_of(text: str, number: int) -> str:
 
 def _separator(header: str, separators: str) -> str:
     """Return the separator that gives a column of questions, else the one that gives most columns."""
-    columns = {separator: [cell.strip(' "\r') for cell in header.split(separator)] for separator in separators}
-    return max(separators, key=lambda one: (QUESTION in map(field_of, columns[one]), len(columns[one])))
+
+    def fitness(separator: str) -> tuple[bool, int]:
+        columns = [cell.strip(' "\r') for cell in header.split(separator)]
+        return QUESTION in map(field_of, columns), len(columns)
+
+    return max(separators, key=fitness)
 
 
 _PREFIXED = re.compile(r"(inputs?|outputs?|reference|expected)[._](.+)")
@@ -134,7 +143,9 @@ _PREFIXED = re.compile(r"(inputs?|outputs?|reference|expected)[._](.+)")
 def _nested(row: Mapping[str, Json], header: Sequence[str]) -> dict[str, Json]:
     """Join columns such as `input_question` and `output_answer` to objects, as LangSmith and Phoenix export them."""
     heads = {match[1] for name in header if (match := _PREFIXED.fullmatch(name))}
-    if not ({"input", "inputs"} & heads and {"output", "outputs", "reference", "expected"} & heads):
+    has_input = not heads.isdisjoint(("input", "inputs"))
+    has_output = not heads.isdisjoint(("output", "outputs", "reference", "expected"))
+    if not (has_input and has_output):
         return dict(row)
     nested: dict[str, Json] = {}
     for name, value in row.items():
@@ -166,10 +177,16 @@ def _csv_rows(
                     problem = "the row has more cells than the header; quote commas"
                     report.add_row(before + reader.line_num, [Finding((), problem)])
                     continue
-                named = {name.strip(): cell for name, cell in cells.items() if isinstance(name, str) and name.strip()}
-                row = {name: value_of_cell(name, cell) for name, cell in named.items()}
+                row: dict[str, Json] = {}
+                for written, cell in cells.items():
+                    name = written.strip() if isinstance(written, str) else ""
+                    if name:
+                        row[name] = value_of_cell(name, cell)
                 if is_deepeval:
-                    row |= {name: cell.split("|") for name in _JOINED if isinstance(cell := row.get(name), str)}
+                    for name in _JOINED:
+                        joined = row.get(name)
+                        if isinstance(joined, str):
+                            row[name] = joined.split("|")
                 yield before + reader.line_num, _nested(row, reader.fieldnames or ())
     except csv.Error as error:
         report.add_whole(f"not valid CSV: {error}")
@@ -266,8 +283,16 @@ def _cells(sheet: Any, name: str, most_rows: int) -> Iterator[list[object]]:
 
 def _shown(value: object, number_format: str) -> object:
     """Return a value as the sheet shows it: a share as a percentage, a date without its midnight."""
-    if value is None or isinstance(value, bool):
-        return "" if value is None else str(value).lower()
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, (int, float)):
-        return f"{100 * value:.10g}%" if "%" in number_format else int(value) if value == int(value) else value
-    return value.isoformat().removesuffix("T00:00:00") if isinstance(value, date) else value
+        if not math.isfinite(value):
+            return ""  # 1E400, which no sheet shows either
+        if "%" in number_format:
+            return f"{100 * value:.10g}%"
+        return int(value) if value == int(value) else value
+    if isinstance(value, date):
+        return value.isoformat().removesuffix("T00:00:00")
+    return value

@@ -12,7 +12,8 @@ from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS, Answers, ToolFil
 from pytest_rageval.cases.exchange.reading import RowReading
 from pytest_rageval.cases.exchange.row_files import squad_row
 from pytest_rageval.cases.keys import CELLS
-from pytest_rageval.model import Answer, EvalCase, Json
+from pytest_rageval.model import Answer, Chunk, EvalCase, Json
+from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 from pytest_rageval.text import counted
 
 FEWEST = 1e-6
@@ -100,15 +101,16 @@ def write_squad(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
     articles: dict[str, dict[str, list[Json]]] = {}
     outside = []
     for case in cases:
-        title, context = str(case.metadata.get("title", "")), "\n\n".join(case.contexts or ())
+        title = str(case.metadata.get("title", ""))
+        context = "\n\n".join(case.contexts or ())
         entry = _entry(case, title, context)
         articles.setdefault(title, {}).setdefault(context, []).append(entry)
         if any(answer["answer_start"] < 0 for answer in entry["answers"]):
             outside.append(case.id)
-    data = [
-        {"title": title, "paragraphs": [{"context": context, "qas": listed} for context, listed in paragraphs.items()]}
-        for title, paragraphs in articles.items()
-    ]
+    data = []
+    for title, entries_by_context in articles.items():
+        paragraphs = [{"context": context, "qas": entries} for context, entries in entries_by_context.items()]
+        data.append({"title": title, "paragraphs": paragraphs})
     files = {"squad.json": [json.dumps({"version": "v2.0", "data": data}, ensure_ascii=False)]}
     if answers:
         texts = {case.id: answers[case.id].text or "" for case in cases if case.id in answers}
@@ -137,9 +139,7 @@ COLUMNS = (
     "question",
     "reference",
     "answerable",
-    "category",
-    "difficulty",
-    "domain",
+    *DESCRIPTIVE_NAMES,
     "tags",
     "vaults",
     "folders",
@@ -157,15 +157,17 @@ def write_csv(cases: Sequence[EvalCase], answers: Answers, show: Callable[[str],
     show  converts each text for display; by default unchanged, so that the file reads back equal
     """
     rows = [_csv_row(case) for case in cases]
-    columns = [name for name in COLUMNS if name in ("id", "question") or any(name in row for row in rows)]
+    filled = {"id", "question"}.union(*rows)
+    columns = [name for name in COLUMNS if name in filled]
     written: set[str] = set()
-    files = {
-        "cases.csv": [_csv_line(columns), *(_csv_line([show(row.get(name, "")) for name in columns]) for row in rows)]
-    }
+    shown_rows = ([show(row.get(name, "")) for name in columns] for row in rows)
+    files = {"cases.csv": [_csv_line(columns), *map(_csv_line, shown_rows)]}
     if answers:
         written = {case_id for case_id, answer in answers.items() if (answer.text or "").strip() or answer.abstained}
-        lines = [_csv_line([case.id, *_answer_cells(case.id, answers)]) for case in cases if case.id in written]
-        files["cases.answers.csv"] = [_csv_line(["id", "answer", "abstained", "retrieved_chunks"]), *lines]
+        header = _csv_line(["id", "answer", "abstained", "retrieved_chunks"])
+        in_order = [case.id for case in cases if case.id in written]
+        lines = [_csv_line([case_id, *_answer_cells(answers[case_id])]) for case_id in in_order]
+        files["cases.answers.csv"] = [header, *lines]
     blank = [case.id for case in cases if answers and case.id in answers and case.id not in written]
     return ToolFiles(files, tuple(unplaced("CSV", "blank answers", blank)))
 
@@ -184,14 +186,20 @@ def _csv_cell(name: str, value: Json) -> str:
     return value if CELLS[name] == "text" else json.dumps(value, ensure_ascii=False)
 
 
-def _answer_cells(case_id: str, answers: Answers) -> list[str]:
-    answer = answers[case_id]
-    names = ("chunk_id", "doc_id", "rel_path", "heading_path", "rank", "score_final", "text")
-    chunks = [
-        {name: value for name in names if (value := getattr(chunk, name)) is not None} for chunk in answer.chunks or ()
-    ]
+_CHUNK_FIELDS = ("chunk_id", "doc_id", "rel_path", "heading_path", "rank", "score_final", "text")
+
+
+def _answer_cells(answer: Answer) -> list[str]:
     abstained = "" if answer.abstained is None else str(answer.abstained).lower()
-    return [answer.text or "", abstained, "" if answer.chunks is None else json.dumps(chunks, ensure_ascii=False)]
+    chunks = ""
+    if answer.chunks is not None:
+        chunks = json.dumps([_written_chunk(chunk) for chunk in answer.chunks], ensure_ascii=False)
+    return [answer.text or "", abstained, chunks]
+
+
+def _written_chunk(chunk: Chunk) -> dict[str, Json]:
+    values = {name: getattr(chunk, name) for name in _CHUNK_FIELDS}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _csv_line(cells: Sequence[str]) -> str:

@@ -95,9 +95,11 @@ def reference_of(value: Json) -> dict[str, Json] | None:
 
 def retrieved_chunk(value: Json, rank: int) -> dict[str, Json]:
     chunk: dict[str, Json] = {"text": _text(value) or str(value), "rank": rank}
-    ids = (value.get(name) for name in ("chunk_id", "id", "doc_id")) if isinstance(value, dict) else ()
-    named = next((str(each) for each in ids if each is not None), None)
-    return chunk if named is None else chunk | {"chunk_id": named}
+    if isinstance(value, dict):
+        for name in ("chunk_id", "id", "doc_id"):
+            if value.get(name) is not None:
+                return chunk | {"chunk_id": str(value[name])}
+    return chunk
 
 
 def with_headings(places: Any, headings: Json) -> list[Json]:
@@ -124,14 +126,17 @@ _ROLES = {"human": "user", "user": "user", "ai": "assistant", "gpt": "assistant"
 
 
 def turns_of(messages: Json) -> list[dict[str, Json]]:
-    return [
-        {"role": role, "text": text}
-        for message in (messages if isinstance(messages, list) else ())
-        if isinstance(message, dict)
-        and (role := _ROLES.get(str(message.get("type") or message.get("role")).lower()))
-        and isinstance(text := message.get("content"), str)
-        and text.strip()
-    ]
+    """Return the messages of users and assistants that hold a text, as turns."""
+    turns: list[dict[str, Json]] = []
+    for message in messages if isinstance(messages, list) else ():
+        if not isinstance(message, dict):
+            continue
+        written_role = message.get("type") or message.get("role")
+        role = _ROLES.get(str(written_role).lower())
+        text = message.get("content")
+        if role is not None and isinstance(text, str) and text.strip():
+            turns.append({"role": role, "text": text})
+    return turns
 
 
 def conversation_of(messages: Sequence[Json]) -> tuple[dict[str, Json], dict[str, Json]]:
@@ -147,4 +152,5 @@ def conversation_of(messages: Sequence[Json]) -> tuple[dict[str, Json], dict[str
     keys: dict[str, Json] = {"question": turns[asked]["text"]}
     if asked:
         keys["history"] = turns[:asked]
-    return keys, ({"answer": turns[-1]["text"]} if asked + 1 < len(turns) else {})
+    is_answered = asked + 1 < len(turns)
+    return keys, {"answer": turns[-1]["text"]} if is_answered else {}

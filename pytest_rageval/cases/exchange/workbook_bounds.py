@@ -52,7 +52,10 @@ def check_workbook(path: Path, name: str, most_bytes: int) -> None:
 def _checked_size(file: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, most: int) -> int:
     """Unpack a member block by block, and return its real size, which may differ from the declared one."""
     is_streamed = _STREAMED.search(member.filename) is not None
-    size, cells, strings, end = 0, 0, 0, b""
+    size = 0
+    cells = 0
+    strings = 0
+    end = b""
     with file.open(member) as stream:
         while block := stream.read(_BLOCK):
             size += len(block)
@@ -67,8 +70,10 @@ def _checked_size(file: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, mos
                 kind = found["kind"]
                 if kind.startswith(b"!"):
                     raise CaseError(f"{name}: holds a document type, which no workbook needs; save the sheet as CSV")
-                strings += kind == b"si"
-                cells += kind == b"c"
+                if kind == b"si":
+                    strings += 1
+                elif kind == b"c":
+                    cells += 1
                 _check(name, "columns", _number_of(found["column"] or b""), MOST_COLUMNS)
             _check(name, "cells", cells, MOST_CELLS)
             _check(name, "shared strings", strings, MOST_STRINGS)

@@ -48,11 +48,13 @@ def _loader(yaml: Any) -> Any:
 def _with_flags(document: Any) -> Any:
     """Return the document with the words under our own flags as flags: `answerable: no`."""
     rows = document.get("cases") if isinstance(document, dict) else document
-    for row in rows if isinstance(rows, list) else ():
+    if not isinstance(rows, list):
+        return document
+    for row in rows:
         if not isinstance(row, dict):
             continue
         for name, value in row.items():
-            flag = flag_of(value) if isinstance(value, str) and CELLS.get(name) == "flag" else None
-            if flag is not None:
-                row[name] = flag
+            if CELLS.get(name) == "flag" and isinstance(value, str):
+                flag = flag_of(value)
+                row[name] = value if flag is None else flag
     return document

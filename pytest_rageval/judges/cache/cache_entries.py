@@ -25,7 +25,6 @@ from pytest_rageval.io.messages import Report, Unsound, describe
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import limits_broken
 from pytest_rageval.judges.cache.cache_key import PARTS, KeyParts
-from pytest_rageval.judges.cache.cached_judge import judgement_problem
 from pytest_rageval.judges.cache.sqlite_cache import (
     LARGEST,
     PUT,
@@ -37,6 +36,7 @@ from pytest_rageval.judges.cache.sqlite_cache import (
     row_of,
     transaction,
 )
+from pytest_rageval.judges.checked_judge import judgement_problem
 from pytest_rageval.model import Json, Judgement
 from pytest_rageval.text import excerpt, printable
 
@@ -122,10 +122,12 @@ def add(connection: sqlite3.Connection, new_entries: Iterable[Entry], *, replace
     counts: Counter[str] = Counter()
     with transaction(connection):
         for entry in new_entries:
-            is_there = connection.execute("SELECT 1 FROM judgements WHERE key = ?", (entry.key,)).fetchone() is not None
-            counts["kept" if is_there and not replace else "replaced" if is_there else "added"] += 1
-            if replace or not is_there:
-                connection.execute(PUT, row_of(entry.key, entry.created, entry.parts, entry.judgement))
+            row = connection.execute("SELECT 1 FROM judgements WHERE key = ?", (entry.key,)).fetchone()
+            if row is not None and not replace:
+                counts["kept"] += 1
+                continue
+            counts["added" if row is None else "replaced"] += 1
+            connection.execute(PUT, row_of(entry.key, entry.created, entry.parts, entry.judgement))
     return counts
 
 
@@ -182,11 +184,15 @@ KEYS = ("key", "created", "parts", "judgement")
 
 def entry_line(entry: Entry) -> str:
     """Return the entry as one line of JSON, without newline; characters that steer a terminal are escaped."""
+    parts = None if entry.parts is None else entry.parts.as_json()
     judgement = json.loads(judgement_to_json(entry.judgement))
-    values = (entry.key, entry.created, entry.parts and entry.parts.as_json(), judgement)
-    written = (json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True) for value in values)
-    line = ", ".join(f'"{name}": {value}' for name, value in zip(KEYS, written, strict=True))
-    return _STEERING.sub(lambda mark: f"\\u{ord(mark[0]):04x}", f"{{{line}}}")
+    members: list[str] = []
+    # The keys in this order, the keys of their values sorted.
+    for name, value in zip(KEYS, (entry.key, entry.created, parts, judgement), strict=True):
+        written = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True)
+        members.append(f'"{name}": {written}')
+    line = "{" + ", ".join(members) + "}"
+    return _STEERING.sub(lambda mark: f"\\u{ord(mark[0]):04x}", line)
 
 
 def read_entries(path: Path) -> list[Entry]:
@@ -203,12 +209,13 @@ def read_entries(path: Path) -> list[Entry]:
         except BadEntry as problem:
             report.add(row.line, 1, str(problem))
             continue
-        if (first := lines.setdefault(entry.key, row.line)) != row.line:
+        first = lines.setdefault(entry.key, row.line)
+        if first != row.line:
             report.add(row.line, 1, f"key {entry.key[:12]}… stands in line {first} already; keep one of them")
         read[entry.key] = entry
     if report:
         raise RagevalError(*report.problems)
-    return [*read.values()]
+    return list(read.values())
 
 
 def _entry(record: dict[str, Json]) -> Entry:

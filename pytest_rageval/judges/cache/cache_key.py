@@ -60,47 +60,63 @@ PARTS: RecordReader[KeyParts] = RecordReader(KeyParts)
 
 def key_parts(request: JudgeRequest, model: str, sampling: Mapping[str, Json] = NOTHING) -> KeyParts:
     """Return all that a judgement of this request by this model depends on."""
-    hashes = {name: None if value is None else _sha256(value) for name, value in request.variables.items()}
-    asked = request.variables.get("question")
-    question, answer, contexts = (hashes.pop(name, None) for name in ("question", "answer", "contexts"))
-    return KeyParts(
-        request.rubric,
-        request.prompt_version,
-        model,
-        dict(sampling),
-        request.trial,
-        question,
-        answer,
-        contexts,
-        {name: value or _sha256(None) for name, value in sorted(hashes.items())},
+    variables = request.variables
+    named = {name: _hash_unless_none(variables.get(name)) for name in _NAMED}
+    others = {name: _sha256(value) for name, value in sorted(variables.items()) if name not in _NAMED}
+    asked = variables.get("question")
+    if asked is not None:
         # Cut before and after escaping, which bounds huge questions and those of control characters only.
-        None if asked is None else printable(str(asked)[:LONGEST_ASKED])[:LONGEST_ASKED],
+        asked = printable(str(asked)[:LONGEST_ASKED])[:LONGEST_ASKED]
+    return KeyParts(
+        rubric=request.rubric,
+        prompt_version=request.prompt_version,
+        model=model,
+        sampling=dict(sampling),
+        trial=request.trial,
+        question=named["question"],
+        answer=named["answer"],
+        contexts=named["contexts"],
+        variables=others,
+        asked=asked,
     )
+
+
+def _hash_unless_none(value: Json) -> str | None:
+    return None if value is None else _sha256(value)
 
 
 def distance(stored: KeyParts, current: KeyParts) -> int:
     """Return the number of parts in which two keys differ."""
+    parts = [name for name in _COMPARED if getattr(stored, name) != getattr(current, name)]
     names = {*stored.variables, *current.variables}
-    others = sum(1 for name in names if stored.variables.get(name) != current.variables.get(name))
-    return others + sum(1 for name in _COMPARED if getattr(stored, name) != getattr(current, name))
+    variables = [name for name in names if stored.variables.get(name) != current.variables.get(name)]
+    return len(parts) + len(variables)
 
 
 def difference_line(stored: KeyParts, current: KeyParts) -> str:
     """Describe in one line what a stored key and the wanted one have in common, and what differs."""
     if stored == current:
         return "the same in all parts, but its judgement cannot be read"
-    hashes = {name: (getattr(stored, name), getattr(current, name)) for name in ("question", "answer", "contexts")}
-    for name in sorted({*stored.variables, *current.variables}):
-        hashes[name] = (stored.variables.get(name), current.variables.get(name))
-    phrases = [f"{'same' if old == new else 'other'} {name}" for name, (old, new) in hashes.items() if old or new]
-    if stored.question != current.question and stored.asked is not None:
-        phrases[0] = f"other question {_short(stored.asked)}"
-    in_clear = [
-        f"{name} was {_short(getattr(stored, name))}, now {_short(getattr(current, name))}"
-        for name in ("prompt_version", "model", "trial", "sampling")
-        if getattr(stored, name) != getattr(current, name)
-    ]
-    return "; ".join([", ".join(phrases), *in_clear] if phrases else in_clear)
+    old_hashes = {**{name: getattr(stored, name) for name in _NAMED}, **stored.variables}
+    new_hashes = {**{name: getattr(current, name) for name in _NAMED}, **current.variables}
+    variables = sorted({*stored.variables, *current.variables})
+    compared: list[str] = []
+    for name in dict.fromkeys((*_NAMED, *variables)):
+        old = old_hashes.get(name)
+        new = new_hashes.get(name)
+        if old is None and new is None:
+            continue
+        if name == "question" and old != new and stored.asked is not None:
+            compared.append(f"other question {_short(stored.asked)}")
+        else:
+            compared.append(f"same {name}" if old == new else f"other {name}")
+    phrases = [", ".join(compared)] if compared else []
+    for name in ("prompt_version", "model", "trial", "sampling"):
+        old = getattr(stored, name)
+        new = getattr(current, name)
+        if old != new:
+            phrases.append(f"{name} was {_short(old)}, now {_short(new)}")
+    return "; ".join(phrases)
 
 
 def one_line(value: Json) -> str:
@@ -118,4 +134,6 @@ def _short(value: Json) -> str:
 
 # In ASCII, where a lone surrogate is an escape and cannot fail to encode.
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+_NAMED = ("question", "answer", "contexts")
+"""Variables with a part of their own, since most rubrics read them."""
 _COMPARED = ("rubric", "prompt_version", "model", "sampling", "trial", "question", "answer", "contexts")

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -21,7 +22,7 @@ from urllib.parse import quote
 from pydantic_core import to_json
 
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.io.atomic import take_lock
+from pytest_rageval.io.lock import take_lock
 from pytest_rageval.io.messages import Unsound
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import parse
@@ -40,6 +41,8 @@ BUSY_S = 5.0
 LARGEST = 1 << 20
 """Characters of a judgement and its parts as JSON; larger ones are not stored."""
 
+_TOO_LONG = f"it is longer than {LARGEST:,} characters"
+
 MOST_NOTES = 20
 LOOKED_AT = 50
 """Entries compared at most to find the nearest."""
@@ -49,7 +52,7 @@ COLUMNS = "key, created, rubric, model, question, answer, contexts, parts, judge
 _GET = "SELECT CAST(judgement AS BLOB) FROM judgements WHERE key = ?"
 PUT = f"INSERT OR REPLACE INTO judgements ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608  our own words
 _KEPT = "SELECT key, CAST(parts AS BLOB) FROM judgements WHERE rubric = ? AND parts IS NOT NULL"
-_ALIKE = ("answer contexts", "answer", "contexts question", "contexts", "question", "")
+_ALIKE = (("answer", "contexts"), ("answer",), ("contexts", "question"), ("contexts",), ("question",), ())
 """Parts that the nearest entry has in common, the most telling first; each look-up has an index."""
 _Row = tuple[Any, ...]
 
@@ -113,17 +116,21 @@ class SqliteCache:
 
         Of several, return those with the fewest differences; if nothing is equal, any of the rubric.
         """
-        for alike in map(str.split, _ALIKE):
-            values = [getattr(parts, name) for name in alike]
-            statement = "".join([_KEPT, *(f" AND {name} = ?" for name in alike), " LIMIT ?"])
-            rows = [] if None in values else self._read(statement, parts.rubric, *values, LOOKED_AT)
-            candidates = []
+        for names in _ALIKE:
+            values = [getattr(parts, name) for name in names]
+            if None in values:
+                continue
+            conditions = "".join(f" AND {name} = ?" for name in names)
+            rows = self._read(f"{_KEPT}{conditions} LIMIT ?", parts.rubric, *values, LOOKED_AT)
+            candidates: list[tuple[int, str, KeyParts]] = []
             for key, row in rows:
                 with suppress(ValueError, RecursionError, Unsound):  # skips unreadable rows
                     candidate = PARTS.read(json.loads(row))
                     candidates.append((distance(candidate, parts), key, candidate))
             if candidates:
-                return min(candidates, key=lambda candidate: candidate[:2])[2]
+                # Of equal distances the first key, so that a message is the same each time.
+                _, _, nearest = min(candidates, key=itemgetter(0, 1))
+                return nearest
         return None
 
     def close(self) -> None:
@@ -207,13 +214,16 @@ class SqliteCache:
 def row_of(key: str, created: str, parts: KeyParts | None, judgement: Judgement) -> tuple[str | None, ...]:
     """Return the columns of a row in the table's order; raise ValueError for invalid or overlong text."""
     written = judgement_to_json(judgement)
-    described = None if parts is None else json.dumps(parts.as_json(), ensure_ascii=False, allow_nan=False)
-    (described or "").encode()
-    if len(written) + len(described or "") > LARGEST:
-        raise ValueError(f"it is longer than {LARGEST:,} characters")
-    of = judgement if parts is None else parts
-    hashes = (parts.question, parts.answer, parts.contexts) if parts else (None, None, None)
-    return key, created, of.rubric, of.model, *hashes, described, written
+    if parts is None:
+        if len(written) > LARGEST:
+            raise ValueError(_TOO_LONG)
+        return key, created, judgement.rubric, judgement.model, None, None, None, None, written
+    described = json.dumps(parts.as_json(), ensure_ascii=False, allow_nan=False)
+    described.encode()  # raises ValueError for half of a surrogate pair
+    if len(written) + len(described) > LARGEST:
+        raise ValueError(_TOO_LONG)
+    hashes = (parts.question, parts.answer, parts.contexts)
+    return key, created, parts.rubric, parts.model, *hashes, described, written
 
 
 def judgement_to_json(judgement: Judgement) -> str:
@@ -325,8 +335,8 @@ def name_of(error: Exception) -> str:
 def _prepare(connection: sqlite3.Connection) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (layout,) = connection.execute("PRAGMA user_version").fetchone()
-    (things,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if not (application or layout or things):
+    (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if not (application or layout or objects):
         connection.execute("PRAGMA journal_mode = WAL")
         connection.executescript(_SCHEMA)
     elif application != APPLICATION_ID:

@@ -1,4 +1,4 @@
-"""Rubrics for cases with earlier turns: whatever reads the question reads the conversation that it belongs to."""
+"""Rubrics for cases with earlier turns: a rubric that reads the question also reads the conversation before it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ make it plain: they tell what "it" or "there" stands for. They are no source: wh
 def with_history(rubric: Rubric) -> Rubric:
     """Return the rubric with the earlier turns in its material, if it reads the question without them.
 
-    For cases with earlier turns alone: for all others prompt and cache key stay as they are. The version stays too,
-    since the turns are part of the key.
+    Only for cases with earlier turns: prompt and cache key of all others stay as they are. The version stays too, since
+    the turns are part of the key.
     """
     if "question" not in rubric.variables or HISTORY in rubric.variables:
         return rubric
-    known = _MADE.get((rubric.name, rubric.prompt_version))
-    if known is None:
-        known = _MADE[rubric.name, rubric.prompt_version] = _made(rubric)
-    return known
+    key = (rubric.name, rubric.prompt_version)
+    extended = _MADE.get(key)
+    if extended is None:
+        extended = _made(rubric)
+        _MADE[key] = extended
+    return extended
 
 
 _MADE: dict[tuple[str, str], Rubric] = {}

@@ -76,5 +76,8 @@ def joint_prompt(rubrics: Sequence[Rubric], left_out: frozenset[str] = frozenset
 
 def fenced(material: Iterable[str]) -> str:
     """Return the placeholders of the material, each between lines with the marker."""
-    tags = ((LABELS[name], name) for name in material)
-    return "".join(f"\n<{{{MARKER}}} {label}>\n{{{name}}}\n</{{{MARKER}}} {label}>\n" for label, name in tags)
+    fences = ""
+    for name in material:
+        label = LABELS[name]
+        fences += f"\n<{{{MARKER}}} {label}>\n{{{name}}}\n</{{{MARKER}}} {label}>\n"
+    return fences

@@ -43,10 +43,10 @@ def rubric_of_table(name: str, content: bytes, table: Mapping[str, Any]) -> Rubr
 def _prompted(rubric: Rubric, content: bytes, task: str, reply: str | None, material: tuple[str, ...]) -> Rubric:
     """Return the rubric with the prompt of its parts, unless it brings its own, and the version of both."""
     if material:
-        parts = task.strip(), (reply or ", ".join(reply_fields(rubric.schema))).strip()
-        rubric = replace(
-            rubric, prompt=single_prompt(*parts, material), task=parts[0], reply=parts[1], material=material
-        )
+        task = task.strip()
+        reply = (reply or ", ".join(reply_fields(rubric.schema))).strip()
+        prompt = single_prompt(task, reply, material)
+        rubric = replace(rubric, prompt=prompt, task=task, reply=reply, material=material)
     digest = hashlib.sha256(content + rubric.prompt.encode()).hexdigest()
     return replace(rubric, prompt_version=f"{rubric.version}+{digest[:12]}")
 
@@ -80,15 +80,21 @@ def read_rubric(name: str, content: bytes, shown: str) -> Rubric:
     except RecursionError:
         raise SettingsError(f"{shown}: nested too deeply") from None
     except tomllib.TOMLDecodeError as error:
-        # The place comes first: `Expected '=' (at line 3, column 5)` becomes `3:5: not TOML: Expected '='`.
-        said, place = str(error).removesuffix(")").rsplit(" (at ", 1)
-        numbers = re.findall("[0-9]+", place)
-        where = f"{numbers[0]}:{numbers[1]}: not TOML" if numbers else " not TOML at its end"
-        raise SettingsError(f"{shown}:{where}: {said}") from None
+        raise SettingsError(f"{shown}:{_place_first(error)}") from None
     problems = [f"{shown}:{_line_of(text, place)}: {problem}" for place, problem in _problems(table)]
     if problems:
         raise SettingsError(*problems)
     return rubric_of_table(name, content, table)
+
+
+def _place_first(error: tomllib.TOMLDecodeError) -> str:
+    """Return `3:5: not TOML: Expected '='` for `Expected '=' (at line 3, column 5)`."""
+    message, place = str(error).removesuffix(")").rsplit(" (at ", 1)
+    numbers = re.findall("[0-9]+", place)
+    if not numbers:  # "at end of document"
+        return f" not TOML at its end: {message}"
+    line, column = numbers
+    return f"{line}:{column}: not TOML: {message}"
 
 
 def _decoded(content: bytes, shown: str, encoding: str = "utf-8") -> str:
@@ -100,7 +106,8 @@ def _decoded(content: bytes, shown: str, encoding: str = "utf-8") -> str:
 
 def _rising(scale: tuple[float, ...]) -> tuple[float, ...]:
     if len(scale) != 2 or scale[0] >= scale[1]:
-        raise ValueError(f"is [{', '.join(f'{end:g}' for end in scale)}], expected {_SCALE}")
+        ends = ", ".join(f"{end:g}" for end in scale)
+        raise ValueError(f"is [{ends}], expected {_SCALE}")
     return scale
 
 
@@ -208,25 +215,28 @@ def _prompt_problems(prompt: str, *, is_fenced: bool) -> Iterator[Problem]:
 
 
 def _score_problems(score: str, name: str, rubric: _RubricTable) -> Iterator[Problem]:
-    """Yield what is wrong with the field of the reply that holds a score."""
-    described, place = rubric.schema.properties.get(name), f"schema.properties.{name}"
-    if described is None:
+    """Yield the problems of the reply's field that holds a score."""
+    field = rubric.schema.properties.get(name)
+    place = f"schema.properties.{name}"
+    if field is None:
         near = nearest_of(name, list(rubric.schema.properties))
         yield f"scores.{score}", f"scores.{score} is {name!r}, no field of the schema{near}"
         return
     if name not in rubric.schema.required:
         yield "schema.required", f"schema.required lacks {name!r}, which holds the score of {score}"
-    if described.type == "array" and score == LISTED:
+    if field.type == "array" and score == LISTED:
         return
-    if described.type not in SCORED:
-        yield f"{place}.type", f"{place}.type is {described.type!r}, expected {', '.join(SCORED)} for a score"
+    if field.type not in SCORED:
+        yield f"{place}.type", f"{place}.type is {field.type!r}, expected {', '.join(SCORED)} for a score"
         return
     low, high = rubric.scale
     beyond = f"beyond the scale [{low:g}, {high:g}]; change one of them"
-    for bound, value in (("minimum", described.minimum), ("maximum", described.maximum)):
+    for bound, value in (("minimum", field.minimum), ("maximum", field.maximum)):
         if value is not None and not low <= value <= high:
             yield f"{place}.{bound}", f"{place}.{bound} is {value:g}, {beyond}"
-    for choice in (described.enum or ()) if described.type != "boolean" else ():
+    if field.type == "boolean":  # its choices are true and false, no points of the scale
+        return
+    for choice in field.enum or ():
         if isinstance(choice, bool) or not isinstance(choice, int | float):
             yield f"{place}.enum", f"{place}.enum holds {choice!r}, expected numbers of the scale [{low:g}, {high:g}]"
         elif not low <= choice <= high:
@@ -236,17 +246,18 @@ def _score_problems(score: str, name: str, rubric: _RubricTable) -> Iterator[Pro
 def _line_of(text: str, place: str) -> int:
     """Return the line of a key or placeholder, else of the table that should hold it, else 1."""
     if place.startswith("{"):
-        return text[: text.find(place)].count("\n") + 1
+        return text.count("\n", 0, text.find(place)) + 1
     table, _, key = place.rpartition(".")
     start = 0
     if table:
         header = re.search(rf"^\s*\[\s*{re.escape(table)}\s*\]", text, re.MULTILINE)
         start = header.start() if header else 0
-    for pattern in (rf'^\s*"?{re.escape(key)}"?\s*=', rf"^\s*\[\s*{re.escape(place)}[\].]"):
-        match = re.compile(pattern, re.MULTILINE).search(text, start) if key else None
+    if key:
+        assignment = re.compile(rf'^\s*"?{re.escape(key)}"?\s*=', re.MULTILINE)
+        own_table = re.compile(rf"^\s*\[\s*{re.escape(place)}[\].]", re.MULTILINE)
+        match = assignment.search(text, start) or own_table.search(text, start)
         if match:
             start = match.end() - 1
-            break
     return text.count("\n", 0, start) + 1
 
 
@@ -265,26 +276,40 @@ def read_text_rubric(name: str, content: bytes, shown: str, shipped: Rubric | No
     are those of the `shipped` rubric that it replaces; otherwise it scores from 0 to 1, with a reason.
     """
     text = _decoded(content, shown, "utf-8-sig").strip()
-    allowed = ", ".join(f"{{{variable}}}" for variable in sorted(VARIABLES))
-    problems = [
-        f"{shown}:{line}: unknown placeholder {{{unknown}}}{did_you_mean(unknown, VARIABLES) or ';'} allowed: {allowed}"
-        for line, written in enumerate(text.split("\n"), start=1)
-        for unknown in dict.fromkeys(_PLACEHOLDER.findall(written))
-        if unknown not in VARIABLES
-    ]
+    problems = list(_unknown_placeholders(text, shown))
     if problems:
         raise SettingsError(*problems)
     form = replace(shipped or _scored_from_0_to_1(name), version="text", step=None)
-    material = tuple(name for name in dict.fromkeys(_PLACEHOLDER.findall(text)) if name in VARIABLES)
+    material = tuple(dict.fromkeys(_PLACEHOLDER.findall(text)))
     task = _PLACEHOLDER.sub(lambda match: f"(the {LABELS[match[1]]}, given below)", text)
     prompt = single_prompt(task, ", ".join(reply_fields(form.schema)), material)
     return _prompted(replace(form, prompt=prompt), content, task, None, material)
 
 
+def _unknown_placeholders(text: str, shown: str) -> Iterator[str]:
+    allowed = ", ".join(f"{{{variable}}}" for variable in sorted(VARIABLES))
+    for line, written in enumerate(text.split("\n"), start=1):
+        for name in dict.fromkeys(_PLACEHOLDER.findall(written)):
+            if name not in VARIABLES:
+                meant = did_you_mean(name, VARIABLES) or ";"
+                yield f"{shown}:{line}: unknown placeholder {{{name}}}{meant} allowed: {allowed}"
+
+
 def _scored_from_0_to_1(name: str) -> Rubric:
-    properties = {"reasoning": {"type": "string"}, "score": {"type": "number", "minimum": 0, "maximum": 1}}
+    properties = {
+        "reasoning": {"type": "string"},
+        "score": {"type": "number", "minimum": 0, "maximum": 1},
+    }
     schema = {"type": "object", "additionalProperties": False, "required": [*properties], "properties": properties}
-    return Rubric(name, "", "", (0.0, 1.0), {name: "score"}, "", schema)
+    return Rubric(
+        name=name,
+        version="",
+        prompt_version="",
+        scale=(0.0, 1.0),
+        scores={name: "score"},
+        prompt="",
+        schema=schema,
+    )
 
 
 # JSON in a prompt, such as {"score": 4}, is not a placeholder.

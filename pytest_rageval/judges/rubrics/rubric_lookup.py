@@ -48,10 +48,11 @@ def check_rubrics(folder: Path, shown: str | None = None) -> dict[str, Rubric]:
     `shown` is the folder as messages name it. Each file replaces the shipped rubric of its name, or is a new one.
     """
     place = shown or str(folder)
-    paths = sorted(folder.iterdir()) if folder.is_dir() else []
-    paths = [path for path in paths if path.suffix in SUFFIXES and path.stem.casefold() != "readme"]
+    if not folder.is_dir():
+        raise SettingsError(f"rubrics: {place} is not there or empty; expected a folder")
+    paths = [path for path in sorted(folder.iterdir()) if _is_rubric_file(path)]
     if not paths:
-        expected = f"rubric files, as in {rubric_names()[0]}.toml" if folder.is_dir() else "a folder"
+        expected = f"rubric files, as in {rubric_names()[0]}.toml"
         raise SettingsError(f"rubrics: {place} is not there or empty; expected {expected}")
     rubrics: dict[str, Rubric] = {}
     problems: list[str] = []
@@ -69,17 +70,38 @@ def check_rubrics(folder: Path, shown: str | None = None) -> dict[str, Rubric]:
     return rubrics
 
 
+def _is_rubric_file(path: Path) -> bool:
+    return path.suffix in SUFFIXES and path.stem.casefold() != "readme"
+
+
 def _own(path: Path, shown: str) -> Rubric:
     name = path.stem
     shipped = load_rubric(name) if name in rubric_names() else None
     if shipped is None:
-        # Stricter than usual: completeness and conciseness are valid names, though similar to correctness.
-        if (meant := suggestion(name, rubric_names(), cutoff=0.85)) is not None:
-            remedy = f"did you mean {meant!r}? A new one needs a name less like it"
-            raise SettingsError(f"{shown}: unknown rubric {name!r}; {remedy}")
-        if re.fullmatch(r"[a-z][a-z0-9_]*", name) is None:
-            remedy = "use lower-case letters, digits and underscores, as in politeness"
-            raise SettingsError(f"{shown}: {name!r} cannot be a metric's name; {remedy}")
+        _check_new_name(name, shown)
+    content = _content(path, shown)
+    if path.suffix == ".toml":
+        rubric = read_rubric(name, content, shown)
+    else:
+        rubric = read_text_rubric(name, content, shown, shipped)
+    problems = list(_missing_parts(rubric) if shipped is None else _mismatches(rubric, shipped))
+    if problems:
+        raise SettingsError(*(f"{shown}: {problem}" for problem in problems))
+    return rubric
+
+
+def _check_new_name(name: str, shown: str) -> None:
+    # Stricter than usual: completeness and conciseness are valid names, though similar to correctness.
+    meant = suggestion(name, rubric_names(), cutoff=0.85)
+    if meant is not None:
+        remedy = f"did you mean {meant!r}? A new one needs a name less like it"
+        raise SettingsError(f"{shown}: unknown rubric {name!r}; {remedy}")
+    if re.fullmatch(r"[a-z][a-z0-9_]*", name) is None:
+        remedy = "use lower-case letters, digits and underscores, as in politeness"
+        raise SettingsError(f"{shown}: {name!r} cannot be a metric's name; {remedy}")
+
+
+def _content(path: Path, shown: str) -> bytes:
     try:
         with path.open("rb") as file:
             content = file.read(_LARGEST_FILE + 1)
@@ -87,17 +109,11 @@ def _own(path: Path, shown: str) -> Rubric:
         raise SettingsError(f"{shown}: cannot be read: {error.strerror or error}") from None
     if len(content) > _LARGEST_FILE:
         raise SettingsError(f"{shown}: larger than {_LARGEST_FILE // 1024} KiB; a rubric goes out with every request")
-    if path.suffix == ".toml":
-        rubric = read_rubric(name, content, shown)
-    else:
-        rubric = read_text_rubric(name, content, shown, shipped)
-    if problems := list(_mismatches(rubric, shipped) if shipped else _missing_parts(rubric)):
-        raise SettingsError(*(f"{shown}: {problem}" for problem in problems))
-    return rubric
+    return content
 
 
 def _missing_parts(rubric: Rubric) -> Iterator[str]:
-    """Yield what a rubric lacks to be a metric of its own."""
+    """Yield the parts that a rubric needs to be a metric of its own and does not have."""
     if rubric.scores.keys() != {rubric.name}:
         written = ", ".join(rubric.scores) or "nothing"
         yield f'scores holds {written}, expected {rubric.name} = "FIELD": a new file is one metric of its name'
@@ -116,9 +132,10 @@ def _mismatches(own: Rubric, shipped: Rubric) -> Iterator[str]:
     if own.scores.keys() != shipped.scores.keys():
         expected = ", ".join(f'{score} = "FIELD"' for score in shipped.scores) or "no score"
         yield f"scores holds {', '.join(own.scores) or 'nothing'}, expected {expected}"
-    for field in () if shipped.scores else shipped.schema["required"]:
-        if field not in own.schema["required"]:
-            yield f"schema.required lacks {field!r}, which is what this rubric is asked for"
+    if not shipped.scores:  # then its other fields are the judgement
+        for field in shipped.schema["required"]:
+            if field not in own.schema["required"]:
+                yield f"schema.required lacks {field!r}, which is what this rubric is asked for"
     needed = shipped.variables & {"question", "answer", "contexts"}
     if "references" in shipped.variables:
         needed -= {"contexts"}  # optional, since the answer is judged by the references

@@ -40,6 +40,7 @@ class CapturedOutput:
         self._handlers = [handler for handler in handlers if isinstance(handler, logging.Handler)]
         self._level: int | None = getattr(logging_plugin, "log_level", None)
         self._own_handler = _CaseHandler()
+        self._streams: dict[str, Stream] = {}
         for name in LOG_HANDLERS:
             handler = getattr(logging_plugin, name, None)
             if isinstance(handler, logging.Handler):
@@ -67,7 +68,8 @@ class CapturedOutput:
         root.setLevel(self._level_before)
         for handler in self._handlers:
             handler.removeFilter(_is_of_no_case)
-        self._show_threads()
+        if self._routing is not None and self._routing.threads:
+            self._show_threads(self._routing)
 
     def output(self) -> Output:
         """Return a new output for a case."""
@@ -94,19 +96,33 @@ class CapturedOutput:
                 report.sections.append((f"Captured {kind} {report.when}", text))
                 item.add_report_section(report.when, kind, text)
 
-    def _show_threads(self) -> None:
-        if self._routing is not None and self._routing.threads:
-            threads, self._routing.threads = self._routing.threads, self.output()
-            self.replay(threads)
+    def _routed(self, name: str, beneath: object) -> Any:
+        """Return the routed stream over this one."""
+        stream = self._streams.get(name)
+        if stream is None or not stream.is_over(beneath):
+            stream = Stream(name, beneath)
+            self._streams[name] = stream
+        return stream
 
-    # No wrapper, which costs more: that of pytest's capturing begins before.
+    def _show_threads(self, routing: Routing) -> None:
+        """Print what threads of unknown cases have printed."""
+        printed = routing.threads
+        routing.threads = self.output()
+        if printed is not None:
+            self.replay(printed)
+
+    # No wrapper, which costs more: that of pytest's capturing begins before. In every phase, because pytest puts its
+    # own stream back at the beginning of each, and calls that run ahead print at any time. It is the same stream all
+    # session long, so the routed one is made once.
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
         """Route the streams that pytest has set for this phase."""
-        for name in ("stdout", "stderr"):
-            if not isinstance(stream := getattr(sys, name), Stream):
-                setattr(sys, name, Stream(name, stream))
-        self._show_threads()
+        if not isinstance(sys.stdout, Stream):
+            sys.stdout = self._routed("stdout", sys.stdout)
+        if not isinstance(sys.stderr, Stream):
+            sys.stderr = self._routed("stderr", sys.stderr)
+        if self._routing is not None and self._routing.threads:
+            self._show_threads(self._routing)
 
     pytest_runtest_call = pytest_runtest_teardown = pytest_make_collect_report = pytest_runtest_setup
 

@@ -2,46 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pytest_rageval.comparison.baseline import Side
-from pytest_rageval.comparison.case_diff import READ, CaseLines, Record, representative_trial, trials_of
-from pytest_rageval.comparison.case_list import ListedCase, files_of, listed_case
+from pytest_rageval.comparison.case_diff import READ, CaseLines, Record, representative_trial
+from pytest_rageval.comparison.case_list import ListedCase, listed_case
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.render.html.page_run import PageRun, compared_side
 from pytest_rageval.run.plan import Plan
-from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.views.case import CaseContext, CaseView, case_view
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import OBSERVATIONS, RESULTS
+from pytest_rageval.runs.records.line_scan import trials_of
+from pytest_rageval.runs.records.record_files import record_paths
+from pytest_rageval.views.case import case_view
+from pytest_rageval.views.case_content import CaseContext, CaseView
 
 
 def case_views(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[CaseView | None]:
     """Yield the view of each of these cases: None for one without a record, nothing if no records are kept."""
     keys = {case.key for case in cases}
-    lines = read_case_lines(page.side.run, keys, page.damages) if page.side.run and page.side.has_records else {}
+    lines: dict[str, CaseLines] = {}
+    if page.side.run and page.side.has_records:
+        lines = read_case_lines(page.side.run, keys, page.damages)
     other = page.before if page.compared else None
     before = _read_answers(other, keys, page.damages) if other else {}
-    metrics, other_id = page.metrics["metrics"], other.run_id if other else None
-    context = CaseContext(page.run_id, page.config, metrics, page.registry, page.names, other_id)
-    for key, change in [(case.key, case.change) for case in cases] if lines else ():
-        yield case_view(lines.pop(key), before.pop(key, None), change, context) if key in lines else None
+    if not lines:
+        return
+    context = CaseContext(
+        page.run_id,
+        page.config,
+        page.metrics["metrics"],
+        page.registry,
+        page.names,
+        other=other.run_id if other else None,
+    )
+    for case in cases:
+        # Taken out, so that the records of a case are given up with its view.
+        records = lines.pop(case.key, None)
+        if records is None:
+            yield None
+        else:
+            yield case_view(records, before.pop(case.key, None), case.change, context)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedCase:
-    """A case with what its run keeps of it.
-
-    case         the list entry, without a comparison
-    record       the record of the trial that decides the outcome
-    observation  its line of observations.jsonl; None if the run keeps none
-    """
+    """A case with what its run keeps of it."""
 
     case: ListedCase
+    """The list entry, without a comparison."""
     record: Record
+    """The record of the trial that decides the outcome."""
     observation: Record | None
+    """Its line of observations.jsonl; None if the run keeps none."""
     view: CaseView
 
 
@@ -53,7 +70,8 @@ def recorded_case_of(
     # The record of a killed run can be in a worker's file.
     lines = read_case_lines(run, {key}).get(key) or CaseLines({last["trial"]: last}, {})
     record = representative_trial(lines.records)
-    context = CaseContext(run.run_id, run.config, (run.metrics or {}).get("metrics", {}), registry, {}, plan=plan)
+    metrics = (run.metrics or {}).get("metrics", {})
+    context = CaseContext(run.run_id, run.config, metrics, registry, names={}, plan=plan)
     view = case_view(lines, _earlier(run, key, baseline), "same", context)
     return RecordedCase(listed_case(record), record, lines.observations.get(record["trial"]), view)
 
@@ -64,7 +82,9 @@ def _earlier(run: StoredRun, key: str, baseline: Path) -> CaseLines | None:
     if comparison is None or not comparison["compared"] or key in comparison["changed_cases"]:
         return None
     side = compared_side(run, run.path.parent.parent, baseline)
-    return read_case_lines(side.run, {key}).get(key) if side and side.run and side.has_records else None
+    if side is None or side.run is None or not side.has_records:
+        return None
+    return read_case_lines(side.run, {key}).get(key)
 
 
 def read_case_lines(run: StoredRun, keys: Set[str], damages: list[str] | None = None) -> dict[str, CaseLines]:
@@ -91,13 +111,17 @@ def _read_answers(side: Side, keys: Set[str], damages: list[str]) -> dict[str, C
     if side.run is None:
         return {key: CaseLines({record["trial"]: record}, {}) for key, record in side.records(keys).items()}
     try:
-        records = trials_of(side.run.path / RESULTS, keys)
-        texts = ((key, trial["answer"] or "") for key, trials in records.items() for trial in trials.values())
-        observations = _observations(side.run, {key for key, text in texts if text.endswith("…")})
+        records = trials_of(side.run.path / RESULTS, keys, READ)
+        cut_keys = {key for key, trials in records.items() if _has_cut_answer(trials.values())}
+        observations = _observations(side.run, cut_keys)
     except SettingsError as damage:
         damages.append(f"{damage}; cases are not shown as they were before")
         return {}
     return {key: CaseLines(trials, observations.get(key, {})) for key, trials in records.items()}
+
+
+def _has_cut_answer(records: Iterable[Record]) -> bool:
+    return any((record["answer"] or "").endswith("…") for record in records)
 
 
 def _observations(run: StoredRun, keys: Set[str]) -> dict[str, dict[int, Record]]:
@@ -107,7 +131,9 @@ def _observations(run: StoredRun, keys: Set[str]) -> dict[str, dict[int, Record]
 def _trials(run: StoredRun, name: str, keys: Set[str], fields: Set[str]) -> dict[str, dict[int, Mapping[str, Any]]]:
     """Return the lines of one kind by case and trial."""
     lines: dict[str, dict[int, Record]] = {}
-    for path in files_of(run, name) if keys else ():
+    if not keys:
+        return lines
+    for path in record_paths(run.path, name):
         for key, trials in trials_of(path, keys, fields).items():
             lines.setdefault(key, {}).update(trials)
     return lines

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-WIDTH, HEIGHT = 100, 20
+WIDTH = 100
+HEIGHT = 20
 """Units of a chart that is scaled to its room."""
 BINS = 10
+"""Bars of a histogram of scores."""
 
 
 class IntervalFigure(NamedTuple):
@@ -28,8 +30,11 @@ def interval_figure(
     if mean is None:
         return None
     low, high = ci or (None, None)
-    ends = [None if end is None else _position(end, scale) for end in (low, high)]
-    return IntervalFigure(_position(mean, scale), ends[0], ends[1])
+    return IntervalFigure(
+        mean=_position(mean, scale),
+        low=None if low is None else _position(low, scale),
+        high=None if high is None else _position(high, scale),
+    )
 
 
 def change_figure(
@@ -42,7 +47,8 @@ def change_figure(
 
 def _position(value: float, scale: Sequence[float]) -> float:
     low, high = scale
-    return round(min(max((value - low) / (high - low), 0.0), 1.0) * WIDTH, 2)
+    share = (value - low) / (high - low)
+    return round(min(max(share, 0.0), 1.0) * WIDTH, 2)
 
 
 class Spark(NamedTuple):
@@ -62,21 +68,31 @@ def spark(values: Iterable[float | None], least_span: float = 0.0) -> Spark | No
     numbers = [value for value in values if value is not None]
     if len(numbers) < 2:
         return None
-    middle, span = (min(numbers) + max(numbers)) / 2, max(max(numbers) - min(numbers), least_span) or 1.0
-    step, top = WIDTH / (len(values) - 1), HEIGHT - 4
-    places = [
-        None if value is None else (round(number * step, 1), round(HEIGHT / 2 - top * (value - middle) / span, 1))
-        for number, value in enumerate(values)
-    ]
-    return Spark(line_path(places), [place for place in places if place][-1], values)
+    low = min(numbers)
+    high = max(numbers)
+    middle = (low + high) / 2
+    span = max(high - low, least_span) or 1.0
+    step = WIDTH / (len(values) - 1)
+    inner_height = HEIGHT - 4
+    places: list[tuple[float, float] | None] = []
+    last = (0.0, 0.0)
+    for number, value in enumerate(values):
+        if value is None:
+            places.append(None)
+            continue
+        last = (round(number * step, 1), round(HEIGHT / 2 - inner_height * (value - middle) / span, 1))
+        places.append(last)
+    return Spark(line_path(places), last, values)
 
 
 def line_path(places: Iterable[tuple[float, float] | None]) -> str:
     """Join places by a line that breaks at each None; a single place becomes a dot."""
-    path, is_drawing = "", False
+    path = ""
+    is_drawing = False
     for place in places:
         if place is not None:
-            path += "{}{:g} {:g}".format("L" if is_drawing else "M", *place) + ("" if is_drawing else "h0")
+            x, y = place
+            path += f"L{x:g} {y:g}" if is_drawing else f"M{x:g} {y:g}h0"
         is_drawing = place is not None
     return path
 
@@ -101,7 +117,10 @@ class PlotFrame(NamedTuple):
 
 
 FRAME = PlotFrame()
-MOST_LABELS, LABEL_HEIGHT = 6, 8
+MOST_LABELS = 6
+"""Labels of an axis."""
+LABEL_HEIGHT = 8
+"""Units below which two labels overlap."""
 
 
 class AxisValue(NamedTuple):
@@ -122,7 +141,8 @@ class Axis(NamedTuple):
     @classmethod
     def over(cls, values: Sequence[float], least: float = 0.0) -> Axis:
         """Return an axis over some values, with a minimum length."""
-        first, last = min(values, default=0.0), max(values, default=1.0)
+        first = min(values, default=0.0)
+        last = max(values, default=1.0)
         room = max(0.06 * (last - first), 0.01, (least - last + first) / 2)
         return cls(first - room, last + room, first, last)
 
@@ -139,8 +159,11 @@ class Axis(NamedTuple):
 
     def labels(self, place: Callable[[float], float]) -> tuple[AxisValue, ...]:
         """Return the first and the last value at their places; the last alone if they would overlap."""
-        first, last = (AxisValue(place(value), f"{value:.2f}") for value in (self.first, self.last))
-        return (last,) if first.text == last.text or abs(first.at - last.at) < LABEL_HEIGHT else (first, last)
+        first = AxisValue(place(self.first), f"{self.first:.2f}")
+        last = AxisValue(place(self.last), f"{self.last:.2f}")
+        if first.text == last.text or abs(first.at - last.at) < LABEL_HEIGHT:
+            return (last,)
+        return (first, last)
 
 
 class Bar(NamedTuple):
@@ -153,20 +176,26 @@ class Bar(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """A plot with axes: bars or a line, the baseline dashed, and other values of the baseline as marks.
-
-    `rows` are the bars for the table beneath; `dashed` says what the dashed lines are.
-    """
+    """A plot with axes: bars or a line, and the baseline dashed."""
 
     unit: str
+    """What the chart shows, in words."""
     across: Sequence[AxisValue]
+    """The labels of the horizontal axis."""
     up: Sequence[AxisValue]
+    """The labels of the vertical axis."""
     bars: str = ""
+    """The path of the bars."""
     line: str = ""
+    """The path of the line."""
     before: str = ""
+    """The dashed path of the baseline."""
     marks: Sequence[AxisValue] = ()
+    """Other values of the baseline."""
     rows: Sequence[Bar] = ()
+    """The bars for the table beneath."""
     dashed: str = "before"
+    """What the dashed lines are."""
 
 
 def histogram(values: Iterable[float], scale: Sequence[float], before: Iterable[float] = ()) -> Chart:
@@ -181,22 +210,26 @@ def doubling_histogram(values: Sequence[float], before: Mapping[str, float] | No
     positive = [value for value in values if value > 0]
     if not positive:
         return None
-    first, last = (math.floor(math.log2(end)) for end in (min(positive), max(positive)))
+    first = math.floor(math.log2(min(positive)))
+    last = math.floor(math.log2(max(positive)))
     bins = last - first + 1
     edges = [2.0**power for power in range(first, last + 2)]
     chart = _bar_chart(edges, _counts(positive, edges), [0] * bins, "cases by ms")
-    marks = [
-        AxisValue(FRAME.left + (math.log2(time) - first) / bins * (FRAME.right - FRAME.left), name)
-        for name, time in (before or {}).items()
-        if time > 0
-    ]
-    return chart._replace(marks=[mark for mark in marks if FRAME.left <= mark.at <= FRAME.right])
+    marks = []
+    for name, time in (before or {}).items():
+        if time <= 0:
+            continue
+        at = FRAME.left + (math.log2(time) - first) / bins * (FRAME.right - FRAME.left)
+        if FRAME.left <= at <= FRAME.right:
+            marks.append(AxisValue(at, name))
+    return chart._replace(marks=marks)
 
 
 def _counts(values: Iterable[float], edges: Sequence[float]) -> list[int]:
     """Return how many values are between two edges; those beyond all edges count in the first and the last bin."""
     in_order = sorted(values)
-    ends = [0, *(bisect_left(in_order, edge) for edge in edges[1:-1]), len(in_order)]
+    inner_ends = [bisect_left(in_order, edge) for edge in edges[1:-1]]
+    ends = [0, *inner_ends, len(in_order)]
     return [end - start for start, end in pairwise(ends)]
 
 
@@ -204,22 +237,24 @@ def _bar_chart(edges: Sequence[float], counts: Sequence[int], before: Sequence[i
     most = max(*counts, *before, 1)
     step = (FRAME.right - FRAME.left) / len(counts)
     lefts = [round(FRAME.left + step * number, 1) for number in range(len(edges))]
-    tops, were = (
-        [round(FRAME.bottom - each / most * (FRAME.bottom - FRAME.top), 1) for each in every]
-        for every in (counts, before)
-    )
-    bars = [
-        f"M{left:g} {FRAME.bottom}V{top:g}h{step - 1:.4g}V{FRAME.bottom}z"
-        for left, top, number in zip(lefts, tops, counts, strict=False)
-        if number
-    ]
-    outline = "".join(f"V{top:g}H{right:g}" for top, right in zip(were, lefts[1:], strict=True))
-    every = math.ceil(len(edges) / MOST_LABELS)
-    across = [AxisValue(left, f"{edge:,g}") for left, edge in zip(lefts, edges, strict=True)][::every]
+    bars = ""
+    for left, count in zip(lefts, counts, strict=False):
+        if count:
+            bars += f"M{left:g} {FRAME.bottom}V{_top(count, most):g}h{step - 1:.4g}V{FRAME.bottom}z"
+    outline = ""
+    if any(before):
+        steps = [f"V{_top(count, most):g}H{right:g}" for count, right in zip(before, lefts[1:], strict=True)]
+        outline = f"M{FRAME.left} {FRAME.bottom}{''.join(steps)}V{FRAME.bottom}"
+    labels = [AxisValue(left, f"{edge:,g}") for left, edge in zip(lefts, edges, strict=True)]
+    labelled_edges = math.ceil(len(edges) / MOST_LABELS)
     up = [AxisValue(FRAME.bottom, "0"), AxisValue(FRAME.top, f"{most:,}")]
     rows = [Bar(*row) for row in zip(edges, edges[1:], counts, before, strict=False)]
-    line_before = f"M{FRAME.left} {FRAME.bottom}{outline}V{FRAME.bottom}" if any(before) else ""
-    return Chart(unit, across, up, "".join(bars), before=line_before, rows=rows)
+    return Chart(unit, labels[::labelled_edges], up, bars, before=outline, rows=rows)
+
+
+def _top(count: int, most: int) -> float:
+    """Return the top of a bar. `most`: the largest number, which fills the height."""
+    return round(FRAME.bottom - count / most * (FRAME.bottom - FRAME.top), 1)
 
 
 def time_chart(
@@ -233,12 +268,11 @@ def time_chart(
     numbers = [value for value in values if value is not None]
     if len(numbers) < 2:
         return None
-    axis = Axis.over([*numbers, *([] if before is None else [before])], least)
+    axis = Axis.over(numbers if before is None else [*numbers, before], least)
     step = (FRAME.right - FRAME.left - 2 * FRAME.top) / (len(values) - 1)
     lefts = [round(FRAME.left + FRAME.top + step * number, 1) for number in range(len(values))]
-    line = line_path(
-        None if value is None else (left, axis.height(value)) for left, value in zip(lefts, values, strict=True)
-    )
+    places = [None if value is None else (left, axis.height(value)) for left, value in zip(lefts, values, strict=True)]
+    line = line_path(places)
     dashed = "" if before is None else f"M{FRAME.left} {axis.height(before):g}H{FRAME.right}"
     across = [AxisValue(lefts[0], dates[0]), AxisValue(lefts[-1], dates[-1])]
     marks = [AxisValue(lefts[number], "") for number in marked]

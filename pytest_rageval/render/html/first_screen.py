@@ -11,7 +11,7 @@ from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.render.html.sections import MetricRow, metric_row
 from pytest_rageval.runs.config_diff import flat_settings
 from pytest_rageval.text import NO_VALUE, duration, short
-from pytest_rageval.views.comparison import ComparedMetric, moved_metrics
+from pytest_rageval.views.compared_metrics import ComparedMetric, moved_metrics
 from pytest_rageval.views.parts import Tone
 
 TILES = 5
@@ -30,16 +30,20 @@ PREFERRED = (
     "key_fact_recall",
     "mrr",
 )
+"""Metrics that readers look for, the first ones first."""
 SHOWN_FLIPS = 5
 
 
 class Flips(NamedTuple):
-    """The cases that are news: a title, their number, the filter that shows them all, and the first with what moved."""
+    """The cases that newly fail, or that fail if there is no comparison."""
 
     title: str
     cases: int
+    """Their number."""
     query: str
+    """The filter that lists them all."""
     first: Sequence[tuple[ListedCase, str]]
+    """The first of them, each with its largest fall."""
 
 
 def tiles(page: PageRun) -> Iterator[MetricRow]:
@@ -56,8 +60,11 @@ def tiles(page: PageRun) -> Iterator[MetricRow]:
     others = [name for name in by_bare.values() if not measured[name]["run_level"]]
     names = [*(name for name in gates if name in measured), *preferred, *others]
     for name in list(dict.fromkeys(names))[:TILES]:
+        row = metric_row(name, page)
         decided = gates.get(name)
-        yield metric_row(name, page)._replace(gate=(decided["passed"], gate_line(decided)) if decided else None)
+        if decided is not None:
+            row = row._replace(gate=(decided["passed"], gate_line(decided)))
+        yield row
     yield _speed(page)
 
 
@@ -65,24 +72,30 @@ def _speed(page: PageRun) -> MetricRow:
     dollars = (page.metrics["volatile"].get("cost") or {}).get("judge_total_usd")
     spent = "cost unknown" if dollars is None else f"judge ${dollars:.2f}"
     # A baseline holds no latency.
-    before = page.before.metrics if page.before is not None and page.compared else {}
-    p95, earlier = (
-        (metrics.get("volatile", {}).get("latency") or {}).get("p95_ms") for metrics in (page.metrics, before)
-    )
-    was = f"was {duration(earlier)}" if earlier is not None and page.is_of_same_cases else ""
-    why = "not of the same cases" if earlier is not None and not was else ""
-    return MetricRow("p95 latency", NO_VALUE if p95 is None else duration(p95), interval=spent, change=was, why=why)
+    metrics_before = page.before.metrics if page.before is not None and page.compared else {}
+    now = _p95(page.metrics)
+    before = _p95(metrics_before)
+    change = ""
+    why = ""
+    if before is not None and page.is_of_same_cases:
+        change = f"was {duration(before)}"
+    elif before is not None:
+        why = "not of the same cases"
+    value = NO_VALUE if now is None else duration(now)
+    return MetricRow("p95 latency", value, interval=spent, change=change, why=why)
+
+
+def _p95(metrics: Mapping[str, Any]) -> float | None:
+    latency = metrics.get("volatile", {}).get("latency") or {}
+    p95: float | None = latency.get("p95_ms")
+    return p95
 
 
 def flips(page: PageRun) -> Flips:
     """Return newly failing cases and errors, or without a comparison all failing ones."""
     is_alone = page.compared is None
-    news = [
-        (number, case)
-        for number, case in enumerate(page.cases)
-        if (case.is_failing if is_alone else case.change == "worse" or case.outcome == "error")
-    ]
-    errors = sum(case.outcome == "error" for _, case in news)
+    news = [number for number, case in enumerate(page.cases) if _is_news(case, is_alone=is_alone)]
+    errors = sum(page.cases[number].outcome == "error" for number in news)
     if is_alone:
         title, query = "Failing", "outcome:failed,error,xfailed"
     elif not errors:
@@ -91,16 +104,23 @@ def flips(page: PageRun) -> Flips:
         title, query = "Errors", "outcome:error"
     else:
         title, query = "Newly failing, and errors", "outcome:error,failed"
-    return Flips(title, len(news), query, [(case, _move(case, number, page)) for number, case in news[:SHOWN_FLIPS]])
+    first = [(page.cases[number], _move(page.cases[number], number, page)) for number in news[:SHOWN_FLIPS]]
+    return Flips(title, len(news), query, first)
+
+
+def _is_news(case: ListedCase, *, is_alone: bool) -> bool:
+    if is_alone:
+        return case.is_failing
+    return case.change == "worse" or case.outcome == "error"
 
 
 def _move(case: ListedCase, number: int, page: PageRun) -> str:
     """Return the largest fall of a case as `mrr 1 → 0.5`; '' if none of its scores fell."""
     name = case.fallen or ""
-    moved = (
-        f"{short(fall.before)} → {short(fall.after)}" for fall in page.falls.get(name, ()) if fall.number == number
-    )
-    return next((f"{name.partition('@')[0]} {move}" for move in moved), "")
+    for fall in page.falls.get(name, ()):
+        if fall.number == number:
+            return f"{name.partition('@')[0]} {short(fall.before)} → {short(fall.after)}"
+    return ""
 
 
 def moves(page: PageRun) -> list[ComparedMetric]:
@@ -114,17 +134,18 @@ def moves(page: PageRun) -> list[ComparedMetric]:
 
 def no_moves(page: PageRun) -> str:
     """Return the sentence shown if no metric moved; it counts the metrics that have no value in this run only."""
-    unmeasured = (
-        sum(metric["verdict"] == "unmeasured" for metric in page.compared["metrics"].values()) if page.compared else 0
-    )
+    metrics = page.compared["metrics"] if page.compared else {}
+    unmeasured = sum(metric["verdict"] == "unmeasured" for metric in metrics.values())
     if not unmeasured:
         return "No metric moved."
-    return f"{unmeasured} metric{'s have' if unmeasured > 1 else ' has'} no value in this run, and had one before."
+    without_value = "1 metric has" if unmeasured == 1 else f"{unmeasured} metrics have"
+    return f"{without_value} no value in this run, and had one before."
 
 
 def equal_settings(page: PageRun) -> int:
     """Return the number of settings that are the same in both runs."""
     if page.before is None or page.before.config is None or page.side.config is None:
         return 0
-    before, after = flat_settings(page.before.config), flat_settings(page.config)
+    before = flat_settings(page.before.config)
+    after = flat_settings(page.config)
     return sum(name in before and before[name] == value for name, value in after.items())

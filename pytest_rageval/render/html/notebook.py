@@ -10,12 +10,14 @@ from pytest_rageval.render.html.case_view import case_views
 from pytest_rageval.render.html.environment import rendered
 from pytest_rageval.render.html.first_screen import moves, tiles
 from pytest_rageval.render.html.page_run import PageRun
-from pytest_rageval.views.comparison import METRIC_COLUMNS
+from pytest_rageval.views.compared_metrics import METRIC_COLUMNS
 
 MOST_BYTES = 200_000
 """Size of one output: notebooks store outputs, and viewers cut or refuse large ones."""
 MOST_CASES = 20
-LONGEST_TEXT, LONGEST_NAME, MOST_CHUNKS = 600, 200, 5
+LONGEST_TEXT = 600
+LONGEST_NAME = 200
+MOST_CHUNKS = 5
 
 
 def run_html(page: PageRun) -> str:
@@ -33,7 +35,10 @@ def comparison_html(page: PageRun) -> str:
 def _sized(page: PageRun, cases: Sequence[ListedCase], title: str) -> str:
     """Return the output with as many of the cases as fit."""
     first = cases[:MOST_CASES]
-    shown = list(zip(first, chain(case_views(page, first), repeat(None)), strict=False))  # no views without records
+    views = chain(case_views(page, first), repeat(None))  # without records there are no views
+    shown = list(zip(first, views, strict=False))
+    measured_tiles = [tile for tile in tiles(page) if tile.n is not None]
+    problems = [problem["said"] for problem in (page.comparison or {}).get("problems", ())]
     while True:
         html = rendered(
             "notebook.html",
@@ -41,10 +46,10 @@ def _sized(page: PageRun, cases: Sequence[ListedCase], title: str) -> str:
             title=title,
             cases=shown,
             left_out=len(cases) - len(shown),
-            tiles=[tile for tile in tiles(page) if tile.n is not None],
+            tiles=measured_tiles,
             moves=moves(page),
             metric_columns=METRIC_COLUMNS,
-            problems=[problem["said"] for problem in (page.comparison or {}).get("problems", ())],
+            problems=problems,
             most=LONGEST_TEXT,
             most_of_name=LONGEST_NAME,
             most_chunks=MOST_CHUNKS,

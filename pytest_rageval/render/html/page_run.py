@@ -10,55 +10,56 @@ from typing import Any
 
 from pytest_rageval.check.calibration_record import CalibrationRecord, stored_calibrations
 from pytest_rageval.comparison.baseline import Side, open_side
-from pytest_rageval.comparison.case_list import CaseList, Fall, ListedCase, changes_of, files_of, list_cases
+from pytest_rageval.comparison.case_list import CaseList, Fall, ListedCase, changes_of, list_cases
 from pytest_rageval.comparison.changes import signed_width
 from pytest_rageval.comparison.cut_offs import renamed_metrics
 from pytest_rageval.comparison.gates_now import Both
 from pytest_rageval.comparison.pairing import ComparisonReport, build_comparison
-from pytest_rageval.comparison.verdict_sentence import SYMBOLS, RunVerdict, VerdictFacts, run_verdict
+from pytest_rageval.comparison.verdict_facts import VerdictFacts
+from pytest_rageval.comparison.verdict_sentence import SYMBOLS, RunVerdict, run_verdict
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.runs.columns import CaseColumns, Column
 from pytest_rageval.runs.history import PastRun, past_run, with_changes
-from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import OBSERVATIONS, RESULTS
+from pytest_rageval.runs.records.record_files import record_paths
 from pytest_rageval.runs.run_ref import in_time, is_of_sweep
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import counted
 
 SHOWN_RUNS = 20
+"""Runs of the trend."""
 
 
 @dataclass(frozen=True)
 class PageRun:
-    """A finished run with the data of its HTML report.
-
-    before      the other run, or baseline; None without one
-    comparison  the content of `pair`, which may lack what details need; None without another run
-    listed      its cases, worst first, with their scores and falls
-    trend       finished runs of the same cases in time, this one last
-    is_chosen   the other run was named, and is not what the run was compared with when it ended
-    comparison_verdict, both
-                of this run against the other, and their compared cases
-    exit_status of pytest, if it is known
-    calibrations
-                the newest one of the run's judge in each metric, from the run's folder of reports
-    damages     unreadable lines, found while the pages of cases are made
-    """
+    """A finished run with the data of its HTML report."""
 
     side: Side
     settings: Settings
     before: Side | None
+    """The other run, or the baseline; None without one."""
     comparison: Mapping[str, Any] | None
+    """The content of the comparison, which may lack what details need; None without another run."""
     listed: CaseList
+    """The cases of the run, worst first, with their scores and falls."""
     trend: Sequence[PastRun]
+    """Finished runs of the same cases in time, this one last."""
     is_chosen: bool = False
+    """The other run was named, and is not what the run was compared with when it ended."""
     comparison_verdict: RunVerdict | None = None
+    """The verdict of this run against the other."""
     both: Both | None = None
+    """The cases that both runs have, as they are compared."""
     exit_status: int = 0
+    """That of pytest, if it is known."""
     calibrations: Sequence[CalibrationRecord] = ()
+    """The newest calibration of the run's judge in each metric, from the run's folder of reports."""
     damages: list[str] = field(default_factory=list)
+    """Unreadable lines, found while the pages of cases are made."""
 
     @property
     def run_id(self) -> str:
@@ -93,7 +94,9 @@ class PageRun:
     @property
     def compared(self) -> Mapping[str, Any] | None:
         """Return the comparison if both runs are comparable, else None."""
-        return self.comparison if self.comparison and self.comparison["compared"] else None
+        if self.comparison and self.comparison["compared"]:
+            return self.comparison
+        return None
 
     @property
     def has_both_sides(self) -> bool:
@@ -117,15 +120,19 @@ class PageRun:
     @cached_property
     def before_columns(self) -> Mapping[str, Column]:
         """Return the other run's scores by this run's metric names; empty if the runs are not compared."""
-        return self.before.cases.renamed(self.names).scores if self.before and self.compared else {}
+        if self.before is None or not self.compared:
+            return {}
+        return self.before.cases.renamed(self.names).scores
 
     @property
     def latency_before(self) -> Mapping[str, Any]:
         """Return the latency of the other run; empty if it is unknown, or of other cases."""
         if self.before is None or not self.compared or not self.is_of_same_cases:
             return {}
-        metrics = self.before.run.metrics if self.before.run else None
-        return ((metrics or self.before.metrics).get("volatile") or {}).get("latency") or {}
+        # A baseline holds no latency, but its run may still be kept.
+        kept_metrics = self.before.run.metrics if self.before.run else None
+        volatile = (kept_metrics or self.before.metrics).get("volatile") or {}
+        return volatile.get("latency") or {}
 
     @cached_property
     def widths(self) -> Mapping[str, float]:
@@ -140,9 +147,10 @@ class PageRun:
 
     def values_in_time(self, name: str) -> list[float | None]:
         """Return a metric's values in the runs of the trend; at the cut-off of this run's k, each at its own."""
-        bare, at, k = name.partition("@")
-        written = f"{bare}@k" if at and k == str(self.config.get("k")) else name
-        return [run.value(written) for run in self.trend]
+        bare, _, cut_off = name.partition("@")
+        if cut_off and cut_off == str(self.config.get("k")):
+            name = f"{bare}@k"
+        return [run.value(name) for run in self.trend]
 
     @cached_property
     def gates(self) -> Sequence[Mapping[str, Any]]:
@@ -150,21 +158,28 @@ class PageRun:
         decided = self.metrics.get("gates") or []
         if not self.is_chosen or self.compared is None:
             return decided
-        return [*(gate for gate in decided if gate["op"] not in ("drop", "rise")), *self.compared["gates"]]
+        absolute = [gate for gate in decided if gate["op"] not in ("drop", "rise")]
+        return [*absolute, *self.compared["gates"]]
 
     @cached_property
     def verdict(self) -> RunVerdict:
         """Return the verdict that the run ended with; against a chosen run, the verdict of this comparison."""
         if self.is_chosen and self.comparison_verdict is not None:
             return self.comparison_verdict
-        metrics, is_waived = self.metrics, self.settings.allow_regressions or self.settings.update_baseline
-        comparison = metrics.get("comparison")
-        verdict = run_verdict(
-            VerdictFacts(metrics, comparison, self.gates, self.problems, self.exit_status, is_waived=is_waived)
+        facts = VerdictFacts(
+            self.metrics,
+            self.metrics.get("comparison"),
+            self.gates,
+            self.problems,
+            self.exit_status,
+            is_waived=self.settings.allow_regressions or self.settings.update_baseline,
+            known_failures=self.decided.get("known_failures") or "fail",
         )
-        if self.side.damage is not None or self.decided.get("word") not in SYMBOLS or "tone" not in self.decided:
-            return verdict
-        return replace(verdict, tone=self.decided["tone"], word=self.decided["word"])
+        verdict = run_verdict(facts)
+        is_recorded = self.decided.get("word") in SYMBOLS and "tone" in self.decided
+        if self.side.damage is None and is_recorded:
+            return replace(verdict, tone=self.decided["tone"], word=self.decided["word"])
+        return verdict
 
     @property
     def missing(self) -> list[str]:
@@ -175,17 +190,20 @@ class PageRun:
         }
         if self.side.run is None:
             return [f"{self.run_id} is known by its aggregates and scores only: no case can be opened"]
-        folder = self.side.run.path
-        present = {name for name in effects if files_of(self.side.run, name)}
-        absent = [name for name in effects if self.metrics["total_tests"] and name not in present]
-        missing = [f"{name} is not in {folder.name}/ (removed, or not written): {effects[name]}" for name in absent]
-        if len(self.cases) < (total := self.metrics["total_tests"]):
+        total = self.metrics["total_tests"]
+        folder = self.side.run.path.name
+        present = {name for name in effects if record_paths(self.side.run.path, name)}
+        missing = []
+        if self.side.damage is not None:
+            missing.append(self.side.damage)
+        for name, effect in effects.items():
+            if total and name not in present:
+                missing.append(f"{name} is not in {folder}/ (removed, or not written): {effect}")
+        if len(self.cases) < total:
             source = RESULTS if RESULTS in present else "the table of scores"
-            missing.append(
-                f"{source} holds {len(self.cases):,} of {counted(total, 'case')} (cut off?): others are not listed"
-            )
-        damage = [self.side.damage] if self.side.damage is not None else []
-        return [*damage, *missing, *dict.fromkeys(self.damages)]
+            holds = f"{source} holds {len(self.cases):,} of {counted(total, 'case')}"
+            missing.append(f"{holds} (cut off?): others are not listed")
+        return [*missing, *dict.fromkeys(self.damages)]
 
 
 def read_page(side: Side, before: Side | None, settings: Settings, **facts: Any) -> PageRun:
@@ -206,17 +224,23 @@ def page_of(
     side: Side, before: Side | None, paired: ComparisonReport | None, settings: Settings, **facts: Any
 ) -> PageRun:
     """Return the page of a run that was already compared with the other."""
-    comparison, scores, names = paired.content if paired else None, None, {}
+    comparison = paired.content if paired else None
+    scores_before = CaseColumns()
+    names: Mapping[str, str] = {}
+    is_compared = before is not None and paired is not None and paired.is_compared
     if before is not None and paired is not None and paired.is_compared:
         names = renamed_metrics(before, side)
-        scores = before.cases.without(paired.content["changed_cases"])
-    listed = list_cases(side, changes_of(comparison), scores or CaseColumns(), names, is_compared=scores is not None)
-    facts["trend"] = facts.get("trend") or (recent_runs(side.run) if side.run else [])
+        scores_before = before.cases.without(paired.content["changed_cases"])
+    listed = list_cases(side, changes_of(comparison), scores_before, names, is_compared=is_compared)
+    if not facts.get("trend"):
+        facts["trend"] = recent_runs(side.run) if side.run else []
     if side.run is not None:
-        reports, judge = side.run.path.parent.parent, side.run.config.get("judge")
-        facts.setdefault("calibrations", stored_calibrations(reports, judge))
-    verdict, both = (paired.verdict, paired.both) if paired else (None, None)
-    return PageRun(side, settings, before, comparison, listed, comparison_verdict=verdict, both=both, **facts)
+        reports = side.run.path.parent.parent
+        facts.setdefault("calibrations", stored_calibrations(reports, side.run.config.get("judge")))
+    if paired is not None:
+        facts["comparison_verdict"] = paired.verdict
+        facts["both"] = paired.both
+    return PageRun(side, settings, before, comparison, listed, **facts)
 
 
 def compared_side(run: StoredRun, reports: Path, baseline: Path) -> Side | None:
@@ -238,9 +262,11 @@ def compared_side(run: StoredRun, reports: Path, baseline: Path) -> Side | None:
 def recent_runs(run: StoredRun) -> list[PastRun]:
     """Return the earlier runs of the same cases and this run, oldest first; unreadable folders are skipped."""
     folders = [path for path in in_time(run.path.parent) if path == run.path or not is_of_sweep(path)]
-    before = folders[: folders.index(run.path)] if run.path in folders else folders
-    dataset, runs = run.config["dataset_hash"], [past_run(run)]
-    for folder in reversed(before):
+    if run.path in folders:
+        folders = folders[: folders.index(run.path)]
+    dataset = run.config["dataset_hash"]
+    runs = [past_run(run)]
+    for folder in reversed(folders):
         if len(runs) == SHOWN_RUNS:
             break
         try:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_rageval.runs.columns import SCORES
-from pytest_rageval.runs.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS
+from pytest_rageval.runs.reader import CONFIG, METRICS
+from pytest_rageval.runs.records.line_form import OBSERVATIONS, RESULTS
 
 REPORT = "report.html"
 MEGABYTE = 1_000_000

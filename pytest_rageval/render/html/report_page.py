@@ -18,12 +18,17 @@ from pytest_rageval.comparison.case_filter import all_rounded
 from pytest_rageval.comparison.case_list import ListedCase
 from pytest_rageval.comparison.gate_lines import gate_line
 from pytest_rageval.metrics.registry import LAYERS
+from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 from pytest_rageval.render.html import first_screen, sections
 from pytest_rageval.render.html.case_view import case_views
 from pytest_rageval.render.html.environment import macro, on_one_line, policy, rendered, script, style
+from pytest_rageval.render.html.figures import Chart
+from pytest_rageval.render.html.judge_section import judge_rows
 from pytest_rageval.render.html.page_run import PageRun
+from pytest_rageval.runs.causes import NO_CAUSE, TITLES
 from pytest_rageval.text import printable
-from pytest_rageval.views.comparison import METRIC_COLUMNS, ONE_SIDED, fallen_lines, settings_table, versions_table
+from pytest_rageval.views.compared_metrics import METRIC_COLUMNS, fallen_lines
+from pytest_rageval.views.comparison import ONE_SIDED, settings_table, versions_table
 from pytest_rageval.views.history import runs_table
 from pytest_rageval.views.run import SHOWN_ERRORS, equal_errors
 
@@ -37,11 +42,12 @@ TEXTS = 2048
 """Cases in a block of questions, answers and reasons."""
 LEVEL = 4
 """Level of zlib. At 5 a page is a tenth smaller, and compressed in half as much time again."""
-BUDGET, UNCHANGED, UNCHANGED_OF_MANY = 2_000, 1_000, 200
-"""Cases whose page is in the file, worst first, unless all are wanted: the first number limits those that fail, fell
-or were not measured; others, with nothing to explain, follow up to the second number in all, or if there are more cases
-than the first number, up to the third.
-"""
+BUDGET = 2_000
+"""Cases whose page is in the file, worst first, of those that fail, fell or were not measured."""
+UNCHANGED = 1_000
+"""Cases up to which those with nothing to explain follow."""
+UNCHANGED_OF_MANY = 200
+"""The same in a run of more than `BUDGET` cases."""
 PLAIN = 200
 """Failing cases that are readable without scripts."""
 SECTIONS = (
@@ -112,14 +118,25 @@ def page_start(page: PageRun) -> dict[str, Any]:
 
 def _about(page: PageRun) -> str:
     """Return description, target, branch and commit (`main 1a2b3c4 with changes`) and the time."""
-    target, project = page.config.get("target"), page.config.get("project")
-    ended = str(page.metrics["volatile"].get("timestamp") or "")
-    parts = [page.metrics.get("description"), target if isinstance(target, str) else None]
+    parts = [page.metrics.get("description")]
+    target = page.config.get("target")
+    if isinstance(target, str):
+        parts.append(target)
+    project = page.config.get("project")
     if isinstance(project, Mapping):
-        branch, commit = (str(project.get(name) or "") for name in ("branch", "commit"))
-        changes = "with changes" if project.get("is_changed") else ""
-        parts.append(" ".join(filter(None, (branch, commit[:7] or "before the first commit", changes))))
-    return " · ".join(str(part) for part in (*parts, ended[:16].replace("T", " ")) if part)
+        parts.append(_commit_words(project))
+    ended = str(page.metrics["volatile"].get("timestamp") or "")
+    parts.append(ended[:16].replace("T", " "))
+    return " · ".join(str(part) for part in parts if part)
+
+
+def _commit_words(project: Mapping[str, Any]) -> str:
+    words = [str(project.get("branch") or "")]
+    commit = str(project.get("commit") or "")
+    words.append(commit[:7] or "before the first commit")
+    if project.get("is_changed"):
+        words.append("with changes")
+    return " ".join(filter(None, words))
 
 
 # ── data ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -133,22 +150,36 @@ def _blocks(page: PageRun, budget: int | None) -> tuple[str, int]:
         lines.append(packed(value))
         return len(lines) - 1
 
-    cases, target = page.cases, str(page.config.get("target") or "")
+    cases = page.cases
     rendered_cases = fragments(page, cases[: _bodied(cases, budget)])
-    bodies = [(add(block), len(block)) for block in iter(lambda: [*islice(rendered_cases, BODIES)], [])]
+    bodies = []
+    bodied = 0
+    # The views and pages of one block at a time are in memory.
+    while block := list(islice(rendered_cases, BODIES)):
+        bodies.append(add(block))
+        bodied += len(block)
+    texts = [add(_listed_text(cases[start : start + TEXTS])) for start in range(0, len(cases), TEXTS)]
+    scores = {name: add(all_rounded(values)) for name, values in page.listed.scores.items()}
+    falls = {name: add([fall.number for fall in fallen]) for name, fallen in page.falls.items()}
     index = case_columns(page) | {
-        "bodies": [number for number, _ in bodies],
-        "texts": [add(_listed_text(cases[start : start + TEXTS])) for start in range(0, len(cases), TEXTS)],
-        "scores": {name: add(all_rounded(scores)) for name, scores in page.listed.scores.items()},
-        "falls": {name: add([fall.number for fall in falls]) for name, falls in page.falls.items()},
+        "bodies": bodies,
+        "texts": texts,
+        "scores": scores,
+        "falls": falls,
         "perBody": BODIES,
         "perTexts": TEXTS,
-        "bodied": sum(size for _, size in bodies),
-        # The browser remembers the last filter under this key.
-        "project": "|".join([target, *sorted({case.file or case.key for case in cases})[:3]]),
+        "bodied": bodied,
+        "project": _project_key(page),
     }
     lines[0] = packed(index)
-    return "\n".join(lines), index["bodied"]
+    return "\n".join(lines), bodied
+
+
+def _project_key(page: PageRun) -> str:
+    """Return the key under which the browser remembers the last filter."""
+    target = str(page.config.get("target") or "")
+    files = sorted({case.file or case.key for case in page.cases})
+    return "|".join([target, *files[:3]])
 
 
 def _bodied(cases: Sequence[ListedCase], budget: int | None) -> int:
@@ -156,7 +187,8 @@ def _bodied(cases: Sequence[ListedCase], budget: int | None) -> int:
     if budget is None:
         return len(cases)
     notable = sum(case.rank < 5 or case.drop < 0 for case in cases[:budget])
-    return max(notable, min(budget, UNCHANGED if len(cases) <= BUDGET else UNCHANGED_OF_MANY))
+    unchanged = UNCHANGED if len(cases) <= BUDGET else UNCHANGED_OF_MANY
+    return max(notable, min(budget, unchanged))
 
 
 def _listed_text(cases: Sequence[ListedCase]) -> str:
@@ -164,19 +196,18 @@ def _listed_text(cases: Sequence[ListedCase]) -> str:
 
     Each case follows a NUL, with a field on each line.
     """
-    lines = (
-        line
-        for case in cases
-        for line in (
+    lines: list[str] = []
+    for case in cases:
+        lines += (
             case.id.replace("\n", " "),
             on_one_line(case.question),
             on_one_line(case.answer),
             on_one_line(case.why, WHY),
             case.place.replace("\n", " "),
         )
-    )
     shown = printable("\n".join(lines)).split("\n")
-    return "\0".join("\n".join(shown[start : start + 5]) for start in range(0, len(shown), 5))
+    blocks = ["\n".join(shown[start : start + 5]) for start in range(0, len(shown), 5)]
+    return "\0".join(blocks)
 
 
 def fragments(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[str]:
@@ -190,15 +221,10 @@ def fragments(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[str]:
 
 
 def _first_screen(page: PageRun) -> Mapping[str, Any]:
-    comparison, failing = page.comparison or {}, sum(case.is_failing for case in page.cases)
-    no_flips = "No case fails."
-    if not page.cases:
-        is_lost = bool(page.metrics["total_tests"])
-        no_flips = "The cases of this run are not kept." if is_lost else "This run has no cases."
-    elif page.compared and failing:
-        no_flips = f"Nothing newly fails. {failing} case{'s fail' if failing != 1 else ' fails'} as before."
-    tags = ((tag, len(keys)) for tag, keys in (page.metrics.get("failure_tags") or {}).items())
-    problems = (problem["said"] for problem in comparison.get("problems", ()))
+    comparison = page.comparison or {}
+    problems = [problem["said"] for problem in comparison.get("problems", ())]
+    tags = [(tag, len(keys)) for tag, keys in (page.metrics.get("failure_tags") or {}).items()]
+    tags.sort(key=lambda item: (-item[1], item[0]))
     return {
         "changed": settings_table(comparison or {"configuration": ()}),
         "equal": first_screen.equal_settings(page),
@@ -207,29 +233,44 @@ def _first_screen(page: PageRun) -> Mapping[str, Any]:
         "unwinnable": cannot_be_won_line(page.config),
         "tiles": list(first_screen.tiles(page)),
         "flips": first_screen.flips(page),
-        "no_flips": no_flips,
+        "no_flips": _no_flips(page),
         "moves": first_screen.moves(page),
         "no_moves": first_screen.no_moves(page),
         "fallen": fallen_lines(page.compared or {}),
         "errors": equal_errors(page.cases)[:SHOWN_ERRORS],
-        "tags": sorted(tags, key=lambda item: (-item[1], item[0])),
+        "tags": tags,
     }
+
+
+def _no_flips(page: PageRun) -> str:
+    """Return the sentence shown if no case newly fails."""
+    if not page.cases and page.metrics["total_tests"]:
+        return "The cases of this run are not kept."
+    if not page.cases:
+        return "This run has no cases."
+    failing = sum(case.is_failing for case in page.cases)
+    if not page.compared or not failing:
+        return "No case fails."
+    cases = "1 case fails" if failing == 1 else f"{failing} cases fail"
+    return f"Nothing newly fails. {cases} as before."
 
 
 def _case_list(page: PageRun) -> Mapping[str, Any]:
     outcomes = Counter(map(attrgetter("outcome"), page.cases))
     changes = Counter(map(attrgetter("change"), page.cases))
     present = [name for name in ("failed", "error", "xfailed") if outcomes[name]]
-    failing = sum(map(outcomes.__getitem__, present))
+    failing = sum(outcomes[name] for name in present)
     chips = [
         ("newly failing", "changed:worse", changes["worse"]),
         ("failing", f"outcome:{','.join(present)}", failing),
         ("errors", "outcome:error", outcomes["error"]),
         ("fixed", "changed:fixed", changes["fixed"]),
     ]
+    filled_chips = [(word, query, cases) for word, query, cases in chips if cases]
+    failing_cases = islice((case for case in page.cases if case.is_failing), min(PLAIN, failing))
     return {
-        "chips": [*(chip for chip in chips if chip[2]), ("all", "", len(page.cases))],
-        "failing": [*islice((case for case in page.cases if case.is_failing), min(PLAIN, failing))],
+        "chips": [*filled_chips, ("all", "", len(page.cases))],
+        "failing": list(failing_cases),
         "failing_total": failing,
     }
 
@@ -238,6 +279,11 @@ def page_sections(page: PageRun) -> Mapping[str, Any]:
     """Return what the templates of the sections show: they go through the scores of all cases."""
     heat_layers, heat_rows = sections.heat(page)
     history_names = [tile.name for tile in first_screen.tiles(page) if tile.n is not None]
+    history = None
+    history_charts: list[tuple[str, Chart]] = []
+    if page.trend:
+        history = runs_table(page.trend, history_names)
+        history_charts = list(sections.history_charts(page, history_names))
     return {
         "heat_layers": heat_layers,
         "heat_rows": heat_rows,
@@ -249,9 +295,9 @@ def page_sections(page: PageRun) -> Mapping[str, Any]:
         "latency_chart": sections.latency_chart(page),
         "slowest": sections.slowest(page),
         "cost_rows": sections.cost_rows(page),
-        "judge_rows": sections.judge_rows(page),
-        "history_charts": list(sections.history_charts(page, history_names)) if page.trend else [],
-        "history": runs_table(page.trend, history_names) if page.trend else None,
+        "judge_rows": judge_rows(page),
+        "history_charts": history_charts,
+        "history": history,
         "configuration": sections.configuration(page),
         "versions": versions_table(page.comparison) if page.comparison else None,
         "definitions": sections.definitions_of(page.metrics["metrics"], page.registry),
@@ -261,8 +307,9 @@ def page_sections(page: PageRun) -> Mapping[str, Any]:
 
 def case_columns(page: PageRun) -> dict[str, Any]:
     """Return the index block: a list of values by column, names by number where they repeat."""
-    cases, layers = page.cases, list(LAYERS)
-    codes: dict[str, int] = {}
+    cases = page.cases
+    tag_codes: dict[str, int] = {}
+    tags = [_codes_of(case.tags, tag_codes) for case in cases]
     return {
         "run": page.run_id,
         "compared": page.compared is not None,
@@ -271,16 +318,15 @@ def case_columns(page: PageRun) -> dict[str, Any]:
         **_coded("file", [case.file for case in cases]),
         **_coded("outcome", [case.outcome for case in cases]),
         **_coded("change", [case.change for case in cases]),
-        **_coded("category", [case.category for case in cases]),
-        **_coded("difficulty", [case.difficulty for case in cases]),
-        **_coded("domain", [case.domain for case in cases]),
+        "descriptive": DESCRIPTIVE_NAMES,
+        **_coded_descriptions(cases),
         **_coded("doubt", [case.doubt for case in cases]),
-        "tag": [[codes.setdefault(tag, len(codes)) for tag in case.tags] for case in cases],
-        "tags": list(map(printable, codes)),
-        "layer": [
-            sum(1 << layers.index(layer) for layer in page.listed.layers(case)) if case.failed else 0 for case in cases
-        ],
-        "layers": layers,
+        **_coded("cause", [case.cause for case in cases]),
+        "causes_known": [*TITLES, NO_CAUSE],
+        "tag": tags,
+        "tags": list(map(printable, tag_codes)),
+        "layer": [_layer_bits(case, page) for case in cases],
+        "layers": list(LAYERS),
         **_coded("fallen", [case.fallen or "" for case in cases]),
         "drop": all_rounded(case.drop for case in cases),
         "widths": page.widths,
@@ -289,8 +335,28 @@ def case_columns(page: PageRun) -> dict[str, Any]:
     }
 
 
+def _coded_descriptions(cases: Sequence[ListedCase]) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    for name in DESCRIPTIVE_NAMES:
+        columns |= _coded(name, [case.descriptions.get(name, "") for case in cases])
+    return columns
+
+
+def _codes_of(names: Iterable[str], codes: dict[str, int]) -> list[int]:
+    """Return the numbers of the names; a new name gets the next number."""
+    return [codes.setdefault(name, len(codes)) for name in names]
+
+
+def _layer_bits(case: ListedCase, page: PageRun) -> int:
+    """Return the layers in which a case failed, a bit each, as the script of the report reads them."""
+    if not case.failed:
+        return 0
+    layers = list(LAYERS)
+    return sum(1 << layers.index(layer) for layer in page.listed.layers(case))
+
+
 def _coded(column: str, values: Iterable[str]) -> dict[str, Any]:
     """Return a column of numbers and, under its plural, the names that they stand for."""
     codes: dict[str, int] = {}
-    column_values = [codes.setdefault(value, len(codes)) for value in values]
+    column_values = _codes_of(values, codes)
     return {column: column_values, f"{column}s": [printable(name) for name in codes]}

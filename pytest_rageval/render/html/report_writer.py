@@ -58,9 +58,17 @@ def end_report(folder: Path, settings: Settings, baseline: Path, *, exit_status:
 def sized_html(page: PageRun, budget: int | None = BUDGET, most_bytes: int | None = None) -> str:
     """Return the HTML report; if it exceeds `most_bytes`, only the worst cases keep their pages."""
     html = report_html(page, budget=budget)
-    while most_bytes is not None and (size := len(html.encode())) > most_bytes and budget != 0:
+    if most_bytes is None:
+        return html
+    while budget != 0:
+        size = len(html.encode())
+        if size <= most_bytes:
+            break
         cases = len(page.cases) if budget is None else min(budget, len(page.cases))
-        budget = min(int(cases * 0.9 * most_bytes / size), cases - 1) if cases > 1 else 0
+        budget = 0
+        if cases > 1:
+            # A tenth less than in proportion, since the list of cases stays; at least one less, so that it ends.
+            budget = min(int(cases * 0.9 * most_bytes / size), cases - 1)
         html = report_html(page, budget=budget)
     return html
 

@@ -17,34 +17,43 @@ from pytest_rageval.views.sweep import SCORES, fixed_params, score_cells
 
 SWEEP_PAGE = "sweep.html"
 MOST_ROWS = 200
+"""Points in the table."""
 RUN_PAGES = ("report.html", "summary.md")
+"""Pages of a run to link to, the first that exists."""
 
 
 class Dot(NamedTuple):
-    """A point in a plot: its place, text and kind."""
+    """A point in a plot."""
 
     x: float
     y: float
     text: str
     kind: str
+    """derived, measured, default or best."""
     link: str | None = None
+    """The page of its run; None without one."""
 
 
 class Plot(NamedTuple):
-    """Dots, the line through some of them, labels of the axes, and the height of the default, if it has a score."""
+    """Dots on two axes."""
 
     title: str
     dots: tuple[Dot, ...]
     line: str
+    """The points of the line through some of the dots."""
     across: tuple[AxisValue, ...]
+    """The labels of the horizontal axis."""
     up: tuple[AxisValue, ...]
+    """The labels of the vertical axis."""
     default: float | None = None
+    """The height of the default, if it has a score."""
 
 
 def write_sweep_page(sweep: Sweep, folder: Path, sentence: str, details: Sequence[str]) -> Path:
     """Write the page into the sweep's folder; `sentence` and `details` are the terminal's verdict."""
     runs = folder.parent.parent / "runs"
-    links = {point.run: _link(runs, point.run) for point in (*sweep.points, sweep.default) if point.run}
+    run_ids = [point.run for point in (*sweep.points, sweep.default) if point.run]
+    links = {run_id: _link(runs, run_id) for run_id in run_ids}
     write_text(folder / SWEEP_PAGE, sweep_html(sweep, folder.name, sentence, details, links))
     return folder / SWEEP_PAGE
 
@@ -53,6 +62,7 @@ def sweep_html(
     sweep: Sweep, sweep_id: str, sentence: str, details: Sequence[str], links: Mapping[str, str | None]
 ) -> str:
     """Return the page; `links` maps the ids of stored runs to their pages."""
+    shown_points = (sweep.default, *sweep.points[:MOST_ROWS])
     return rendered(
         "sweep.html",
         policy=policy(),
@@ -65,7 +75,7 @@ def sweep_html(
         tone="green" if sweep.is_better else "grey",
         fixed=fixed_params(sweep),
         score_heads=SCORES,
-        rows=[_row(point, sweep, links) for point in (sweep.default, *sweep.points[:MOST_ROWS])],
+        rows=[_row(point, sweep, links) for point in shown_points],
         hidden=max(0, len(sweep.points) - MOST_ROWS),
         plots=[parameter_plot(sweep, name) for name in sweep.varying],
         front=front_plot(sweep, links),
@@ -76,30 +86,31 @@ def sweep_html(
 def parameter_plot(sweep: Sweep, name: str) -> Plot:
     """Plot the scores of all points over the values of one parameter; the line is the best score at each value."""
     by_value: dict[str, list[ScoredPoint]] = {}
-    for scored in sorted(sweep.points, key=lambda each: _order(each.point.params.get(name))):
-        if scored.scores.score is not None:
-            by_value.setdefault(value_text(scored.point.params.get(name)), []).append(scored)
-    scores = [each.scores.score or 0.0 for group in by_value.values() for each in group]
+    scores: list[float] = []
+    for point in sorted(sweep.points, key=lambda point: _order(point.point.params.get(name))):
+        if point.scores.score is not None:
+            scores.append(point.scores.score)
+            by_value.setdefault(value_text(point.point.params.get(name)), []).append(point)
     default = sweep.default.scores.score
-    axis = Axis.over([*scores, *([default] if default is not None else [])])
+    axis = Axis.over(scores if default is None else [*scores, default])
     step = (FRAME.right - FRAME.left) / max(1, len(by_value))
-    places = {value: round(FRAME.left + step * (number + 0.5), 1) for number, value in enumerate(by_value)}
-    dots = [
-        Dot(places[value], axis.height(each.scores.score or 0.0), _text(each, sweep), _kind(each, sweep))
-        for value, group in by_value.items()
-        for each in group
-    ]
-    tops = (
-        f"{places[value]:g},{min(axis.height(each.scores.score or 0.0) for each in group):g}"
-        for value, group in by_value.items()
-    )
+    across = []
+    dots = []
+    line = []
+    for number, (value, points) in enumerate(by_value.items()):
+        x = round(FRAME.left + step * (number + 0.5), 1)
+        across.append(AxisValue(x, value))
+        heights = [axis.height(point.scores.score or 0.0) for point in points]
+        for point, y in zip(points, heights, strict=True):
+            dots.append(Dot(x, y, _text(point, sweep), _kind(point, sweep)))
+        line.append(f"{x:g},{min(heights):g}")  # heights are counted from the top
     return Plot(
-        name,
-        _visible_dots(dots),
-        " ".join(tops),
-        tuple(AxisValue(place, value) for value, place in places.items()),
-        axis.labels(axis.height),
-        None if default is None else axis.height(default),
+        title=name,
+        dots=_visible_dots(dots),
+        line=" ".join(line),
+        across=tuple(across),
+        up=axis.labels(axis.height),
+        default=None if default is None else axis.height(default),
     )
 
 
@@ -108,11 +119,7 @@ def front_plot(sweep: Sweep, links: Mapping[str, str | None]) -> Plot | None:
 
     The line is the front: no point has more of both.
     """
-    points = [
-        point
-        for point in (*sweep.points, sweep.default)
-        if point.scores.recall is not None and point.scores.negative_accuracy is not None
-    ]
+    points = [point for point in (*sweep.points, sweep.default) if _has_both(point)]
     if not points:
         return None
     across = Axis.over([point.scores.recall or 0.0 for point in points])
@@ -121,12 +128,22 @@ def front_plot(sweep: Sweep, links: Mapping[str, str | None]) -> Plot | None:
     def place(point: ScoredPoint) -> tuple[float, float]:
         return across.across(point.scores.recall or 0.0), up.height(point.scores.negative_accuracy or 0.0)
 
-    dots = [
-        Dot(*place(point), _text(point, sweep), _kind(point, sweep), links.get(point.run or "")) for point in points
-    ]
-    line = " ".join(dict.fromkeys("{:g},{:g}".format(*place(point)) for point in sweep.front))
-    ends = across.labels(across.across)
-    return Plot("recall against negative accuracy", _visible_dots(dots), line, ends, up.labels(up.height))
+    dots = []
+    for point in points:
+        x, y = place(point)
+        dots.append(Dot(x, y, _text(point, sweep), _kind(point, sweep), links.get(point.run or "")))
+    corners = dict.fromkeys("{:g},{:g}".format(*place(point)) for point in sweep.front)
+    return Plot(
+        title="recall against negative accuracy",
+        dots=_visible_dots(dots),
+        line=" ".join(corners),
+        across=across.labels(across.across),
+        up=up.labels(up.height),
+    )
+
+
+def _has_both(point: ScoredPoint) -> bool:
+    return point.scores.recall is not None and point.scores.negative_accuracy is not None
 
 
 def _visible_dots(dots: Sequence[Dot]) -> tuple[Dot, ...]:
@@ -145,10 +162,11 @@ def _kind(point: ScoredPoint, sweep: Sweep) -> str:
 
 
 def _text(point: ScoredPoint, sweep: Sweep) -> str:
-    scores = point.scores
     name = "default" if point is sweep.default else point.point.of(sweep.varying)
-    parts = (("score", scores.score), ("recall", scores.recall), ("negative accuracy", scores.negative_accuracy))
-    return f"{name}: " + ", ".join(f"{title} {score_text(value)}" for title, value in parts) + f" ({point.how})"
+    score = f"score {score_text(point.scores.score)}"
+    recall = f"recall {score_text(point.scores.recall)}"
+    negative_accuracy = f"negative accuracy {score_text(point.scores.negative_accuracy)}"
+    return f"{name}: {score}, {recall}, {negative_accuracy} ({point.how})"
 
 
 def _row(point: ScoredPoint, sweep: Sweep, links: Mapping[str, str | None]) -> dict[str, object]:
@@ -167,10 +185,16 @@ def _row(point: ScoredPoint, sweep: Sweep, links: Mapping[str, str | None]) -> d
 
 def _link(runs: Path, run: str) -> str | None:
     """Return the page of a run, relative to the sweep's folder."""
-    return next((f"../../runs/{run}/{name}" for name in RUN_PAGES if (runs / run / name).is_file()), None)
+    for name in RUN_PAGES:
+        if (runs / run / name).is_file():
+            return f"../../runs/{run}/{name}"
+    return None
 
 
 def _order(value: object) -> tuple[bool, float, str]:
     """Return a sort key: numbers by value, before all others by text."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return (not is_number, float(value) if isinstance(value, int | float) else 0.0, "" if is_number else str(value))
+    if isinstance(value, bool):
+        return True, float(value), str(value)
+    if isinstance(value, int | float):
+        return False, float(value), ""
+    return True, 0.0, str(value)

@@ -16,15 +16,19 @@ from pytest_rageval.text import printable, score_text
 MOST_ROWS = 2_000
 """Cases in the table, worst first: a browser takes minutes to build one of many thousand rows."""
 MOST_SCORES = 4
-CATEGORY, UNSCORED = "rageval_category", -1.0
-"""The column of the category, and the sort key of a case without a score."""
+CATEGORY = "rageval_category"
+"""The column of the category."""
+UNSCORED = -1.0
+"""The sort key of a case without a score."""
 
 
 class TablePart(NamedTuple):
-    """The row of one case: a cell and a sort key for each column, and the details."""
+    """The row of one case."""
 
     cells: list[str]
+    """A cell for each column."""
     sorted_by: dict[str, str | float]
+    """A sort key for each column."""
     details: str
 
 
@@ -35,8 +39,9 @@ class CaseTable:
         self._page = page
         self._macros: Any = environment().get_template("test_table.html").module
         names = [tile.name for tile in tiles(page) if tile.n is not None]
-        per_case = [name for name in names if not page.metrics["metrics"][name]["run_level"]][:MOST_SCORES]
-        self.metrics: Mapping[str, str] = {f"rageval_{number}": name for number, name in enumerate(per_case)}
+        per_case = [name for name in names if not page.metrics["metrics"][name]["run_level"]]
+        columns = {f"rageval_{number}": name for number, name in enumerate(per_case[:MOST_SCORES])}
+        self.metrics: Mapping[str, str] = columns
 
     @property
     def cases(self) -> Sequence[ListedCase]:
@@ -69,12 +74,15 @@ class CaseTable:
 
     def _part(self, number: int, details: str) -> TablePart:
         category = self._page.cases[number].category
-        cells, sorted_by = [self._cell(CATEGORY, category, None)], self.unsorted | {CATEGORY: category}
+        cells = [self._cell(CATEGORY, category, None)]
+        sorted_by = self.unsorted | {CATEGORY: category}
         for column, metric in self.metrics.items():
-            score = self._page.listed.scores.get(metric, {number: None})[number]
+            scores = self._page.listed.scores.get(metric)
+            score = None if scores is None else scores[number]
             share = None
             if score is not None:
-                share = min(max(normalised(score, self._page.metrics["metrics"][metric]["scale"], "higher"), 0.0), 1.0)
+                scale = self._page.metrics["metrics"][metric]["scale"]
+                share = min(max(normalised(score, scale, "higher"), 0.0), 1.0)
                 sorted_by[column] = score
             cells.append(self._cell(column, score_text(score), share))
         return TablePart(cells, sorted_by, details)

@@ -6,10 +6,10 @@ Each part is fenced text, so that nothing in it is markup.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pytest_rageval.text import printable, score_text
-from pytest_rageval.views.case import CaseView
+from pytest_rageval.views.case_content import CaseView
 from pytest_rageval.views.case_parts import ChunkRow
 
 HEADS = ("rank", "gold", "score", "place and text")
@@ -22,12 +22,14 @@ _TICKS = re.compile("`+")
 
 def case_markdown(view: CaseView) -> str:
     """Return the Markdown of a case."""
-    return "\n\n".join(f"**{name}**\n\n{_fenced(text)}" for name, text in _parts(view)) + "\n"
+    parts = [f"**{name}**\n\n{_fenced(text)}" for name, text in _parts(view)]
+    return "\n\n".join(parts) + "\n"
 
 
 def _fenced(text: str) -> str:
     text = printable(text).strip(" \t\n\r\ufeff\u00a0")
-    fence = "`" * max([3, *(len(ticks) + 1 for ticks in _TICKS.findall(text))])
+    longest_ticks = max(map(len, _TICKS.findall(text)), default=0)
+    fence = "`" * max(3, longest_ticks + 1)
     return f"{fence}text\n{text}\n{fence}"
 
 
@@ -40,8 +42,12 @@ def _parts(view: CaseView) -> Iterator[tuple[str, str]]:
     yield "answer", view.no_answer or (NOT_KEPT if view.answer is None else view.answer)
     if view.chunks and not view.no_chunks:
         rows = [HEADS, *map(_cells, view.chunks)]
-        yield "chunks", "\n".join(" | ".join(_SPACE.sub(" ", cell).strip() for cell in row) for row in rows)
+        yield "chunks", "\n".join(map(_row_text, rows))
     yield "rerun", view.rerun or view.explain
+
+
+def _row_text(cells: Sequence[str]) -> str:
+    return " | ".join(_SPACE.sub(" ", cell).strip() for cell in cells)
 
 
 def _expected(view: CaseView) -> Iterator[str]:
@@ -51,10 +57,12 @@ def _expected(view: CaseView) -> Iterator[str]:
     if not view.expected and view.answerable:
         yield "no answer is labelled" if view.has_observation else "not kept: this run has no observations.jsonl"
     if view.stated:
-        yield "key facts " + " ".join(STATED[fact.is_stated] + fact.text for fact in view.stated)
+        facts = [STATED[fact.is_stated] + fact.text for fact in view.stated]
+        yield "key facts " + " ".join(facts)
 
 
 def _cells(chunk: ChunkRow) -> tuple[str, ...]:
     place = f"{chunk.place}{chunk.note} {chunk.text or ''}"
     score = "" if chunk.score is None else score_text(chunk.score)
-    return str(chunk.rank or "–"), MARKS[chunk.kind] + chunk.mark, score, place
+    mark = MARKS[chunk.kind] + chunk.mark
+    return str(chunk.rank or "–"), mark, score, place

@@ -12,10 +12,14 @@ from pytest_rageval.text import counted, printable
 from pytest_rageval.views.parts import Tone
 
 MARKS: Mapping[Tone, str] = {"better": "✅", "worse": "❌", "doubtful": "⚠️", "plain": "➖", "strong": ""}
-NAME, TEXT = 120, 300
-"""Characters of a name, and of a text, that are shown."""
-SHOWN, MOST = 5, 1_000
-"""Names of a list that are shown unfolded, and that are shown at all."""
+NAME = 120
+"""Characters of a name that are shown."""
+TEXT = 300
+"""Characters of a text that are shown."""
+SHOWN = 5
+"""Names of a list that are shown unfolded."""
+MOST = 1_000
+"""Names of a list that are shown at all."""
 TO_THE_LEFT = " --- "
 """The alignment of a column of words."""
 
@@ -56,9 +60,11 @@ _REFERENCE = re.compile(r"(?<!\w)\\?([@#])(?=\w)")
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, figures: str = " ---: ") -> Iterator[str]:
     """Yield a table of Markdown cells; `figures`: the alignment of all columns but the first, which is to the left."""
+    alignments = [figures] * (len(head) - 1)
     yield f"| {' | '.join(head)} |"
-    yield "| --- |" + f"{figures}|" * (len(head) - 1)
-    yield from (f"| {' | '.join(row)} |" for row in rows)
+    yield "|".join(["", " --- ", *alignments, ""])
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
     yield ""
 
 
@@ -72,15 +78,18 @@ def folded(title: str, names: Sequence[str], place: str) -> Iterator[str]:
 
     `title` is Markdown, names are texts.
     """
-    yield f"- {title} ({len(names):,}): {', '.join(map(escaped, names[:SHOWN]))}{', …' * (len(names) > SHOWN)}"
+    first = ", ".join(map(escaped, names[:SHOWN]))
     rest = names[SHOWN:MOST]
     if not rest:
+        yield f"- {title} ({len(names):,}): {first}"
         return
+    yield f"- {title} ({len(names):,}): {first}, …"
     hidden = len(names) - MOST
     yield ""
     yield f"  <details><summary>{counted(len(rest), 'more', 'more')}</summary>"
     yield ""
-    yield from (f"  - {escaped(name)}" for name in rest)
+    for name in rest:
+        yield f"  - {escaped(name)}"
     if hidden > 0:
         yield f"  - {and_more(hidden)}: {escaped(place)}"
     yield ""

@@ -69,10 +69,13 @@ async def renew_comment(pull_request: PullRequest, name: str, text: str) -> str:
     }
     client = SlottedClient(slots=1, timeout=TIMEOUT, headers=headers)
     try:
-        earlier = await _find(client, f"{base}/{pull_request.number}/comments", marker)
-        method = "POST" if earlier is None else "PATCH"
-        url = f"{base}/{pull_request.number}/comments" if earlier is None else f"{base}/comments/{earlier}"
-        reply = await client.request(method, url, json={"body": f"{marker}\n{text}"})
+        comments = f"{base}/{pull_request.number}/comments"
+        content = {"body": f"{marker}\n{text}"}
+        earlier = await _find(client, comments, marker)
+        if earlier is None:
+            reply = await client.request("POST", comments, json=content)
+        else:
+            reply = await client.request("PATCH", f"{base}/comments/{earlier}", json=content)
         return _address(reply.body)
     finally:
         await client.aclose()
@@ -81,18 +84,23 @@ async def renew_comment(pull_request: PullRequest, name: str, text: str) -> str:
 async def _find(client: SlottedClient, url: str, marker: str) -> int | None:
     """Return the id of the comment that begins with the marker."""
     for page in range(1, PAGES + 1):
-        comments = _parse((await client.request("GET", f"{url}?per_page=100&page={page}")).body)
-        for comment in comments if isinstance(comments, list) else ():
+        reply = await client.request("GET", f"{url}?per_page=100&page={page}")
+        comments = _parse(reply.body)
+        if not isinstance(comments, list):
+            return None
+        for comment in comments:
             if isinstance(comment, dict) and str(comment.get("body", "")).startswith(marker):
                 return int(comment["id"])
-        if not isinstance(comments, list) or len(comments) < 100:
-            break
+        if len(comments) < 100:
+            return None
     return None
 
 
 def _address(body: bytes) -> str:
     comment = _parse(body)
-    return str(comment.get("html_url", "written")) if isinstance(comment, dict) else "written"
+    if not isinstance(comment, dict):
+        return "written"
+    return str(comment.get("html_url", "written"))
 
 
 def _parse(body: bytes) -> Any:

@@ -7,15 +7,14 @@ from typing import Any
 
 from pytest_rageval.comparison.baseline import side_of_run
 from pytest_rageval.comparison.case_list import ListedCase, changes_of, list_cases
-from pytest_rageval.comparison.gate_lines import gate_line
-from pytest_rageval.comparison.verdict_sentence import gate_name
+from pytest_rageval.comparison.gate_lines import gate_line, gate_name
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.render.markdown.markdown_text import as_code, as_html, as_name, without_gaps
 from pytest_rageval.render.markdown.view_markdown import block_lines
 from pytest_rageval.render.text.columns import shortened
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
-from pytest_rageval.views.comparison import metrics_section
+from pytest_rageval.views.compared_metrics import metrics_section
 from pytest_rageval.views.run import gates_to_show
 
 FAILING = ("error", "failed")
@@ -36,6 +35,7 @@ LONGEST_SUMMARY = 1_000_000
 LONGEST_COMMENT = 60_000
 """Characters: GitHub refuses a comment of more than 65,536."""
 SHOWN_GATES = 20
+"""Gates to list."""
 
 
 def run_markdown(
@@ -55,7 +55,10 @@ def run_markdown(
             break
         shown.append(text)
     rest = len(cases) - len(shown)
-    more = f"\n{and_more(rest, 'cases')}{f': [the whole report]({link})' if link else ''}\n" if rest else ""
+    more = ""
+    if rest:
+        report = f": [the whole report]({link})" if link else ""
+        more = f"\n{and_more(rest, 'cases')}{report}\n"
     return head + "".join(shown) + more
 
 
@@ -70,12 +73,7 @@ def _head(metrics: Mapping[str, Any], link: str | None) -> Iterator[str]:
     if metrics["description"]:
         yield as_name(metrics["description"], 300)
         yield ""
-    against = (metrics.get("comparison") or {}).get("baseline_run_id")
-    compared = f" · compared with {as_name(str(against))}" if against else ""
-    judge = metrics.get("judge")
-    judged = f" · judge {as_name(judge['model'])}" if judge else ""
-    report = f" · [report]({link})" if link else ""
-    yield f"Run {as_name(metrics['volatile']['run_id'] or '–')}{compared}{judged}{report}"
+    yield " · ".join(_about(metrics, link))
     yield ""
     for name, message in verdict["problems"].items():
         yield f"- ❌ **{as_name(name)}**: {as_name(message, 600)}"
@@ -86,9 +84,23 @@ def _head(metrics: Mapping[str, Any], link: str | None) -> Iterator[str]:
     if len(gates) > SHOWN_GATES:
         yield f"- {and_more(len(gates) - SHOWN_GATES, 'gates')}"
     yield ""
-    if (comparison := metrics["comparison"]) and comparison["compared"]:
+    comparison = metrics["comparison"]
+    if comparison and comparison["compared"]:
         for block in metrics_section(comparison):
             yield from block_lines(block)
+
+
+def _about(metrics: Mapping[str, Any], link: str | None) -> Iterator[str]:
+    """Yield the run, what it was compared with, its judge, and the link to its report."""
+    yield f"Run {as_name(metrics['volatile']['run_id'] or '–')}"
+    baseline = (metrics.get("comparison") or {}).get("baseline_run_id")
+    if baseline:
+        yield f"compared with {as_name(str(baseline))}"
+    judge = metrics.get("judge")
+    if judge:
+        yield f"judge {as_name(judge['model'])}"
+    if link:
+        yield f"[report]({link})"
 
 
 def _case(case: ListedCase) -> Iterator[str]:
@@ -113,6 +125,7 @@ def _case(case: ListedCase) -> Iterator[str]:
 MOST = 10
 """GitHub shows ten errors of a step and silently drops the rest."""
 LONGEST = 400
+"""Columns of a line of a message."""
 
 
 def annotation_lines(metrics: Mapping[str, Any], cases: Sequence[ListedCase], file: str) -> Iterator[str]:
@@ -121,9 +134,11 @@ def annotation_lines(metrics: Mapping[str, Any], cases: Sequence[ListedCase], fi
     If there are more than ten, the last line says how many. Source of the format and its escapes: the `command.ts` of
     GitHub's toolkit (`%`, line ends; in properties `:` and `,` as well).
     """
-    failed = () if metrics["partial"] else (gate for gate in metrics["gates"] if gate["passed"] is False)
-    gates = [_error(file, 1, f"gate {gate_name(gate)}", gate_line(gate)) for gate in failed]
-    lines = [*gates, *map(_annotation, cases)]
+    lines = []
+    if not metrics["partial"]:
+        failed = [gate for gate in metrics["gates"] if gate["passed"] is False]
+        lines = [_error(file, 1, f"gate {gate_name(gate)}", gate_line(gate)) for gate in failed]
+    lines += map(_annotation, cases)
     if len(lines) > MOST:
         sentence = f"and {len(lines) - MOST + 1} more: {metrics['verdict']['sentence']}"
         lines[MOST - 1 :] = [_error(file, 1, "rageval", sentence)]
@@ -136,16 +151,23 @@ def notice(title: str, message: str) -> str:
 
 
 def _annotation(case: ListedCase) -> str:
-    state = "error" if case.outcome == "error" else "newly failing" if case.change == "worse" else "failing"
-    file, _, line = (case.place or f"{case.file}:1").rpartition(":")
-    return _error(file, line, f"{state}: {case.id}", "\n".join(filter(None, (case.why, case.question))))
+    if case.outcome == "error":
+        state = "error"
+    elif case.change == "worse":
+        state = "newly failing"
+    else:
+        state = "failing"
+    place = case.place or f"{case.file}:1"
+    file, _, line = place.rpartition(":")
+    message = "\n".join(filter(None, (case.why, case.question)))
+    return _error(file, line, f"{state}: {case.id}", message)
 
 
 def _error(file: str, line: object, title: str, message: str) -> str:
-    lines = (shortened(printable(text), LONGEST) for text in message.split("\n"))
-    return (
-        f"::error file={_value(file)},line={line},title={_value(shortened(title, 120))}::{_data(chr(10).join(lines))}"
-    )
+    shown_title = _value(shortened(title, 120))
+    lines = [shortened(printable(text), LONGEST) for text in message.split("\n")]
+    shown_message = _data("\n".join(lines))
+    return f"::error file={_value(file)},line={line},title={shown_title}::{shown_message}"
 
 
 def _data(text: str) -> str:

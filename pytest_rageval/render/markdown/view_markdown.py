@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from pytest_rageval.io.suggestions import and_more, listed
@@ -26,6 +27,7 @@ from pytest_rageval.views.parts import (
     Line,
     NameList,
     TableRow,
+    Tone,
     sections_of,
 )
 
@@ -33,17 +35,26 @@ LONGEST = 60_000
 """Characters: GitHub refuses a comment of more than 65,536."""
 SHOWN_FOLDS = (20, 10, 5, 2, 0)
 """Cases of each kind in full: as many as keep the comment short enough."""
-SHOWN_NAMES, SHOWN_ROWS = 10, 30
+SHOWN_NAMES = 10
+SHOWN_ROWS = 30
 
 
 def view_markdown(view: Any) -> str:
     """Return the whole comment, never longer than `LONGEST`. Texts of cases and systems are cut and shown as code."""
+    text = ""
     for most in SHOWN_FOLDS:
-        lines = (line for section in sections_of(view) for block in section for line in block_lines(block, most))
-        text = without_gaps("\n".join(lines)).rstrip() + "\n"
+        text = _whole(view, most)
         if len(text) <= LONGEST:
-            break
-    return text if len(text) <= LONGEST else text[: LONGEST - 2].rpartition("\n")[0] + "\n…\n"
+            return text
+    whole_lines, _, _ = text[: LONGEST - 2].rpartition("\n")
+    return f"{whole_lines}\n…\n"
+
+
+def _whole(view: Any, most: int) -> str:
+    lines: list[str] = []
+    for block in chain.from_iterable(sections_of(view)):
+        lines += block_lines(block, most)
+    return without_gaps("\n".join(lines)).rstrip() + "\n"
 
 
 def block_lines(block: Block, most: int = SHOWN_FOLDS[0]) -> Iterator[str]:
@@ -64,47 +75,81 @@ def block_lines(block: Block, most: int = SHOWN_FOLDS[0]) -> Iterator[str]:
 def _line(line: Line) -> Iterator[str]:
     text = as_name(line.text, 1000)
     if line.form == "title":
-        yield from [f"## {MARKS[line.tone]} {text}", ""]
+        yield f"## {MARKS[line.tone]} {text}"
+        yield ""
     elif line.form == "remark":
-        yield from ["", f"> ⚠️ **{text}**" if line.tone == "worse" else f"> {text}"]
+        yield ""
+        yield f"> ⚠️ **{text}**" if line.tone == "worse" else f"> {text}"
     elif line.form == "point":
         yield f"- {MARKS[line.tone]} {text}"
     else:
-        yield from ["", f"**{text}**" if line.tone == "strong" else f"{'⚠️ ' * (line.tone == 'doubtful')}{text}", ""]
+        yield ""
+        yield _paragraph(text, line.tone)
+        yield ""
+
+
+def _paragraph(text: str, tone: Tone) -> str:
+    if tone == "strong":
+        return f"**{text}**"
+    if tone == "doubtful":
+        return f"⚠️ {text}"
+    return text
 
 
 def _table(shown: FigureTable) -> Iterator[str]:
     rows = [_cells(row, shown) for row in shown.rows[:SHOWN_ROWS]]
     yield ""
-    yield from [f"### {shown.title}", ""] * bool(shown.title)
-    yield from table(shown.heads, rows, figures=TO_THE_LEFT) if rows else ()
+    if shown.title:
+        yield f"### {shown.title}"
+        yield ""
+    if rows:
+        yield from table(shown.heads, rows, figures=TO_THE_LEFT)
     if len(shown.rows) > len(rows):
-        yield from [and_more(len(shown.rows) - len(rows), shown.what), ""]
+        yield and_more(len(shown.rows) - len(rows), shown.what)
+        yield ""
 
 
 def _cells(row: TableRow, shown: FigureTable) -> list[str]:
     if shown.has_texts:
         return [as_code(cell, NAME) if cell else "" for cell in row.cells]
-    name, *figures = row.cells
-    return [as_name(name), *figures[:-1], f"{MARKS[row.tone]} " * shown.has_verdicts + figures[-1]]
+    name, *figures, last = row.cells
+    if shown.has_verdicts:
+        last = f"{MARKS[row.tone]} {last}"
+    return [as_name(name), *figures, last]
 
 
 def _folds(block: FoldList, most: int) -> Iterator[str]:
-    yield from ["", f"### {block.title} ({len(block.folds)})", ""]
+    yield ""
+    yield f"### {block.title} ({len(block.folds)})"
+    yield ""
     for fold in block.folds[:most]:
         yield from _fold(fold)
-    if rest := [fold.title for fold in block.folds[most:]]:
-        yield from [("and " if most else "") + as_name(listed(rest, SHOWN_NAMES), 2000), ""]
+    rest = [fold.title for fold in block.folds[most:]]
+    if rest:
+        names = as_name(listed(rest, SHOWN_NAMES), 2000)
+        yield f"and {names}" if most else names
+        yield ""
 
 
 def _fold(fold: Fold) -> Iterator[str]:
     reasons = f" – {as_html('; '.join(fold.reasons), TEXT)}" if fold.reasons else ""
-    yield from [f"<details><summary>{as_html(fold.title)}{reasons}</summary>", ""]
-    yield from (f"- {_fact(fact)}" for fact in fold.facts if fact.words not in fold.reasons)
-    yield from _table(fold.table) if fold.table else ()
-    yield from ["", "</details>", ""]
+    yield f"<details><summary>{as_html(fold.title)}{reasons}</summary>"
+    yield ""
+    for fact in fold.facts:
+        if fact.words not in fold.reasons:
+            yield f"- {_fact(fact)}"
+    if fold.table:
+        yield from _table(fold.table)
+    yield ""
+    yield "</details>"
+    yield ""
 
 
 def _fact(fact: LabelledText, most: int = TEXT) -> str:
-    quoted = as_code(fact.quoted, NAME if fact.words else TEXT) if fact.quoted else ""
-    return f"{fact.label}: {', '.join(filter(None, (as_name(fact.words, most), quoted)))}"
+    parts = []
+    words = as_name(fact.words, most)
+    if words:
+        parts.append(words)
+    if fact.quoted:
+        parts.append(as_code(fact.quoted, NAME if fact.words else TEXT))
+    return f"{fact.label}: {', '.join(parts)}"

@@ -12,14 +12,23 @@ LEAST = 10
 
 def aligned(rows: Sequence[Sequence[str]], *, indent: str = "", to_the_left: bool = False) -> list[str]:
     """Return rows as lines: the first column (or all) to the left, the others to the right, two spaces between."""
-    widths = [max((cell_len(row[column]) for row in rows), default=0) for column in range(len(rows[0]) if rows else 0)]
-    return [
-        (
-            indent
-            + "  ".join(_cell(text, widths[column], column > 0 and not to_the_left) for column, text in enumerate(row))
-        ).rstrip()
-        for row in rows
-    ]
+    if not rows:
+        return []
+    widths = column_widths(rows)
+    lines = []
+    for row in rows:
+        cells = []
+        for column, text in enumerate(row):
+            is_to_the_right = column > 0 and not to_the_left
+            cells.append(_cell(text, widths[column], is_to_the_right))
+        lines.append((indent + "  ".join(cells)).rstrip())
+    return lines
+
+
+def column_widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return the width of the widest cell of each column."""
+    columns = range(len(rows[0]))
+    return [max(cell_len(row[column]) for row in rows) for column in columns]
 
 
 def last_wrapped(rows: Sequence[Sequence[str]], width: int, *, indent: str = "") -> list[str]:
@@ -27,25 +36,37 @@ def last_wrapped(rows: Sequence[Sequence[str]], width: int, *, indent: str = "")
 
     Further lines of a table with one column are indented.
     """
-    *names, last = zip(*rows, strict=True)
-    hanging = "" if names else "  "
-    room = width - len(indent) - sum(max(map(cell_len, column)) + 2 for column in names) - len(hanging)
+    name_widths = column_widths(rows)[:-1]
+    hanging = "" if name_widths else "  "
+    taken = sum(name_width + 2 for name_width in name_widths)
+    room = width - len(indent) - taken - len(hanging)
+    blanks = [""] * len(name_widths)
     lines: list[Sequence[str]] = []
-    for row, text in zip(zip(*names, strict=True) if names else [()] * len(last), last, strict=True):
+    for *names, text in rows:
         first, *others = wrapped(text, max(room, LEAST))
-        lines += [(*row, first), *((*[""] * len(row), hanging + line) for line in others)]
+        lines.append([*names, first])
+        lines += [[*blanks, hanging + line] for line in others]
     return aligned(lines, indent=indent, to_the_left=True)
 
 
 def blocks(rows: Sequence[Sequence[str]], width: int) -> list[list[list[str]]]:
     """Cut the rows of a table into tables within a width: each has the first column and at least one more."""
-    widths = [max(cell_len(row[column]) for row in rows) + 2 for column in range(len(rows[0]))]
+    name_width, *widths = column_widths(rows)
     groups: list[list[int]] = [[]]
-    for column in range(1, len(widths)):
-        if groups[-1] and widths[0] - 2 + sum(widths[each] for each in (*groups[-1], column)) > width:
+    room = width - name_width
+    for column, column_width in enumerate(widths, start=1):
+        taken = column_width + 2
+        if groups[-1] and taken > room:
             groups.append([])
+            room = width - name_width
         groups[-1].append(column)
-    return [[[row[0], *(row[column] for column in group)] for row in rows] for group in groups]
+        room -= taken
+    return [_columns_of(rows, group) for group in groups]
+
+
+def _columns_of(rows: Sequence[Sequence[str]], columns: Sequence[int]) -> list[list[str]]:
+    """Return the first column and some others."""
+    return [[row[0], *(row[column] for column in columns)] for row in rows]
 
 
 def _cell(text: str, width: int, to_the_right: bool) -> str:
@@ -56,7 +77,9 @@ def _cell(text: str, width: int, to_the_right: bool) -> str:
 def shortened(text: str, width: int) -> str:
     """Return the text on one line within a width, with … where it is cut."""
     line = " ".join(text.split())
-    return line if cell_len(line) <= width else set_cell_size(line, width - 1).rstrip() + "…"
+    if cell_len(line) <= width:
+        return line
+    return set_cell_size(line, width - 1).rstrip() + "…"
 
 
 def wrapped(text: str, width: int) -> list[str]:
@@ -68,8 +91,9 @@ def wrapped(text: str, width: int) -> list[str]:
             if line and cell_len(line) + 1 + cell_len(word) <= width:
                 line = f"{line} {word}"
                 continue
-            lines += [line] if line else []
-            *whole, line = chop_cells(word, width) or [""]
-            lines += whole
+            if line:
+                lines.append(line)
+            *full_lines, line = chop_cells(word, width) or [""]
+            lines += full_lines
         lines.append(line)
     return lines

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.metrics.abstention import abstention
-from pytest_rageval.model import Answer, CaseResult, EvalCase, Gold, Observation
+from pytest_rageval.model import Anchor, Answer, CaseResult, EvalCase, Gold, Observation
 from pytest_rageval.text import printable
 
 WIDTH = 160
 """Characters of a question or an answer that are shown."""
 CHUNKS = 8
+"""Chunks and ids that are shown."""
 
 
 def failure_text(result: CaseResult, reason: str | None = None) -> str:
@@ -43,15 +44,16 @@ def _facts(result: CaseResult) -> Iterator[tuple[str, str]]:
     case, obs = result.case, result.observation
     assert obs is not None
     yield "question", _cut(case.question)
-    if expected := "  ·  ".join(
-        _expected(case, needs_all=any(gate.metric.startswith("recall_all") for gate in result.failed_gates))
-    ):
+    needs_all = any(gate.metric.startswith("recall_all") for gate in result.failed_gates)
+    expected = "  ·  ".join(_expected(case, needs_all=needs_all))
+    if expected:
         yield "expected", expected
     if obs.answer.chunks is not None:
         yield from _retrieved(obs)
     if obs.answer.text is not None:
         yield "answer", _answer(obs.answer)
-    if missing := _missing(result):
+    missing = _missing(result)
+    if missing:
         yield "missing", missing
 
 
@@ -62,17 +64,26 @@ def _expected(case: EvalCase, *, needs_all: bool) -> Iterator[str]:
     if gold.answers:
         yield f'"{_cut(gold.answers[0])}"'
     if gold.supports:
-        names = [f'{one}: "{_cut(one.snippets[0])}"' if one.snippets else str(one) for one in gold.supports]
+        names = [_anchor_words(anchor) for anchor in gold.supports]
         yield _groups(gold, names, "all of  " if needs_all else "any of  ")
+    elif gold.chunk_ids and len(gold.chunk_ids) > 1:
+        yield "any of " + ", ".join(gold.chunk_ids[:CHUNKS])
     elif gold.chunk_ids:
-        yield "any of " + ", ".join(gold.chunk_ids[:CHUNKS]) if len(gold.chunk_ids) > 1 else gold.chunk_ids[0]
+        yield gold.chunk_ids[0]
     if gold.kg_entities and not gold.supports:
         yield "entities " + ", ".join(gold.kg_entities[:CHUNKS])
 
 
+def _anchor_words(anchor: Anchor) -> str:
+    if not anchor.snippets:
+        return str(anchor)
+    return f'{anchor}: "{_cut(anchor.snippets[0])}"'
+
+
 def _groups(gold: Gold, names: list[str], these: str) -> str:
     if not gold.support_groups:
-        return (these if len(names) > 1 else "") + "  ·  ".join(names)
+        listed = "  ·  ".join(names)
+        return these + listed if len(names) > 1 else listed
     alternatives = [" and ".join(names[index] for index in group) for group in gold.support_groups]
     return "all of  " + "  or  ".join(alternatives)
 
@@ -82,11 +93,15 @@ def _retrieved(obs: Observation) -> Iterator[tuple[str, str]]:
     chunks = obs.answer.chunks or ()
     if not chunks:
         yield "came", "no chunk"
-    hits = [rank <= len(obs.hits) and bool(obs.hits[rank - 1]) for rank in range(1, len(chunks[:CHUNKS]) + 1)]
-    for rank, (chunk, is_hit) in enumerate(zip(chunks, hits, strict=False), start=1):
-        place = " > ".join(part for part in (chunk.rel_path, chunk.heading_path) if part)
-        mark = ("✓ " if is_hit else "  ") if any(hits) else ""
-        yield "came" if rank == 1 else "", f"{rank} {mark}{place or chunk.chunk_id or chunk.doc_id or '?'}"
+    shown = chunks[:CHUNKS]
+    hits = [rank < len(obs.hits) and bool(obs.hits[rank]) for rank in range(len(shown))]
+    label = "came"
+    for rank, (chunk, is_hit) in enumerate(zip(shown, hits, strict=True), start=1):
+        place = " > ".join(filter(None, (chunk.rel_path, chunk.heading_path)))
+        name = place or chunk.chunk_id or chunk.doc_id or "?"
+        mark = "✓ " if is_hit else "  "
+        yield label, f"{rank} {mark}{name}" if any(hits) else f"{rank} {name}"
+        label = ""
     if len(chunks) > CHUNKS:
         yield "", and_more(len(chunks) - CHUNKS)
 
@@ -95,13 +110,15 @@ def _missing(result: CaseResult) -> str:
     """Return what of the gold answer is not in the answer, if that fails the case."""
     if not any(gate.metric == "gold_in_answer" for gate in result.failed_gates):
         return ""
-    return _cut(str(result.details.get("gold_in_answer", {}).get("missing", "")))
+    details = result.details.get("gold_in_answer", {})
+    return _cut(str(details.get("missing", "")))
 
 
 def _answer(answer: Answer) -> str:
     if answer.abstained:
         reason = f" ({answer.abstain_reason})" if answer.abstain_reason else ""
-        return f"abstained{reason}" + (f': "{_cut(answer.text)}"' if answer.text else "")
+        text = f': "{_cut(answer.text)}"' if answer.text else ""
+        return f"abstained{reason}{text}"
     return f'"{_cut(answer.text or "")}"'
 
 

@@ -10,14 +10,15 @@ from pytest_rageval.metrics.judged import synthesis as synthesis_metric
 from pytest_rageval.metrics.registry import Measure, Metric
 from pytest_rageval.metrics.retrieval import context_recall, mrr, negative_accuracy, precision, specificity_accuracy
 from pytest_rageval.model import Chunk, NotApplicable, Observation, Score
-from pytest_rageval.run.engine import Evaluation
+from pytest_rageval.run.scoring import Evaluation
 from pytest_rageval.text import NO_VALUE, counted, score_text
 from pytest_rageval.tune.repl import RetrievalDiff
 from pytest_rageval.tune.sweep.grid import value_text
 
 START = 50
 """Characters of a chunk's text that a list shows."""
-RULE, THIN_RULE = "═" * 60, "─" * 58
+RULE = "═" * 60
+THIN_RULE = "─" * 58
 NOTHING = "  (no results above threshold)"
 JUDGED: tuple[tuple[str, Metric], ...] = (
     ("Faithfulness", faithfulness),
@@ -27,6 +28,14 @@ JUDGED: tuple[tuple[str, Metric], ...] = (
     ("Relevance", relevance),
     ("Composite", composite),
 )
+REPORTED: tuple[tuple[str, Metric, bool], ...] = (
+    ("Precision", precision, True),
+    ("Recall", context_recall, True),
+    ("MRR", mrr, False),
+    ("Neg. accuracy", negative_accuracy, False),
+    ("Specificity", specificity_accuracy, True),
+)
+"""The metrics of the report, and whether they take the cut-off of the run."""
 OF_IDS = ("retrieval", "synthesis", "specificity", "negative")
 """Categories of cases with ids, in the order of the report; others follow in the order of the cases."""
 
@@ -48,16 +57,18 @@ def query_lines(observation: Observation) -> Iterator[str]:
 
 def evaluation_lines(observation: Observation) -> Iterator[str]:
     """Yield a case: what was expected, what was retrieved, and its precision, recall and rank."""
-    case, chunks = observation.case, observation.answer.chunks or ()
-    by_anchor = observation.matching.kind == "anchors"
-    if by_anchor:
+    case = observation.case
+    chunks = observation.answer.chunks or ()
+    if observation.matching.kind == "anchors":
         expected = [str(anchor) for anchor in observation.gold.supports or ()]
+        retrieved = [_place(chunk) for chunk in chunks]
     else:
         expected = list(observation.gold.chunk_ids or ())
+        retrieved = [chunk_name(chunk) for chunk in chunks]
     yield f"  Query:    {_one_line(case.question)}"
     yield f"  Category: {case.category or NO_VALUE}"
     yield f"  Expected: {expected}"
-    yield f"  Got:      {[_place(chunk) if by_anchor else chunk_name(chunk) for chunk in chunks]}"
+    yield f"  Got:      {retrieved}"
     yield f"  Scores:   {[score_text(chunk.score_final) for chunk in chunks]}"
     yield "  " + _figures([observation])
 
@@ -67,9 +78,9 @@ def metric_line(observation: Observation, measure: Measure) -> str:
     scored = measure.score(observation)
     if isinstance(scored, NotApplicable):
         return f"  {measure.name}: not applicable: {scored.reason}"
-    value = scored.value if isinstance(scored, Score) else scored
+    line = f"  {measure.name}: {score_text(_value(scored))}"
     formula = measure.arithmetic(observation)
-    return f"  {measure.name}: {score_text(value)}" + (f" = {formula}" if formula else "")
+    return f"{line} = {formula}" if formula else line
 
 
 def judged_lines(observation: Observation) -> Iterator[str]:
@@ -79,10 +90,11 @@ def judged_lines(observation: Observation) -> Iterator[str]:
         if isinstance(scored, NotApplicable):
             text = f"{NO_VALUE}  ({_one_line(scored.reason)})"
         else:
-            text = f"{scored.value if isinstance(scored, Score) else scored:.2f}"
+            text = f"{_value(scored):.2f}"
         yield f"  {title + ':':<18} {text}"
-    reasons = (judgement.reasoning for judgement in observation.judgements.values())
-    yield f"  Explanation: {_one_line('; '.join(dict.fromkeys(filter(None, reasons))) or NO_VALUE)}"
+    reasons = [judgement.reasoning for judgement in observation.judgements.values() if judgement.reasoning]
+    explanation = "; ".join(dict.fromkeys(reasons)) or NO_VALUE
+    yield f"  Explanation: {_one_line(explanation)}"
 
 
 def report_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
@@ -92,19 +104,10 @@ def report_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
     yield "  " + RULE
     yield "    Eval Run: interactive-full"
     yield "  " + RULE
-    for title, metric, k in (
-        ("Precision", precision, True),
-        ("Recall", context_recall, True),
-        ("MRR", mrr, False),
-        ("Neg. accuracy", negative_accuracy, False),
-        ("Specificity", specificity_accuracy, True),
-    ):
-        yield f"    {title + ':':<14} {score_text(_mean(observations, metric, has_k=k))}"
+    for title, metric, has_k in REPORTED:
+        yield f"    {title + ':':<14} {score_text(_mean(observations, metric, has_k=has_k))}"
     yield "  " + THIN_RULE
-    categories = sorted(
-        dict.fromkeys(result.case.category for result in results),
-        key=lambda category: OF_IDS.index(category) if category in OF_IDS else len(OF_IDS),
-    )
+    categories = sorted(dict.fromkeys(result.case.category for result in results), key=_category_order)
     width = max(16, *(len(category or NO_VALUE) for category in categories))
     for category in categories:
         of_it = [observation for observation in observations if observation.case.category == category]
@@ -119,24 +122,38 @@ def report_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
     yield "  " + RULE
 
 
+def _category_order(category: str | None) -> int:
+    return OF_IDS.index(category) if category in OF_IDS else len(OF_IDS)
+
+
 def diff_lines(comparison: RetrievalDiff) -> Iterator[str]:
     """Yield the settings that differ, and the rank of each chunk before and now."""
     before, after = comparison.settings_before, comparison.settings_after
     yield f"  Query:    {_one_line(comparison.question)}"
     for name in dict.fromkeys((*before, *after)):
-        values = [value_text(side[name]) if name in side else "(server default)" for side in (before, after)]
-        if values[0] != values[1]:
-            yield f"  {name}: {values[0]} → {values[1]}"
-    ranks = [_ranks(side) for side in (comparison.before, comparison.after)]
-    if ranks[0] == ranks[1]:
+        value_before = value_text(before[name]) if name in before else "(server default)"
+        value_after = value_text(after[name]) if name in after else "(server default)"
+        if value_before != value_after:
+            yield f"  {name}: {value_before} → {value_after}"
+    ranks_before = _ranks(comparison.before)
+    ranks_after = _ranks(comparison.after)
+    if ranks_before == ranks_after:
         yield "  (the same chunks)"
         return
     names = {**_names(comparison.before), **_names(comparison.after)}
-    # The chunks of now in order, then those that are gone.
-    for chunk in sorted({*ranks[0], *ranks[1]}, key=lambda each: (ranks[1].get(each, math.inf), ranks[0].get(each))):
-        was, now = ranks[0].get(chunk), ranks[1].get(chunk)
-        word = "new" if was is None else "gone" if now is None else "" if was == now else "moved"
-        yield f"  {was or '–':>3} → {now or '–':<3} [{names[chunk]}] {word}".rstrip()
+    gone = [chunk for chunk in ranks_before if chunk not in ranks_after]
+    for chunk in (*sorted(ranks_after, key=ranks_after.__getitem__), *sorted(gone, key=ranks_before.__getitem__)):
+        was = ranks_before.get(chunk)
+        now = ranks_after.get(chunk)
+        yield f"  {was or '–':>3} → {now or '–':<3} [{names[chunk]}] {_move(was, now)}".rstrip()
+
+
+def _move(rank_before: int | None, rank_after: int | None) -> str:
+    if rank_before is None:
+        return "new"
+    if rank_after is None:
+        return "gone"
+    return "" if rank_before == rank_after else "moved"
 
 
 def settings_line(settings: dict[str, object]) -> str:
@@ -159,15 +176,18 @@ def beginning(text: str | None) -> str:
 
 def _ranks(observation: Observation) -> dict[str, int]:
     """Return the rank of each chunk by its id or, without one, its place."""
-    chunks = observation.answer.chunks or ()
-    return {_identity(chunk): rank for rank, chunk in reversed([*enumerate(chunks, start=1)])}
+    ranks: dict[str, int] = {}
+    for rank, chunk in enumerate(observation.answer.chunks or (), start=1):
+        ranks.setdefault(_identity(chunk), rank)
+    return ranks
 
 
 def _names(observation: Observation) -> dict[str, str]:
-    return {
-        _identity(chunk): f"{chunk_name(chunk)} > {chunk.heading_path}" if chunk.heading_path else chunk_name(chunk)
-        for chunk in observation.answer.chunks or ()
-    }
+    names = {}
+    for chunk in observation.answer.chunks or ():
+        name = chunk_name(chunk)
+        names[_identity(chunk)] = f"{name} > {chunk.heading_path}" if chunk.heading_path else name
+    return names
 
 
 def _identity(chunk: Chunk) -> str:
@@ -175,19 +195,31 @@ def _identity(chunk: Chunk) -> str:
 
 
 def _place(chunk: Chunk) -> str:
-    return f"{chunk.rel_path} > {chunk.heading_path}" if chunk.rel_path and chunk.heading_path else chunk_name(chunk)
+    if chunk.rel_path and chunk.heading_path:
+        return f"{chunk.rel_path} > {chunk.heading_path}"
+    return chunk_name(chunk)
 
 
 def _figures(observations: Sequence[Observation], space: str = " ") -> str:
-    figures = (("P", precision, True), ("R", context_recall, True), ("MRR", mrr, False))
-    return space.join(f"{name}={score_text(_mean(observations, metric, has_k=k))}" for name, metric, k in figures)
+    figures = (
+        f"P={score_text(_mean(observations, precision, has_k=True))}",
+        f"R={score_text(_mean(observations, context_recall, has_k=True))}",
+        f"MRR={score_text(_mean(observations, mrr, has_k=False))}",
+    )
+    return space.join(figures)
 
 
 def _mean(observations: Iterable[Observation], metric: Metric, *, has_k: bool) -> float | None:
-    scores = (Measure(metric, observation.k if has_k else None).score(observation) for observation in observations)
-    present = (score for score in scores if not isinstance(score, NotApplicable))
-    values = [score.value if isinstance(score, Score) else score for score in present]
+    values = []
+    for observation in observations:
+        scored = Measure(metric, observation.k if has_k else None).score(observation)
+        if not isinstance(scored, NotApplicable):
+            values.append(_value(scored))
     return math.fsum(values) / len(values) if values else None
+
+
+def _value(scored: Score | float) -> float:
+    return scored.value if isinstance(scored, Score) else scored
 
 
 def _one_line(text: str) -> str:

@@ -26,8 +26,10 @@ from pytest_rageval.views.parts import (
 
 NAME = 24
 """Minimum columns of a name in a table; below it the figures move to lines of their own."""
-LABEL, INNER_LABEL = 8, 15
-"""Columns of a label, and of one within a case."""
+LABEL = 8
+"""Columns of a label."""
+INNER_LABEL = 15
+"""Columns of a label within a case."""
 SHOWN_NAMES = 5
 Style = Literal["plain", "bold", "green", "red", "yellow"]
 STYLES: Mapping[Tone, Style] = {
@@ -45,7 +47,8 @@ class StyledLine(NamedTuple):
 def view_lines(view: Any, width: int) -> Iterator[StyledLine]:
     """Yield the lines of a view, with an empty one between two sections."""
     for number, section in enumerate(sections_of(view)):
-        yield from [StyledLine("")] * bool(number)
+        if number:
+            yield StyledLine("")
         yield from lines_of_section(section, width)
 
 
@@ -58,9 +61,9 @@ def lines_of_section(section: Section, width: int) -> Iterator[StyledLine]:
 def _block(block: Block, width: int) -> Iterator[StyledLine]:
     match block:
         case Line(text, tone, form):
-            yield from (
-                StyledLine(part, STYLES[tone]) for part in _parts(" ".join(printable(text).splitlines()), form, width)
-            )
+            one_line = " ".join(printable(text).splitlines())
+            for part in _parts(one_line, form, width):
+                yield StyledLine(part, STYLES[tone])
         case FigureTable():
             yield from table_lines(block, width)
         case LabelledText(label):
@@ -86,7 +89,9 @@ def _names(block: NameList, width: int) -> Iterator[StyledLine]:
     style = STYLES[block.tone]
     if block.title.endswith(":"):
         yield StyledLine(block.title, style)
-    start = "  " if block.title.endswith(":") else f"{_on_one_line(block.title)} ({len(block.names)}): "
+        start = "  "
+    else:
+        start = f"{_on_one_line(block.title)} ({len(block.names)}): "
     for shown in range(min(len(block.names), SHOWN_NAMES), 0, -1):
         text = start + _on_one_line(listed(block.names, shown))
         if cell_len(text) <= 3 * width:
@@ -133,20 +138,23 @@ def table_lines(table: FigureTable, width: int) -> Iterator[StyledLine]:
         head = [TableRow(table.heads, "strong")] if table.heads else []
         yield from _figures(table, [*head, *shown], width)
     if len(table.rows) > len(shown):
-        yield StyledLine("  " * table.has_texts + and_more(len(table.rows) - len(shown), table.what))
+        more = and_more(len(table.rows) - len(shown), table.what)
+        yield StyledLine(f"  {more}" if table.has_texts else more)
 
 
 def _texts(rows: Sequence[TableRow], width: int) -> Iterator[StyledLine]:
     """Yield texts without their heads: name, before, now."""
     room = max((width - 8) // 3, LEAST)
-    texts = (row.cells for row in rows)
-    cells = [[_cut(name, min(room, 40)), _cut(was, room), f"→ {_cut(now, room)}"] for name, was, now in texts]
+    cells = []
+    for row in rows:
+        name, before, now = row.cells
+        cells.append([_cut(name, min(room, 40)), _cut(before, room), f"→ {_cut(now, room)}"])
     yield from map(StyledLine, aligned(cells, indent="  ", to_the_left=True))
 
 
 def _figures(table: FigureTable, rows: Sequence[TableRow], width: int) -> Iterator[StyledLine]:
-    words = [row.cells[-1] if table.has_verdicts and row.cells != table.heads else "" for row in rows]
-    cells = [[*map(_on_one_line, row.cells[:-1] if table.has_verdicts else row.cells)] for row in rows]
+    words = [_verdict(table, row) for row in rows]
+    cells = [list(map(_on_one_line, _figure_cells(table, row))) for row in rows]
     named = _named_within(cells, width, NAME)
     is_narrow = max(map(cell_len, aligned(named))) > width
     if is_narrow and table.least is None:
@@ -158,8 +166,20 @@ def _figures(table: FigureTable, rows: Sequence[TableRow], width: int) -> Iterat
     lines = aligned(named)
     widest = max(map(cell_len, lines))
     for row, text, word in zip(rows, lines, words, strict=True):
-        yield from _with_words(text + " " * (widest - cell_len(text)), word, STYLES[row.tone], width)
+        filled = text + " " * (widest - cell_len(text))
+        yield from _with_words(filled, word, STYLES[row.tone], width)
         yield from _note(row, width)
+
+
+def _figure_cells(table: FigureTable, row: TableRow) -> tuple[str, ...]:
+    return row.cells[:-1] if table.has_verdicts else row.cells
+
+
+def _verdict(table: FigureTable, row: TableRow) -> str:
+    """Return the verdict of a row, which stands behind the figures; '' without one, and for the heads."""
+    if not table.has_verdicts or row.cells == table.heads:
+        return ""
+    return row.cells[-1]
 
 
 def _note(row: TableRow, width: int) -> Iterator[StyledLine]:
@@ -172,22 +192,27 @@ def _note(row: TableRow, width: int) -> Iterator[StyledLine]:
 def table_width(table: FigureTable) -> int:
     """Return the width of a table that has all the columns it needs."""
     rows = [table.heads, *(row.cells for row in table.rows)]
-    return max(map(cell_len, aligned([[*map(_on_one_line, row)] for row in rows])))
+    lines = aligned([list(map(_on_one_line, row)) for row in rows])
+    return max(map(cell_len, lines))
 
 
 def _named_within(rows: Sequence[Sequence[str]], width: int, least: int) -> list[list[str]]:
     """Cut the names, in the first column, to the room that the figures leave."""
-    others = max(map(cell_len, aligned([["", *row[1:]] for row in rows])))
-    return [[shortened(row[0], max(width - others, least)), *row[1:]] for row in rows]
+    figures = aligned([["", *row[1:]] for row in rows])
+    room = max(width - max(map(cell_len, figures)), least)
+    return [[shortened(row[0], room), *row[1:]] for row in rows]
 
 
 def _overflow(table: FigureTable, row: TableRow, least: int) -> str:
     """Return the cells that do not fit into a row's line: `95 % -0.2 to 0.1, n 12: regressed`."""
     if row.cells == table.heads:
         return ""
-    figures = [*zip(table.heads, row.cells, strict=True)][least : len(row.cells) - table.has_verdicts]
-    verdict = row.cells[-1] if table.has_verdicts else ""
-    return ": ".join(filter(None, (", ".join(map(" ".join, figures)), verdict)))
+    figures = [f"{head} {cell}" for head, cell in zip(table.heads, row.cells, strict=True)]
+    verdict = _verdict(table, row)
+    if table.has_verdicts:
+        figures = figures[:-1]
+    hidden_figures = ", ".join(figures[least:])
+    return ": ".join(filter(None, (hidden_figures, verdict)))
 
 
 def _with_words(text: str, words: str, style: Style, width: int) -> Iterator[StyledLine]:
@@ -202,8 +227,9 @@ def _with_words(text: str, words: str, style: Style, width: int) -> Iterator[Sty
 def _in_blocks(rows: Sequence[TableRow], cells: Sequence[Sequence[str]], width: int) -> Iterator[StyledLine]:
     """Yield a table whose columns that do not fit follow below, under the same names."""
     for number, block in enumerate(blocks(cells, width)):
-        yield from [StyledLine("")] * bool(number)
+        if number:
+            yield StyledLine("")
         for row, text in zip(rows, aligned(block), strict=True):
             yield StyledLine(text, STYLES[row.tone])
-            if not number:
+            if number == 0:
                 yield from _note(row, width)

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from pytest_rageval.config.tables import Gates
 from pytest_rageval.io.case_output import Output
-from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.model import EvalCase, Observation, Trial
-from pytest_rageval.run.engine import AskFailure, Observed
 from pytest_rageval.run.prefetch import BackgroundLoop, Prefetcher
 from pytest_rageval.run.prepare import Prepared, make_target
-from pytest_rageval.targets.target import Target
+from pytest_rageval.run.scoring import AskFailure, Observed
+from pytest_rageval.targets.target import BaseTarget
 
 NOT_TUNED = {"gates": Gates(), "gate": (), "regression": (), "tolerated": (), "enabled": None}
 """Settings without gates: their cut-offs would raise k, and a point is asked for its own k alone."""
@@ -31,7 +31,9 @@ class Answers(NamedTuple):
 
     @property
     def errors(self) -> dict[str, str]:
-        return {key: one.problem.message for key, one in self.observed.items() if isinstance(one, AskFailure)}
+        """Return the messages of the cases that could not be asked."""
+        failures = {key: outcome for key, outcome in self.observed.items() if isinstance(outcome, AskFailure)}
+        return {key: failure.problem.message for key, failure in failures.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +43,9 @@ class AskingLoop:
     new_output  makes what takes the output of each case's code; by default it is kept from the terminal
     """
 
-    target: Target
+    target: BaseTarget
     loop: BackgroundLoop
-    judge: Judge | None = None
+    judge: BaseJudge | None = None
     new_output: Callable[[], Output] = Output
 
     @classmethod

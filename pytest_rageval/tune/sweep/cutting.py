@@ -48,7 +48,8 @@ def probe_of(observation: Observation, family: Family, k_of: Callable[[Point], i
     points = family.by_score
     for point in points:
         k = k_of(point)
-        if len(cut_to(observation, point, k + 1, gold_by).answer.chunks or ()) < k:
+        chunks = cut_to(observation, point, k + 1, gold_by).answer.chunks or ()
+        if len(chunks) < k:
             return point
     return points[0]
 
@@ -57,19 +58,20 @@ def listing(observation: Observation) -> Listing:
     """Return the retrieved chunks in order, with their scores; the text of the answer if no chunks are reported."""
     if observation.answer.chunks is None:
         return ((observation.answer.text,),)
-    return tuple(
-        (
-            chunk.chunk_id or chunk.doc_id,
-            chunk.rel_path,
-            chunk.heading_path,
-            chunk.start_line,
-            chunk.score_final,
-            None if chunk.chunk_id or chunk.doc_id else chunk.text,
-        )
-        for chunk in observation.answer.chunks
-    )
+    return tuple(map(_identity, observation.answer.chunks))
+
+
+def _identity(chunk: Chunk) -> tuple[object, ...]:
+    """Return what tells a chunk from another: its id and place, or without an id its text."""
+    chunk_id = chunk.chunk_id or chunk.doc_id
+    text = None if chunk_id else chunk.text
+    return chunk_id, chunk.rel_path, chunk.heading_path, chunk.start_line, chunk.score_final, text
 
 
 def differing(derived: Mapping[str, Observation], real: Mapping[str, Observation]) -> list[str]:
     """Return the keys of cases that retrieve something else when asked, or could not be asked."""
-    return [key for key in derived if key not in real or listing(derived[key]) != listing(real[key])]
+
+    def differs(key: str) -> bool:
+        return key not in real or listing(derived[key]) != listing(real[key])
+
+    return [key for key in derived if differs(key)]

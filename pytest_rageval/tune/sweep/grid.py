@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 from pytest_rageval.config.settings import RESERVED_PARAMS
@@ -44,12 +44,16 @@ class Point:
 
     def of(self, names: Iterable[str]) -> str:
         """Return the values of these parameters for people: `min_score 0.3, k 5`."""
-        named = [f"{name} {value_text(self.params[name])}" for name in names if name in self.params]
+        named = [f"{name} {value_text(value)}" for name, value in self._some(names)]
         return ", ".join(named) or "as configured"
 
     def values(self, names: Iterable[str]) -> str:
         """Return the values alone, if the names are shown above: `0.3, 5`."""
-        return ", ".join(value_text(self.params[name]) for name in names if name in self.params) or str(self)
+        return ", ".join(value_text(value) for _, value in self._some(names)) or str(self)
+
+    def _some(self, names: Iterable[str]) -> list[tuple[str, Json]]:
+        """Return those of these parameters that the point has, with their values."""
+        return [(name, self.params[name]) for name in names if name in self.params]
 
     @property
     def key(self) -> str:
@@ -58,23 +62,37 @@ class Point:
 
     def only(self, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
         """Return the values of these parameters as a key to group by."""
-        return tuple((name, json.dumps(self.params[name])) for name in names if name in self.params)
+        return tuple((name, json.dumps(value)) for name, value in self._some(names))
 
     def options(self, given: Mapping[str, Any] | None = None) -> dict[str, Json]:
         """Return the point and the given options as options of a run, by field of Settings."""
-        options = {**(given or {}), **{name: self.params[name] for name in FIELDS if name in self.params}}
-        others = [f"{name}={json.dumps(value)}" for name, value in self.params.items() if name not in FIELDS]
-        return options | ({"params": [*(options.get("params") or ()), *others]} if others else {})
+        options = dict(given or {})
+        others: list[str] = []
+        for name, value in self.params.items():
+            if name in FIELDS:
+                options[name] = value
+            else:
+                others.append(f"{name}={json.dumps(value)}")
+        if others:
+            options["params"] = [*(options.get("params") or ()), *others]
+        return options
 
     def toml(self, *, is_own_file: bool = False) -> str:
         """Return lines for pyproject.toml that make this point the default; `is_own_file`: for rageval.toml."""
-        fields = [f"{name} = {json.dumps(self.params[name])}" for name in FIELDS if name in self.params]
-        # TOML has no null, which resets a parameter: one that is left out has its default.
-        given = ((name, value) for name, value in self.params.items() if name not in FIELDS and value is not None)
-        others = [f"{name} = {toml_value(value)}" for name, value in given]
-        parts = [fields if is_own_file else ["[tool.rageval]", *fields]] if fields else []
-        parts += [["[params]" if is_own_file else "[tool.rageval.params]", *others]] if others else []
-        return "\n\n".join("\n".join(part) for part in parts)
+        fields = [f"{name} = {json.dumps(value)}" for name, value in self._some(FIELDS)]
+        others: list[str] = []
+        for name, value in self.params.items():
+            # TOML has no null, which resets a parameter: one that is left out has its default.
+            if name not in FIELDS and value is not None:
+                others.append(f"{name} = {toml_value(value)}")
+        tables: list[str] = []
+        if fields:
+            lines = fields if is_own_file else ["[tool.rageval]", *fields]
+            tables.append("\n".join(lines))
+        if others:
+            head = "[params]" if is_own_file else "[tool.rageval.params]"
+            tables.append("\n".join([head, *others]))
+        return "\n\n".join(tables)
 
 
 @dataclass(frozen=True)
@@ -87,26 +105,32 @@ class Grid:
     @property
     def cuts(self) -> tuple[str, ...]:
         """Return the swept parameters whose points may be derived from one another, if every value is a number."""
-        return tuple(name for name in CUTS if name in self.values and all(map(_is_number, self.values[name])))
+        swept = [name for name in CUTS if name in self.values]
+        return tuple(name for name in swept if all(map(_is_number, self.values[name])))
 
     @property
     def varying(self) -> tuple[str, ...]:
         """Return the parameters with more than one value, in the order in which points are named."""
-        names = sorted(self.values, key=lambda name: (name not in self.indexing, name in CUTS))
-        return tuple(name for name in names if len(self.values[name]) > 1)
+        return tuple(name for name in self._in_order() if len(self.values[name]) > 1)
+
+    def _in_order(self) -> list[str]:
+        """Return the parameters of the index first, and those that only cut lists last."""
+        return sorted(self.values, key=lambda name: (name not in self.indexing, name in CUTS))
 
     def points(self) -> list[Point]:
         """Return every combination."""
-        return [point for family in self.families() for point in family.points]
+        return list(chain.from_iterable(family.points for family in self.families()))
 
     def families(self) -> list[Family]:
         """Return the points in groups that differ only in their cuts, by index."""
-        names = sorted(self.values, key=lambda name: (name not in self.indexing, name in CUTS))
+        names = self._in_order()
+        cuts = self.cuts
+        shared_names = [name for name in names if name not in cuts]
         families: dict[tuple[tuple[str, str], ...], list[Point]] = {}
         for combination in product(*(self.values[name] for name in names)):
             point = Point(dict(zip(names, combination, strict=True)))
-            families.setdefault(point.only(name for name in names if name not in self.cuts), []).append(point)
-        return [Family(tuple(points), self.cuts) for points in families.values()]
+            families.setdefault(point.only(shared_names), []).append(point)
+        return [Family(tuple(points), cuts) for points in families.values()]
 
 
 @dataclass(frozen=True)
@@ -124,8 +148,10 @@ class Family:
     @property
     def by_score(self) -> tuple[Point, ...]:
         """Return the points with the highest threshold, fewest chunks first."""
-        highest = max(_number(point, "min_score", 0.0) for point in self.points)
-        return tuple(sorted((p for p in self.points if _number(p, "min_score", 0.0) == highest), key=self._width))
+        thresholds = [_number(point, "min_score", 0.0) for point in self.points]
+        highest = max(thresholds)
+        at_highest = [point for point, threshold in zip(self.points, thresholds, strict=True) if threshold == highest]
+        return tuple(sorted(at_highest, key=self._width))
 
     def _width(self, point: Point) -> tuple[float, float]:
         return (_number(point, "k", 0.0), -_number(point, "min_score", 0.0))
@@ -158,7 +184,9 @@ def _why_not_swept(name: str, values: Sequence[Json], others: Collection[str]) -
         return f"cannot be swept: {RESERVED_PARAMS[name]}"
     if name in others:
         return f"is given twice; write all of its values in one, as in {name}=…,…"
-    return None if values else f"has no values; write some, as in {name}=0.2,0.3"
+    if not values:
+        return f"has no values; write some, as in {name}=0.2,0.3"
+    return None
 
 
 def parse_value(text: str) -> Json:

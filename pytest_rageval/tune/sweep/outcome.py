@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -82,14 +82,22 @@ class Sweep(NamedTuple):
     @property
     def front(self) -> tuple[ScoredPoint, ...]:
         """Return the points that no other beats in both recall and negative accuracy, by recall; of equals the best."""
-        axes = [(point, _axes(point)) for point in self.points]
-        front = [
-            point
-            for point, (recall, negative) in axes
-            if not any(r >= recall and n >= negative and (r > recall or n > negative) for _, (r, n) in axes)
-        ]
-        return tuple(sorted({_axes(point): point for point in reversed(front)}.values(), key=_axes))
+        best_of: dict[tuple[float, float], ScoredPoint] = {}
+        for point in self.points:  # best first
+            best_of.setdefault(_axes(point), point)
+        unbeaten = [axes for axes in best_of if not _is_beaten(axes, best_of)]
+        return tuple(best_of[axes] for axes in sorted(unbeaten))
 
 
 def _axes(point: ScoredPoint) -> tuple[float, float]:
-    return (point.scores.recall or 0.0, point.scores.negative_accuracy or 0.0)
+    return point.scores.recall or 0.0, point.scores.negative_accuracy or 0.0
+
+
+def _is_beaten(axes: tuple[float, float], others: Iterable[tuple[float, float]]) -> bool:
+    """Return True if another point is better in one of both, and not worse in the other one."""
+    recall, negative = axes
+    for other in others:
+        other_recall, other_negative = other
+        if other != axes and other_recall >= recall and other_negative >= negative:
+            return True
+    return False

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from pytest_rageval.errors import SettingsError
@@ -58,12 +59,13 @@ class CaseParts(NamedTuple):
 
 def case_parts(observation: Observation) -> CaseParts:
     """Return `context_recall@k` and `mrr` of a case with gold; of an unanswerable one whether nothing was retrieved."""
+    recall = Measure(context_recall, observation.k).score(observation)
+    rank = Measure(mrr).score(observation)
     is_negative = not observation.case.answerable and not observation.golds and observation.matching.hits is not None
-    recall, rank = Measure(context_recall, observation.k).score(observation), Measure(mrr).score(observation)
     return CaseParts(
-        recall if isinstance(recall, float) else None,
-        float(not observation.hits) if is_negative else None,
-        rank if isinstance(rank, float) else None,
+        recall=recall if isinstance(recall, float) else None,
+        negative_accuracy=float(not observation.hits) if is_negative else None,
+        mrr=rank if isinstance(rank, float) else None,
     )
 
 
@@ -80,12 +82,24 @@ class PointScores:
 
 def point_scores(cases: Mapping[str, CaseParts], weights: Weights, keys: Iterable[str]) -> PointScores:
     """Compute the scores of a point over the cases with these keys."""
-    scores = [cases[key] for key in keys if key in cases]
-    values = {name: [value for case in scores if (value := getattr(case, name)) is not None] for name in PARTS}
-    means = {name: math.fsum(part) / len(part) if part else None for name, part in values.items()}
-    total = math.fsum(weights[name] for name in PARTS if means[name] is not None)
-    score = math.fsum(weights[name] * (means[name] or 0.0) for name in PARTS) / total if total else None
-    return PointScores(**means, n={name: len(part) for name, part in values.items()}, score=score)
+    scored = [cases[key] for key in keys if key in cases]
+    n: dict[str, int] = {}
+    means: dict[str, float | None] = {}
+    weighted_means: list[float] = []
+    weights_of_means: list[float] = []
+    for name in PARTS:
+        of_cases = [getattr(parts, name) for parts in scored]
+        values = [value for value in of_cases if value is not None]
+        n[name] = len(values)
+        means[name] = None
+        if values:
+            mean = math.fsum(values) / len(values)
+            means[name] = mean
+            weighted_means.append(weights[name] * mean)
+            weights_of_means.append(weights[name])
+    total = math.fsum(weights_of_means)
+    score = math.fsum(weighted_means) / total if total else None
+    return PointScores(**means, n=n, score=score)
 
 
 @dataclass(frozen=True)
@@ -116,15 +130,19 @@ def difference(
     Each part is a mean over cases of its own. A case's share in the difference of the scores, times the number of all
     cases, has this difference for its mean: so one interval serves for the sum of the parts.
     """
-    changes = [_changes(after[key], before[key]) for key in keys if key in after and key in before]
-    changes = [change for change in changes if change]
-    present = Counter(name for change in changes for name in change)
+    of_both = [_changes(after[key], before[key]) for key in keys if key in after and key in before]
+    changes = [change for change in of_both if change]
+    present = Counter(chain.from_iterable(changes))
     total = math.fsum(weights[name] for name in present)
     if not total:
         return Gain(0.0, None, None, 0)
     n = len(changes)
     factors = {name: n * weights[name] / total / present[name] for name in present}
-    shares = [sum(factors[name] * change for name, change in changed.items()) for changed in changes]
+
+    def share(change: Mapping[str, float]) -> float:
+        return sum(factors[name] * part for name, part in change.items())
+
+    shares = [share(change) for change in changes]
     widest = max(factors.get("recall", 0.0) + factors.get("mrr", 0.0), factors.get("negative_accuracy", 0.0))
     test = paired_test(shares, widest)
     return Gain(math.fsum(shares) / n, test.interval(), test.p, n)
@@ -137,10 +155,10 @@ def _changes(after: CaseParts, before: CaseParts) -> dict[str, float]:
 
 def in_halves(keys: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Split the cases into halves by a hash of their keys, independent of the other cases."""
-    halves: tuple[list[str], list[str]] = [], []
-    for key in keys:
-        halves[hashlib.sha256(key.encode()).digest()[-1] % 2].append(key)
-    return tuple(halves[0]), tuple(halves[1])
+    is_second = {key: hashlib.sha256(key.encode()).digest()[-1] % 2 == 1 for key in keys}
+    first = tuple(key for key in keys if not is_second[key])
+    second = tuple(key for key in keys if is_second[key])
+    return first, second
 
 
 def sampled(cases: Sequence[EvalCase], size: int | None, seed: int) -> list[EvalCase]:

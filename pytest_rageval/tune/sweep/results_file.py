@@ -49,7 +49,9 @@ class SweepFile:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.sweep_id, self.path = folder, folder.name, folder / RESULTS_FILE
+        self.folder = folder
+        self.sweep_id = folder.name
+        self.path = folder / RESULTS_FILE
         self.head: dict[str, Any] = {}
         self.probes: dict[str, list[str]] = {}
 
@@ -104,39 +106,44 @@ class SweepFile:
 def sweep_head(request: SweepRequest, project: Project, cases: Sequence[EvalCase]) -> dict[str, Any]:
     """Return the part of the file that is known when a sweep starts."""
     settings = project.settings
-    parts = sorted(f"{case.key} {content_hash(case)}" for case in cases)
+    lines = sorted(f"{case.key} {content_hash(case)}" for case in cases)
+    text = "\n".join(lines)
+    parameters = Mask(settings.secrets()).value(settings.ask_params)
     return {
         "request": asdict(request),
         "target": None if settings.target is None else public_target(settings.target),
         "cases": len(cases),
-        "cases_digest": hashlib.sha256("\n".join(parts).encode()).hexdigest(),
-        "configured": {"k": settings.k} | Mask(settings.secrets()).value(settings.ask_params),
+        "cases_digest": hashlib.sha256(text.encode()).hexdigest(),
+        "configured": {"k": settings.k, **parameters},
     }
 
 
 def sweep_content(sweep: Sweep) -> dict[str, Any]:
     """Return a finished sweep as JSON."""
-    change = sweep.difference
     front = {id(point.point) for point in sweep.front}
     return {
         "finished": True,
-        "points": [_point(point) | {"on_front": id(point.point) in front} for point in sweep.points],
+        "points": [{**_point(point), "on_front": id(point.point) in front} for point in sweep.points],
         "default": _point(sweep.default),
         "recommended": _point(sweep.best),
-        "difference": {
-            **asdict(change),
-            "distinguishable": change.is_distinguishable,
-            "better": sweep.is_better,
-            "on": "the other half of the cases" if sweep.is_confirmed else "the cases it was chosen on",
-            "recommended": asdict(sweep.best_scores),
-            "default": asdict(sweep.default_scores),
-        },
+        "difference": _difference(sweep),
         "choosing": sweep.choosing,
         "confirming": sweep.confirming,
         "calls": {"asked": sweep.calls, "all_points": sweep.calls_of_all, "saved": sweep.saved},
         "indexings": sweep.indexings,
         "notes": list(sweep.notes),
         "toml": sweep.toml,
+    }
+
+
+def _difference(sweep: Sweep) -> dict[str, Any]:
+    return {
+        **asdict(sweep.difference),
+        "distinguishable": sweep.difference.is_distinguishable,
+        "better": sweep.is_better,
+        "on": "the other half of the cases" if sweep.is_confirmed else "the cases it was chosen on",
+        "recommended": asdict(sweep.best_scores),
+        "default": asdict(sweep.default_scores),
     }
 
 

@@ -12,17 +12,18 @@ from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.matching.dialects import namesakes_of
 from pytest_rageval.model import EvalCase, Json, Observation
-from pytest_rageval.rescore.rescore import observed_of
-from pytest_rageval.run.engine import NO_ANSWER, AskFailure, Observed
-from pytest_rageval.run.finish import Extent, Finished
+from pytest_rageval.run.extent import Extent
+from pytest_rageval.run.finish import Finished
+from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.run.prepare import Prepared, check_can_answer, prepare, run_configuration
-from pytest_rageval.run.session import RunSession
-from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun
-from pytest_rageval.targets.target import is_called, params_problem
+from pytest_rageval.run.scoring import NO_ANSWER, AskFailure, Observed
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import OBSERVATIONS
+from pytest_rageval.runs.records.observation_line import observed_of
+from pytest_rageval.runs.records.record_files import record_at
 from pytest_rageval.text import counted
 from pytest_rageval.tune.sweep.asking import NOT_TUNED, Answers, AskingLoop
 from pytest_rageval.tune.sweep.cutting import cut_to, differing, listing, probe_of, why_not_derivable
@@ -37,7 +38,8 @@ NOTHING_TO_RANK_BY = (
     "sweep: no point has a score: retrieval is measured where a case has gold or is unanswerable, and the system "
     "reports its chunks; label some cases, see docs/cases.md"
 )
-ALL_ASKED, THESE_ASKED = "every point of their group was asked", "these were asked at every point"
+ALL_ASKED = "every point of their group was asked"
+THESE_ASKED = "these were asked at every point"
 
 
 def _first_error(errors: Mapping[str, str]) -> str:
@@ -65,9 +67,14 @@ class SweepRunner:
         watch        called with the number of asked cases, to show progress
         on_finished  writes the reports of a run that has ended
         """
-        self._project, self._options, self._cases, self._files = project, options, cases, files
-        self._grid, self._request = Grid(request.grid, request.indexing), request
-        self._watch, self._on_finished = watch, on_finished
+        self._project = project
+        self._options = options
+        self._cases = cases
+        self._files = files
+        self._request = request
+        self._grid = Grid(request.grid, request.indexing)
+        self._watch = watch
+        self._on_finished = on_finished
         keys = tuple(case.key for case in cases)
         self._choosing, self._confirming = in_halves(keys) if request.confirm else (keys, keys)
         if not self._choosing or not self._confirming:
@@ -77,8 +84,10 @@ class SweepRunner:
         self._notes: dict[str, None] = {}
         self._otherwise: dict[str, set[str]] = {ALL_ASKED: set(), THESE_ASKED: set()}
         """Keys of cases whose lists are not those cut from the widest point, by what was done about it."""
-        self._calls = self._indexings = 0
+        self._calls = 0
+        self._indexings = 0
         self._index: object = None
+        """The values of the parameters of indexing that were asked for last."""
         self._default = self._prepared(Point({}))
         self._place_rules = self._default.knowing(namesakes_of(cases)).plan.place_rules
         self._asking = AskingLoop.of(self._default)
@@ -92,10 +101,12 @@ class SweepRunner:
     def check(self) -> None:
         """Raise SettingsError unless the target can be asked at every point, before anything is asked."""
         target = self._asking.target
-        if not is_called(target):
+        if not target.is_called:
             raise SettingsError(f"sweep: {target.name} is not asked, its answers are there; name another target")
         # Whatever a system makes of k, no more chunks than that count.
-        if problem := params_problem(target, [name for name in self._grid.values if name != "k"]):
+        parameters = [name for name in self._grid.values if name != "k"]
+        problem = target.params_problem(parameters)
+        if problem:
             raise SettingsError(f"--grid: {problem}")
         check_can_answer(self._default, target, self._cases)
         problems: dict[str, None] = {}
@@ -103,7 +114,8 @@ class SweepRunner:
             try:
                 self._settings(point)
             except SettingsError as error:
-                problems |= {f"--grid: {problem.replace('--rageval-', '')}": None for problem in error.problems}
+                lines = [problem.replace("--rageval-", "") for problem in error.problems]
+                problems |= dict.fromkeys(f"--grid: {line}" for line in lines)
         if problems:
             raise SettingsError(*problems)
 
@@ -122,16 +134,20 @@ class SweepRunner:
             raise SettingsError(NOTHING_TO_RANK_BY)
         self._note_differences()
         self._note_unread()
-        ranked, weights, confirming = self._with_measured_best(), self._request.weights, self._confirming
+        ranked = self._with_measured_best()
+        best = ranked[0]
+        weights = self._request.weights
+        confirming = self._confirming
+        calls_of_a_point = len(self._cases) * self._project.settings.repeat
         return Sweep(
             points=ranked,
             default=default,
-            best_scores=point_scores(ranked[0].cases, weights, confirming),
+            best_scores=point_scores(best.cases, weights, confirming),
             default_scores=point_scores(default.cases, weights, confirming),
-            difference=difference(ranked[0].cases, default.cases, weights, confirming),
+            difference=difference(best.cases, default.cases, weights, confirming),
             is_confirmed=self._request.confirm,
             calls=self._calls,
-            calls_of_all=len(self._cases) * self._project.settings.repeat * (len(self._points) + 1),
+            calls_of_all=calls_of_a_point * (len(self._points) + 1),
             indexings=self._indexings,
             notes=tuple(self._notes),
             choosing=len(self._choosing),
@@ -152,29 +168,36 @@ class SweepRunner:
         others = [point for point in family.points if point is not family.widest]
         if not others:
             return
-        if (problem := why_not_derivable(widest.observations.values(), family.cuts)) is not None:
+        problem = why_not_derivable(widest.observations.values(), family.cuts)
+        if problem is not None:
             self._note(f"every point was asked: {problem}")
         else:
             doubtful = self._probed(family, widest)
-            is_derived = len(doubtful) <= FEW * len(self._cases)
-            self._otherwise[THESE_ASKED if is_derived else ALL_ASKED] |= {*doubtful}
-            if is_derived:
-                yield from (self._derived(point, widest, doubtful) for point in others)
+            if len(doubtful) <= FEW * len(self._cases):
+                self._otherwise[THESE_ASKED].update(doubtful)
+                for point in others:
+                    yield self._derived(point, widest, doubtful)
                 return
-        yield from (self._scored(point, self._measured(point)) for point in others)
+            self._otherwise[ALL_ASKED].update(doubtful)
+        for point in others:
+            yield self._scored(point, self._measured(point))
 
     def _probed(self, family: Family, widest: Answers) -> list[str]:
         """Return the keys of cases whose lists are not those cut from the widest, asked at one more point each."""
         probes = self._file.probes
         if family.widest.key not in probes:
-            keys_at: dict[str, tuple[Point, list[str]]] = {}
+            point_of: dict[str, Point] = {}
+            keys_at: dict[str, list[str]] = {}
             for key, observation in widest.observations.items():
                 point = probe_of(observation, family, self._k_of, self._project.settings.gold_by)
-                keys_at.setdefault(point.key, (point, []))[1].append(key)
+                point_of[point.key] = point
+                keys_at.setdefault(point.key, []).append(key)
             doubtful = [*widest.errors]
-            for point, keys in keys_at.values():
-                derived = self._cut(point, widest)
-                doubtful += differing({key: derived[key] for key in keys}, self._asked(point, keys).observations)
+            for point_key, keys in keys_at.items():
+                point = point_of[point_key]
+                cut = self._cut(point, widest)
+                derived = {key: cut[key] for key in keys}
+                doubtful += differing(derived, self._asked(point, keys).observations)
             probes[family.widest.key] = doubtful
             self._file.keep(self._points)
         return probes[family.widest.key]
@@ -185,9 +208,12 @@ class SweepRunner:
         return replace(self._scored(point, Answers({**certain, **asked})), asked=len(doubtful))
 
     def _cut(self, point: Point, widest: Answers) -> dict[str, Observation]:
-        k, gold_by = self._k_of(point), self._project.settings.gold_by
-        cut = widest.observations.items()
-        return {key: cut_to(value, point, k, gold_by, self._place_rules) for key, value in cut}
+        k = self._k_of(point)
+        gold_by = self._project.settings.gold_by
+        cut: dict[str, Observation] = {}
+        for key, observation in widest.observations.items():
+            cut[key] = cut_to(observation, point, k, gold_by, self._place_rules)
+        return cut
 
     def _note_differences(self) -> None:
         for consequence, keys in self._otherwise.items():
@@ -198,28 +224,33 @@ class SweepRunner:
                 )
 
     def _note_unread(self) -> None:
-        """Note the parameters of which all values came to the same answers, whatever else was set."""
+        """Note the parameters whose values all gave the same answers, at any values of the others."""
         for name in self._grid.varying:
             groups: dict[object, list[int]] = {}
             for scored in self._points:
                 others = scored.point.only(other for other in scored.point.params if other != name)
                 groups.setdefault(others, []).append(scored.answers)
-            if all(answers == [answers[0]] * len(self._grid.values[name]) for answers in groups.values()):
+            values = len(self._grid.values[name])
+            if all(len(answers) == values and len({*answers}) == 1 for answers in groups.values()):
                 self._note(f"no answer changed with {name}: the same chunks came at all of its values")
 
     # ── the best point ────────────────────────────────────────────────────────────────────────────────────────
 
     def _with_measured_best(self) -> tuple[ScoredPoint, ...]:
         """Measure the first point until the first is a measured one; return the points in their order."""
-        while (best := (ranked := self._ranked())[0]).run is None:
-            measured = self._scored(best.point, self._measured(best.point))
-            if moved := [key for key, scores in best.cases.items() if measured.cases.get(key) != scores]:
+        ranked = self._ranked()
+        while ranked[0].run is None:
+            derived = ranked[0]
+            measured = self._scored(derived.point, self._measured(derived.point))
+            moved = [key for key, scores in derived.cases.items() if measured.cases.get(key) != scores]
+            if moved:
                 self._note(
-                    f"{self._named(best.point)}: {counted(len(moved), 'case')} came otherwise than derived, what was "
-                    f"measured counts: {listed(moved)}"
+                    f"{self._named(derived.point)}: {counted(len(moved), 'case')} came otherwise than derived, what "
+                    f"was measured counts: {listed(moved)}"
                 )
-            self._points = [measured if each.point is best.point else each for each in self._points]
+            self._points = [measured if scored.point is derived.point else scored for scored in self._points]
             self._file.keep(self._points)
+            ranked = self._ranked()
         return ranked
 
     def _ranked(self) -> tuple[ScoredPoint, ...]:
@@ -229,14 +260,14 @@ class SweepRunner:
             score = -1.0 if scored.scores.score is None else scored.scores.score
             return bool(scored.errors), -score, self._k_of(scored.point)
 
-        ranked = enumerate(sorted(self._points, key=order), start=1)
-        return tuple(replace(scored, rank=rank) for rank, scored in ranked)
+        in_order = sorted(self._points, key=order)
+        return tuple(replace(scored, rank=rank) for rank, scored in enumerate(in_order, start=1))
 
     def _scored(self, point: Point, answers: Answers) -> ScoredPoint:
         cases = {key: case_parts(observation) for key, observation in answers.observations.items()}
         scores = point_scores(cases, self._request.weights, self._choosing)
-        same = hash(frozenset((key, listing(observation)) for key, observation in answers.observations.items()))
-        return ScoredPoint(point, scores, cases, answers.run, errors=answers.errors, answers=same)
+        listings = frozenset((key, listing(observation)) for key, observation in answers.observations.items())
+        return ScoredPoint(point, scores, cases, answers.run, errors=answers.errors, answers=hash(listings))
 
     def _named(self, point: Point) -> str:
         return point.of(self._grid.varying)
@@ -270,10 +301,11 @@ class SweepRunner:
         stored = StoredRun(self._project.reports / "runs" / run_id)
         if stored.state == "complete":
             return self._stored(stored)
-        way = "resume" if (stored.path / "config.json").is_file() else "run_id"
-        prepared = replace(self._prepared(point, **{way: run_id}), baseline=None)
+        is_resumed = (stored.path / "config.json").is_file()
+        prepared = self._prepared(point, resume=run_id) if is_resumed else self._prepared(point, run_id=run_id)
+        prepared = replace(prepared, baseline=None)
         config = run_configuration(prepared, self._cases, self._files)
-        run = RunSession.open(prepared, config, is_judge_asked=False, loop=self._asking.loop)
+        run = OngoingRun.open(prepared, config, is_judge_asked=False, loop=self._asking.loop)
         try:
             observed = self._asked_in(run, point)
             expected = frozenset(self._by_key)
@@ -283,18 +315,24 @@ class SweepRunner:
         self._on_finished(finished, prepared)
         return Answers(observed, run_id)
 
-    def _asked_in(self, run: RunSession, point: Point) -> dict[str, Observed]:
+    def _asked_in(self, run: OngoingRun, point: Point) -> dict[str, Observed]:
         """Ask the cases and return their first trials; of a resumed run also those that it has."""
         observed: dict[str, Observed] = {}
         if run.unfinished is not None:
-            recorded = {case.key: run.unfinished.observation(case.key, 0) for case in self._cases if run.is_done(case)}
-            observed |= {key: observation for key, observation in recorded.items() if observation is not None}
+            for case in self._cases:
+                observation = run.unfinished.observation(case.key, 0) if run.is_done(case) else None
+                if observation is not None:
+                    observed[case.key] = observation
         waiting = run.waiting(self._cases)
         evaluations = run.evaluations(waiting, self._asking.target, self._asking.judge)
         for case, evaluated in zip(waiting, evaluations, strict=False):
-            first = evaluated.evaluation.trials[0]
-            observed[case.key] = first.observation or AskFailure(first.error or NO_ANSWER, first.timings, first.answer)
-            self._count(point, len(evaluated.evaluation.trials))
+            trials = evaluated.evaluation.trials
+            first = trials[0]
+            if first.observation is not None:
+                observed[case.key] = first.observation
+            else:
+                observed[case.key] = AskFailure(first.error or NO_ANSWER, first.timings, first.answer)
+            self._count(point, len(trials))
         return observed
 
     def _asked(self, point: Point, keys: Sequence[str]) -> Answers:
@@ -305,9 +343,12 @@ class SweepRunner:
         return Answers(observed)
 
     def _count(self, point: Point, asked: int) -> None:
-        index = point.only(self._grid.indexing)
-        self._indexings += bool(asked) and index != self._index
-        self._calls, self._index = self._calls + asked, index if asked else self._index
+        if asked:
+            index = point.only(self._grid.indexing)
+            if index != self._index:
+                self._indexings += 1
+                self._index = index
+        self._calls += asked
         self._watch(self._calls)
 
     def _stored(self, stored: StoredRun) -> Answers:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import math
 import os
-import re
 import threading
 import time
 from collections import Counter
@@ -21,8 +20,11 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import is_locked, open_regular, read_json, readable_json
-from pytest_rageval.runs.reader import CONFIG, RESULTS, StoredRun
+from pytest_rageval.io.atomic import open_regular, read_json, readable_json
+from pytest_rageval.io.lock import is_locked
+from pytest_rageval.runs.reader import CONFIG, StoredRun
+from pytest_rageval.runs.records.line_form import RESULTS
+from pytest_rageval.runs.records.line_scan import ended_trial
 from pytest_rageval.text import counted
 
 JOB, PROCESS, ENDED, CANCELLED, LOG = "job.json", "process.json", "ended.json", "cancelled", "log.txt"
@@ -97,9 +99,6 @@ def tail(path: Path, size: int) -> bytes:
 
 BLOCK = 8 * 2**20
 MANY_A_SECOND = 100
-_OUTCOME = re.compile(rb'"outcome":"(\w+)"')
-_COST = re.compile(rb'"judge_cost_usd":([0-9.eE+-]+)')
-_TRIAL = b'"trial":'
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,14 +188,13 @@ class ProgressReader:
             return
 
     def _count(self, line: bytes) -> None:
-        # Our keys come before and after any that a system may have named the same; quotation marks in texts are
-        # escaped. Parsing each record takes fifty times as long.
-        if (outcome := _OUTCOME.search(line)) is None:
+        ended = ended_trial(line)
+        if ended is None:
             return
-        if costs := _COST.findall(line):
-            self._cost = (self._cost or 0.0) + float(costs[-1])
-        if line[line.rfind(_TRIAL) + len(_TRIAL) :].startswith(b"0"):
-            self._outcomes[outcome[1].decode()] += 1
+        if ended.judge_cost_usd is not None:
+            self._cost = (self._cost or 0.0) + ended.judge_cost_usd
+        if ended.is_first:
+            self._outcomes[ended.outcome] += 1
 
 
 State = Literal["starting", "running", "stopping", "finished", "stopped", "killed", "failed"]
@@ -232,26 +230,38 @@ class JobStatus:
 def status(folder: Path, job: Job, run_folder: Path, progress: Progress) -> JobStatus:
     """Return the current status of a job."""
     # Check the lock before the end: a run that ends in between is then seen as going or ended, never as killed.
-    is_going, code = is_locked(folder), number_in(folder / ENDED, "exit_code")
-    is_cancelled, has_run = (folder / CANCELLED).exists(), (run_folder / CONFIG).is_file()
-    verdict = _verdict(run_folder)
-    state: State
-    if code is None and is_going:
+    has_process = is_locked(folder)
+    code = number_in(folder / ENDED, "exit_code")
+    is_cancelled = (folder / CANCELLED).exists()
+    has_run = (run_folder / CONFIG).is_file()
+    if code is None and has_process:
         state, sentence = _going(progress, is_cancelled=is_cancelled, has_run=has_run)
-    elif code in ENDED_WITH_A_VERDICT and verdict is not None:
-        state, sentence = "finished", verdict["sentence"]
-    elif is_cancelled:
+        return JobStatus(job, state, sentence, progress, has_run, _tone(state))
+
+    verdict = _verdict(run_folder)
+    # A process that was killed after its last file was written has a verdict and no exit code.
+    is_finished = code in ENDED_WITH_A_VERDICT or (code is None and not is_cancelled)
+    if verdict is not None and is_finished:
+        return JobStatus(job, "finished", verdict["sentence"], progress, has_run, verdict["tone"])
+    if is_cancelled:
         state, sentence = "stopped", f"cancelled: {progress.ended}"
     elif code is not None:
-        reason = next((line for line in reversed(log_tail(folder / LOG)) if line.startswith("ERROR: ")), None)
-        what = f"exit code {code}" if reason is None else reason.removeprefix("ERROR: ")
-        state, sentence = "failed", f"the run did not come to its end: {what}"
-    elif verdict is not None:
-        state, sentence = "finished", verdict["sentence"]
+        state, sentence = "failed", f"the run did not come to its end: {_reason(folder, code)}"
     else:
         state, sentence = "killed", f"its process is gone without an end: {progress.ended}"
-    tone = verdict["tone"] if verdict is not None and state == "finished" else TONES.get(state, "grey")
-    return JobStatus(job, state, sentence, progress, has_run, tone)
+    return JobStatus(job, state, sentence, progress, has_run, _tone(state))
+
+
+def _tone(state: State) -> str:
+    return TONES.get(state, "grey")
+
+
+def _reason(folder: Path, code: int) -> str:
+    """Return the last error that a run printed, or else its exit code."""
+    for line in reversed(log_tail(folder / LOG)):
+        if line.startswith("ERROR: "):
+            return line.removeprefix("ERROR: ")
+    return f"exit code {code}"
 
 
 def _verdict(run_folder: Path) -> Mapping[str, str] | None:

@@ -29,6 +29,8 @@ MOST_BYTES = 2**20
 END_S = 5.0
 """Seconds that the rest of the output may take after the run: a grandchild may hold the pipe open."""
 CRASHED = 3
+STDOUT, STDERR = 1, 2
+"""File descriptors."""
 _CUT = b"(older lines were left out)\n"
 
 
@@ -44,7 +46,9 @@ def _run(arguments: list[str]) -> int:
     try:
         runpy.run_module("pytest_rageval", run_name="__main__", alter_sys=True)
     except SystemExit as end:
-        return end.code if isinstance(end.code, int) else int(end.code is not None)
+        if isinstance(end.code, int):
+            return end.code
+        return 0 if end.code is None else 1  # as Python itself does with any other object
     except BaseException:  # noqa: BLE001 because its trace belongs in the log
         traceback.print_exc()
         return CRASHED
@@ -55,9 +59,11 @@ def _run(arguments: list[str]) -> int:
 def masked_output(path: Path, mask: Mask) -> Iterator[None]:
     """Write to a log, line by line and masked, what this process and its children print meanwhile."""
     source, sink = os.pipe()
-    before = [os.dup(1), os.dup(2)]
-    for number in (1, 2):
-        os.dup2(sink, number)
+    kept_stdout = os.dup(STDOUT)
+    kept_stderr = os.dup(STDERR)
+    # The descriptors rather than `sys.stdout`: children and C libraries write to them too.
+    os.dup2(sink, STDOUT)
+    os.dup2(sink, STDERR)
     os.close(sink)
     reader = threading.Thread(target=write_log, args=(os.fdopen(source, "rb"), path, mask), daemon=True)
     reader.start()
@@ -67,8 +73,9 @@ def masked_output(path: Path, mask: Mask) -> Iterator[None]:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
                 stream.flush()
-        for number, kept in zip((1, 2), before, strict=True):
-            os.dup2(kept, number)
+        # The pipe ends once no descriptor writes to it, and with it the reader.
+        os.dup2(kept_stdout, STDOUT)
+        os.dup2(kept_stderr, STDERR)
         reader.join(END_S)
 
 
@@ -87,6 +94,7 @@ def write_log(stream: IO[bytes], path: Path, mask: Mask, most_bytes: int = MOST_
 
 
 def _lines(stream: IO[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a stream; read a line that is too long to its end without keeping it."""
     while line := stream.readline(LONGEST_PIECE):
         is_whole = line.endswith(b"\n") or len(line) < LONGEST_PIECE
         while not is_whole:

@@ -7,8 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +16,8 @@ from typing import Annotated
 
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import RagevalError, SettingsError
-from pytest_rageval.io.atomic import LockHeld, is_locked, take_lock, write_json
+from pytest_rageval.io.atomic import write_json
+from pytest_rageval.io.lock import LockHeld, is_locked
 from pytest_rageval.runs.folder import check_reports
 from pytest_rageval.web.jobs.job import (
     CANCELLED,
@@ -35,6 +35,7 @@ from pytest_rageval.web.jobs.job import (
 )
 from pytest_rageval.web.keys import run_environment
 from pytest_rageval.web.site import UnknownPageError, check_listed, of_app
+from pytest_rageval.web.versions.version_folder import wait_for_lock
 
 MOST_AT_ONCE = 4
 """Maximum number of concurrent jobs."""
@@ -42,7 +43,7 @@ JOB_PROCESS = "pytest_rageval.web.jobs.job_process"
 GRACE_S = 10.0
 """Seconds until a run that ignores a signal gets the next one: SIGINT, SIGTERM, SIGKILL."""
 LOCK_S = 2.0
-"""Seconds to wait for the lock of a folder, which whoever asks for its state holds for a moment."""
+"""Seconds to wait for the lock of a folder: a request for its state holds it for a moment."""
 LayOut = Callable[[Path], Job]
 """Writes the configuration, the cases and their other files into a job's folder, and returns the job."""
 
@@ -51,7 +52,10 @@ class Jobs:
     """The folder `data/jobs`, one per server. The status of a job depends on files and locks only."""
 
     def __init__(self, data: Path, reports: Path, root: Path, env_file: Path | None) -> None:
-        self._folder, self._reports, self._root, self._env_file = data / "jobs", reports, root, env_file
+        self._folder = data / "jobs"
+        self._reports = reports
+        self._root = root
+        self._env_file = env_file
         self._readers: dict[str, ProgressReader] = {}
         self._beginning = threading.Lock()
         """Held until a job's process runs: only then do other threads count it."""
@@ -74,13 +78,17 @@ class Jobs:
     def going(self) -> Iterator[JobStatus]:
         """Yield the jobs that have not ended, the newest first. Skip folders without a job."""
         for name in sorted(self._names(), reverse=True):
+            if not is_locked(self._folder / name):
+                continue
             with suppress(SettingsError):
-                if is_locked(self._folder / name) and (job := self.status(name)).is_going:
-                    yield job
+                job_status = self.status(name)
+                if job_status.is_going:
+                    yield job_status
 
     def status(self, job_id: str) -> JobStatus:
         """Return the current status of a job, or raise UnknownPageError if the id is unknown."""
-        folder, run_folder = self._place(job_id), self._reports / "runs" / job_id
+        folder = self._place(job_id)
+        run_folder = self._reports / "runs" / job_id
         job = read_job(folder)
         # Kept while the run goes on, so that only new lines are read.
         reader = self._readers.setdefault(job_id, ProgressReader(run_folder, job.cases))
@@ -123,51 +131,33 @@ class Jobs:
         with suppress(OSError):  # a full disk must not prevent the cancellation
             (folder / CANCELLED).touch()
         _send(folder, SIGINT)
-        for number, later_signal in enumerate((SIGTERM, SIGKILL), start=1):
-            later = threading.Timer(number * GRACE_S, _send, (folder, later_signal))
-            later.daemon = True
-            later.start()
+        _send_later(GRACE_S, folder, SIGTERM)
+        _send_later(2 * GRACE_S, folder, SIGKILL)
 
     def _new_folder(self) -> Path:
         self._folder.mkdir(parents=True, exist_ok=True)
         begun = datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
-        for suffix in ("", *(f"_{number}" for number in range(2, 1000))):
-            folder = self._folder / (begun + suffix)
-            if (self._reports / "runs" / folder.name).exists():
+        for number in range(1, 1000):
+            name = begun if number == 1 else f"{begun}_{number}"
+            if (self._reports / "runs" / name).exists():
                 continue
-            try:
+            with suppress(FileExistsError):
+                folder = self._folder / name
                 folder.mkdir()
-            except FileExistsError:
-                continue
-            return folder
+                return folder
         raise SettingsError(f"{self._folder}: too many jobs in one second")
 
     def _launch(self, folder: Path, job: Job, how: str) -> None:
         """Start the process of a job, or raise SettingsError if it may not run."""
-        if sum(is_locked(self._folder / name) for name in self._names()) >= MOST_AT_ONCE:
+        going = [name for name in self._names() if is_locked(self._folder / name)]
+        if len(going) >= MOST_AT_ONCE:
             raise SettingsError(f"{MOST_AT_ONCE} at most run at the same time; wait for one to end, or cancel one")
         settings = load_settings(folder, environment={})
         check_listed(settings, self._root, is_asked=job.source == "connector")
-        # The log is read as UTF-8, whatever the locale of the server.
-        environment = {**run_environment(self._root, self._env_file), "PYTHONIOENCODING": "utf-8:backslashreplace"}
         for name in (ENDED, CANCELLED, PROCESS):
             (folder / name).unlink(missing_ok=True)
-        run = ["run", "--reports", str(self._reports.resolve()), how, job.id, *job.arguments]
-        lock = _lock(folder)
-        try:
-            with (folder / LOG).open("ab") as log:
-                process = subprocess.Popen(  # noqa: S603 because no shell reads them
-                    [sys.executable, "-m", JOB_PROCESS, str(folder.resolve()), str(lock), *run],
-                    cwd=folder,
-                    env=environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=log,
-                    pass_fds=(lock,),
-                    start_new_session=True,
-                )
-        finally:
-            os.close(lock)
+        arguments = ["run", "--reports", str(self._reports.resolve()), how, job.id, *job.arguments]
+        process = _start_process(folder, arguments, run_environment(self._root, self._env_file))
         try:
             write_json(folder / PROCESS, {"pid": process.pid})
         except OSError:  # no run goes on that cannot be cancelled
@@ -178,15 +168,27 @@ class Jobs:
         threading.Thread(target=process.wait, name=f"job {folder.name}", daemon=True).start()
 
 
-def _lock(folder: Path) -> int:
-    deadline = time.monotonic() + LOCK_S
-    while True:
-        try:
-            return take_lock(folder)
-        except LockHeld:
-            if time.monotonic() > deadline:
-                raise SettingsError(f"job {folder.name} runs already") from None
-            time.sleep(0.01)
+def _start_process(folder: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start a process that holds the lock of the folder and outlives this one."""
+    try:
+        lock = wait_for_lock(folder, LOCK_S)
+    except LockHeld:
+        raise SettingsError(f"job {folder.name} runs already") from None
+    try:
+        with (folder / LOG).open("ab") as log:
+            return subprocess.Popen(  # noqa: S603 because no shell reads them
+                [sys.executable, "-m", JOB_PROCESS, str(folder.resolve()), str(lock), *arguments],
+                cwd=folder,
+                # The log is read as UTF-8, whatever the locale of the server.
+                env={**environment, "PYTHONIOENCODING": "utf-8:backslashreplace"},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,  # what the process prints before it masks its own output
+                pass_fds=(lock,),
+                start_new_session=True,
+            )
+    finally:
+        os.close(lock)
 
 
 def _send(folder: Path, number: Signals) -> None:
@@ -195,6 +197,12 @@ def _send(folder: Path, number: Signals) -> None:
     if pid is not None and is_locked(folder):
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
+
+
+def _send_later(seconds: float, folder: Path, number: Signals) -> None:
+    later = threading.Timer(seconds, _send, (folder, number))
+    later.daemon = True
+    later.start()
 
 
 TheJobs = Annotated[Jobs, of_app("jobs")]

@@ -1,8 +1,7 @@
-"""The form of an agent: what is asked, which judge, what counts; from its fields to an agent and back."""
+"""The form of an agent: what is asked, which judge, what counts; from its fields to an agent."""
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +14,6 @@ from starlette.datastructures import FormData
 
 from pytest_rageval.config.options import TARGET_FORMS, UPLOADED
 from pytest_rageval.config.toml_text import toml_document
-from pytest_rageval.http.address import endpoint
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.model import Json
@@ -23,7 +21,6 @@ from pytest_rageval.providers import ASKED, JUDGING
 from pytest_rageval.text import excerpt, names_of
 from pytest_rageval.web.forms import FormState, Note, OneLine, Paragraphs, Prose, Title, read_form, split_tags
 from pytest_rageval.web.versions.agent import (
-    DEFAULT_THRESHOLD,
     LONGEST_PROMPT,
     Agent,
     default_prompt,
@@ -117,15 +114,16 @@ def read_agent_form(form: FormData, registry: Registry) -> FormState[AgentForm]:
     state = read_form(AgentForm, form)
     named = [*(f"threshold.{metric.name}" for metric in registry), *(f"prompt.{name}" for name in editable_rubrics())]
     texts = {name: text.replace("\r\n", "\n") for name in named if isinstance(text := form.get(name), str)}
-    pairs = {name: list(state.values.get(name, ())) for name in _PAIRED}
-    for one, other in (_PAIRED[:2], _PAIRED[2:]):  # blank rows of the form are none
-        rows = [row for row in zip_longest(pairs[one], pairs[other], fillvalue="") if any(map(str.strip, row))]
-        pairs |= {one: [row[0] for row in rows], other: [row[1] for row in rows]}
+    pairs: dict[str, list[str]] = {}
+    for kind in ("param", "header"):
+        names = state.values.get(f"{kind}_name", ())
+        values = state.values.get(f"{kind}_value", ())
+        # The form has a blank row for one more.
+        rows = [row for row in zip_longest(names, values, fillvalue="") if any(map(str.strip, row))]
+        pairs[f"{kind}_name"] = [name for name, _ in rows]
+        pairs[f"{kind}_value"] = [value for _, value in rows]
     model = None if state.model is None else state.model.model_copy(update=pairs)
     return FormState({**state.values, **pairs, **texts}, state.errors, model)
-
-
-_PAIRED = ("param_name", "param_value", "header_name", "header_value")
 
 
 def _readable_part(state: FormState[AgentForm]) -> AgentForm:
@@ -149,35 +147,6 @@ def with_default_prompt(form: FormData, registry: Registry, rubric: str) -> Form
     return FormState({**read_agent_form(form, registry).values, f"prompt.{rubric}": default_prompt(rubric)})
 
 
-def agent_values(agent: Agent, registry: Registry) -> dict[str, str | Sequence[str]]:
-    """Return the field values for an existing agent."""
-    names = {metric.name for metric in registry}
-    shown = shown_metrics(agent, registry)
-    values: dict[str, str | Sequence[str]] = {
-        "name": agent.name,
-        "description": agent.description,
-        "tags": ", ".join(agent.tags),
-        "target_kind": agent.target_kind,
-        "llm": agent.llm or "",
-        "param_name": [*agent.params],
-        "param_value": [_written(value) for value in agent.params.values()],
-        "header_name": [*agent.headers],
-        "header_value": [*agent.headers.values()],
-        "k": str(agent.k),
-        "metrics": list(shown),
-        "other_metrics": ", ".join(name for name in shown if name not in names),
-        "gates": "\n".join(agent.gates),
-        "judge_temperature": f"{agent.judge_temperature:g}",
-        **_target_values(agent),
-        **_mapping_values(agent.mapping),
-        **_judge_values(agent),
-    }
-    off = [metric.name for metric in registry if metric.rubrics and metric.layer == "L5" and metric.name not in shown]
-    values |= {f"threshold.{name}": f"{DEFAULT_THRESHOLD:g}" for name in off}  # what they begin with, once they are on
-    values |= {f"threshold.{name}": f"{threshold:g}" for name, threshold in agent.thresholds.items()}
-    return values | {f"prompt.{name}": agent.prompts.get(name, default_prompt(name)) for name in editable_rubrics()}
-
-
 def shown_metrics(agent: Agent, registry: Registry) -> tuple[str, ...]:
     """Return the metrics that are on: the named ones (by default the default metrics) and any with a threshold."""
     named = agent.metrics or tuple(metric.name for metric in registry if metric.on_by_default)
@@ -196,6 +165,8 @@ def _agent_fields(
     metrics = tuple(dict.fromkeys([*form.metrics, *names_of(form.other_metrics)]))
     if not metrics:
         problems.append(("metrics", "no metric is on; choose at least one"))
+    gates = [line.strip() for line in form.gates.split("\n")]
+    # Each of these adds its problems, in the order of the form.
     return {
         "name": form.name.strip(),
         "description": form.description.strip(),
@@ -207,7 +178,7 @@ def _agent_fields(
         "headers": _pairs("header", form, problems),
         "k": form.k,
         "metrics": metrics,
-        "gates": tuple(line.strip() for line in form.gates.split("\n") if line.strip()),
+        "gates": tuple(gate for gate in gates if gate),
         "judge": _judge(form, problems),
         "judge_temperature": form.judge_temperature,
         "thresholds": _thresholds(form.metrics, values, registry, problems),
@@ -241,21 +212,15 @@ def _judge(form: AgentForm, problems: list[Problem]) -> str:
 
 def _model_spec(form: AgentForm, prefix: str, kind: str, problems: list[Problem]) -> str:
     """Return a model as configurations name it: `openai:MODEL@URL` for a server that speaks as OpenAI's does."""
-    model, url = _needed(form, f"{prefix}_model", problems), str(getattr(form, f"{prefix}_url")).strip()
+    model = _needed(form, f"{prefix}_model", problems)
     if kind == "server":
-        kind, url = "openai", _needed(form, f"{prefix}_url", problems)
-    elif kind == "openai" or prefix == "judge":  # a field that the form hides then
-        url = ""
+        url = _needed(form, f"{prefix}_url", problems)
+        kind = "openai"
+    elif kind == "openai" or prefix == "judge":
+        url = ""  # the form hides the field then, which may hold what was typed before
+    else:
+        url = str(getattr(form, f"{prefix}_url")).strip()
     return f"{kind}:{model}@{url}" if url else f"{kind}:{model}"
-
-
-def _model_values(spec: str, prefix: str, kind_field: str) -> dict[str, str]:
-    """Return the values of the fields for a model."""
-    kind, _, rest = spec.partition(":")
-    model, _, url = rest.partition("@http")
-    url = f"http{url}" if url else ""
-    provider = "server" if kind == "openai" and url else kind
-    return {kind_field: provider, f"{prefix}_model": model, f"{prefix}_url": url}
 
 
 def _mapping(form: AgentForm, problems: list[Problem]) -> dict[str, Any] | None:
@@ -265,25 +230,31 @@ def _mapping(form: AgentForm, problems: list[Problem]) -> dict[str, Any] | None:
         except (ValueError, RecursionError) as error:  # also numbers of thousands of digits and very deep nesting
             problems.append(("mapping", f"is not valid TOML: {excerpt(str(error))}"))
             return None
-    written = {name: text for name in MAPPED if (text := str(getattr(form, name)).strip())}
-    if not written:
+    typed = {name: str(getattr(form, name)).strip() for name in MAPPED}
+    if not any(typed.values()):
         return None
-    answer = _needed(form, "map_answer", problems)
-    request = {form.map_question.strip() or "question": "{question}"}
-    chunks = {MAPPED[name]: text for name, text in written.items() if name not in ("map_question", "map_answer")}
-    if chunks and "each" not in chunks:
+    request = {typed["map_question"] or "question": "{question}"}
+    response: dict[str, Any] = {"answer": _needed(form, "map_answer", problems)}
+    chunks: dict[str, str] = {}
+    for name, path in typed.items():
+        if path and name not in ("map_question", "map_answer"):
+            chunks[MAPPED[name]] = path
+    if "each" in chunks:
+        response["retrieved_chunks"] = chunks
+    elif chunks:
         problems.append(("map_chunks", "is missing: where is the list of passages?"))
-    response: dict[str, Any] = {"answer": answer} | ({"retrieved_chunks": chunks} if "each" in chunks else {})
     return {"request": request, "response": response}
 
 
 def _pairs(kind: str, form: AgentForm, problems: list[Problem]) -> dict[str, str]:
-    names, values = getattr(form, f"{kind}_name"), getattr(form, f"{kind}_value")
+    names = getattr(form, f"{kind}_name")
+    values = getattr(form, f"{kind}_value")
     written = [(name.strip(), value.strip()) for name, value in zip_longest(names, values, fillvalue="")]
-    pairs = {name: value for name, value in written if name}
+    named = [(name, value) for name, value in written if name]
+    pairs = dict(named)
     if any(value and not name for name, value in written):
         problems.append((f"{kind}_name", "a value has no name beside it"))
-    if len(pairs) < sum(bool(name) for name, _ in written):
+    if len(pairs) < len(named):
         problems.append((f"{kind}_name", "two of them have one name"))
     return pairs
 
@@ -291,7 +262,7 @@ def _pairs(kind: str, form: AgentForm, problems: list[Problem]) -> dict[str, str
 def _params(form: AgentForm, problems: list[Problem]) -> dict[str, Json]:
     params: dict[str, Json] = {}
     for name, text in _pairs("param", form, problems).items():
-        value = _value(text)
+        value = parameter_value(text)
         try:
             toml_document({name: value})
         except ValueError as error:
@@ -301,17 +272,12 @@ def _params(form: AgentForm, problems: list[Problem]) -> dict[str, Json]:
     return params
 
 
-def _value(text: str) -> Json:
+def parameter_value(text: str) -> Json:
     """Return a parameter as JSON where it is such, else as text."""
     try:
         return parse(text)
     except StrictJsonError:
         return text
-
-
-def _written(value: Json) -> str:
-    is_plain = isinstance(value, str) and _value(value) == value
-    return str(value) if is_plain else json.dumps(value, ensure_ascii=False)
 
 
 def _thresholds(
@@ -339,47 +305,6 @@ def _prompts(values: Mapping[str, Any], problems: list[Problem]) -> dict[str, st
         elif written is not None:
             prompts[name] = written
     return prompts
-
-
-# ── and back ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _target_values(agent: Agent) -> dict[str, str]:
-    target = agent.target or ""
-    if agent.target_kind == "chat":
-        return _model_values(target, "chat", "chat_provider")
-    field = {"http": "url", "python": "python"}.get(agent.target_kind)
-    return {field: target} if field else {}
-
-
-def _judge_values(agent: Agent) -> dict[str, str]:
-    if agent.judge in ("lexical", "none"):
-        return {"judge_kind": agent.judge}
-    values = _model_values(agent.judge, "judge", "judge_kind")
-    is_of_form = values["judge_kind"] == "server" or (values["judge_kind"] in dict(JUDGES) and not values["judge_url"])
-    return values if is_of_form and not agent.judge_base_url else {"judge_kind": "other", "judge_spec": agent.judge}
-
-
-def _mapping_values(mapping: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the values of the fields of a mapping, or the whole mapping as text if the fields cannot hold it."""
-    if not mapping:
-        return {}
-    request, response = mapping.get("request"), mapping.get("response")
-    if isinstance(request, Mapping) and isinstance(response, Mapping) and list(request.values()) == ["{question}"]:
-        chunks = response.get("retrieved_chunks", {})
-        found = {"question": next(iter(request)), **(chunks if isinstance(chunks, Mapping) else {})}
-        found["answer"] = response.get("answer", "")
-        is_plain = {*response} <= {"answer", "retrieved_chunks"} and {*mapping} == {"request", "response"}
-        if is_plain and {*found} <= {*MAPPED.values()} and all(isinstance(text, str) for text in found.values()):
-            return {name: found.get(what, "") for name, what in MAPPED.items()}
-    return {"mapping": toml_document(mapping).strip("\n")}
-
-
-def found_values(mapping: Mapping[str, Any], url: str) -> dict[str, str]:
-    """Return the values of the fields for a mapping that was found below a URL."""
-    parts = dict(mapping)
-    path = parts.pop("path", None)
-    return _mapping_values(parts) | ({"url": endpoint(url, path)} if path else {})
 
 
 def _field_of(name: str, form: AgentForm) -> str:

@@ -25,12 +25,11 @@ from pytest_rageval.web.pages.agent_form import (
     MAPPED,
     AgentForm,
     agent_of_form,
-    agent_values,
-    found_values,
     read_agent_form,
     shown_metrics,
     with_default_prompt,
 )
+from pytest_rageval.web.pages.agent_values import agent_values, found_values
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import Site, TheSite
 from pytest_rageval.web.versions.agent import MAIN_RUBRIC, Agent, AgentVersion, editable_rubrics, threshold_gate
@@ -83,21 +82,30 @@ def save_agent(request: Request, site: TheSite, store: Agents, submitted: Submit
 
 def _decide(request: Request, site: Site, store: AgentStore, submitted: FormData, slug: str = "") -> Response:
     """Do what the pressed button says: reset a prompt, ask the system one question, or save; "" for a new agent."""
-    newest = store.last(slug) if slug else 0
-    based_on = _number_or(submitted.get("based_on"), newest) if slug else 0
-    original = store.read(slug, min(based_on, newest)) if slug else None
-    shown = partial(_form_page, request, store, original=original, based_on=based_on)
-    if isinstance(rubric := submitted.get("reset"), str) and rubric in editable_rubrics():
-        return shown(with_default_prompt(submitted, store.registry, rubric), reset=rubric)
+    newest = 0
+    based_on = 0
+    original: AgentVersion | None = None
+    if slug:
+        newest = store.last(slug)
+        based_on = _number_or(submitted.get("based_on"), newest)
+        original = store.read(slug, min(based_on, newest))
+    form_page = partial(_form_page, request, store, original=original, based_on=based_on)
+
+    rubric = submitted.get("reset")
+    if isinstance(rubric, str) and rubric in editable_rubrics():
+        return form_page(with_default_prompt(submitted, store.registry, rubric), reset=rubric)
     if "ask" in submitted:
-        return _ask(site, store, submitted, shown)
-    form, agent = agent_of_form(submitted, store.registry, original.agent if original else None, site.settings.root)
+        return _ask(site, store, submitted, form_page)
+
+    edited = original.agent if original is not None else None
+    form, agent = agent_of_form(submitted, store.registry, edited, site.settings.root)
     if agent is None or form.model is None:
-        return shown(form, status=422)
-    note, author = form.model.note.strip(), form.model.author.strip()
+        return form_page(form, status=422)
+    note = form.model.note.strip()
+    author = form.model.author.strip()
     if original is not None:
         if agent == original.agent and original.problem is None and based_on == newest:
-            return shown(form.with_problem("", f"Nothing differs from version {based_on}."), status=422)
+            return form_page(form.with_problem("", f"Nothing differs from version {based_on}."), status=422)
         note = note or changed_in_words(agent_changes(original.agent, agent))
     try:
         saved = store.save(slug or slug_of(agent.name), agent, note, based_on, author)
@@ -105,27 +113,30 @@ def _decide(request: Request, site: Site, store: AgentStore, submitted: FormData
         if original is not None:
             return _conflict_page(request, store, form, original, agent, newer)
         taken = "is taken: an agent of this name, or of one very like it, is there already"
-        return shown(form.with_problem("name", taken), status=422)
+        return form_page(form.with_problem("name", taken), status=422)
     request.session[AUTHOR] = author
     return redirect(path_to("agents", saved.slug))
 
 
-def _ask(site: Site, store: AgentStore, submitted: FormData, shown: Callable[..., Response]) -> Response:
-    """Ask the agent one question as far as it is asked; its name and how it is measured may still be wrong."""
-    measured = {"name": "asked", "judge_kind": "lexical", "metrics": "token_f1", "other_metrics": "", "gates": ""}
+def _ask(site: Site, store: AgentStore, submitted: FormData, form_page: Callable[..., Response]) -> Response:
+    """Ask the agent one question; its name and how it is measured may still be wrong, and are replaced."""
+    sound = {"name": "asked", "judge_kind": "lexical", "metrics": "token_f1", "other_metrics": "", "gates": ""}
     key = str(submitted.get("map_question", "")).strip()
-    if not any(submitted.get(name) for name in (*MAPPED, "mapping") if name != "map_question"):  # the rest is found
-        measured["map_question"] = ""
-    kept = [(name, text) for name, text in submitted.multi_items() if name not in measured and "." not in name]
-    read, agent = agent_of_form(FormData([*kept, *measured.items()]), store.registry, None, site.settings.root)
+    other_fields = [name for name in (*MAPPED, "mapping") if name != "map_question"]
+    if not any(submitted.get(name) for name in other_fields):
+        sound["map_question"] = ""  # a field for the question alone is no mapping: the rest is detected
+    # Names with a dot are thresholds and prompts.
+    kept = [(name, text) for name, text in submitted.multi_items() if name not in sound and "." not in name]
+    asked_form = FormData([*kept, *sound.items()])
+    read, agent = agent_of_form(asked_form, store.registry, None, site.settings.root)
     values = dict(read_agent_form(submitted, store.registry).values)
     if agent is None or read.model is None:
-        return shown(replace(read, values=values), status=422)
+        return form_page(replace(read, values=values), status=422)
     environment = key_environment(site.settings.env_file)
-    told = ask_one_question(agent, store.registry, site.settings.root, environment, read.model.question, key)
-    if told.mapping:
-        values |= found_values(told.mapping, read.model.url.strip())
-    return shown(FormState(values), told=told)
+    answer = ask_one_question(agent, store.registry, site.settings.root, environment, read.model.question, key)
+    if answer.mapping:
+        values |= found_values(answer.mapping, read.model.url.strip())
+    return form_page(FormState(values), told=answer)
 
 
 @router.get("/agents/{slug}")
@@ -160,16 +171,17 @@ def agent_diff_page(
     request: Request, store: Agents, slug: str, before: int | None = None, after: int | None = None
 ) -> Response:
     """Show the differences of two versions, by default the last two."""
-    numbers, earlier, later = store.compared(slug, before, after)
-    one, other = store.read(slug, earlier), store.read(slug, later)
+    numbers, earlier_number, later_number = store.compared(slug, before, after)
+    earlier = store.read(slug, earlier_number)
+    later = store.read(slug, later_number)
     return page(
         request,
         "agent_diff.html",
-        before=one,
-        after=other,
+        before=earlier,
+        after=later,
         numbers=list(reversed(numbers)),
         slug=slug,
-        changes=agent_changes(one.agent, other.agent),
+        changes=agent_changes(earlier.agent, later.agent),
     )
 
 
@@ -179,10 +191,12 @@ def agent_diff_page(
 def _version_page(request: Request, site: Site, store: AgentStore, version: AgentVersion) -> Response:
     versions, problems = store.versions(version.slug)
     agent = version.agent
-    on = shown_metrics(agent, store.registry)
-    thresholds = [(store.registry[name], threshold) for name, threshold in agent.thresholds.items()]
-    held = [(metric, threshold, threshold_gate(metric, threshold)) for metric, threshold in thresholds]
-    others = [(name, _own_gate(store.registry, name)) for name in on if name not in agent.thresholds]
+    held = []
+    for name, threshold in agent.thresholds.items():
+        metric = store.registry[name]
+        held.append((metric, threshold, threshold_gate(metric, threshold)))
+    without_threshold = [name for name in shown_metrics(agent, store.registry) if name not in agent.thresholds]
+    others = [(name, _own_gate(store.registry, name)) for name in without_threshold]
     return page(
         request,
         "agent.html",
@@ -217,11 +231,13 @@ def _form_page(
     original  the version that its values come from, None for a new agent
     reset     the rubric whose prompt was just restored
     """
-    choices = [_metric_choice(store.registry, metric) for metric in store.registry]
-    main = [choice for name in FIRST_METRICS for choice in choices if choice.metric.name == name]
-    others = [choice for choice in choices if choice not in main]
+    main = [_metric_choice(store.registry, store.registry[name]) for name in FIRST_METRICS]
+    others = [_metric_choice(store.registry, metric) for metric in store.registry if metric.name not in FIRST_METRICS]
     on = frozenset(form.values.get("metrics", ()))
-    wrong = {name.partition(".")[2] for name in form.errors} | {reset}
+    # `threshold.mrr` is a field of a metric, `prompt.faithfulness` one of a rubric: folded parts are opened for them.
+    to_see = {name.partition(".")[2] for name in form.errors} | {reset}
+    has_other_metric = not on <= {*FIRST_METRICS}
+    has_other_problem = any(choice.metric.name in to_see for choice in others)
     settings = request.app.state.site.settings
     states = {state.name: state for state in key_states(settings.env_file)[0]}
     author = str(request.session.get(AUTHOR, ""))
@@ -236,7 +252,7 @@ def _form_page(
         main=main,
         others=others,
         titles=TITLES,
-        are_others_open=any(choice.metric.name in wrong for choice in others) or not on <= {*FIRST_METRICS},
+        are_others_open=has_other_metric or has_other_problem,
         rubrics=editable_rubrics(),
         main_rubric=MAIN_RUBRIC,
         targets=TARGET_FORMS.items(),
@@ -245,7 +261,7 @@ def _form_page(
         models={kind: row.models for kind, row in PROVIDERS.items() if row.title},
         keys={provider: states[variable] for provider, variable in KEYS_OF_PROVIDERS.items()},
         on=on,
-        are_prompts_open=not wrong.isdisjoint(editable_rubrics()),
+        are_prompts_open=not to_see.isdisjoint(editable_rubrics()),
         **{"conflict": None, "told": None, **content},
     )
 
@@ -285,9 +301,13 @@ def _metric_choice(registry: Registry, metric: Metric) -> MetricChoice:
 def _own_gate(registry: Registry, name: str) -> str:
     """Return the default gate of a metric, without the tag of a failure."""
     bare = name.partition("@")[0]
-    gates = registry[bare].gates if bare in registry else ()
-    return "; ".join(gate.partition(" tag ")[0].partition(" when ")[0].removeprefix(f"{bare} ") for gate in gates[:1])
+    if bare not in registry or not registry[bare].gates:
+        return ""
+    condition = registry[bare].gates[0].partition(" tag ")[0].partition(" when ")[0]
+    return condition.removeprefix(f"{bare} ")
 
 
 def _number_or(written: object, otherwise: int) -> int:
-    return int(written) if isinstance(written, str) and re.fullmatch("[0-9]{1,6}", written) else otherwise
+    if isinstance(written, str) and re.fullmatch("[0-9]{1,6}", written):
+        return int(written)
+    return otherwise

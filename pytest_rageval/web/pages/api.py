@@ -14,12 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
+from pytest_rageval.model import EvalCase
 from pytest_rageval.web.jobs.jobs import Jobs, TheJobs
+from pytest_rageval.web.opened_runs import TheRuns
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.pages.new_run import ANSWERS, LIKE_THIS, TheStores
 from pytest_rageval.web.pages.run import any_cases
-from pytest_rageval.web.run_cases import TheRuns
 from pytest_rageval.web.run_list import TheFolders
 from pytest_rageval.web.sessions import is_program
 from pytest_rageval.web.site import TheSite, UnknownPageError
@@ -140,18 +141,20 @@ def read_dataset_version(
     datasets: Datasets, name: str, number: int, start: Start = 0, limit: Limit = 100
 ) -> dict[str, Any]:
     """Read cases of a dataset: id, question, reference answers, category and tags."""
-    version, cases = datasets.read(name, number), datasets.cases(name, number)
-    shown = [
-        {
-            "id": case.id,
-            "question": case.question,
-            "reference_answers": list(case.gold.answers or ()),
-            "category": case.category,
-            "tags": list(case.tags),
-        }
-        for case in cases[start : start + limit]
-    ]
+    version = datasets.read(name, number)
+    cases = datasets.cases(name, number)
+    shown = [_case(case) for case in cases[start : start + limit]]
     return {**VersionInfo.model_validate(version).model_dump(), "total": len(cases), "cases": shown}
+
+
+def _case(case: EvalCase) -> dict[str, Any]:
+    return {
+        "id": case.id,
+        "question": case.question,
+        "reference_answers": list(case.gold.answers or ()),
+        "category": case.category,
+        "tags": list(case.tags),
+    }
 
 
 @router.get("/runs")

@@ -13,21 +13,25 @@ from pytest_rageval.cases.drafts import ENDING, add_drafts, answer_draft, drafts
 from pytest_rageval.comparison.case_diff import representative_trial
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.io.sealed_lines import Check, index, record_at
 from pytest_rageval.render.html.case_view import case_views, read_case_lines, recorded_case_of
 from pytest_rageval.render.html.report_page import KEYS
 from pytest_rageval.render.html.sections import definitions_of
-from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.runs.row import check_observation, check_result
-from pytest_rageval.runs.run_files import journals
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import (
+    OBSERVATION,
+    RESULT,
+    RecordKind,
+)
+from pytest_rageval.runs.records.record_files import index, record_at, record_paths
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import printable
-from pytest_rageval.views.case import CaseView
+from pytest_rageval.views.case_content import CaseView
 from pytest_rageval.web.forms import Submitted
 from pytest_rageval.web.label_desk import LabelPlace
+from pytest_rageval.web.opened_runs import TheRuns
 from pytest_rageval.web.pages.run import any_cases
 from pytest_rageval.web.rendering import page, path_to, redirect
-from pytest_rageval.web.run_cases import CaseQuery, Filter, Order, TheRuns
+from pytest_rageval.web.run_cases import CaseQuery, Filter, Order
 from pytest_rageval.web.run_rows import origin_of
 from pytest_rageval.web.site import TheSite, UnknownPageError
 
@@ -80,18 +84,23 @@ def show_case(
     """Show a case of a run, alone or before and after; `against` is the run to compare with."""
     stored = site.stored_run(run_id)
     opened = runs.open(run_id, against) if against else any_cases(runs, stored)
-    case, report = opened.case(key), opened.report
+    report = opened.report
+    case = opened.case(key)
     if case is None:
         raise UnknownPageError(f"run {run_id} has no case {key!r}")
     shown: CaseView | None
     if report is not None:
-        shown, registry = next(case_views(report, [case]), None), report.registry
+        registry = report.registry
+        shown = next(case_views(report, [case]), None)
     else:
         registry = registry_of(stored)
         records = read_case_lines(stored, {case.key})[case.key].records
         shown = recorded_case_of(stored, representative_trial(records), registry, site.project().baseline_file).view
     has_both_sides = report is not None and report.has_both_sides
-    names = [*(score.metric for score in shown.scores), *(gate["metric"] for gate in shown.gates)] if shown else []
+    names: list[str] = []
+    if shown is not None:
+        names += [score.metric for score in shown.scores]
+        names += [gate["metric"] for gate in shown.gates]
     return page(
         request,
         "case_page.html",
@@ -111,12 +120,13 @@ def show_case(
 def save_draft_case(submitted: Submitted, site: TheSite, run_id: str) -> Response:
     """Add a draft to the drafts file of the case, which no run reads, and open it for labelling."""
     project = site.project()
-    run, case = site.stored_run(run_id), str(submitted.get("case", ""))
-    records = _records_by_trial(run, RESULTS, check_result, case)
+    run = site.stored_run(run_id)
+    case = str(submitted.get("case", ""))
+    records = _records_by_trial(run, RESULT, case)
     if not records:
         raise UnknownPageError(f"run {run_id} has recorded no case {case!r}")
     record = representative_trial(records)
-    line = _records_by_trial(run, OBSERVATIONS, check_observation, case).get(record["trial"])
+    line = _records_by_trial(run, OBSERVATION, case).get(record["trial"])
     draft = answer_draft(record, line, run_id)
     if draft is None:
         raise SettingsError(f"run {run_id} keeps no texts (redact): there is no question to draft a case from")
@@ -125,16 +135,16 @@ def save_draft_case(submitted: Submitted, site: TheSite, run_id: str) -> Respons
     return redirect(LabelPlace(file=file, case=str(draft["id"])).address)
 
 
-def _records_by_trial(run: StoredRun, name: str, check: Check, case: str) -> dict[int, Mapping[str, Any]]:
+def _records_by_trial(run: StoredRun, kind: RecordKind, case: str) -> dict[int, Mapping[str, Any]]:
     """Return the records of a case by trial, including those in the journals of crashed workers."""
-    places = index([run.path / name, *journals(run.path, name)], check=check, keeps=lambda key: key[0] == case)
+    places = index(record_paths(run.path, kind.file), kind, keeps=lambda key: key[0] == case)
     return {trial: record_at(place) for (_, trial), place in places.items()}
 
 
 def _drafts_file(root: Path, written: str) -> str:
     """Return the drafts file that a run names if it is inside the project, else the common one."""
     path = PurePosixPath(written)
-    is_inside = (
-        not path.is_absolute() and ".." not in path.parts and (root / path).resolve().is_relative_to(root.resolve())
-    )
+    if path.is_absolute() or ".." in path.parts:
+        return OTHER_DRAFTS
+    is_inside = (root / path).resolve().is_relative_to(root.resolve())  # a link may lead out of the project
     return path.as_posix() if is_inside and (root / path).parent.is_dir() else OTHER_DRAFTS

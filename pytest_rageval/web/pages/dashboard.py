@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.make.scaffold import shipped
+from pytest_rageval.model import EvalCase
 from pytest_rageval.web.forms import FormState, Submitted
 from pytest_rageval.web.jobs.jobs import Jobs, TheJobs
 from pytest_rageval.web.pages.agents import Agents
@@ -39,7 +40,8 @@ router = APIRouter()
 @router.get("/")
 def dashboard(request: Request, folders: TheFolders, jobs: TheJobs, agents: Agents, datasets: Datasets) -> Response:
     rows = folders.rows()
-    cards, lines = latest_of_series(rows, CARDS), rows[:NEWEST]
+    cards = latest_of_series(rows, CARDS)
+    lines = rows[:NEWEST]
     return page(
         request,
         "dashboard.html",
@@ -89,8 +91,10 @@ def make_demo_agent(_: Submitted, store: Agents) -> Response:
 def make_demo_questions(_: Submitted, store: Datasets) -> Response:
     """Save the demo's questions as a dataset unless it exists."""
     slug = slug_of(QUESTIONS)
-    paths = [shipped("evalcases") / name for name in CASE_FILES]
-    cases = [case for path in paths for case in load_file(path, path.parent).cases]
+    cases: list[EvalCase] = []
+    for name in CASE_FILES:
+        path = shipped("evalcases") / name
+        cases += load_file(path, path.parent).cases
     about = DatasetAbout(
         name=QUESTIONS,
         description="What the notes of the demo answer, and what they do not.",
@@ -112,7 +116,8 @@ def log_in(request: Request, submitted: Submitted) -> Response:
     tokens: TokenCheck = request.app.state.tokens
     if tokens.token is None:
         return redirect("/")
-    if not tokens.accepts(str(submitted.get("token", "")), request.client.host if request.client else ""):
+    address = request.client.host if request.client else ""
+    if not tokens.accepts(str(submitted.get("token", "")), address):
         wrong = NO_TOKEN.with_problem("token", "This is not the token.")
         return page(request, "login.html", status=403, form=wrong)
     tokens.log_in(request.session)

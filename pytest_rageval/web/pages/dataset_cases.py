@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Depends, Request
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, create_model
 from starlette.datastructures import FormData
 from starlette.responses import Response
 
@@ -16,6 +16,7 @@ from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.messages import Unsound, format_path, shown_value
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import NOWHERE, EvalCase, Json
+from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS, PROMINENT_NAMES
 from pytest_rageval.web.dataset_upload import long_texts, trimmed
 from pytest_rageval.web.forms import FormState, Note, OneLine, Submitted, read_form, split_tags
 from pytest_rageval.web.pages.datasets import Datasets
@@ -27,7 +28,7 @@ from pytest_rageval.web.versions.version_folder import NewerVersion
 
 router = APIRouter()
 NEW = "new"
-TEXTS = ("id", "question", "category", "difficulty")
+TEXTS = ("id", "question", *PROMINENT_NAMES)
 """Fields of the form that are keys of a case of the same name."""
 
 
@@ -38,13 +39,20 @@ class CaseForm(BaseModel):
     question: str = ""
     reference: str = ""
     answerable: Literal["yes", "no"] = "yes"
-    category: str = ""
-    difficulty: str = ""
     tags: str = ""
     rest: str = ""
     note: Note = ""
     based_on: int = Field(ge=1)
     action: Literal["save", "remove"] = "save"
+
+
+def _with_descriptions() -> type[CaseForm]:
+    """Return the form with a text for each prominent descriptive field."""
+    texts: dict[str, Any] = dict.fromkeys(PROMINENT_NAMES, (str, ""))
+    return create_model("DescribedCaseForm", __base__=CaseForm, **texts)
+
+
+CASE_FORM = _with_descriptions()
 
 
 class OpenCase(NamedTuple):
@@ -58,7 +66,8 @@ class OpenCase(NamedTuple):
 
 def _open_case(store: Datasets, slug: str, number: int, position: str) -> OpenCase:
     """Return the case at a 1-based position or a new one; raise UnknownPageError if there is none."""
-    cases, original = store.cases(slug, number), None
+    cases = store.cases(slug, number)
+    original: EvalCase | None = None
     if position != NEW:
         is_number = position.isascii() and position.isdigit() and len(position) < 10
         if not is_number or not 0 < int(position) <= len(cases):
@@ -82,7 +91,9 @@ def save_dataset_case(
     request: Request, site: TheSite, store: Datasets, submitted: Submitted, opened: TheCase
 ) -> Response:
     """Save the next version with this case changed, added or removed."""
-    original, state, case = opened.original, read_form(CaseForm, submitted), None
+    original = opened.original
+    state = read_form(CASE_FORM, submitted)
+    case: EvalCase | None = None
     if state.model is None or state.model.action == "save" or original is None:
         state, case = case_of_form(submitted, original, site.settings.limits.field_characters)
         state = _checked(state, case, opened)
@@ -90,13 +101,11 @@ def save_dataset_case(
         state = state.with_problem("", "This is the only case; a dataset needs one.")
     if state.model is None:
         return _case_form(request, store, opened, state, status=422)
-    after = [case if other is original else other for other in opened.cases]
-    after += [case] if original is None else []
     note = state.model.note.strip() or _words(case, original)
     version = opened.version
     try:
-        kept = [other for other in after if other is not None]
-        saved = store.save(version.slug, version.about, kept, note, state.model.based_on)
+        cases = _cases_after(opened, case)
+        saved = store.save(version.slug, version.about, cases, note, state.model.based_on)
     except NewerVersion as newer:
         return _conflict(request, store, opened, state, case, newer)
     return redirect(path_to("datasets", saved.slug, "diff", before=saved.number - 1, after=saved.number))
@@ -113,12 +122,28 @@ def _checked(state: FormState[CaseForm], case: EvalCase | None, opened: OpenCase
     return state
 
 
+def _cases_after(opened: OpenCase, case: EvalCase | None) -> list[EvalCase]:
+    """Return the cases of the next version: `case` added, in place of the original, or None to remove that."""
+    if opened.original is None:
+        return [*opened.cases] if case is None else [*opened.cases, case]
+    after = []
+    for other in opened.cases:
+        if other is not opened.original:
+            after.append(other)
+        elif case is not None:
+            after.append(case)
+    return after
+
+
 def _words(case: EvalCase | None, original: EvalCase | None) -> str:
     """Return what changes; `case` is None if it is removed, `original` if it is new."""
     named = f"case {shown_value((case or original or NO_CASE).id)}"
-    if case is None or original is None:
-        return f"{named} {'removed' if case is None else 'added'}"
-    return f"{named}: {', '.join(change.name for change in case_changes(original, case))}"
+    if case is None:
+        return f"{named} removed"
+    if original is None:
+        return f"{named} added"
+    names = [change.name for change in case_changes(original, case)]
+    return f"{named}: {', '.join(names)}"
 
 
 def _conflict(
@@ -136,8 +161,8 @@ def _conflict(
     case_id = (opened.original or typed or NO_CASE).id
     cases = store.cases(newer.slug, newer.newest)
     theirs = next((case for case in cases if case.id == case_id), None)
-    place = str(cases.index(theirs) + 1) if theirs is not None else NEW
-    mine = case_changes(theirs, typed) if theirs is not None and typed is not None else []
+    place = NEW if theirs is None else str(cases.index(theirs) + 1)
+    mine = [] if theirs is None or typed is None else case_changes(theirs, typed)
     conflict = {"number": newer.newest, "mine": mine, "is_there": theirs is not None, "is_removal": typed is None}
     now = OpenCase(store.read(newer.slug, newer.newest), place, cases, theirs)
     form: FormState[CaseForm] = FormState({**state.values, "id": case_id}, state.errors)
@@ -157,6 +182,7 @@ def _case_form(
         case=opened.original,
         total=len(opened.cases),
         newest=store.last(opened.version.slug),
+        descriptive=[field for field in DESCRIPTIVE_FIELDS if field.is_prominent],
         **{"conflict": None, **content},
     )
 
@@ -188,7 +214,7 @@ def case_of_form(form: FormData, original: EvalCase | None, most: int) -> tuple[
     original  the case that is edited, whose id stays; None for a new one
     most      characters of a text
     """
-    state = read_form(CaseForm, form)
+    state = read_form(CASE_FORM, form)
     if state.model is None:
         return state, None
     try:

@@ -12,24 +12,21 @@ from starlette.responses import Response
 
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.encodings import ENCODINGS
-from pytest_rageval.web.dataset_upload import (
+from pytest_rageval.web.column_mapping import (
     CHOICES,
     LEFT_OUT,
     METADATA,
     REFERENCE_CHOICES,
-    DatasetReading,
-    Look,
     MappedColumn,
     guess_mapping,
-    look,
     mapping_problems,
-    read_dataset,
 )
+from pytest_rageval.web.dataset_upload import DatasetReading, Look, look, read_dataset
 from pytest_rageval.web.forms import FormState, Note, OneLine, Paragraphs, Submitted, Title, read_form, split_tags
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import Site, TheSite
-from pytest_rageval.web.tables import SEPARATORS, Part, chosen_table
+from pytest_rageval.web.tables import SEPARATORS, Part, TableFormat, chosen_table
 from pytest_rageval.web.upload import Upload, Uploads, file_of
 from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore
 from pytest_rageval.web.versions.value_changes import dataset_changes
@@ -109,7 +106,7 @@ def decide_dataset_upload(
     if form.model is not None and form.model.action == "discard":
         _forget(site, upload)
         return redirect(path_to("datasets", "new", dataset=upload.about.get("dataset")))
-    review, values = None, dict(form.values)
+    values = dict(form.values)
     if form.model is not None and form.model.action == "reread":  # in another encoding the columns have other names
         values = {name: values[name] for name in ("encoding", "separator")}
     try:
@@ -117,7 +114,7 @@ def decide_dataset_upload(
     except CaseError as error:  # the chosen encoding does not fit
         form = form.with_problem("", *error.problems)
         del values["encoding"]
-    review = review or _review(site, upload, values)
+        review = _review(site, upload, values)
     if form.model is None or form.model.action != "import":
         return _preview(request, store, review, form, status=200 if form.model else 422)
     if review.problems:
@@ -177,33 +174,46 @@ def _dataset_upload(site: Site, upload_id: str) -> Upload:
 
 def _review(site: Site, upload: Upload, values: Mapping[str, str | Sequence[str]]) -> _Review:
     """Read an upload as a form says; raise CaseError if a table is not of the chosen encoding."""
-    formats = [
-        chosen_table(*each) for each in zip(values.get("encoding", ()), values.get("separator", ()), strict=False)
-    ]
-    tables = {}
-    for part in (each for each in FIELDS if each in upload.names):
+    encodings = values.get("encoding", ())
+    separators = values.get("separator", ())
+    # The form has an encoding and a separator for each table of the upload, and none for its other files.
+    formats = [chosen_table(*written) for written in zip(encodings, separators, strict=False)]
+    tables: dict[str, PartTable] = {}
+    for part in FIELDS:
+        if part not in upload.names:
+            continue
         file = upload.part(part)
-        chosen = formats.pop(0) if file.table is not None and formats else None
-        if chosen is not None and chosen != file.table:
-            file = file._replace(table=chosen)
-            file.text()  # raises for another encoding
-        seen = look(file)
-        columns = guess_mapping(seen.columns, CHOICES if part == CASES else REFERENCE_CHOICES)
-        fields = values.get(FIELDS[part], ())
-        if len(fields) == len(columns):
-            columns = [column._replace(field=field) for column, field in zip(columns, fields, strict=True)]
-        tables[part] = PartTable(part, file, seen, columns)
-    problems = [
-        problem
-        for part, table in tables.items()
-        if table.columns  # the format of another tool has none to choose
-        for problem in mapping_problems(table.columns, are_references=part == REFERENCES)
-    ]
+        if file.table is not None and formats:
+            file = _in_format(file, formats.pop(0))
+        tables[part] = _part_table(part, file, values.get(FIELDS[part], ()))
+    problems: list[str] = []
+    for part, table in tables.items():
+        if table.columns:  # the format of another tool has none to choose
+            problems += mapping_problems(table.columns, are_references=part == REFERENCES)
     reading = DatasetReading((), (), {})
     if not problems:
-        parts = tuple(table.file for table in tables.values())
-        reading = read_dataset(parts, tuple(tuple(table.columns) for table in tables.values()), site.settings.limits)
+        files = tuple(table.file for table in tables.values())
+        columns = tuple(tuple(table.columns) for table in tables.values())
+        reading = read_dataset(files, columns, site.settings.limits)
     return _Review(upload, tables, reading, problems)
+
+
+def _in_format(file: Part, chosen: TableFormat | None) -> Part:
+    """Return a file to be read in the chosen format, or raise CaseError if it is not of that encoding."""
+    if chosen is None or chosen == file.table:
+        return file
+    file = file._replace(table=chosen)
+    file.text()  # raises for another encoding
+    return file
+
+
+def _part_table(part: str, file: Part, fields: Sequence[str]) -> PartTable:
+    """Return a file with its columns, by the chosen `fields` if there is one for each column."""
+    beginning = look(file)
+    columns = guess_mapping(beginning.columns, CHOICES if part == CASES else REFERENCE_CHOICES)
+    if len(fields) == len(columns):
+        columns = [column._replace(field=field) for column, field in zip(columns, fields, strict=True)]
+    return PartTable(part, file, beginning, columns)
 
 
 def _forget(site: Site, upload: Upload) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from pytest_rageval.cases.exchange.tool_cases import write_csv
 from pytest_rageval.cases.marks import Marks
 from pytest_rageval.check.audit import AuditFinding, audit_in_words, findings_in_files, findings_in_notes
 from pytest_rageval.errors import CaseError, SettingsError
-from pytest_rageval.export.formats import as_text
+from pytest_rageval.export.csv_format import as_text
 from pytest_rageval.model import EvalCase
 from pytest_rageval.web.label_desk import TheDesk, offered_systems
 from pytest_rageval.web.pages.agents import Agents
@@ -39,7 +40,11 @@ class VersionPages:
     """The renderer of the pages of dataset versions."""
 
     def __init__(self, request: Request, site: TheSite, store: Datasets, desk: TheDesk, agents: Agents) -> None:
-        self._request, self._site, self._store, self._desk, self._agents = request, site, store, desk, agents
+        self._request = request
+        self._site = site
+        self._store = store
+        self._desk = desk
+        self._agents = agents
 
     def render(
         self,
@@ -53,19 +58,23 @@ class VersionPages:
         asks_to_discard: bool = False,
     ) -> Response:
         """Render a page of a version's cases. If the file is unreadable, show why, and keep its versions reachable."""
-        store, slug = self._store, version.slug
-        try:
-            target = self._site.project().settings.target
-        except SettingsError:  # the page of the health says so
-            target = None
+        store = self._store
+        slug = version.slug
         cases: Sequence[EvalCase] = ()
         try:
             cases = store.cases(slug, version.number)
         except CaseError as error:
             problems = [*problems, *error.problems]
-        shown = [(position, case) for position, case in enumerate(cases, start=1) if _matches(case, q, category)]
-        pages = max(1, -(-len(shown) // PAGE_SIZE))
+        found = [(position, case) for position, case in enumerate(cases, start=1) if _matches(case, q, category)]
+        pages = max(1, math.ceil(len(found) / PAGE_SIZE))
         at = min(max(at, 1), pages)
+        first = (at - 1) * PAGE_SIZE
+        categories = {case.category for case in cases if case.category}
+        labelled = 0
+        if version.is_open:
+            labelled = sum(Marks.of(case).is_label for case in cases)
+        options = offered_systems(self._target(), self._agents.newest_versions()[0])
+        first_system = [option.value for option in options[:1]]
         return page(
             self._request,
             "dataset.html",
@@ -74,20 +83,27 @@ class VersionPages:
             version=version,
             problems=problems,
             total=len(cases),
-            found=len(shown),
-            rows=shown[(at - 1) * PAGE_SIZE : at * PAGE_SIZE],
+            found=len(found),
+            rows=found[first : first + PAGE_SIZE],
             q=q,
             category=category,
             at=at,
             pages=pages,
-            categories=sorted({case.category for case in cases if case.category}),
+            categories=sorted(categories),
             newest=store.last(slug),
             versions=store.versions(slug)[0],
             place=store.path(slug, version.number),
-            options=(options := offered_systems(target, self._agents.newest_versions()[0])),
-            systems=self._desk.chosen.get(slug, [option.value for option in options[:1]]),
-            labelled=sum(Marks.of(case).is_label for case in cases) if version.is_open else 0,
+            options=options,
+            systems=self._desk.chosen.get(slug, first_system),
+            labelled=labelled,
         )
+
+    def _target(self) -> str | None:
+        """Return the project's target; None too for a broken configuration, which the health page reports."""
+        try:
+            return self._site.project().settings.target
+        except SettingsError:
+            return None
 
 
 TheVersionPages = Annotated[VersionPages, Depends(VersionPages)]
@@ -140,10 +156,9 @@ def dataset_jsonl(store: Datasets, slug: str, number: int) -> Response:
 def dataset_csv(store: Datasets, slug: str, number: int) -> Response:
     """Return the cases as a table for a spreadsheet, with no text that it would run as a formula."""
     lines = write_csv(store.cases(slug, number), {}, as_text).files["cases.csv"]
-    disposition = f'attachment; filename="{slug}-v{number}.csv"'
-    return PlainTextResponse(
-        "".join(f"{line}\r\n" for line in lines), media_type="text/csv", headers={"Content-Disposition": disposition}
-    )
+    content = "".join(f"{line}\r\n" for line in lines)
+    headers = {"Content-Disposition": f'attachment; filename="{slug}-v{number}.csv"'}
+    return PlainTextResponse(content, media_type="text/csv", headers=headers)
 
 
 @router.get("/datasets/{slug}/diff")

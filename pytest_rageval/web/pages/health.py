@@ -43,7 +43,8 @@ def health_lines(site: Site) -> list[Line]:
         project = site.project()
     except RagevalError as error:
         return [("configuration", Diagnosis("problem", problem)) for problem in error.problems]
-    return [*diagnoses({subject: check for subject, check in CHECKS.items() if subject != TARGET}, project)]
+    free_checks = {subject: check for subject, check in CHECKS.items() if subject != TARGET}
+    return list(diagnoses(free_checks, project))
 
 
 def health_lines_with_target(root: Path) -> list[Line]:
@@ -51,11 +52,12 @@ def health_lines_with_target(root: Path) -> list[Line]:
 
     This runs in a process of its own: it imports the project's code afresh, and its side effects stay there.
     """
+    environment = {name: value for name, value in os.environ.items() if name != WEB_TOKEN}
     try:
         done = subprocess.run(
             [sys.executable, "-m", "pytest_rageval", "doctor", "--json"],
             cwd=root,
-            env={name: value for name, value in os.environ.items() if name != WEB_TOKEN},
+            env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=DOCTOR_S,

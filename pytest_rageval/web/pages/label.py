@@ -87,7 +87,8 @@ def label_page(
 def mark(request: Request, site: TheSite, desk: TheDesk, submitted: Submitted) -> Response:
     """Apply a button's action, unless the case changed in another window since the page was made."""
     form = read_form(LabelForm, submitted).model
-    if form is None or (action := action_of(form)) is None:
+    action = None if form is None else action_of(form)
+    if form is None or action is None:
         raise HTTPException(400, "This button is none of the label page.")
     labelling = _open(site, desk, form)
     _wait_for_pool(labelling, form, MARK_WITHIN_S)  # a session that was just opened has no chunks yet
@@ -106,9 +107,13 @@ def mark(request: Request, site: TheSite, desk: TheDesk, submitted: Submitted) -
 @router.post("/label/anew")
 def reopen(desk: TheDesk, submitted: Submitted) -> Response:
     """Read a file again after another program changed it."""
-    file, dataset, case = (str(submitted.get(name, "")) for name in ("file", "dataset", "case"))
-    desk.close(file, dataset)
-    return redirect(LabelPlace(file=file, dataset=dataset, case=case).address)
+    place = LabelPlace(
+        file=str(submitted.get("file", "")),
+        dataset=str(submitted.get("dataset", "")),
+        case=str(submitted.get("case", "")),
+    )
+    desk.close(place.file, place.dataset)
+    return redirect(place.address)
 
 
 def _open(site: TheSite, desk: LabelDesk, place: LabelPlace) -> OpenLabelling:
@@ -191,7 +196,9 @@ def begin_labelling(
     """Open the next version for labels, or go on with the open one, with chunks from the chosen systems."""
     form = read_form(BeginLabelsForm, submitted)
     if form.model is None:
-        problems = [f"{name}: {problem}" for name, found in form.errors.items() for problem in found]
+        problems: list[str] = []
+        for name, errors in form.errors.items():
+            problems += [f"{name}: {error}" for error in errors]
         return pages.render(store.newest(slug), problems=problems, status=422)
     store.open_next(slug, form.model.version)
     desk.choose(slug, form.model.systems)

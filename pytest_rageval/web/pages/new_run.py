@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, get_args
 
 from fastapi import APIRouter, Depends, Request
@@ -17,14 +18,16 @@ from pytest_rageval.text import printable
 from pytest_rageval.web.forms import FormState, Submitted, read_form
 from pytest_rageval.web.jobs.job import Job, Source
 from pytest_rageval.web.jobs.jobs import TheJobs
-from pytest_rageval.web.jobs.run_choice import AnswersUpload, RunChoice, read_answers_upload
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import page, path_to, redirect
+from pytest_rageval.web.run_choice import AnswersUpload, RunChoice, read_answers_upload
 from pytest_rageval.web.run_list import Rows, TheFolders, made_from
 from pytest_rageval.web.site import TheSite
 from pytest_rageval.web.upload import Upload, Uploads, file_of
-from pytest_rageval.web.versions.version_folder import version_choice
+from pytest_rageval.web.versions.agent_store import AgentStore
+from pytest_rageval.web.versions.dataset_store import DatasetStore
+from pytest_rageval.web.versions.version_folder import StoredVersion, VersionChoice, version_choice
 
 LONGEST_DESCRIPTION = 500
 MOST_BASELINES = 100
@@ -74,18 +77,18 @@ class Stores:
     """The agents, datasets, uploads and runs from which a run is chosen and started."""
 
     def __init__(self, site: TheSite, agents: Agents, datasets: Datasets, folders: TheFolders, jobs: TheJobs) -> None:
-        self.agents, self.datasets, self.folders, self.jobs = agents, datasets, folders, jobs
-        self.data, self.limits, self.env_file = site.settings.data, site.settings.limits, site.settings.env_file
+        self.agents = agents
+        self.datasets = datasets
+        self.folders = folders
+        self.jobs = jobs
+        self.data = site.settings.data
+        self.limits = site.settings.limits
+        self.env_file = site.settings.env_file
         self.uploads = Uploads(self.data, self.limits)
 
     def options(self) -> dict[str, list[tuple[str, str]]]:
         """Return every version of every agent and dataset, grouped by name, the newest first."""
-        agents = (version for slug in self.agents.slugs() for version in self.agents.versions(slug)[0])
-        datasets = (version for slug in self.datasets.slugs() for version in self.datasets.versions(slug)[0])
-        return {
-            "agents": [(f"{version.slug}/{version.number}", version.title) for version in agents],
-            "datasets": [(f"{version.slug}/{version.number}", version.title) for version in datasets],
-        }
+        return {"agents": _version_options(self.agents), "datasets": _version_options(self.datasets)}
 
     def choice(self, agent: str, dataset: str, source: Source) -> RunChoice:
         """Return the named versions, or raise RagevalError if one is missing."""
@@ -110,10 +113,25 @@ class Stores:
         rows = self.whole_runs()
         if baseline not in (LIKE_THIS, NONE) and all(row.run_id != baseline for row in rows):
             raise RagevalError(f"there is no complete run {baseline!r} to compare with; choose another, or none")
-        compared = {LIKE_THIS: last_like(rows, choice), NONE: None}.get(baseline, baseline)
-        answers = None if upload is None else self.answers(choice, upload)
-        file = None if upload is None else upload.plain(ANSWERS)
+        compared: str | None = baseline
+        if baseline == LIKE_THIS:
+            compared = last_like(rows, choice)
+        elif baseline == NONE:
+            compared = None
+        answers: AnswersUpload | None = None
+        file: Path | None = None
+        if upload is not None:
+            answers = self.answers(choice, upload)
+            file = upload.plain(ANSWERS)
         return self.jobs.start(lambda folder: choice.lay_out(folder, description.strip(), compared, file, answers))
+
+
+def _version_options(store: AgentStore | DatasetStore) -> list[tuple[str, str]]:
+    """Return the form value and the title of every version of a store."""
+    versions: list[StoredVersion] = []
+    for slug in store.slugs():
+        versions += store.versions(slug)[0]
+    return [(str(VersionChoice(version.slug, version.number)), version.title) for version in versions]
 
 
 TheStores = Annotated[Stores, Depends(Stores)]
@@ -137,21 +155,32 @@ def new_run_page(
 ) -> Response:
     """Show the form with what the chosen run takes; the address holds the choice."""
     options = stores.options()
-    agent, dataset = _chosen(agent, options["agents"]), _chosen(dataset, options["datasets"])
-    if source not in get_args(Source):  # uploaded answers for an agent without a target
-        source = "connector"
-        with suppress(RagevalError):
-            is_asked = (named := version_choice(agent)) is None or stores.agents.read(*named).agent.target is not None
-            source = "connector" if is_asked else "uploaded answers"
+    agent = _chosen(agent, options["agents"])
+    dataset = _chosen(dataset, options["datasets"])
+    if source not in get_args(Source):
+        source = _usual_source(stores, agent)
     values = {"agent": agent, "dataset": dataset, "source": source, "description": description, "baseline": baseline}
     return _form_page(request, stores, FormState[NewRunForm](values))
+
+
+def _usual_source(stores: Stores, agent: str) -> Source:
+    """Return `uploaded answers` for an agent without a target, else `connector`."""
+    named = version_choice(agent)
+    if named is not None:
+        with suppress(RagevalError):
+            if stores.agents.read(*named).agent.target is None:
+                return "uploaded answers"
+    return "connector"
 
 
 def _chosen(written: str, options: Sequence[tuple[str, str]]) -> str:
     """Return the version that an address names: the newest of a bare name, the first of an empty one."""
     if "/" in written:
         return written
-    return next((value for value, _ in options if value.startswith(f"{written}/") or not written), written)
+    for value, _ in options:
+        if not written or value.startswith(f"{written}/"):
+            return value
+    return written
 
 
 @router.post("/new-run")
@@ -160,18 +189,22 @@ def start_run(request: Request, stores: TheStores, submitted: Submitted) -> Resp
     form = read_form(NewRunForm, submitted)
     if form.model is None:
         return _form_page(request, stores, form, status=422)
-    chosen, field = form.model, ""
+    chosen = form.model
     about = chosen.model_dump(include={"agent", "dataset", "source", "description", "baseline"})
     if chosen.action == "look":
-        return redirect(path_to("new-run", **about | {"source": "" if chosen.source == "connector" else chosen.source}))
+        source = "" if chosen.source == "connector" else chosen.source
+        return redirect(path_to("new-run", **about | {"source": source}))
     if not chosen.is_as_shown:
         return _form_page(request, stores, form.with_problem("", _OTHER_CHOICE), status=422)
+    field = ""  # at which a problem is shown
     try:
         choice = stores.choice(chosen.agent, chosen.dataset, chosen.source)
         if choice.is_asked:
             choice.outlook()
-            return redirect(path_to("jobs", stores.start(choice, chosen.description, chosen.baseline).id))
-        field, file = ANSWERS, file_of(submitted, ANSWERS)
+            job = stores.start(choice, chosen.description, chosen.baseline)
+            return redirect(path_to("jobs", job.id))
+        field = ANSWERS
+        file = file_of(submitted, ANSWERS)
         if file is None:
             raise RagevalError("choose the file of answers")
         upload = stores.uploads.begin(request.session, {ANSWERS: file}, about)
@@ -241,10 +274,21 @@ def discard_answers(_: Submitted, stores: TheStores, waiting: TheAnswers) -> Res
 def _baselines(stores: Stores, rows: Rows, choice: RunChoice | None) -> list[tuple[str, str]]:
     """Return what the run can be compared with: values and titles."""
     like = None if choice is None else last_like(rows, choice)
-    first = "No baseline: this is the first run of its kind" if like is None else f"the last run like this one: {like}"
-    titles = ((row, made_from(row, stores.data)) for row in rows[:MOST_BASELINES])
-    others = [(row.run_id, f"{row.description or row.run_id} · {title}") for row, title in titles]
-    return [(LIKE_THIS, first), *([(NONE, "nothing")] if like else []), *others]
+    if like is None:
+        options = [(LIKE_THIS, "No baseline: this is the first run of its kind")]
+    else:
+        options = [(LIKE_THIS, f"the last run like this one: {like}"), (NONE, "nothing")]
+    for row in rows[:MOST_BASELINES]:
+        options.append((row.run_id, f"{row.description or row.run_id} · {made_from(row, stores.data)}"))
+    return options
+
+
+def _last_pace(rows: Rows, choice: RunChoice) -> float | None:
+    """Return the seconds a case of the last run of this agent and source; None without one."""
+    for row in rows:
+        if row.agent == choice.agent.slug and row.source == choice.source and row.seconds and row.cases:
+            return row.seconds / row.cases
+    return None
 
 
 def _form_page(request: Request, stores: Stores, form: FormState[NewRunForm], *, status: int = 200) -> Response:
@@ -259,12 +303,7 @@ def _form_page(request: Request, stores: Stores, form: FormState[NewRunForm], *,
         if agent and dataset:
             kind: Source = "uploaded answers" if source == "uploaded answers" else "connector"
             choice = stores.choice(agent, dataset, kind)
-            paces = (
-                row.seconds / row.cases
-                for row in rows
-                if row.agent == choice.agent.slug and row.source == kind and row.seconds and row.cases
-            )
-            outlook = choice.outlook(next(paces, None))
+            outlook = choice.outlook(_last_pace(rows, choice))
     except RagevalError as error:
         problems = error.problems
     return page(

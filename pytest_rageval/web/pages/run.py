@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
@@ -9,7 +10,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.export.formats import csv_line, csv_lines
+from pytest_rageval.export.csv_format import csv_line, csv_lines
 from pytest_rageval.export.report_json import json_lines
 from pytest_rageval.render.html.report_file import FILES
 from pytest_rageval.render.html.report_page import KEYS
@@ -18,9 +19,10 @@ from pytest_rageval.text import printable
 from pytest_rageval.web.forms import Submitted
 from pytest_rageval.web.jobs.job import LOG, log_tail
 from pytest_rageval.web.jobs.jobs import Jobs, TheJobs
+from pytest_rageval.web.opened_runs import BASELINE, OpenedRuns, TheRuns
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.results_table import workbook
-from pytest_rageval.web.run_cases import BASELINE, Filter, OpenedRuns, RunCases, TheQuery, TheRuns
+from pytest_rageval.web.run_cases import Filter, RunCases, TheQuery
 from pytest_rageval.web.run_list import Rows, RunFolders, TheFolders
 from pytest_rageval.web.run_rows import origin_of
 from pytest_rageval.web.site import TheSite, UnknownPageError
@@ -56,9 +58,13 @@ def show_run(
     if version not in ("", run_id):
         return _leave_for(request, path_to("runs", version, **query.asked))
     opened, problems = runs.as_far_as_recorded(stored)
-    listed, can_go_on = opened.page(query) if opened else None, opened is None or opened.is_partial
-    content: dict[str, Any] = {"listed": listed, "log": _log_lines(jobs, stored)}
-    content["job"] = run_id if run_id in jobs and can_go_on else None
+    listed = opened.page(query) if opened else None
+    can_go_on = opened is None or opened.is_partial
+    content: dict[str, Any] = {
+        "listed": listed,
+        "log": _log_lines(jobs, stored),
+        "job": run_id if run_id in jobs and can_go_on else None,
+    }
     if opened is None or opened.report is None or listed is None:
         return page(request, "unfinished_run.html", **content, **_unfinished(stored, opened, problems))
     versions = _versions(folders, run_id)
@@ -117,18 +123,23 @@ def run_content(opened: RunCases, against: str = "") -> dict[str, Any]:
     """Return the values that the templates of a finished run need, by itself or against a chosen other run."""
     report = opened.report
     assert report is not None  # because it has ended
-    run_id, head = printable(opened.run.run_id), origin_of(report.config)
-    dataset, version = head.dataset, str(head.dataset_version)
-    other = {"against": against} if against else {}
-    late = path_to("runs", run_id, "sections", against=against) if opened.are_sections_late else None
-    return {
-        **opened.start,
-        **({} if late else opened.sections),
-        **other,
-        "sections_at": late,
+    run_id = printable(opened.run.run_id)
+    content = dict(opened.start)
+    if opened.are_sections_late:
+        content["sections_at"] = path_to("runs", run_id, "sections", against=against)
+    else:
+        content |= opened.sections
+        content["sections_at"] = None
+    if against:
+        content["against"] = against
+    head = origin_of(report.config)
+    audit = None
+    if head.dataset and is_slug(head.dataset):
+        audit = path_to("datasets", head.dataset, "versions", str(head.dataset_version), "audit")
+    return content | {
         "page": report,
         "head": head,
-        "audit": path_to("datasets", dataset, "versions", version, "audit") if dataset and is_slug(dataset) else None,
+        "audit": audit,
         "keys": KEYS,
         "run_id": run_id,
         "compare_with": path_to("compare", b=run_id),
@@ -156,8 +167,9 @@ def export_run(
     if form not in FORMATS:
         raise UnknownPageError(f"there is no export as {form!r}; there are {', '.join(FORMATS)}")
     opened = any_cases(runs, site.stored_run(run_id))
-    keys, table = opened.keys(q), opened.table
-    name = "".join(character if character.isascii() and character.isalnum() else "_" for character in run_id)
+    keys = opened.keys(q)
+    table = opened.table
+    name = re.sub("[^0-9A-Za-z]", "_", run_id)
     headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
     if form == "json":
         lines = json_lines(table.narrowed(keys))
@@ -165,7 +177,9 @@ def export_run(
     if form == "xlsx":
         cells = table.cells(keys, table.columns(col or ()))
         return Response(workbook(cells), media_type=XLSX, headers=headers)
-    lines = map(csv_line, table.cells(keys, table.columns(col))) if col else csv_lines(table.narrowed(keys))
+    lines = csv_lines(table.narrowed(keys))
+    if col:
+        lines = map(csv_line, table.cells(keys, table.columns(col)))
     return StreamingResponse(_encoded(lines), media_type="text/csv; charset=utf-8", headers=headers)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Annotated, Literal
 from urllib.parse import urlencode
@@ -12,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.render.html.figures import time_chart
+from pytest_rageval.render.html.figures import Chart, time_chart
 from pytest_rageval.render.html.first_screen import PREFERRED
 from pytest_rageval.runs.history import PastRun
 from pytest_rageval.text import printable
@@ -53,7 +55,7 @@ def runs_page(
     narrowed = RunFilter(agent, dataset, source, "" if is_archived else state, text)
     rows = folders.rows(is_archived=is_archived)
     left = narrowed.of(rows)
-    pages = max(1, -(-len(left) // ROWS))
+    pages = max(1, math.ceil(len(left) / ROWS))
     number = min(number, pages)
     first = (number - 1) * ROWS
     lines = left[first : first + ROWS]
@@ -137,13 +139,23 @@ def history_page(
 ) -> Response:
     rows = folders.rows()
     datasets = datasets_run(rows)
-    chosen = dataset or (datasets[0].key if datasets else "")
-    runs = past_runs(rows, chosen, agent, last if metric else min(last, LASTS[1])) if chosen else []
-    names = sorted({name.partition("@")[0] for run in runs for name, mean in run.metrics.items() if mean is not None})
-    shown = [metric] if metric else [PASSING, *[name for name in PREFERRED if name in names][: CHARTS - 1]]
-    changed = [place for place, (one, other) in enumerate(pairwise(runs), 1) if one.dataset_hash != other.dataset_hash]
-    dates = [run.timestamp[5:10] for run in runs]
-    charts = ((name, time_chart([_value(run, name) for run in runs], dates, marked=changed)) for name in shown)
+    chosen = dataset
+    if not chosen and datasets:
+        chosen = datasets[0].key
+    most = last if metric else min(last, LASTS[1])
+    runs = past_runs(rows, chosen, agent, most) if chosen else []
+    names = _measured(runs)
+    if metric:
+        shown = [metric]
+    else:
+        preferred = [name for name in PREFERRED if name in names]
+        shown = [PASSING, *preferred[: CHARTS - 1]]
+    changed = [
+        place for place, (before, after) in enumerate(pairwise(runs), 1) if before.dataset_hash != after.dataset_hash
+    ]
+    table = None
+    if runs:
+        table = runs_table(runs, [name for name in shown if name != PASSING])
     return page(
         request,
         "history.html",
@@ -151,8 +163,8 @@ def history_page(
         dataset=chosen,
         agents=run_choices(rows)["agent"],
         names=[PASSING, *names],
-        charts=[(name, chart and chart._replace(dashed="other cases")) for name, chart in charts] if runs else [],
-        table=runs_table(runs, [name for name in shown if name != PASSING]) if runs else None,
+        charts=_charts(runs, shown, changed),
+        table=table,
         links={run.run_id: path_to("runs", run.run_id) for run in runs},
         are_of_other_cases=bool(changed),
         count=len(runs),
@@ -163,7 +175,30 @@ def history_page(
     )
 
 
+def _measured(runs: Sequence[PastRun]) -> list[str]:
+    """Return the metrics, without their cut-offs, that have a mean in any of the runs."""
+    names = set()
+    for run in runs:
+        names |= {name.partition("@")[0] for name, mean in run.metrics.items() if mean is not None}
+    return sorted(names)
+
+
+def _charts(runs: Sequence[PastRun], shown: Sequence[str], changed: Sequence[int]) -> list[tuple[str, Chart | None]]:
+    """Return a chart for each of these metrics; `changed` are the places of runs of other cases than the one before."""
+    if not runs:
+        return []
+    dates = [run.timestamp[5:10] for run in runs]
+    charts: list[tuple[str, Chart | None]] = []
+    for name in shown:
+        chart = time_chart([_value(run, name) for run in runs], dates, marked=changed)
+        if chart is not None:
+            chart = chart._replace(dashed="other cases")
+        charts.append((name, chart))
+    return charts
+
+
 def _value(run: PastRun, metric: str) -> float | None:
     if metric == PASSING:
         return run.outcomes["passed"] / run.total if run.total else None
-    return run.value(metric) if run.value(metric) is not None else run.value(f"{metric}@k")
+    value = run.value(metric)
+    return run.value(f"{metric}@k") if value is None else value

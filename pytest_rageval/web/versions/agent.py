@@ -39,7 +39,9 @@ def default_prompt(rubric: str) -> str:
 def own_prompt(rubric: str, written: str) -> str | None:
     """Return a prompt in its stored form, or None if it is blank or the shipped one."""
     text = written.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
-    return None if not text.strip() or text == default_prompt(rubric).strip("\n") else f"{text}\n"
+    if not text.strip() or text == default_prompt(rubric).strip("\n"):
+        return None
+    return f"{text}\n"
 
 
 def write_prompts(prompts: Mapping[str, str], folder: Path) -> None:
@@ -151,7 +153,8 @@ def agent_table(agent: Agent, registry: Registry) -> dict[str, Any]:
         table["versions"] = {**table.get("versions", {}), "llm": agent.llm}
     if agent.metrics:
         table["metrics"] = {"enabled": list(agent.metrics), **table.get("metrics", {})}
-    if gates := [*threshold_gates(agent.thresholds, registry), *agent.gates]:
+    gates = [*threshold_gates(agent.thresholds, registry), *agent.gates]
+    if gates:
         table["gates"] = {"case": gates}
     if agent.prompts:
         table[RUBRICS] = RUBRICS
@@ -165,7 +168,9 @@ def threshold_gates(thresholds: Mapping[str, float], registry: Registry) -> list
 
 def threshold_gate(metric: Metric, threshold: float) -> str:
     """Return the gate of a threshold: 0.7 of `groundedness` → `groundedness >= 70%`, which is 3.5 of 5."""
-    return f"{metric.name} {'>=' if metric.better == 'higher' else '<='} {round(threshold * 100, 10):g}%"
+    sign = ">=" if metric.better == "higher" else "<="
+    share = round(threshold * 100, 10)  # 0.29 * 100 is 28.999999999999996
+    return f"{metric.name} {sign} {share:g}%"
 
 
 def agent_text(version: AgentVersion, registry: Registry) -> str:
@@ -182,7 +187,9 @@ def agent_text(version: AgentVersion, registry: Registry) -> str:
         "thresholds": dict(agent.thresholds),
         "prompts": dict(agent.prompts),
     }
-    return toml_document({**agent_table(agent, registry), AGENT: {key: value for key, value in about.items() if value}})
+    table = agent_table(agent, registry)
+    table[AGENT] = {key: value for key, value in about.items() if value}
+    return toml_document(table)
 
 
 def read_agent(content: bytes, slug: str, number: int, place: str, registry: Registry) -> AgentVersion:
@@ -197,11 +204,14 @@ def read_agent(content: bytes, slug: str, number: int, place: str, registry: Reg
     _check_prompts(about.get("prompts", {}), place)
     try:
         agent = Agent.model_validate(_fields(table, about, registry) | {"name": about.get("name") or slug})
-        said = {name: about.get(name, "") for name in ("note", "created", "author")}
-        return AgentVersion(slug=slug, number=number, agent=agent, **said)
+        remarks = {name: about.get(name, "") for name in ("note", "created", "author")}
+        return AgentVersion(slug=slug, number=number, agent=agent, **remarks)
     except ValidationError as error:
-        flaws = (f"{'.'.join(map(str, flaw['loc']))}: {flaw['msg']}" for flaw in error.errors())
-        raise SettingsError(*(f"{place}: {flaw}" for flaw in flaws)) from None
+        problems = []
+        for flaw in error.errors():
+            key = ".".join(map(str, flaw["loc"]))
+            problems.append(f"{place}: {key}: {flaw['msg']}")
+        raise SettingsError(*problems) from None
 
 
 def _check_prompts(prompts: Any, place: str) -> None:
@@ -252,13 +262,14 @@ def _other_gates(gates: Any, thresholds: Any, registry: Registry) -> Any:
     """Return the gates in a file that do not come from a threshold; gates of the run get the prefix `run`."""
     if not isinstance(gates, dict) or not isinstance(thresholds, dict):
         return None  # the model rejects it
-    of_cases, of_run = gates.get("case", []), gates.get("run", [])
-    if not all(
-        isinstance(gates, list) and all(isinstance(gate, str) for gate in gates) for gates in (of_cases, of_run)
-    ):
-        return None
+    of_cases = gates.get("case", [])
+    of_run = gates.get("run", [])
+    for written in (of_cases, of_run):
+        if not isinstance(written, list) or not all(isinstance(gate, str) for gate in written):
+            return None
     if not all(isinstance(threshold, int | float) for threshold in thresholds.values()):
         return None
     derived = set(threshold_gates(thresholds, registry))
     others = [gate for gate in of_cases if gate not in derived]
-    return (*others, *(gate if gate.startswith("run ") else f"run {gate}" for gate in of_run))
+    others += [gate if gate.startswith("run ") else f"run {gate}" for gate in of_run]
+    return tuple(others)

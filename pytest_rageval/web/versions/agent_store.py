@@ -161,9 +161,16 @@ def self_judging(agent: Agent, models: Sequence[str] = ()) -> list[str]:
     """Return warnings if the judge is the model that it judges, or of its family, under any known name."""
     if agent.judge in ("lexical", "none") or agent.judge.startswith(("stub:", "nli:", "embedding:")):
         return []
-    tested = [agent.target] if agent.target_kind == "chat" and agent.target else []
-    names = dict.fromkeys([*tested, *([agent.llm] if agent.llm else []), *models])
-    return [note for name in names for note in kinship_notes(name, [agent.judge])]
+    names: list[str] = []
+    if agent.target_kind == "chat" and agent.target:
+        names.append(agent.target)
+    if agent.llm:
+        names.append(agent.llm)
+    names += models
+    notes: list[str] = []
+    for name in dict.fromkeys(names):
+        notes += kinship_notes(name, [agent.judge])
+    return notes
 
 
 def _unread_prompts(agent: Agent) -> Iterator[str]:
@@ -261,10 +268,12 @@ def _field_problem(problem: str) -> Problem:
     """Return a run's error message with the field whose name it begins with."""
     if problem.startswith("unknown metric "):
         return "metrics", problem
-    if (prompt := _PROMPT.fullmatch(problem)) is not None:
+    prompt = _PROMPT.fullmatch(problem)
+    if prompt is not None:
         return f"prompt.{prompt['name']}", prompt["message"]
     bare = problem.removeprefix("rageval.toml: ")
     if bare.startswith(_MAPPING):
         return "mapping", bare.removeprefix(_MAPPING)
     match = _PLACE.match(problem)
-    return _FIELDS.get(match["key"], "") if match else "", bare
+    field = "" if match is None else _FIELDS.get(match["key"], "")
+    return field, bare

@@ -82,7 +82,8 @@ class DatasetStore(VersionStore[DatasetVersion]):
     def read(self, slug: str, number: int) -> DatasetVersion:
         place = self.checked_path(slug, number)
         bare = DatasetVersion(slug=slug, number=number, about=DatasetAbout(name=slug))
-        about, is_open = self.companion(slug, number, ABOUT), self.is_open(slug, number)
+        about = self.companion(slug, number, ABOUT)
+        is_open = self.is_open(slug, number)
         try:
             written = b"" if about.is_symlink() else about.read_bytes()
         except OSError:
@@ -154,7 +155,8 @@ class DatasetStore(VersionStore[DatasetVersion]):
         newest = self.newest(slug)
         if newest.is_open:
             return newest
-        content = _with_ids(self.content(slug, number), cases := self.cases(slug, number))
+        cases = self.cases(slug, number)
+        content = _with_ids(self.content(slug, number), cases)
         opened = self._save(slug, newest.about, content, len(cases), LABELS, number, is_open=True)
         return opened.model_copy(update={"is_open": True})
 
@@ -179,7 +181,8 @@ class DatasetStore(VersionStore[DatasetVersion]):
                 self._close(slug, newest)
 
     def _close(self, slug: str, newest: int) -> None:
-        version, content = self.read(slug, newest), self.content(slug, newest)
+        version = self.read(slug, newest)
+        content = self.content(slug, newest)
         changes = dataset_changes(self.cases(slug, newest - 1), self.cases(slug, newest))
         record = version.model_dump(mode="json", include={"about", "created", "cases"})
         sealed = _sealed({**record, "note": f"labelled: {changes}"}, content)
@@ -217,7 +220,8 @@ def _with_ids(content: bytes, cases: Sequence[EvalCase]) -> bytes:
 
 def _sealed(record: dict[str, Any], content: bytes) -> bytes:
     """Return the description of a version with its seal."""
-    return f"{json_text({**record, 'sha256': _seal(record, text_hash(content))}, 1)}\n".encode()
+    seal = _seal(record, text_hash(content))
+    return (json_text({**record, "sha256": seal}, 1) + "\n").encode()
 
 
 def _seal(record: dict[str, Any], content_hash: str) -> str:

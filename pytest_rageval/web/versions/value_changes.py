@@ -63,11 +63,12 @@ def changed_in_words(changes: list[ValueChange]) -> str:
 
 def _agent_values(agent: Agent, own: set[str]) -> dict[str, Any]:
     values = agent.model_dump(exclude={"prompts", "more"})
-    values["prompts"] = {
-        name: agent.prompts.get(name) or (default_prompt(name) if name in editable_rubrics() else "")
-        for name in sorted(own)
-    }
+    values["prompts"] = {name: agent.prompts.get(name) or _shipped_prompt(name) for name in sorted(own)}
     return {**values, "more": agent.more}
+
+
+def _shipped_prompt(rubric: str) -> str:
+    return default_prompt(rubric) if rubric in editable_rubrics() else ""
 
 
 def _in_words(change: ValueChange) -> str:

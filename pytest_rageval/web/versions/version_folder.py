@@ -19,7 +19,8 @@ from pydantic import BaseModel, ConfigDict
 
 from pytest_rageval.config.files import AGENT
 from pytest_rageval.errors import Problems, RagevalError, SettingsError
-from pytest_rageval.io.atomic import LockHeld, take_lock, write_new
+from pytest_rageval.io.atomic import write_new
+from pytest_rageval.io.lock import LockHeld, take_lock
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.web.site import UnknownPageError
@@ -197,7 +198,8 @@ class VersionStore(Generic[V]):
         """Return the numbers of all versions, and the two to compare: by default the last two."""
         numbers = self.numbers(slug)
         later = after or self.last(slug)
-        return numbers, before or max((number for number in numbers if number < later), default=later), later
+        earlier = before or max((number for number in numbers if number < later), default=later)
+        return numbers, earlier, later
 
     def path(self, slug: str, number: int) -> Path:
         """Return the path of a version, which may be missing."""
@@ -261,19 +263,26 @@ def _is_folder(path: Path) -> bool:
 @contextmanager
 def locked(home: Path) -> Iterator[None]:
     """Lock a folder or a file against other writers, or raise SettingsError if another one keeps it too long."""
-    until = time.monotonic() + LOCK_PATIENCE_S
-    while True:
-        try:
-            descriptor = take_lock(home)
-            break
-        except LockHeld:
-            if time.monotonic() > until:
-                raise SettingsError(f"{home}: another program keeps it locked; try again when it has ended") from None
-            time.sleep(0.01)
+    try:
+        descriptor = wait_for_lock(home, LOCK_PATIENCE_S)
+    except LockHeld:
+        raise SettingsError(f"{home}: another program keeps it locked; try again when it has ended") from None
     try:
         yield
     finally:
         os.close(descriptor)
+
+
+def wait_for_lock(path: Path, seconds: float) -> int:
+    """Return the descriptor of a lock, or raise LockHeld if another process keeps it that long."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return take_lock(path)
+        except LockHeld:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.01)
 
 
 def sealed_text(text: str) -> str:
@@ -287,7 +296,8 @@ def seal_problem(content: bytes) -> str | None:
     seal = _SEAL.match(content)
     if seal is None:
         return NO_SEAL
-    return None if text_hash(content[seal.end() :]) == seal[1].decode() else CHANGED
+    is_unchanged = text_hash(content[seal.end() :]) == seal[1].decode()
+    return None if is_unchanged else CHANGED
 
 
 def text_hash(content: bytes) -> str:
@@ -316,8 +326,12 @@ def version_choice(written: str) -> VersionChoice | None:
 def versions_title(data: Path, agent: tuple[str | None, object], dataset: tuple[str | None, object]) -> str:
     """Return `Shop bot v4 × Products v2`, without what a run does not name."""
     kinds: tuple[tuple[Kind, str | None, object], ...] = (("agents", *agent), ("datasets", *dataset))
-    named = [(version_name(data, kind, slug), version) for kind, slug, version in kinds if slug]
-    return " × ".join(f"{name} v{version}" if version else name for name, version in named)
+    titles = []
+    for kind, slug, version in kinds:
+        if slug:
+            name = version_name(data, kind, slug)
+            titles.append(f"{name} v{version}" if version else name)
+    return " × ".join(titles)
 
 
 def version_name(data: Path, kind: Kind, slug: str) -> str:

@@ -83,13 +83,14 @@
   const TOKEN = /(-?)(?:([\p{L}\p{Nl}\p{No}_][\p{L}\p{N}_.@\-]*?)(:|<=|>=|<|>|=))?("(?:[^"\\]|\\.)*"|[^\s\x1c-\x1f\x85"]+)/gsu;
   const NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$/;
   const OUTCOMES = ["passed", "failed", "error", "skipped", "xfailed"], CHANGES = ["worse", "fixed", "unmeasured", "new", "same"];
-  const COLUMNS = { outcome: "outcome", changed: "change", category: "category", difficulty: "difficulty", domain: "domain", file: "file", doubt: "doubt" };
+  // The column of each word that is compared as a whole.
+  const columns = () => ({ outcome: "outcome", changed: "change", ...Object.fromEntries(index.descriptive.map((name) => [name, name])), file: "file", doubt: "doubt", cause: "cause" });
   const COMPARE = { "<": (a, b) => a < b, ">": (a, b) => a > b, "<=": (a, b) => a <= b, ">=": (a, b) => a >= b, "=": (a, b) => a === b };
   const shown = (names) => names.filter(Boolean).slice(0, 8).join(", ");
-  const always = { outcome: OUTCOMES, changed: CHANGES, doubt: ["document", "last_heading", "folder", "spelling", "none"] };
+  const always = () => ({ cause: index.causes_known, outcome: OUTCOMES, changed: CHANGES, doubt: ["document", "last_heading", "folder", "spelling", "none"] });
   const choices = (kind, names, value) => (names.includes(value) ? [value] : value.split(",")).map((word) => {
     const code = names.indexOf(word);
-    if (code < 0 && !always[kind]?.includes(word)) throw new Error(`no ${kind} “${word}”; there are ${shown(names) || "none"}`);
+    if (code < 0 && !always()[kind]?.includes(word)) throw new Error(`no ${kind} “${word}”; there are ${shown(names) || "none"}`);
     return code;
   });
   const condition = async (field, sign, value) => {
@@ -98,8 +99,9 @@
       return (number) => numbers[number] === 1;
     }
     if (sign === ":" && field === "changed" && !index.compared) throw new Error("the run was compared with none: nothing changed in it");
-    if (sign === ":" && Object.hasOwn(COLUMNS, field)) {
-      const codes = new Set(choices(field, index[COLUMNS[field] + "s"], value)), values = index[COLUMNS[field]];
+    const wordColumns = columns();
+    if (sign === ":" && Object.hasOwn(wordColumns, field)) {
+      const codes = new Set(choices(field, index[wordColumns[field] + "s"], value)), values = index[wordColumns[field]];
       return (number) => codes.has(values[number]);
     }
     if (sign === ":" && field === "tag") {
@@ -118,7 +120,7 @@
       return (number) => fallen.has(number);
     }
     const metric = NUMBERS.includes(field) ? field : metricNamed(field);
-    if (!metric) throw new Error(`“${field}” is nothing to filter by: ${Object.keys(COLUMNS).join(", ")}, tag, layer, id, fell, latency, or a metric as in token_f1<0.5`);
+    if (!metric) throw new Error(`“${field}” is nothing to filter by: ${Object.keys(wordColumns).join(", ")}, tag, layer, id, fell, latency, or a metric as in token_f1<0.5`);
     const limit = Number(value), compare = COMPARE[sign];
     if (!compare || !NUMBER.test(value)) throw new Error(`“${field}${sign}${value}” needs a number, as in ${field}<0.5`);
     const values = await column(metric);

@@ -1,15 +1,15 @@
-"""What every face shows of a labelling session: the chunks with their marks, the groups, the text pointed at."""
+"""The chunks of a case with their marks, as every face shows them: groups, snippets, lines for a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from rich.text import Text
 
 from pytest_rageval.label.label_session import LabelSession
-from pytest_rageval.label.pools import MatchedMarks
+from pytest_rageval.label.pools import Candidate, MatchedMarks
 from pytest_rageval.language.words import fold
 from pytest_rageval.text import counted, printable
 
@@ -19,7 +19,7 @@ MOST_SHOWN, LONGEST_LINE = 20_000, 500
 """Characters of a chunk that are shown, and of a line before it is broken: the widget lays out whole lines."""
 
 
-class RowView(NamedTuple):
+class ChunkView(NamedTuple):
     """One chunk of the list.
 
     mark     gold, irrelevant, or nothing
@@ -44,7 +44,7 @@ class RowView(NamedTuple):
         return GAP.join(self.headings)
 
 
-class SessionView(NamedTuple):
+class MarksView(NamedTuple):
     """The case on screen.
 
     groups   numbers of the chunks by group of golds
@@ -54,7 +54,7 @@ class SessionView(NamedTuple):
     """
 
     title: str
-    rows: list[RowView]
+    rows: list[ChunkView]
     groups: dict[int, list[int]]
     irrelevant: list[int]
     text: str
@@ -62,35 +62,65 @@ class SessionView(NamedTuple):
     note: str
 
 
-def session_view(session: LabelSession, *, hides_ranks: bool = False) -> SessionView:
+def marks_view(session: LabelSession, *, hides_ranks: bool = False) -> MarksView:
     """Return the present view of a session; a blind labeller is not told who gave a chunk."""
-    pool, matches, candidate = session.pool, session.matches(), session.candidate
+    pool = session.pool
+    matches = session.matches()
+    candidate = session.candidate
     rows = list(_rows(session, matches))
     groups: dict[int, list[int]] = {}
     for row in rows:
         for group in row.groups:
             groups.setdefault(group, []).append(row.number)
-    text, spans, note = "", [], ""
+    text = ""
+    spans: list[tuple[int, int]] = []
+    note = ""
     if candidate is not None:
-        golds, text = matches.golds[session.row], candidate.chunk.text or ""
+        golds = matches.golds[session.row]
+        text = candidate.chunk.text or ""
         spans = list(_spans(session, golds, text))
-        note = "" if session.is_blind else candidate.origin(is_gold=bool(golds), hides_ranks=hides_ranks)
-    irrelevant = [row.number for row in rows if row.mark == "irrelevant"]
-    return SessionView(f"chunks of {pool.asked} ({len(rows)})", rows, groups, irrelevant, text, spans, note)
+        if not session.is_blind:
+            note = candidate.origin(is_gold=bool(golds), hides_ranks=hides_ranks)
+    return MarksView(
+        title=f"chunks of {pool.asked} ({len(rows)})",
+        rows=rows,
+        groups=groups,
+        irrelevant=[row.number for row in rows if row.mark == "irrelevant"],
+        text=text,
+        spans=spans,
+        note=note,
+    )
 
 
-def _rows(session: LabelSession, matches: MatchedMarks) -> Iterator[RowView]:
-    marked = zip(session.pool.candidates, *matches, strict=True)
+def _rows(session: LabelSession, matches: MatchedMarks) -> Iterator[ChunkView]:
+    marked = zip(session.pool.candidates, matches.golds, matches.irrelevant, strict=True)
     for at, (candidate, golds, irrelevant) in enumerate(marked):
         chunk = candidate.chunk
         groups = tuple(sorted({session.marks.group_of(gold) or 0 for gold in golds}))
         origin = " ".join(str(group) for group in groups if group)
         if not session.is_blind:
-            origin += "–" if candidate.is_listed else "" if candidate.ranks else "S"
-        mark = "gold" if golds else "irrelevant" if irrelevant else ""
-        place = chunk.rel_path or chunk.chunk_id or chunk.doc_id or "no place"
-        headings = (part.strip().lstrip("# ") for part in (chunk.heading_path or "").split(">"))
-        yield RowView(at + 1, mark, origin, groups, place, tuple(filter(None, headings)), at in session.selected)
+            origin += _source_sign(candidate)
+        mark = ""
+        if golds:
+            mark = "gold"
+        elif irrelevant:
+            mark = "irrelevant"
+        headings = [part.strip().lstrip("# ") for part in (chunk.heading_path or "").split(">")]
+        yield ChunkView(
+            number=at + 1,
+            mark=mark,
+            origin=origin,
+            groups=groups,
+            place=chunk.rel_path or chunk.chunk_id or chunk.doc_id or "no place",
+            headings=tuple(filter(None, headings)),
+            is_meant=at in session.selected,
+        )
+
+
+def _source_sign(candidate: Candidate) -> str:
+    if candidate.is_listed:
+        return "–"
+    return "" if candidate.ranks else "S"
 
 
 def _spans(session: LabelSession, golds: frozenset[int], text: str) -> Iterator[tuple[int, int]]:
@@ -124,22 +154,29 @@ def question_line(session: LabelSession) -> str:
     return f"Q  {shown}{clean(session.case.question)}"
 
 
-def golds_line(session: LabelSession, view: SessionView) -> str:
+def golds_line(session: LabelSession, view: MarksView) -> str:
     """Return the numbers of the golds by group, of the irrelevant chunks, and of the steps to undo."""
-    groups = [
-        f"group {group} = " + ("{" + ",".join(map(str, view.groups[group])) + "}" if group in view.groups else "–")
-        for group in range(1, max(max(view.groups, default=0), session.group, 2) + 1)
-    ]
-    golds = "   ".join(groups) if session.marks.answerable else "none, unanswerable"
+    golds = "none, unanswerable"
+    if session.marks.answerable:
+        last = max(max(view.groups, default=0), session.group, 2)
+        golds = "   ".join(_group_text(group, view.groups.get(group, ())) for group in range(1, last + 1))
     irrelevant = ",".join(map(str, view.irrelevant)) or "–"
     return f"golds: {golds}     irrelevant: {irrelevant}     undo: {counted(session.undo_steps, 'step')}"
 
 
-def row_text(row: RowView) -> Text:
+def _group_text(group: int, numbers: Sequence[int]) -> str:
+    chunks = ",".join(map(str, numbers))
+    return f"group {group} = {{{chunks}}}" if numbers else f"group {group} = –"
+
+
+def row_text(row: ChunkView) -> Text:
     """Return the row of a chunk: the note and its last heading first, which are cut last."""
     folder, _, name = row.place.rpartition("/")
     heading = "".join(f"{GAP}{heading}" for heading in row.headings[-1:])
-    head = f" {'▸' if row.is_meant else ' '} {row.number:>2} ({row.symbol or ' '}) {row.origin or '·':<2} "
+    pointer = "▸" if row.is_meant else " "
+    mark = row.symbol or " "
+    origin = row.origin or "·"
+    head = f" {pointer} {row.number:>2} ({mark}) {origin:<2} "
     style = {"gold": "bold", "irrelevant": "dim", "": ""}[row.mark]
     text = f"{head}{clean(name + heading)}  {clean(folder)}"
     return Text(text, style=style)

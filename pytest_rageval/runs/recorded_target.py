@@ -7,18 +7,18 @@ from pathlib import Path
 
 from pytest_rageval.errors import CaseError, SettingsError, TargetError
 from pytest_rageval.io.messages import Findings, Report, Unsound, shown_value
-from pytest_rageval.io.sealed_lines import DamagedLineError, lines_of, record_of
+from pytest_rageval.io.sealed_lines import DamagedLineError, lines_of
 from pytest_rageval.io.strict_json import Positions
 from pytest_rageval.model import Answer, AskRequest
+from pytest_rageval.runs.records.line_form import OBSERVATIONS, record_of
 from pytest_rageval.targets.native_contract import read_response
-from pytest_rageval.targets.target import Surroundings
-
-OBSERVATIONS = "observations.jsonl"
+from pytest_rageval.targets.target import BaseTarget, Surroundings
 
 
 def from_spec(spec: str, given: Surroundings) -> RecordedTarget | None:
     """Make the target of `run:RUN_ID`."""
-    run_id, runs = spec.partition(":")[2], given.reports / "runs"
+    _, _, run_id = spec.partition(":")
+    runs = given.reports / "runs"
     if not run_id:
         return None
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", run_id):
@@ -29,7 +29,7 @@ def from_spec(spec: str, given: Surroundings) -> RecordedTarget | None:
     return RecordedTarget(runs / run_id, spec)
 
 
-class RecordedTarget:
+class RecordedTarget(BaseTarget):
     """Answers from the observations of a run folder, by case key and trial; of several records the last counts.
 
     `notes` are for the reader, such as a truncated last line. A run without observations raises SettingsError, a
@@ -49,7 +49,6 @@ class RecordedTarget:
             remedy = "answers are kept there unless the run was redacted, or its folder moved"
             raise SettingsError(f"run {run.name}: there is no {path}; {remedy}")
         report = Report(f"{run.name}/{OBSERVATIONS}")
-
         for place, line in lines_of(path):
             self._take(place.number, line, report)
         if len(report):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, closing, contextmanager, nullcontext
-from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple, NoReturn
 
@@ -13,23 +12,23 @@ from pytest_rageval.comparison.outcomes import Ending, ending
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.case_output import Output, Routing, routed_streams
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
-from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.judges.judge_spec import judge_with_cache
-from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem, Trial
-from pytest_rageval.run.engine import Evaluation, Observed, are_at_once, evaluation
-from pytest_rageval.run.finish import Extent, Finished, finish
+from pytest_rageval.model import CaseResult, EvalCase, Trial
+from pytest_rageval.run.case_records import with_outcome, with_records
+from pytest_rageval.run.engine import are_at_once
+from pytest_rageval.run.extent import Extent
+from pytest_rageval.run.finish import Finished, finish
 from pytest_rageval.run.prefetch import FIRST_CALLS, MOST_OF_A_BLOCK, BackgroundLoop, Call, Prefetcher, calls_of
 from pytest_rageval.run.prepare import Prepared, check_judge
+from pytest_rageval.run.scoring import Evaluation, Observed, evaluation
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.interrupts import Interrupts
 from pytest_rageval.runs.reader import open_stored_run
-from pytest_rageval.runs.records import RecordLine, record_lines
+from pytest_rageval.runs.records.result_line import RecordLine
 from pytest_rageval.runs.results_file import InterruptedRun, RunJournal, RunWriter
-from pytest_rageval.targets.target import Target
-from pytest_rageval.text import printable
+from pytest_rageval.targets.target import BaseTarget
 
-UNWRITABLE = (ValueError, TypeError, RecursionError)
-"""Exceptions of `record_lines` for a result that JSON cannot hold."""
 INTERRUPTED = 2
 """The exit status of a run that a signal ended."""
 
@@ -54,9 +53,13 @@ class EvaluatedCase(NamedTuple):
 class CaseBlocks:
     """Consecutive cases for one target and one judge: evaluated in blocks if nothing waits, else asked ahead."""
 
-    def __init__(self, run: RunSession, cases: Sequence[EvalCase], target: Target, judge: Judge | None) -> None:
-        self._run, self._cases, self._target, self._judge = run, cases, target, judge
-        self._prefetcher, self._is_at_once = run.prefetcher, are_at_once(target, judge)
+    def __init__(self, run: OngoingRun, cases: Sequence[EvalCase], target: BaseTarget, judge: BaseJudge | None) -> None:
+        self._run = run
+        self._cases = cases
+        self._target = target
+        self._judge = judge
+        self._prefetcher = run.prefetcher
+        self._is_at_once = are_at_once(target, judge)
         self._window = max(1, run.plan.settings.window // run.plan.settings.repeat)
         self._evaluated: dict[int, EvaluatedCase] = {}
         self._futures: dict[int, list[Future[Observed]]] = {}
@@ -86,18 +89,22 @@ class CaseBlocks:
         """Keep `window` cases started beyond this position, an eighth of it at a time."""
         first = max(self._started, position)
         last = min(position + 1 + self._window, len(self._cases))
-        is_due = last - first >= max(1, self._window // 8) or last == len(self._cases) or first == position
-        if first >= last or not is_due:
+        is_a_portion = last - first >= max(1, self._window // 8)
+        is_the_rest = last == len(self._cases)
+        is_awaited = first == position
+        if first >= last or not (is_a_portion or is_the_rest or is_awaited):
             return
         self._started = last
         trials = [self._run.trials(case) for case in self._cases[first:last]]
-        started = {at: [Future[Observed]() for _ in of_case] for at, of_case in enumerate(trials, first)}
-        self._futures |= started
-        futures = [*chain.from_iterable(started.values())]
+        futures: list[Future[Observed]] = []
+        for at, of_case in enumerate(trials, first):
+            started = [Future[Observed]() for _ in of_case]
+            self._futures[at] = started
+            futures += started
         self._prefetcher.queue([*chain.from_iterable(trials)], self._target, self._judge, futures)
 
 
-class RunSession:
+class OngoingRun:
     """A run in progress, as one process sees it.
 
     own_writer    writes the run; None on a worker, whose journal holds its results
@@ -119,7 +126,10 @@ class RunSession:
         interrupts: Interrupts | None = None,
     ) -> None:
         is_resumed = folder is not None and prepared.settings.resume is not None
-        self.prepared, self.plan, self.config_hash, self.own_writer = prepared, prepared.plan, config_hash, own_writer
+        self.prepared = prepared
+        self.plan = prepared.plan
+        self.config_hash = config_hash
+        self.own_writer = own_writer
         self.unfinished = InterruptedRun(folder.path) if folder is not None and is_resumed else None
         self.journal = RunJournal(folder, prepared.settings, worker, self.unfinished)
         self.loop = loop or BackgroundLoop(prepared.settings.longest_call)
@@ -143,7 +153,7 @@ class RunSession:
         is_judge_asked: bool = True,
         loop: BackgroundLoop | None = None,
         interrupts: Interrupts | None = None,
-    ) -> RunSession:
+    ) -> OngoingRun:
         """Begin a run, or continue the resumed one; raise SettingsError if that fails.
 
         config          the content of config.json
@@ -182,7 +192,7 @@ class RunSession:
         worker: str,
         config_hash: str,
         loop: BackgroundLoop | None = None,
-    ) -> RunSession:
+    ) -> OngoingRun:
         """Join a run, as a worker, that another process has opened; without a folder nothing is written."""
         return cls(prepared, config_hash, folder, worker=worker, loop=loop)
 
@@ -207,7 +217,7 @@ class RunSession:
         return [Trial(case, number, test) for number in range(self.plan.settings.repeat)]
 
     def evaluations(
-        self, cases: Sequence[EvalCase], target: Target, judge: Judge | None, *, breaks_off: bool = True
+        self, cases: Sequence[EvalCase], target: BaseTarget, judge: BaseJudge | None, *, breaks_off: bool = True
     ) -> Iterator[EvaluatedCase]:
         """Evaluate cases in their order; each result is in the run's files before it is yielded.
 
@@ -226,10 +236,10 @@ class RunSession:
     def evaluate_here(
         self,
         cases: Sequence[EvalCase],
-        target: Target,
+        target: BaseTarget,
         clean: Callable[[str], str],
         show: Callable[[EvaluatedCase], object],
-        judge: Judge | None = None,
+        judge: BaseJudge | None = None,
     ) -> None:
         """Evaluate cases outside pytest, and show each.
 
@@ -274,11 +284,7 @@ class RunSession:
 
     def recorded(self, evaluated: Evaluation) -> tuple[Evaluation, list[RecordLine]]:
         """Return the evaluation with its records; one that JSON cannot hold becomes an error."""
-        try:
-            return evaluated, record_lines(evaluated, self.plan, self.config_hash)
-        except UNWRITABLE as error:
-            evaluated = _unwritable(evaluated, error)
-            return evaluated, record_lines(evaluated, self.plan, self.config_hash)
+        return with_records(evaluated, self.plan, self.config_hash)
 
     def keep(self, lines: Sequence[RecordLine]) -> None:
         """Write records to the run, or on a worker to its journal."""
@@ -288,19 +294,23 @@ class RunSession:
             self.journal.results(b"\n".join(line.data for line in lines))
 
     @contextmanager
-    def asking(self, target: Target, judge: Judge | None) -> Iterator[Judge | None]:
+    def asking(self, target: BaseTarget, judge: BaseJudge | None) -> Iterator[BaseJudge | None]:
         """Yield the judge behind its cache; close the cache, the target and the configured judge at the end."""
         prepared = self.prepared
-        cache = project_cache(prepared.settings, prepared.project.judge_cache_file) if judge is not None else None
+        cache = None
+        if judge is not None and not judge.is_local:
+            cache = project_cache(prepared.settings, prepared.project.judge_cache_file)
         with nullcontext() if cache is None else closing(cache):
             try:
                 yield None if judge is None else judge_with_cache(judge, cache, prepared.settings, prepared.mask)
             finally:
                 self.loop.cancel()
                 self.release(target, prepared.judge)
-        self.notes += [note for part in (target, judge, cache) for note in getattr(part, "notes", ())]
+        for part in (target, judge, cache):
+            if part is not None:
+                self.notes += part.notes
 
-    def release(self, *parts: Target | Judge | None) -> None:
+    def release(self, *parts: BaseTarget | BaseJudge | None) -> None:
         """Close targets and judges on the loop on which they were used; a blocked one is abandoned with its thread."""
         for part in parts:
             if part is not None and not self.loop.is_blocked:
@@ -343,11 +353,10 @@ class RunSession:
         """Return what could not be written, and the remedy: to go on with `resume`. Files on disk stay."""
         self.is_broken = True
         folder = self.writer.folder
-        what = (
-            "; ".join(error.problems)
-            if isinstance(error, RagevalError)
-            else f"{error.filename or folder.path} cannot be written: {error.strerror}"
-        )
+        if isinstance(error, RagevalError):
+            what = "; ".join(error.problems)
+        else:
+            what = f"{error.filename or folder.path} cannot be written: {error.strerror}"
         return f"{what}; mend that, and finish the run with {resume} {folder.run_id}"
 
     def close(self) -> None:
@@ -373,21 +382,3 @@ def _writer_of(prepared: Prepared, config: Mapping[str, Any]) -> RunWriter:
     except OSError as error:
         remedy = "make room, or set another folder with reports"
         raise SettingsError(f"reports: {error.filename} cannot be written: {error.strerror}; {remedy}") from None
-
-
-def with_outcome(evaluation: Evaluation, outcome: Outcome, reason: str | None) -> Evaluation:
-    """Set the outcome of the case; the outcome of all trials together is that of each."""
-    results = (evaluation.overall, *evaluation.trials)
-    if all((result.outcome, result.reason) == (outcome, reason) for result in results):
-        return evaluation
-    overall, *trials = (replace(result, outcome=outcome, reason=reason) for result in results)
-    return Evaluation(overall, tuple(trials))
-
-
-def _unwritable(evaluation: Evaluation, error: Exception) -> Evaluation:
-    """Replace the evaluation by the error that JSON cannot hold it, without its values."""
-    message = printable(f"{evaluation.overall.key}: its result cannot be written as JSON: {error}")
-    case = evaluation.overall.case
-    bare_case = EvalCase(printable(case.id), printable(case.question), source=case.source)
-    bare = CaseResult(bare_case, "error", error=Problem("record", message))
-    return Evaluation(bare, tuple(replace(bare, trial=result.trial) for result in evaluation.trials))

@@ -9,8 +9,8 @@ from stored_runs import sealed
 
 from pytest_rageval.errors import CaseError, SettingsError, TargetError
 from pytest_rageval.model import Answer, AskRequest, Chunk
+from pytest_rageval.runs.recorded_target import RecordedTarget
 from pytest_rageval.targets.native_contract import answer_to_response
-from pytest_rageval.targets.recorded_target import RecordedTarget
 
 
 def a_run(folder: Path, *lines: object, end: str = "\n") -> Path:

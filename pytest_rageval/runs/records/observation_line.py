@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, fields, replace
 from functools import partial
 from typing import Any
@@ -12,6 +12,7 @@ from typing_extensions import TypeAliasType, TypedDict
 
 from pytest_rageval.cases.canonical import case_from_mapping, case_to_mapping
 from pytest_rageval.config.settings import Settings
+from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import public_params
 from pytest_rageval.io.sealed_lines import sealed_line
 from pytest_rageval.matching.dialects import PlaceRules
@@ -28,8 +29,8 @@ from pytest_rageval.model import (
     Timings,
     Trial,
 )
-from pytest_rageval.run.engine import Observed
-from pytest_rageval.runs.row import SCHEMA
+from pytest_rageval.run.scoring import AskFailure, Observed
+from pytest_rageval.runs.records.line_form import OBSERVATIONS, SCHEMA
 from pytest_rageval.targets.native_contract import answer_from_line, answer_to_response
 
 # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -43,7 +44,7 @@ def observation_line(trial: Trial, observed: Observed, settings: Settings) -> by
     obs = observed if isinstance(observed, Observation) else None
     problem = None if isinstance(observed, Observation) else observed.problem
     answer, timings = observed.answer, observed.timings
-    if answer is not None and not settings.save_traces:
+    if answer is not None and answer.trace is not None and not settings.save_traces:
         answer = replace(answer, trace=None)
     record = {
         "schema": SCHEMA,
@@ -84,15 +85,19 @@ _WRITER: TypeAdapter[Any] = TypeAdapter(
 
 
 def _matching(matching: Matching) -> dict[str, Any]:
-    sets = {"hits": matching.hits, "cited": matching.cited}
     return {
         "kind": matching.kind,
         "golds": matching.golds,
-        **{name: None if found is None else [sorted(each) for each in found] for name, found in sets.items()},
+        "hits": _sorted_golds(matching.hits),
+        "cited": _sorted_golds(matching.cited),
         "irrelevant": matching.irrelevant,
         "flags": matching.flags,
         "loose": matching.loose,
     }
+
+
+def _sorted_golds(matches: Sequence[Set[int]] | None) -> list[list[int]] | None:
+    return None if matches is None else [*map(sorted, matches)]
 
 
 def _judgement(judgement: Judgement) -> dict[str, Any]:
@@ -106,6 +111,25 @@ _JUDGEMENT = tuple(field.name for field in fields(Judgement))
 
 
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def observed_of(line: Mapping[str, Any], config: Mapping[str, Any]) -> Observed:
+    """Read a line of observations.jsonl; raise SettingsError if it is not one that a run writes."""
+    try:
+        if line["error"] is None and (observation := observation_of(line, config)) is not None:
+            return observation
+        answer = None if line["answer"] is None else answer_from_line(line["answer"], line["case_key"])
+        return AskFailure(Problem(**line["error"]), Timings(**line["timings"]), answer)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        where = f"{OBSERVATIONS}: {line.get('case_key')!r}"
+        raise SettingsError(f"{where}: not an observation as a run writes it; was the file changed?") from None
+
+
+def trial_of(line: Mapping[str, Any]) -> Trial:
+    """Return the trial of a line of observations.jsonl."""
+    case = case_from_mapping(line["case"])
+    test = line["case_key"].removeprefix(case.key).removeprefix("::")
+    return Trial(case, line["trial"], test or None)
 
 
 def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Observation | None:

@@ -23,7 +23,8 @@ from pytest_rageval.matching.passages import contexts
 from pytest_rageval.model import NOWHERE, EvalCase
 from pytest_rageval.run.plan import make_plan
 from pytest_rageval.runs.judge_notes import estimate_at
-from pytest_rageval.targets.answer_files import AnswersTarget, load_answers
+from pytest_rageval.targets.answer_files import load_answers
+from pytest_rageval.targets.answers_target import AnswersTarget
 from pytest_rageval.text import counted, duration
 from pytest_rageval.web.jobs.job import CONFIGURATION, Job, Source
 from pytest_rageval.web.keys import needed_keys
@@ -71,7 +72,8 @@ class RunChoice:
             raise SettingsError(f"{self.agent.title} names no system to ask; upload its answers, or give it one")
         with configured(self.agent.agent, self.agents.registry) as (settings, folder):
             plan = make_plan(settings, self.agents.registry, folder)
-        cases, times = len(self.cases), len(self.cases) * settings.repeat
+        cases = len(self.cases)
+        times = cases * settings.repeat
         asked = f"{counted(times, 'question')} to {settings.target}" if self.is_asked else "nothing is asked"
         lines = [f"{counted(cases, 'case')}; {asked}"]
         if not asks_server(settings.judge) or settings.retrieval_only or not plan.wordings:
@@ -88,18 +90,21 @@ class RunChoice:
     def warnings(self, env_file: Path | None, answers: AnswersUpload | None = None) -> list[str]:
         """Return what to beware of; this tries to connect to the agent's server, once."""
         agent = self.agent.agent
-        return [
-            *(version.problem for version in (self.agent, self.dataset) if version.problem is not None),
-            *(
-                f"{key.name} is not set, which {key.purpose} needs: put it into .env or the environment"
-                for key in needed_keys(agent, env_file, is_asked=self.is_asked)
-                if not key.is_set
-            ),
-            *(_unreachable(agent.target) if self.is_asked and agent.target else ()),
-            *agent_warnings(agent, self.agents.registry, answers.model_names if answers else ()),
-            *self._unmeasured(),
-            *(self._without_contexts(answers) if answers is not None else ()),
+        warnings = [version.problem for version in (self.agent, self.dataset) if version.problem is not None]
+        keys = needed_keys(agent, env_file, is_asked=self.is_asked)
+        warnings += [
+            f"{key.name} is not set, which {key.purpose} needs: put it into .env or the environment"
+            for key in keys
+            if not key.is_set
         ]
+        if self.is_asked and agent.target:
+            warnings += _unreachable(agent.target)
+        model_names = answers.model_names if answers is not None else ()
+        warnings += agent_warnings(agent, self.agents.registry, model_names)
+        warnings += self._unmeasured()
+        if answers is not None:
+            warnings += self._without_contexts(answers)
+        return warnings
 
     def _unmeasured(self) -> Iterator[str]:
         if MAIN_RUBRIC in self.agent.agent.thresholds and not any(case.gold.answers for case in self.cases):
@@ -220,6 +225,7 @@ def read_answers_upload(path: Path, shown_as: str, cases: Sequence[EvalCase], mo
     if problems := target.check_coverage(cases):
         raise CaseError(*problems)
     answers = [answer for case in cases if (answer := target.of(case)) is not None]
-    names = sorted({name for answer in answers if isinstance(name := answer.extra.get("model_name"), str) and name})
+    written_names = [answer.extra.get("model_name") for answer in answers]
+    names = {name for name in written_names if isinstance(name, str) and name}
     bare = sum(not contexts(case, answer, ALL) for case, answer in zip(cases, answers, strict=True))
-    return AnswersUpload(len(answers), tuple(names), bare)
+    return AnswersUpload(len(answers), tuple(sorted(names)), bare)

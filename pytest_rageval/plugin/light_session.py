@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
@@ -37,13 +37,25 @@ def one_case(rag_client: object, rag_judge: object, rag_judge_cache: object) -> 
     """Stand for all eval items: the parameters are the fixtures that every item resolves."""
 
 
-class EvalSession:
-    """Facts about one session, on any process."""
+class RunControl(Protocol):
+    """The part of a session that writes the run; reports reach it through the hooks of every session."""
+
+    def open_for_workers(self) -> None: ...
+
+    def take_report(self, report: pytest.TestReport) -> None: ...
+
+    def count_calls(self, report: pytest.TestReport) -> None: ...
+
+
+class LightSession:
+    """Facts about one session of pytest, on any process, whether it turns out to have cases or not."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.root = config.rootpath
         self.is_worker = hasattr(config, "workerinput")
+        self.control: RunControl | None = None
+        """The part that writes the run, once the session has cases; None on a worker of xdist."""
         self.notes: list[str] = []
         """Notes for the end of the run."""
         self.of_pytest: pytest.Session
@@ -227,6 +239,6 @@ class EvalSession:
         return str(getattr(self.config, "workerinput", {}).get(name, ""))
 
 
-SESSION: pytest.StashKey[EvalSession] = pytest.StashKey()
+SESSION: pytest.StashKey[LightSession] = pytest.StashKey()
 ROUTING: pytest.StashKey[Routing] = pytest.StashKey()
 """The destination of standard output and error between tests."""

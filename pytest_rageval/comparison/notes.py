@@ -1,0 +1,70 @@
+"""Notes on a comparison, and on golds that were matched in doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_rageval.comparison.changes import JUDGED_OTHERWISE, OVERALL
+from pytest_rageval.comparison.layer_table import layer_notes
+from pytest_rageval.io.suggestions import listed
+from pytest_rageval.matching.dialects import AMBIGUOUS, DOUBTS, MISSED
+from pytest_rageval.runs.comparable import relabelled_note
+from pytest_rageval.text import counted
+
+
+def comparison_notes(content: Mapping[str, Any], cases: int) -> Iterator[str]:
+    """Yield the notes on a comparison. `cases`: the number of cases in the run."""
+    metrics = content["metrics"]
+    yield from content["differences"]
+    judged_otherwise = sorted(name for name, metric in metrics.items() if metric["why"] == JUDGED_OTHERWISE)
+    if judged_otherwise:
+        names = listed(judged_otherwise)
+        yield f"not compared, since judged otherwise: {names}; --ignore-invariants compares them all the same"
+    if content["gate_changes"]:
+        yield f"gates changed, and those of now decide about both runs: {', '.join(content['gate_changes'])}"
+    if content["changed_cases"]:
+        yield f"{alike_line(content, cases)}: {listed(content['changed_cases'])}"
+    if content["relabelled"]:
+        yield relabelled_note(content["relabelled"])
+    if not content["compared"]:
+        return
+    why = metrics.get(OVERALL, {}).get("why")
+    if why:
+        yield f"overall score: no change is shown, {why}"
+    yield from layer_notes(content)
+
+
+def alike_line(comparison: Mapping[str, Any], cases: int) -> str:
+    """Return the note on a comparison of a part of the cases: `compared on 9 of 10 cases alike in both; 1 changed`."""
+    changed = len(comparison["changed_cases"])
+    return f"compared on {comparison['paired']['cases']:,} of {counted(cases, 'case')} alike in both; {changed} changed"
+
+
+def doubt_counts(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how many golds are matched in doubt, by the kind of doubt."""
+    golds = _golds_in_doubt(metrics)
+    for doubt, words in DOUBTS.items():
+        if doubt in golds:
+            yield f"{counted(golds[doubt], 'gold')} {words}"
+
+
+def doubt_notes(metrics: Mapping[str, Any], flags: Sequence[str] = ()) -> Iterator[str]:
+    """Yield how many golds were matched in doubt or missed with their text, and the names of several files."""
+    golds = _golds_in_doubt(metrics)
+    for doubt in filter(golds.get, DOUBTS):
+        why = "headings are not reported; " if doubt == "document" else ""
+        was = "was" if golds[doubt] == 1 else "were"
+        yield f"{why}{counted(golds[doubt], 'gold')} {was} {DOUBTS[doubt]}; doubt:{doubt} filters their cases"
+    ambiguous = {flag for flag in flags if AMBIGUOUS in flag}
+    if ambiguous:
+        yield f"{listed(sorted(ambiguous))}; path_prefix names the folders above the notes"
+    missed = [flag for flag in flags if MISSED in flag]
+    if missed:
+        spellings = missed[0].partition(": ")[2]
+        yield f"{counted(len(missed), 'gold')} missed, though a chunk holds the text; as in: {spellings}"
+
+
+def _golds_in_doubt(metrics: Mapping[str, Any]) -> Mapping[str, int]:
+    golds: Mapping[str, int] = (metrics.get("doubts") or {}).get("golds", {})
+    return golds

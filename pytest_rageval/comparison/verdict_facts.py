@@ -1,0 +1,85 @@
+"""The facts that decide the verdict of a run or a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_rageval.comparison.gate_lines import is_regression
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictFacts:
+    """The facts that decide a verdict.
+
+    metrics      the content of metrics.json, as far as it exists
+    comparison   of metrics.json or of two runs: flips, and a verdict by metric; None without a baseline
+    gates        of the run, absolute and against the baseline
+    problems     the reasons to fail besides the gates, by name
+    exit_status  of pytest, if known
+    is_waived    whether failed regression gates do not fail the run
+    known_failures  what becomes of a case that fails in the baseline as well: `fail`, `ratchet` or `report`
+    """
+
+    metrics: Mapping[str, Any]
+    comparison: Mapping[str, Any] | None = None
+    gates: Sequence[Mapping[str, Any]] = ()
+    problems: Mapping[str, str] = field(default_factory=dict)
+    exit_status: int = 0
+    is_waived: bool = False
+    known_failures: str = "fail"
+
+    @property
+    def is_partial(self) -> bool:
+        return bool(self.metrics.get("partial"))
+
+    @property
+    def cases(self) -> int:
+        return int(self.metrics["total_tests"])
+
+    def outcome(self, name: str) -> int:
+        return int(self.metrics["outcomes"].get(name, 0))
+
+    @property
+    def is_all_errors(self) -> bool:
+        """Return True if every case ended in an error."""
+        return 0 < self.cases == self.outcome("error")
+
+    @property
+    def is_compared(self) -> bool:
+        return self.comparison is not None and bool(self.comparison.get("compared", True))
+
+    @property
+    def is_refused(self) -> bool:
+        """Return True if there is something to compare with, but it shares no unchanged case."""
+        return self.comparison is not None and not self.is_compared
+
+    def flips(self, name: str) -> int:
+        """Return how many cases this list of the comparison holds; 0 if nothing is compared."""
+        if self.comparison is None or not self.is_compared:
+            return 0
+        return len(self.comparison.get(name, ()))
+
+    @property
+    def changed(self) -> int:
+        """Return the number of changed cases, which are not compared; 0 if all are, or none is."""
+        return self.flips("changed_cases")
+
+    @property
+    def regressed(self) -> list[str]:
+        """Return the metrics that fell beyond their tolerance, not by chance."""
+        if self.comparison is None or not self.is_compared:
+            return []
+        metrics = self.comparison["metrics"]
+        return sorted(name for name, metric in metrics.items() if metric["verdict"] == "regressed")
+
+    @property
+    def failed_gates(self) -> list[Mapping[str, Any]]:
+        """Return the results of the gates that fail the run; a partial run fails none."""
+        if self.is_partial:
+            return []
+        failed = [gate for gate in self.gates if gate["passed"] is False]
+        if self.is_waived:
+            failed = [gate for gate in failed if not is_regression(gate)]
+        return failed

@@ -1,0 +1,150 @@
+"""The reasons why a run fails the build, and the reservations about a run that passes, each in a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pytest_rageval.comparison.gate_lines import gate_reason
+from pytest_rageval.comparison.verdict_facts import VerdictFacts
+from pytest_rageval.runs.reservations import rerun_counts, unjudged_counts
+from pytest_rageval.text import counted, cut
+
+SHOWN_GATES = 3
+_LONGEST_PROBLEM = 120
+"""Characters of a problem in the sentence; the whole of it stands below."""
+RUN_THROUGH = (0, 1)
+"""Exit codes of pytest with which all selected tests were run."""
+
+
+def reasons_to_fail(facts: VerdictFacts) -> list[str]:
+    """Return why a run fails the build, the most serious first: `5 cases newly fail`. Empty if it passes."""
+    reasons = [*_error_reasons(facts), *_case_reasons(facts), *_gate_reasons(facts)]
+    reasons += [_problem_reason(name, problem) for name, problem in facts.problems.items()]
+    if facts.is_refused and not (facts.is_waived or facts.is_partial or facts.problems):
+        reasons.append("not comparable with the baseline")
+    if facts.exit_status not in RUN_THROUGH:
+        reasons.append("the session was interrupted")
+    elif facts.exit_status and not reasons:
+        reasons.append("other tests of the session fail")
+    return reasons
+
+
+def reservations(facts: VerdictFacts) -> Iterator[str]:
+    """Yield what a reader must know of a verdict besides its reasons, the most serious first."""
+    if facts.is_partial:
+        yield _ran_in_part(facts.metrics)
+    yield from unjudged_counts(facts.metrics)
+    if facts.cases and facts.cases == facts.outcome("skipped"):
+        yield "nothing was examined"
+    if facts.is_refused and facts.is_partial:
+        yield "not comparable with the baseline"
+    fixed = facts.flips("flipped_to_pass")
+    if fixed:
+        yield f"{fixed:,} fixed"
+    unmeasured = facts.flips("not_measured")
+    if unmeasured:
+        yield counted(unmeasured, "case that failed was", "cases that failed were") + " not measured"
+    skipped = facts.outcome("skipped")
+    if 0 < skipped < facts.cases:
+        yield f"{skipped:,} skipped"
+    yield from rerun_counts(facts.metrics)
+    if facts.changed:
+        yield counted(facts.changed, "changed case is", "changed cases are") + " not compared"
+
+
+def passing_words(facts: VerdictFacts) -> str:
+    """Return what a run that passes has shown: `nothing got worse`."""
+    let_pass = _let_pass(facts)
+    if let_pass:
+        return let_pass
+    if facts.is_compared:
+        return "nothing got worse"
+    known = facts.outcome("xfailed")
+    if known:
+        return counted(known, "case is a known failure", "cases are known failures")
+    if facts.comparison is None:
+        return "nothing fails, and there is no baseline yet"
+    return "nothing fails"
+
+
+def pass_rate(facts: VerdictFacts) -> str:
+    """Return `115 of 135 pass, was 119`; what was is shown if both runs hold the same cases."""
+    passed = facts.outcome("passed")
+    text = f"{passed:,} of {facts.cases:,} pass" if facts.cases != 1 else f"{passed} of 1 case passes"
+    paired = facts.comparison.get("paired") if facts.comparison is not None and facts.is_compared else None
+    if paired is None or not paired["cases"]:
+        return text
+    if paired["cases"] == facts.cases:
+        return f"{text}, was {paired['passed_before']:,}"
+    compared = f"of the {paired['cases']:,} compared {paired['passed_after']:,}, was {paired['passed_before']:,}"
+    return f"{text} ({compared})"
+
+
+def _error_reasons(facts: VerdictFacts) -> Iterator[str]:
+    errors = facts.outcome("error")
+    if facts.is_all_errors:
+        yield f"all {errors:,} cases end in errors" if errors != 1 else "the only case ends in an error"
+    elif errors:
+        yield counted(errors, "case ends in an error", "cases end in errors")
+
+
+def _case_reasons(facts: VerdictFacts) -> Iterator[str]:
+    """Yield how many cases fail, apart by what they did before."""
+    failing = facts.outcome("failed")
+    known = "known failure" if facts.known_failures == "ratchet" else "failing case"
+    kinds = (
+        ("flipped_to_fail", "case newly fails", "cases newly fail"),
+        ("fails_new_gate", f"{known} fails a new gate", f"{known}s fail a new gate"),
+        ("newly_gated", "case fails a gate not measured before", "cases fail gates not measured before"),
+        ("added_failing", "added case fails", "added cases fail"),
+        ("changed_failing", "changed case fails", "changed cases fail"),
+    )
+    for name, one, several in kinds:
+        # A mark of the project's own may let some of them pass.
+        number = min(facts.flips(name), failing)
+        failing -= number
+        if number:
+            yield counted(number, one, several)
+    if failing and facts.is_compared:
+        yield counted(failing, "case still fails", "cases still fail")
+    elif failing:
+        yield counted(failing, "case fails", "cases fail")
+
+
+def _gate_reasons(facts: VerdictFacts) -> Iterator[str]:
+    failed = facts.failed_gates
+    for gate in failed[:SHOWN_GATES]:
+        yield gate_reason(gate)
+    hidden = len(failed) - SHOWN_GATES
+    if hidden > 0:
+        yield counted(hidden, "more gate fails", "more gates fail")
+
+
+def _problem_reason(name: str, problem: str) -> str:
+    """Return the first clause of a problem, without its remedy."""
+    first_clause = problem.partition("; ")[0].splitlines()[0] if problem else name
+    return cut(first_clause, _LONGEST_PROBLEM)
+
+
+def _let_pass(facts: VerdictFacts) -> str:
+    """Return what got worse though nothing fails the run; '' if nothing did."""
+    worse = []
+    newly_failing = facts.flips("flipped_to_fail") + facts.flips("fails_new_gate")
+    if newly_failing:
+        newly = counted(newly_failing, "case newly fails", "cases newly fail")
+        worse.append(f"{newly}, which fails no build here")
+    waived = [gate for gate in facts.gates if gate["passed"] is False]
+    if waived and not facts.is_partial:
+        worse.append(counted(len(waived), "gate is", "gates are") + " let pass")
+    if facts.regressed and not waived:
+        metrics = counted(len(facts.regressed), "metric without a gate got", "metrics without a gate got")
+        worse.append(f"{metrics} worse")
+    return ", ".join(worse)
+
+
+def _ran_in_part(metrics: Mapping[str, Any]) -> str:
+    selection = metrics.get("selection")
+    if not selection:
+        return "only a part of the cases ran"
+    return f"only {selection['recorded']:,} of {counted(selection['cases'], 'case')} ran"

@@ -1,0 +1,131 @@
+"""Words of a statement: their inflections folded, and the parts of runs of a script without spaces."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from pytest_rageval.language.korean import without_particles
+from pytest_rageval.language.polarity_words import (
+    CHINESE_CONTRASTS,
+    CHINESE_NEGATIONS,
+    GRAMMAR,
+    JAPANESE_NEGATIONS,
+    KOREAN_NEGATIONS,
+    NEGATORS,
+)
+from pytest_rageval.language.stated_quantities import FIGURE
+from pytest_rageval.language.words import STOP_WORDS
+
+
+class StatedWord(NamedTuple):
+    """A word with its inflection folded."""
+
+    form: str
+    is_denied: bool
+    written: str
+    is_open: bool = False
+    """Whether it stands beside an "or" in a clause that does not decide."""
+
+
+class ClausePiece(NamedTuple):
+    """What a piece of a clause is, wherever it stands.
+
+    bare      a word without particles; '' for a word of grammar, a figure or a run
+    form      the word with its inflection folded
+    may_deny  whether it may deny its neighbours
+    """
+
+    is_figure: bool
+    is_run: bool
+    bare: str
+    form: str
+    may_deny: bool
+
+
+@lru_cache(maxsize=8192)  # the words of one text stand in many others, and reading one takes four patterns
+def read_piece(piece: str) -> ClausePiece:
+    is_run = UNSPACED_RUN.match(piece) is not None
+    may_deny = is_run or piece in NEGATORS or piece == "non"
+    if is_korean(piece):
+        may_deny = may_deny or any(negation in piece for negation in KOREAN_NEGATIONS)
+    if FIGURE.fullmatch(piece):
+        return ClausePiece(is_figure=True, is_run=is_run, bare="", form="", may_deny=may_deny)
+    bare = "" if is_run or piece in _GRAMMAR else _bare(piece)
+    if bare in _GRAMMAR:
+        bare = ""
+    return ClausePiece(is_figure=False, is_run=is_run, bare=bare, form=folded_word(bare), may_deny=may_deny)
+
+
+@lru_cache(maxsize=4096)
+def folded_word(word: str) -> str:
+    """Fold the inflection of a word: years and year, tested and testing, marks of accents."""
+    if not word.isascii():
+        decomposed = unicodedata.normalize("NFKD", word)
+        bare = "".join(character for character in decomposed if not unicodedata.combining(character))
+        word = bare if bare.isascii() else word
+    if not word.isascii() or len(word) <= _SHORTEST_STEMMED:
+        return word
+    for ending, instead in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
+            return word[: len(word) - len(ending)] + instead
+    return word
+
+
+def are_alike(word: str, other: str) -> bool:
+    """Check whether two words are equal or have the same beginning, as forms of one word do."""
+    if word == other:
+        return True
+    if word[0] != other[0]:
+        return False
+    if min(len(word), len(other)) < _SHORTEST_ALIKE:
+        return False
+    beginning = max(_SHORTEST_ALIKE, len(word) - 2)
+    return abs(len(word) - len(other)) <= _MOST_ENDING and word[:beginning] == other[:beginning]
+
+
+def _bare(piece: str) -> str:
+    """Return a Korean word without its particles, any other as it is."""
+    return without_particles(piece) if piece and is_korean(piece) else piece
+
+
+def parts_of_run(run: str) -> Iterator[StatedWord]:
+    """Yield the affirmed and denied parts of a run of Han or kana."""
+    if any(negation in run for negation in JAPANESE_NEGATIONS):
+        for negation in JAPANESE_NEGATIONS:
+            before, found, behind = run.partition(negation)
+            if found:
+                yield StatedWord(before, True, before)
+                if behind:
+                    yield from parts_of_run(behind)
+                return
+    for negation in CHINESE_NEGATIONS if not KANA.search(run) else ():
+        before, found, behind = run.partition(negation)
+        if found:
+            if before:
+                yield StatedWord(before, False, before)
+            contrast = next((one for one in CHINESE_CONTRASTS if one in behind), None)
+            denied, _, rest = behind.partition(contrast) if contrast else (behind, "", "")
+            if denied:
+                yield StatedWord(denied, True, denied)
+            if rest:
+                yield from parts_of_run(rest)
+            return
+    yield StatedWord(run, False, run)
+
+
+def is_korean(piece: str) -> bool:
+    return "가" <= piece[0] <= "힣"
+
+
+UNSPACED_RUN = re.compile("[぀-ヿ一-鿿々]")
+KANA = re.compile("[぀-ヿ]")
+_GRAMMAR = (STOP_WORDS | GRAMMAR) - NEGATORS
+_SHORTEST_STEMMED = 3
+_SHORTEST_STEM = 3
+_SHORTEST_ALIKE = 5
+_MOST_ENDING = 4
+_ENDINGS = (("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""), ("ly", ""))

@@ -1,0 +1,50 @@
+"""The role of a worker of xdist: it joins the run of its controller, and hands over what it noted."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_rageval.plugin.active import ActiveSession
+from pytest_rageval.plugin.batches import plan_batches
+from pytest_rageval.plugin.block_scheduling import block, worker_number
+from pytest_rageval.plugin.items import EvalItem
+from pytest_rageval.plugin.workers import BACK_OFF, NOTES
+from pytest_rageval.run.ongoing_run import OngoingRun
+from pytest_rageval.runs.folder import RunFolder
+
+
+class Worker:
+    """Hooks of a worker's session."""
+
+    def __init__(self, active: ActiveSession) -> None:
+        self._active = active
+
+    def open_run(self, own_test: pytest.Item | None) -> OngoingRun:  # noqa: ARG002 because nothing is opened here
+        """Join the run of the controller, at the first case."""
+        active = self._active
+        worker_input = active.session.worker_input
+        folder = RunFolder(Path(worker_input("rageval_run"))) if worker_input("rageval_run") else None
+        worker = worker_input("workerid")
+        prepared = active.prepared.knowing(filter(None, worker_input("rageval_namesakes").split("\n")))
+        run = OngoingRun.join(prepared, folder, worker, worker_input("rageval_config_hash"))
+        if worker_input("rageval_blocks"):
+            items = [item for item in active.session.of_pytest.items if isinstance(item, EvalItem)]
+            own = block(items, worker_number(worker), active.session.workers)
+            plan_batches(item for item in own if not run.is_done(item.case))
+        return run
+
+    def pytest_sessionfinish(self) -> None:
+        """Hand notes, and how far calls were delayed, to the controller before xdist sends its output."""
+        active = self._active
+        output: dict[str, Any] = active.config.workeroutput  # type: ignore[attr-defined] # because xdist puts it there
+        output[NOTES] = list(active.session.notes)
+        if active.run is not None:
+            output[BACK_OFF] = asdict(active.run.prefetcher.back_off)
+
+    def pytest_unconfigure(self) -> None:
+        """Release what the run holds."""
+        self._active.close()

@@ -1,0 +1,219 @@
+"""One case scored and gated: from its observations to its result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from pytest_rageval.abstention.own_words import own_words
+from pytest_rageval.errors import OddScoreError, ends_the_run, message_of
+from pytest_rageval.gates.verdict import GatedTrial, MeasuredTrial, ending_by_gates, gate_verdict, over_trials
+from pytest_rageval.io.masking import Mask
+from pytest_rageval.metrics.registry import GENERATED, Scored
+from pytest_rageval.model import (
+    NOTHING,
+    Answer,
+    CaseResult,
+    EvalCase,
+    FailedJudgement,
+    Json,
+    NotApplicable,
+    Observation,
+    Problem,
+    Score,
+    Timings,
+    Trial,
+)
+from pytest_rageval.run.ask import LONGEST_MESSAGE, raised
+from pytest_rageval.run.plan import Plan
+from pytest_rageval.text import excerpt
+
+
+@dataclass(frozen=True, slots=True)
+class AskFailure:
+    """A failure to ask, or of user code: no scores, and the case is an error. `answer` is what was received before."""
+
+    problem: Problem
+    timings: Timings = Timings()
+    answer: Answer | None = None
+
+
+Observed = Observation | AskFailure
+
+
+def failed_metric(name: str, error: BaseException, mask: Mask) -> str:
+    """Return in one line why a metric gave no score: it raised something, or what it returned is none."""
+    if isinstance(error, OddScoreError):
+        return f"metric {excerpt(mask.text(message_of(error)), LONGEST_MESSAGE)}"
+    return f"metric {name} raised {raised(error, mask)}"
+
+
+def score_case(case: EvalCase, observed: Observed, plan: Plan, stored: Mapping[str, Scored] = NOTHING) -> CaseResult:
+    """Score an observation by every measure and gate it, as the only trial of its case. Pure.
+
+    `stored`: what some measures gave before, which are not asked again.
+    """
+    if isinstance(observed, AskFailure):
+        return CaseResult(case, "error", error=observed.problem, timings=observed.timings, answer=observed.answer)
+    if (missing := _missing_answer(observed, plan)) is not None:
+        return CaseResult(case, "error", observation=observed, error=missing, timings=observed.timings)
+    measured = _measured(observed, plan, stored)
+    if measured.failed and (problem := _gated_failure(observed, measured.failed, plan)) is not None:
+        return CaseResult(case, "error", observation=observed, error=problem, timings=observed.timings)
+    return CaseResult(
+        case,
+        observation=observed,
+        scores=measured.scores,
+        details=measured.details,
+        skipped_metrics=measured.skipped_metrics,
+        unobserved=measured.unobserved,
+        error=measured.error,
+        metric_errors=measured.metric_errors,
+        timings=observed.timings,
+        trial=observed.trial,
+        **_decided(measured, [(observed, measured)], plan),
+    )
+
+
+def _decided(case: MeasuredTrial, trials: Sequence[tuple[Observation, MeasuredTrial]], plan: Plan) -> dict[str, Any]:
+    """Gate a case, or one trial as its only one; return the result's fields. An error stays an error."""
+    obs = trials[0][0]
+    gates = plan.gates_in_effect.of(obs.case, obs.matching.kind).gates
+    gated_trials = [GatedTrial(observation, measured.scores, measured.unobserved) for observation, measured in trials]
+    gated = gate_verdict(gates, gated_trials)
+    outcome, reason = ending_by_gates(case, gated, [measured for _, measured in trials])
+    return {
+        "outcome": outcome,
+        "reason": reason,
+        "passed_gates": gated.held,
+        "failed_gates": gated.failed,
+        "unexamined": gated.unexamined,
+        "is_gold_examined": gated.is_gold_examined,
+        "has_ungated_facts": gated.has_ungated_facts,
+    }
+
+
+def _gated_failure(obs: Observation, failed: Mapping[str, FailedJudgement], plan: Plan) -> Problem | None:
+    """Return the judgement failure that makes the case an error: a gate in effect reads its metric."""
+    for gate in plan.gates_reading(obs.case, obs.matching.kind):
+        if gate.name in failed and not (gate.is_default and failed[gate.name].judgement.heuristic):
+            return failed[gate.name].problem
+    return None
+
+
+class _Measurements(NamedTuple):
+    """The scores of one observation."""
+
+    scores: Mapping[str, float]
+    details: Mapping[str, Mapping[str, Json]]
+    skipped_metrics: Mapping[str, str]
+    unobserved: tuple[str, ...]
+    error: Problem | None
+    failed: Mapping[str, FailedJudgement]
+
+    @property
+    def metric_errors(self) -> Mapping[str, str]:
+        return {name: str(failure) for name, failure in self.failed.items()}
+
+
+def _measured(observation: Observation, plan: Plan, stored: Mapping[str, Scored]) -> _Measurements:
+    scores: dict[str, float] = {}
+    details: dict[str, Mapping[str, Json]] = {}
+    skipped: dict[str, str] = {}
+    unobserved: list[str] = []
+    broken: list[str] = []
+    failed: dict[str, FailedJudgement] = {}
+    for measure in plan.measures:
+        try:
+            scored = stored[measure.name] if stored and measure.name in stored else measure.score(observation)
+        except FailedJudgement as failure:
+            failed[measure.name] = failure
+            continue
+        # A metric may be user code: whatever it raises, pytest.skip() included, is recorded for this case.
+        except BaseException as error:
+            if ends_the_run(error):
+                raise
+            broken.append(failed_metric(measure.name, error, plan.mask))
+            continue
+        if isinstance(scored, float):
+            scores[measure.name] = scored
+        elif isinstance(scored, NotApplicable):
+            skipped[measure.name] = scored.reason
+            if scored.is_unobserved:
+                unobserved.append(measure.name)
+        elif isinstance(scored, Score):
+            scores[measure.name] = scored.value
+            if scored.detail:
+                details[measure.name] = scored.detail
+    problem = Problem("metric", "; ".join(broken)) if broken else None
+    return _Measurements(scores, details, skipped, tuple(unobserved), problem, failed)
+
+
+NO_ANSWER = Problem(
+    "no_answer",
+    "the system gave no answer, and the case has a gold answer; a system that declines says so (`abstained`), and "
+    "--rageval-retrieval-only measures retrieval alone",
+)
+
+
+def _missing_answer(obs: Observation, plan: Plan) -> Problem | None:
+    """Return why a wanted answer is missing: there is none, or it only says what the system is going to do."""
+    if _lacks_answer(obs, plan):
+        return NO_ANSWER
+    text = obs.answer.text
+    if text is None or obs.answer.abstained is not None or not plan.scores_answers or plan.settings.retrieval_only:
+        return None
+    if not own_words(text).is_announcement:
+        return None
+    message = f"the system only said what it is going to do: {excerpt(plan.mask.text(text))!r}; send its last answer"
+    return Problem("no_answer", message)
+
+
+def _lacks_answer(obs: Observation, plan: Plan) -> bool:
+    """Return True if a wanted and scored answer is missing. A blank answer is present: it abstains."""
+    if obs.answer.text is not None or obs.answer.abstained or not obs.case.answerable or plan.settings.retrieval_only:
+        return False
+    is_looked_at = any(measure.metric.layer in GENERATED for measure in plan.measures)
+    if not is_looked_at:
+        return False
+    gold = obs.case.gold
+    wanted = (*(gold.answers or ()), *(gold.key_facts or ()))
+    return any(text.strip() for text in wanted)
+
+
+class Evaluation(NamedTuple):
+    """All trials of one case, and their overall result."""
+
+    overall: CaseResult
+    trials: tuple[CaseResult, ...]
+
+
+def evaluation(
+    trials: Sequence[Trial],
+    observed: Sequence[Observed],
+    plan: Plan,
+    attempts: int = 1,
+    stored: Sequence[Mapping[str, Scored]] | None = None,
+) -> Evaluation:
+    """Score all trials of one case. Pure. `stored`: for each trial as for `score_case`."""
+    results = []
+    for trial, observation, scores in zip(trials, observed, stored or [NOTHING] * len(trials), strict=True):
+        result = score_case(trial.case, observation, plan, scores)
+        if (result.trial, result.test, result.attempts) != (trial.number, trial.test, attempts):
+            result = replace(result, trial=trial.number, test=trial.test, attempts=attempts)
+        results.append(result)
+    # A single trial is its own mean, and has been gated.
+    return Evaluation(results[0] if len(results) == 1 else overall_result(results, plan), tuple(results))
+
+
+def overall_result(results: Sequence[CaseResult], plan: Plan) -> CaseResult:
+    """Combine the trials of a case: gate the mean of each score; an error if a trial is an error."""
+    stands, scores = over_trials(results, lambda result: result.error is not None)
+    if stands.error is not None or stands.observation is None:
+        return stands
+    unobserved = dict.fromkeys(name for result in results for name in result.unobserved if name not in scores)
+    errors = {name: why for result in results for name, why in result.metric_errors.items()}
+    mean = replace(stands, scores=scores, unobserved=tuple(unobserved), metric_errors=errors)
+    trials = [(trial.observation, trial) for trial in results if trial.observation is not None]
+    return replace(mean, **_decided(mean, trials, plan))

@@ -1,0 +1,149 @@
+"""The cause of a failing case: the earliest stage of the pipeline that explains it, read from its record alone."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pytest_rageval.text import cut
+
+TITLES: Mapping[str, str] = {
+    "system_error": "the system failed",
+    "judge_error": "the judge failed",
+    "evaluation_error": "could not be evaluated",
+    "answered_unanswerable": "answered although no answer exists",
+    "nothing_retrieved": "nothing was retrieved",
+    "gold_not_retrieved": "the gold was not retrieved",
+    "gold_partly_retrieved": "only a part of the gold was retrieved",
+    "refused": "refused although an answer exists",
+    "wrong_quantity": "another figure than the gold answer",
+    "not_in_answer": "the gold was retrieved, but is not in the answer",
+    "wrong_answer": "not what the gold answer says",
+    "not_grounded": "not supported by the retrieved chunks",
+    "own_test": "an assertion of the project's own test",
+    "unmeasured": "not measured, and the baseline has it",
+    "gate": "fails",
+}
+"""Kinds of causes with their titles, in the order of the stages; the words of the filter `cause:`."""
+NO_CAUSE = "none"
+"""The word of the filter for a case that does not fail."""
+_ORDER = {kind: place for place, kind in enumerate(TITLES)}
+_JUDGE_ERROR = "judge"
+_OF_EVALUATION = frozenset({"metric", "hook", "record", "setup", "crash"})
+"""Kinds of error that are neither of the system nor of its judge."""
+_LONGEST_DETAIL = 200
+_IDENTIFIER = re.compile(r"\b(?:[0-9a-f]{8}(?:-[0-9a-f]{4,12})*|[0-9a-f]{9,64}|[0-9]{5,20})\b", re.IGNORECASE)
+"""What differs between equal errors: request ids, times, ports."""
+
+
+class Cause(NamedTuple):
+    """Why a case failed: a kind of TITLES, and what tells causes of one kind apart, such as the error's message."""
+
+    kind: str
+    detail: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return the title with the detail: `the system failed: status 400: unknown parameter top_k`."""
+        separator = " " if self.kind == "gate" else ": "
+        return TITLES[self.kind] + (f"{separator}{self.detail}" if self.detail else "")
+
+
+class CauseOfCases(NamedTuple):
+    """A cause and the keys of the cases that it made fail, sorted."""
+
+    cause: Cause
+    cases: Sequence[str]
+
+
+def cause_of(record: Mapping[str, Any]) -> Cause | None:
+    """Return the cause of a failing case, known failures included, from its record; None for any other case."""
+    error = record["error"]
+    if error is not None:
+        return _cause_of_error(error)
+    if record["outcome"] not in ("failed", "xfailed", "error"):
+        return None
+    failed = record["verdict"]["failed_gates"]
+    if not failed:
+        return _cause_without_gate(record)
+    layers = _layers_of(failed, record["layers"])
+    if "abstention" in layers and not record["answerable"]:
+        return Cause("answered_unanswerable")
+    is_answer_bad = not layers.isdisjoint(("L2", "L5", "abstention"))
+    if is_answer_bad and _retrieved_nothing(record):
+        return Cause("nothing_retrieved")
+    if "L2" in layers or (is_answer_bad and _missed_gold(record)):
+        return _cause_in_retrieval(record)
+    if "abstention" in layers:
+        return Cause("refused")
+    if "L5" in layers:
+        return _cause_in_answer(record, failed)
+    return Cause("gate", ", ".join(gate["metric"] for gate in failed))
+
+
+def with_cause(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record with the cause that follows from its other members, in place of the one that it has."""
+    cause = cause_of(record)
+    return {**record, "cause": cause._asdict() if cause is not None else None}
+
+
+def causes_of_cases(causes: Iterable[tuple[str, Cause]]) -> list[CauseOfCases]:
+    """Return the causes of many cases, given as (case key, cause): the most frequent first, equal ones by stage."""
+    cases: defaultdict[Cause, list[str]] = defaultdict(list)
+    for key, cause in causes:
+        cases[cause].append(key)
+    grouped = [CauseOfCases(cause, sorted(keys)) for cause, keys in cases.items()]
+    return sorted(grouped, key=lambda group: (-len(group.cases), _ORDER[group.cause.kind], group.cause.detail))
+
+
+def _cause_of_error(error: Mapping[str, Any]) -> Cause:
+    kind, message = error["kind"], error["message"] or ""
+    lines = (line.strip() for line in message.splitlines())
+    first_line = next(filter(None, lines), "")
+    detail = cut(_IDENTIFIER.sub("…", first_line), _LONGEST_DETAIL) or kind
+    if kind.startswith(_JUDGE_ERROR):
+        return Cause("judge_error", detail)
+    if kind in _OF_EVALUATION:
+        return Cause("evaluation_error", detail)
+    return Cause("system_error", detail)
+
+
+def _cause_without_gate(record: Mapping[str, Any]) -> Cause:
+    """Return the cause of a case that failed though all of its gates passed, or none examined it."""
+    if record["verdict"]["unexamined"]:
+        return Cause("unmeasured", ", ".join(record["verdict"]["unexamined"]))
+    return Cause("own_test")
+
+
+def _layers_of(failed: Sequence[Mapping[str, Any]], scored: Mapping[str, Mapping[str, float]]) -> set[str]:
+    layer_of = {metric: layer for layer, scores in scored.items() for metric in scores}
+    return {layer_of[gate["metric"]] for gate in failed if gate["metric"] in layer_of}
+
+
+def _retrieved_nothing(record: Mapping[str, Any]) -> bool:
+    return "chunks" in record["reported"] and not record["retrieved_chunks"]
+
+
+def _missed_gold(record: Mapping[str, Any]) -> bool:
+    """Check whether a gold place exists and no retrieved chunk matches any."""
+    if record["gold"] in (None, "none") or "chunks" not in record["reported"]:
+        return False
+    return not any(chunk["matches"] for chunk in record["retrieved_chunks"])
+
+
+def _cause_in_retrieval(record: Mapping[str, Any]) -> Cause:
+    is_any_retrieved = any(chunk["matches"] for chunk in record["retrieved_chunks"] or ())
+    return Cause("gold_partly_retrieved" if is_any_retrieved else "gold_not_retrieved")
+
+
+def _cause_in_answer(record: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> Cause:
+    metrics = {gate["metric"].partition("@")[0] for gate in failed}
+    if metrics <= {"groundedness", "faithfulness"}:
+        return Cause("not_grounded")
+    details = record["score_details"].get("gold_in_answer") or {}
+    if details.get("instead") is not None:
+        return Cause("wrong_quantity")
+    has_gold_chunk = any(chunk["matches"] for chunk in record["retrieved_chunks"] or ())
+    return Cause("not_in_answer" if has_gold_chunk else "wrong_answer")

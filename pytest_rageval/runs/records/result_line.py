@@ -1,0 +1,327 @@
+"""The record of one trial in results.jsonl, whose texts are cut."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+from pytest_rageval.abstention.languages import untrained_language
+from pytest_rageval.cases.canonical import content_hash
+from pytest_rageval.io.sealed_lines import sealed_line
+from pytest_rageval.matching.places import gold_kind, matching_fields
+from pytest_rageval.metrics.abstention import abstention
+from pytest_rageval.metrics.answer import answer_kinds
+from pytest_rageval.model import (
+    Answer,
+    CaseResult,
+    Chunk,
+    EvalCase,
+    FailedGate,
+    FailedJudgement,
+    GoldKind,
+    Matching,
+    Observation,
+    Problem,
+    Timings,
+)
+from pytest_rageval.model.case_fields import descriptions_of
+from pytest_rageval.model.versions import is_version
+from pytest_rageval.run.plan import Plan
+from pytest_rageval.run.scoring import Evaluation
+from pytest_rageval.runs.causes import with_cause
+from pytest_rageval.runs.decision_hash import decision_hash
+from pytest_rageval.runs.records.judged_fields import NO_COST, UNJUDGED, judge_cost, judge_input, judged_fields
+from pytest_rageval.runs.records.line_form import PHASES, SCHEMA
+from pytest_rageval.runs.records.record_texts import RecordTexts, error_record
+from pytest_rageval.runs.row import legacy_names
+from pytest_rageval.targets.native_contract import misplaced_fields
+
+
+def result_record(
+    result: CaseResult, plan: Plan, config_hash: str, overall: CaseResult | None = None
+) -> dict[str, Any]:
+    """Return one line of results.jsonl; see docs/runs.md for every field.
+
+    `overall`: the result over all trials of the case, which the verdict is about; None with a single trial.
+    """
+    case, obs = result.case, result.observation
+    text = RecordTexts(plan.settings)
+    answer = obs.answer if obs else result.answer or _NO_ANSWER
+    kind = obs.matching.kind if obs else gold_kind(case.gold, plan.settings.gold_by)
+    # `line_scan` reads progress and single cases without parsing the line, and counts on the order of its fields.
+    record: dict[str, Any] = {"schema": SCHEMA, "case_key": result.key}
+    record |= case_fields(case, plan, kind)
+    record |= {
+        "gold": kind,
+        "outcome": result.outcome,
+        "reason": text.reason(result) if result.reason is not None else None,
+        "question": text(case.question),
+        "reference_answers": text.all(case.gold.answers),
+    }
+    record |= _answer_fields(answer, obs.matching if obs else _UNMATCHED, text)
+    record |= {
+        "config": config_hash,
+        "indexing_coverage": answer.indexing_coverage,
+        "latency": _latency(result.timings, answer),
+        "retrieval_metrics": _flat_scores(result.scores, plan.settings.k),
+    }
+    record |= _score_fields(result, plan, text)
+    record |= {
+        "verdict": verdict_record(result, overall or result),
+        "error": error_record(result.error, text),
+        "skipped_metrics": result.skipped_metrics,
+        "metric_errors": {name: text.message(why) for name, why in result.metric_errors.items()},
+    }
+    record |= matching_fields(result, plan.place_rules)
+    record |= {
+        "versions": _versions(answer),
+        "reported": _reported(answer),
+        "unread": misplaced_fields(answer) if answer.extra else [],
+        "trial": result.trial,
+        "attempts": result.attempts,
+        "requests": result.timings.requests,
+    }
+    return with_cause(record)
+
+
+def _answer_fields(answer: Answer, matching: Matching, text: RecordTexts) -> dict[str, Any]:
+    """Return what the system answered and retrieved, and what a file of answers says of itself."""
+    # Most members of most answers are empty: their functions are called for the others alone.
+    extra = answer.extra
+    return {
+        "answer": text(answer.text),
+        "references": [
+            {"chunk_id": cited.chunk_id, "rel_path": cited.rel_path, "heading_path": cited.heading_path}
+            for cited in answer.references or ()
+        ],
+        "retrieved_chunks": _chunks(answer.chunks, matching, text) if answer.chunks else (),
+        "folder_selection": _selection(answer, text),
+        "model_name": extra.get("model_name"),
+        "timestamp": extra.get("timestamp"),
+        "meta": text.tree(extra["meta"]) if "meta" in extra else None,
+    }
+
+
+def _latency(timings: Timings, answer: Answer) -> dict[str, Any]:
+    """Return the times as we measured them; the phases, and the total if nothing was called, as the system says."""
+    phases = answer.latency
+    return {
+        "total_ms": timings.ask_ms if timings.ask_ms is not None else phases.get("total_ms"),
+        "queue_ms": timings.queue_ms,
+        **{phase: phases.get(phase) for phase in PHASES},
+        "judge_ms": timings.judge_ms,
+        "retry_wait_ms": timings.retry_wait_ms,
+    }
+
+
+def _flat_scores(scores: Mapping[str, float], k: int) -> dict[str, Any]:
+    """Return the retrieval scores by their flat legacy names, those of yes and no as booleans."""
+    flat = legacy_names(scores, k)
+    for name in YES_OR_NO:
+        if flat[name] is not None:
+            flat[name] = bool(flat[name])
+    return flat
+
+
+def _score_fields(result: CaseResult, plan: Plan, text: RecordTexts) -> dict[str, Any]:
+    """Return judgements, abstention and scores, with what they were made from and what they cost."""
+    obs, scores = result.observation, result.scores
+    judged = obs if obs and obs.judgements else None
+    trace = (obs.answer if obs else result.answer or _NO_ANSWER).trace
+    fields: dict[str, Any] = dict(judged_fields(judged, text) if judged else UNJUDGED)
+    fields |= {
+        "abstention": _abstention(obs, scores, text, plan) if obs and obs.answer.text is not None else None,
+        "layers": plan.registry.by_layer(scores),
+        "scores": scores,
+        "score_details": {name: text.detail(detail) for name, detail in result.details.items()},
+        "trace": text.trace(trace) if trace is not None else None,
+        "judge_input": judge_input(judged, plan.settings.k, text) if judged else None,
+    }
+    cost = judge_cost(judged) if judged else NO_COST
+    fields["cost"] = {**cost, "target_usage": (obs and obs.answer.usage) or None}
+    return fields
+
+
+_NO_ANSWER, _UNMATCHED = Answer(), Matching()
+YES_OR_NO = ("scope_miss", "attribution_hit")
+"""Retrieval metrics that are booleans under their flat names."""
+
+
+def case_fields(case: EvalCase, plan: Plan, kind: GoldKind | None = None) -> dict[str, Any]:
+    """Return the fields of the case in its record: enough for every breakdown without the case file."""
+    return {
+        "test_case_id": case.id,
+        "content_hash": content_hash(case),
+        "decision_hash": decision_hash(case, kind or gold_kind(case.gold, plan.settings.gold_by), plan),
+        "answerable": case.answerable,
+        **descriptions_of(case),
+        "tags": case.tags,
+        "requires_kg": case.requires_kg,
+        "has_groups": bool(case.gold.support_groups),
+        "gold_answer": sorted(answer_kinds(case.gold)),
+        "source": {"file": case.source.file, "line": case.source.line},
+    }
+
+
+def verdict_record(result: CaseResult, overall: CaseResult) -> dict[str, Any]:
+    """Return the verdict of the gates on a case, and whether this trial alone passes them."""
+    # False for a case whose gold no gate examined; None without gold or without an observation.
+    has_gold = overall.observation is not None and (not overall.case.answerable or not overall.case.gold.is_empty)
+    facts = {"facts_examined": False} if overall.has_ungated_facts else {}
+    return {
+        "passed": not overall.failed_gates and overall.error is None,
+        "gates_held": overall.passed_gates,
+        "failed_gates": [gate._asdict() for gate in overall.failed_gates],
+        "gold_examined": overall.is_gold_examined or (False if has_gold else None),
+        "unexamined": overall.unexamined,
+        **facts,
+        "unobserved": result.unobserved,
+        "trial_passed": not result.failed_gates and result.error is None,
+    }
+
+
+def _chunks(chunks: Sequence[Chunk], matching: Matching, text: RecordTexts) -> list[dict[str, Any]]:
+    """Return the retrieved chunks in rank order, each with the golds that it matches and how."""
+    written = [
+        {
+            "chunk_id": chunk.chunk_id,
+            "rel_path": chunk.rel_path,
+            "heading_path": chunk.heading_path,
+            "rank": rank,
+            "score_vector": chunk.score_vector,
+            "score_lexical": chunk.score_lexical,
+            "score_final": chunk.score_final,
+            "text": text(chunk.text),
+            "token_count": chunk.token_count,
+            "matches": sorted(golds) if golds else (),
+        }
+        for rank, (chunk, golds) in enumerate(zip_longest(chunks, matching.hits or ()), start=1)
+    ]
+    for match in matching.loose:
+        written[match.at]["match"] = match.kind
+    return written
+
+
+def _selection(answer: Answer, text: RecordTexts) -> dict[str, Any] | None:
+    if (selection := answer.folder_selection) is None:
+        return None
+    return {
+        "folders": selection.folders,
+        "reasoning": text(selection.reasoning),
+        "fallback": selection.fallback,
+        "extra": text.tree(selection.extra) or {},
+    }
+
+
+def _versions(answer: Answer) -> dict[str, Any] | None:
+    """Return the versions that the system reports; the `model_name` of an uploaded answer counts as its `llm`."""
+    versions, name = dict(answer.versions), answer.extra.get("model_name")
+    if isinstance(name, str) and name and is_version(name):
+        versions.setdefault("llm", name)
+    return versions or None
+
+
+def _reported(answer: Answer) -> list[str]:
+    """Return the fields that the system reported besides its answer; the searched folders follow from a setting."""
+    reported = [name for name in ("references", "chunks") if getattr(answer, name) is not None]
+    if (trace := answer.trace) is not None:
+        parts = (field.name for field in fields(trace) if field.name != "extra")
+        reported += [f"trace.{name}" for name in parts if getattr(trace, name) is not None]
+    return reported
+
+
+def _abstention(obs: Observation, scores: Mapping[str, float], text: RecordTexts, plan: Plan) -> dict[str, Any] | None:
+    is_worded = obs.answer.abstained is None and obs.answer.text is not None and bool(obs.answer.text.strip())
+    if is_worded and not plan.scores_answers:  # to read the wording takes a third of the time of a recorded case
+        return None
+    try:
+        abstained = abstention(obs)
+    except FailedJudgement:
+        return None
+    hallucinated = scores.get("hallucinated", 0.0 if obs.case.answerable else None)
+    recorded: dict[str, Any] = {
+        "abstained": abstained.value,
+        "hallucinated": None if hallucinated is None else hallucinated > 0,
+        "decided_by": abstained.decided_by,
+        "reason": text(obs.answer.abstain_reason),
+    }
+    if abstained.value is None:
+        recorded["undecided"] = True
+    if abstained.decided_by == "phrasing" and (language := untrained_language(obs.answer.text or "")) is not None:
+        recorded["untrained_language"] = language
+    return recorded
+
+
+# ── lines ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class RecordLine(NamedTuple):
+    """A line of results.jsonl and its record, so that the process that wrote the line need not parse it."""
+
+    data: bytes
+    record: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> RecordLine:
+        """Write a record; raise ValueError or TypeError if strict JSON cannot hold it."""
+        return cls(sealed_line(record), record)
+
+    @property
+    def text(self) -> str:
+        """Return the line as text, to send between processes."""
+        return self.data.decode()
+
+
+def to_line(record: Mapping[str, Any]) -> str:
+    """Return the record as a line with its checksum; raise ValueError or TypeError if it has no such form."""
+    return RecordLine.of(record).text
+
+
+def record_lines(evaluation: Evaluation, plan: Plan, config_hash: str) -> list[RecordLine]:
+    """Return a line for each trial, without credentials."""
+    return [
+        RecordLine.of(plan.mask.value(result_record(result, plan, config_hash, evaluation.overall)))
+        for result in evaluation.trials
+    ]
+
+
+# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observation | None) -> CaseResult:
+    """Return the result in a line of results.jsonl, without what only the observation holds."""
+    verdict, error = record["verdict"], record["error"]
+    return CaseResult(
+        case,
+        record["outcome"],
+        observation=observation,
+        scores=record["scores"],
+        details=record["score_details"],
+        skipped_metrics=record["skipped_metrics"],
+        passed_gates=verdict["gates_held"],
+        failed_gates=tuple(FailedGate(**gate) for gate in verdict["failed_gates"]),
+        error=Problem(error["kind"], error["message"] or "") if error else None,
+        reason=record["reason"],
+        timings=_read_timings(record),
+        trial=record["trial"],
+        attempts=record["attempts"],
+        # Records of older runs have no further fields.
+        unobserved=tuple(verdict.get("unobserved", ())),
+        unexamined=tuple(verdict.get("unexamined", ())),
+        is_gold_examined=bool(verdict.get("gold_examined")),
+        has_ungated_facts=verdict.get("facts_examined") is False,
+        metric_errors=record.get("metric_errors", {}),
+    )
+
+
+def _read_timings(record: Mapping[str, Any]) -> Timings:
+    latency = record["latency"]
+    return Timings(
+        latency["queue_ms"],
+        latency["total_ms"],
+        latency["judge_ms"],
+        latency.get("retry_wait_ms"),
+        record.get("requests"),
+    )

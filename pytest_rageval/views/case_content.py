@@ -1,0 +1,143 @@
+"""The content of one case as every face shows it, and the context that the cases of a run share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pytest_rageval.metrics.registry import Registry
+from pytest_rageval.run.plan import Plan
+from pytest_rageval.views.case_claims import CheckedClaim
+from pytest_rageval.views.case_parts import ChunkRow, DraftLine, KeyFact
+from pytest_rageval.views.text_diff import DiffPiece
+
+
+class JudgementRow(NamedTuple):
+    """The score and the reasoning of a judge."""
+
+    metric: str
+    score: str
+    model: str
+    reasoning: str | None
+    is_heuristic: bool
+    is_defined: bool
+    """It is a metric of the run, which has a definition."""
+
+
+class ScoreRow(NamedTuple):
+    """A score with its arithmetic, and with the end of its scale if that is not 1."""
+
+    metric: str
+    value: str
+    terms: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaseContext:
+    """The context that the views of all cases of a run share."""
+
+    run_id: str
+    config: Mapping[str, Any]
+    """The content of config.json."""
+    metrics: Mapping[str, Mapping[str, Any]]
+    """The aggregates of metrics.json by metric."""
+    registry: Registry
+    names: Mapping[str, str]
+    """The names of the other run's metrics in this one."""
+    other: str | None = None
+    """The id of the other run; None without a comparison."""
+    plan: Plan | None = None
+    """The plan of the run, for a view that shows each gate, and the arithmetic of cases that pass too."""
+
+    def scale_end(self, name: str) -> str:
+        """Return the end of a metric's scale as ` of 5`; '' if it is 1."""
+        _, end = self.metrics.get(name, {}).get("scale", (0, 1))
+        return "" if end == 1 else f" of {end:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class CaseView:
+    """One case in the order in which it is shown. Nothing in it is escaped."""
+
+    key: str
+    """The file of the case and its id, as pytest names it."""
+    id: str
+    place: str
+    """The file and the line at which the case is written."""
+    outcome: str
+    """passed, failed, error, xfailed or skipped."""
+    symbol: str
+    """The sign of the outcome."""
+    word: str
+    """The outcome in words."""
+    change: str
+    """How the outcome differs from the other run, in words; '' if it does not."""
+    facts: Sequence[str]
+    """Difficulty, domain, category and tags."""
+    latency: str
+    """The time that the system and the judge took, phase by phase."""
+    why: Sequence[str]
+    """Why the case failed, a line each."""
+    question: str | None
+    """The question; None if the run keeps no texts."""
+    answerable: bool
+    expected: Sequence[str]
+    """The gold answers."""
+    stated: Sequence[KeyFact]
+    """The key facts of the gold, and which of them the answer states."""
+    answer: str | None
+    """The answer of the system, cut to the length that is shown; None without one."""
+    no_answer: str
+    """The note in place of an answer; '' if there is one, or if it was not kept."""
+    is_cut: bool
+    """The run kept only the beginning of the answer."""
+    abstention: str
+    """Whether the system abstained, in words; '' if it did not."""
+    diff: Sequence[DiffPiece]
+    """The first expected answer against the given one; () without either."""
+    trials: Mapping[str, Any] | None
+    """The answers of all trials; None for a single one."""
+    k: int | None
+    """The cut-off of the run."""
+    chunks: Sequence[ChunkRow]
+    """The retrieved chunks by rank, then the golds that were not retrieved."""
+    no_chunks: str
+    """Why there are no chunks; '' if there are some."""
+    top_score: float
+    """The largest score of a chunk."""
+    claims: Sequence[CheckedClaim]
+    """The claims of the answer as the judge separated them."""
+    judgements: Sequence[JudgementRow]
+    gates: Sequence[Mapping[str, Any]]
+    """The gates that fail, as the record has them."""
+    gates_held: int
+    """How many gates hold."""
+    scores: Sequence[ScoreRow]
+    """The scores, each with its arithmetic."""
+    skipped: Sequence[tuple[str, list[str]]]
+    """The reasons why metrics do not apply, each with its metrics."""
+    trace: str | None
+    """What the system reported of its steps, as JSON."""
+    comparison: Mapping[str, Any] | None
+    """The case before and after; None without another run."""
+    other: str | None
+    """The id of the run before."""
+    rerun: str
+    """The command that runs the case again; '' if no command does."""
+    explain: str
+    """The command that explains the case."""
+    draft: DraftLine | None
+    """The answer as a draft of a case; None without an answer or its text."""
+    has_observation: bool
+    """The run keeps the observation of the case."""
+    labels: Sequence[tuple[str, str]]
+    """What the case expects, by name."""
+    errors: Sequence[str]
+    """The error of the case, and those of its metrics."""
+    doubts: Sequence[tuple[str, str]]
+    """Doubts about the judge's replies, by rubric."""
+    flags: Sequence[str]
+    """Remarks on how golds were matched."""
+    every_gate: Sequence[tuple[str, str, str]]
+    """The gates that examined the case: gate, value, verdict; empty without a plan."""

@@ -1,0 +1,50 @@
+"""A known failure that fails one more gate is a new failure, in every face and in the exit codes."""
+
+from __future__ import annotations
+
+import pytest
+from project import Project
+
+BOT = '''
+import os
+
+
+def answer(question):
+    """Miss the gold place from the beginning; answer wrongly as well once WRONG is set."""
+    text = "It boils when it is hot." if os.environ.get("WRONG") else "It boils at 100 degrees."
+    return {"answer": text, "retrieved_chunks": [{"chunk_id": "other", "text": "Ice melts."}]}
+'''
+CASE = {"id": "known", "question": "When does water boil?", "gold": {"answer": "100 degrees", "chunk_ids": ["water"]}}
+TABLE = """
+target = "bot:answer"
+known_failures = "ratchet"
+[tool.rageval.gates]
+case = ["gold_in_answer >= 0.5", "recall_any >= 1"]
+"""
+
+
+@pytest.fixture
+def known_failure(project: Project) -> Project:
+    project.write("bot.py", BOT)
+    project.cases([CASE])
+    project.configure(TABLE)
+    project.rageval("run", "--update-baseline")
+    return project
+
+
+def test_it_passes_as_long_as_it_fails_the_same_gates(known_failure: Project):
+    result = known_failure.rageval("run")
+    assert result.ret == 0
+    assert "Passes: nothing got worse. 0 of 1 case passes, was 0" in result.stdout.str()
+
+
+@pytest.mark.parametrize("face", ["run", "pytest"])
+def test_one_more_gate_fails_the_build(known_failure: Project, monkeypatch: pytest.MonkeyPatch, face: str):
+    monkeypatch.setenv("WRONG", "1")
+    result = known_failure.rageval("run") if face == "run" else known_failure.run()
+    assert result.ret == 1
+    assert "Fails the build: 1 known failure fails a new gate. " in result.stdout.str()
+    assert known_failure.metrics()["comparison"]["fails_new_gate"] == ["evalcases/a.jsonl::known"]
+    compared = known_failure.rageval("compare", "baseline", "latest")
+    assert compared.ret == 1
+    assert "Fails the build: 1 known failure fails a new gate. " in compared.stdout.str()

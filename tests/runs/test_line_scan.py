@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stored_runs import PAGE_PLAN
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.model import Answer, CaseResult, Chunk, EvalCase, Matching, Observation, Problem
+from pytest_rageval.runs.records.line_form import RESULT, record_of
+from pytest_rageval.runs.records.line_scan import ended_trial, trials_of
+from pytest_rageval.runs.records.result_line import result_record, to_line
+
+IMITATED = '","outcome":"passed","trial":0,"judge_cost_usd":99.5,"case_key":"other'
+"""A text that holds the fields that are looked for."""
+MEMBERS = {"outcome": "passed", "trial": 7, "judge_cost_usd": 99.5, "case_key": "other"}
+ANSWER = Answer(text=IMITATED, chunks=(Chunk(text=IMITATED, rel_path=IMITATED),), extra={"meta": MEMBERS})
+CASES = {
+    "failed": EvalCase(id="q1", question=IMITATED, tags=(IMITATED,)),
+    "error": EvalCase(id='q"2\\', question="?", category=IMITATED),
+    "passed": EvalCase(id="q,3", question="é\u2028"),
+}
+
+
+def line_of(outcome: str, case: EvalCase, trial: int) -> str:
+    obs = Observation(case, ANSWER, Matching("none"), {}, k=5, asked_k=5)
+    error = Problem("exception", IMITATED) if outcome == "error" else None
+    result: Any = CaseResult(case, outcome, observation=obs, error=error, trial=trial)  # type: ignore[arg-type]
+    return to_line(result_record(result, PAGE_PLAN, "0" * 64))
+
+
+@pytest.mark.parametrize("trial", [0, 1, 10])
+@pytest.mark.parametrize("outcome", CASES)
+def test_a_scanned_line_says_what_its_record_says(outcome: str, trial: int):
+    line = line_of(outcome, CASES[outcome], trial).encode()
+    record, scanned = record_of(line, RESULT), ended_trial(line)
+    assert scanned is not None
+    assert (scanned.outcome, scanned.is_first) == (record["outcome"], record["trial"] == 0)
+    assert scanned.judge_cost_usd == record["cost"]["judge_cost_usd"]
+
+
+@pytest.mark.parametrize("outcome", CASES)
+def test_a_case_is_found_by_its_key_alone(tmp_path: Path, outcome: str):
+    path = tmp_path / "results.jsonl"
+    lines = [line_of(name, case, trial) for name, case in CASES.items() for trial in (0, 1)]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    key = json.loads(line_of(outcome, CASES[outcome], 0))["case_key"]
+    found = trials_of(path, {key}, {"question"})
+    assert found.keys() == {key}
+    assert found[key].keys() == {0, 1}
+
+
+def test_a_damaged_line_of_a_wanted_case_is_an_error_with_its_place(tmp_path: Path):
+    path = tmp_path / "results.jsonl"
+    good, other = line_of("failed", CASES["failed"], 0), line_of("passed", CASES["passed"], 0)
+    path.write_text(f"{other}\n{good.replace('failed', 'passed', 1)}\n", encoding="utf-8")
+    with pytest.raises(SettingsError, match=r"results\.jsonl:2: does not match its checksum"):
+        trials_of(path, {json.loads(good)["case_key"]}, {"question"})
+    assert trials_of(path, {json.loads(other)["case_key"]}, {"question"})
