@@ -9,7 +9,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby
+from operator import attrgetter, mul
 from typing import NamedTuple
 
 from pytest_rageval.stats.intervals import Interval, Z, wilson
@@ -49,7 +50,12 @@ class Confusion:
     def of(cls, decided: Iterable[tuple[bool, bool]]) -> Confusion:
         """Count pairs (passes by the judge, passes by people)."""
         count = Counter((bool(judge), bool(human)) for judge, human in decided)
-        return cls(count[False, False], count[False, True], count[True, False], count[True, True])
+        return cls(
+            tp=count[False, False],
+            fp=count[False, True],
+            fn=count[True, False],
+            tn=count[True, True],
+        )
 
     @property
     def n(self) -> int:
@@ -99,7 +105,10 @@ class Confusion:
         centre = _kappa(cells)
         assert centre is not None  # no margin of these cells is empty
         half = Z * kappa_error(cells)
-        return Estimate(value, (max(-1.0, min(value, centre - half)), min(1.0, max(value, centre + half))))
+        # The half answers draw the centre towards 0; the interval holds the value all the same.
+        low = min(value, centre - half)
+        high = max(value, centre + half)
+        return Estimate(value, (max(-1.0, low), min(1.0, high)))
 
 
 def _share(part: int, total: int) -> float | None:
@@ -107,14 +116,17 @@ def _share(part: int, total: int) -> float | None:
 
 
 def _kappa(cells: Sequence[Sequence[float]]) -> float | None:
+    """Return kappa from counts by two raters (rows and columns); None if chance alone would make them agree."""
     n = math.fsum(map(math.fsum, cells))
     if not n:
         return None
     by_row = [math.fsum(row) / n for row in cells]
     by_column = [math.fsum(column) / n for column in zip(*cells, strict=True)]
-    same = math.fsum(cells[at][at] for at in range(len(cells))) / n
-    chance = math.fsum(row * column for row, column in zip(by_row, by_column, strict=True))
-    return None if chance >= 1 else (same - chance) / (1 - chance)
+    agreed = math.fsum(cells[at][at] for at in range(len(cells))) / n
+    chance = math.fsum(map(mul, by_row, by_column))
+    if chance >= 1:
+        return None
+    return (agreed - chance) / (1 - chance)
 
 
 def kappa_error(cells: Sequence[Sequence[float]]) -> float:
@@ -126,12 +138,24 @@ def kappa_error(cells: Sequence[Sequence[float]]) -> float:
     share = [[count / n for count in row] for row in cells]
     by_row = [math.fsum(row) for row in share]
     by_column = [math.fsum(column) for column in zip(*share, strict=True)]
-    size = range(len(cells))
-    chance = math.fsum(by_row[at] * by_column[at] for at in size)
-    kappa = (math.fsum(share[at][at] for at in size) - chance) / (1 - chance)
-    same = math.fsum(share[at][at] * (1 - (by_row[at] + by_column[at]) * (1 - kappa)) ** 2 for at in size)
-    other = math.fsum(share[i][j] * (by_column[i] + by_row[j]) ** 2 for i in size for j in size if i != j)
-    variance = same + (1 - kappa) ** 2 * other - (kappa - chance * (1 - kappa)) ** 2
+    values = range(len(cells))
+    agreed = math.fsum(share[value][value] for value in values)
+    chance = math.fsum(map(mul, by_row, by_column))
+    kappa = (agreed - chance) / (1 - chance)
+    on_diagonal: list[float] = []
+    beside_it: list[float] = []
+    for row in values:
+        for column in values:
+            if row == column:
+                factor = 1 - (by_row[row] + by_column[column]) * (1 - kappa)
+                on_diagonal.append(share[row][column] * factor**2)
+            else:
+                # Crosswise, as in the source: the row's value in the other rater's margin.
+                factor = by_column[row] + by_row[column]
+                beside_it.append(share[row][column] * factor**2)
+    expected = kappa - chance * (1 - kappa)
+    variance = math.fsum(on_diagonal) + (1 - kappa) ** 2 * math.fsum(beside_it) - expected**2
+    # Rounding may leave a variance of 0 just below it.
     return math.sqrt(max(0.0, variance) / n) / (1 - chance)
 
 
@@ -141,7 +165,10 @@ def in_words(kappa: float) -> str:
     if rounded < 0:
         return "poor"
     names = ((0.8, "almost perfect"), (0.6, "substantial"), (0.4, "moderate"), (0.2, "fair"))
-    return next((name for above, name in names if rounded > above), "slight")
+    for above, name in names:
+        if rounded > above:
+            return name
+    return "slight"
 
 
 # ── over the scale ────────────────────────────────────────────────────────────────────────────────────────────
@@ -149,7 +176,10 @@ def in_words(kappa: float) -> str:
 
 def step_of(scale: tuple[float, float]) -> float:
     """Return the step to which scores are rounded for weighted kappa: 1, or a tenth of a scale shorter than 2."""
-    return 1.0 if scale[1] - scale[0] >= 2 else (scale[1] - scale[0]) / 10
+    low, high = scale
+    if high - low >= 2:
+        return 1.0
+    return (high - low) / 10
 
 
 def weighted_kappa(
@@ -160,16 +190,31 @@ def weighted_kappa(
     Scores are rounded to `step_of(scale)`, halves upwards. The weight of a difference is its size, or its square. None
     without pairs, or if both have one and the same value throughout. Source: Cohen 1968.
     """
-    low, step, power = scale[0], step_of(scale), 2 if squared else 1
-    steps = [tuple(math.floor((score - low) / step + 0.5 + 1e-9) for score in pair) for pair in pairs]
-    if not steps:
+    if not pairs:
         return None
-    ours, theirs = Counter(our_step for our_step, _ in steps), Counter(their_step for _, their_step in steps)
-    seen = math.fsum(abs(our_step - their_step) ** power for our_step, their_step in steps) / len(steps)
-    by_chance = math.fsum(
-        n * m * abs(our_step - their_step) ** power for our_step, n in ours.items() for their_step, m in theirs.items()
-    ) / (len(steps) ** 2)
-    return None if not by_chance else 1 - seen / by_chance
+    power = 2 if squared else 1
+    our_steps = [_rounded_to_step(ours, scale) for ours, _ in pairs]
+    their_steps = [_rounded_to_step(theirs, scale) for _, theirs in pairs]
+    n = len(pairs)
+    weights = [abs(ours - theirs) ** power for ours, theirs in zip(our_steps, their_steps, strict=True)]
+    observed = math.fsum(weights) / n
+    # By chance, each step of ours meets each of theirs as often as both are frequent.
+    weights_by_chance: list[int] = []
+    their_counts = Counter(their_steps)
+    for ours, our_count in Counter(our_steps).items():
+        for theirs, their_count in their_counts.items():
+            weights_by_chance.append(our_count * their_count * abs(ours - theirs) ** power)
+    by_chance = math.fsum(weights_by_chance) / n**2
+    if not by_chance:
+        return None
+    return 1 - observed / by_chance
+
+
+def _rounded_to_step(score: float, scale: tuple[float, float]) -> int:
+    """Return the number of steps from the low end, halves upwards."""
+    steps = (score - scale[0]) / step_of(scale)
+    # A half may lie a rounding error below itself: 0.35 is 3.4999999999999996 tenths.
+    return math.floor(steps + 0.5 + 1e-9)
 
 
 # ── ranks ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -177,17 +222,23 @@ def weighted_kappa(
 
 def spearman(pairs: Sequence[tuple[float, float]]) -> float | None:
     """Return the correlation of ranks (-1 to 1), ties with their mean rank; None if all values of a side are equal."""
-    ours, theirs = [our_score for our_score, _ in pairs], [their_score for _, their_score in pairs]
+    ours = [our_score for our_score, _ in pairs]
+    theirs = [their_score for _, their_score in pairs]
     if len(set(ours)) < 2 or len(set(theirs)) < 2:
         return None
-    return max(-1.0, min(1.0, _correlation(_ranks(ours), _ranks(theirs))))
+    correlation = _correlation(_ranks(ours), _ranks(theirs))
+    return max(-1.0, min(1.0, correlation))
 
 
 def _correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
     """Return Pearson's correlation of unequal values; `statistics` gives another last digit since Python 3.12."""
-    x_mean, y_mean = math.fsum(xs) / len(xs), math.fsum(ys) / len(ys)
-    products = math.fsum((x - x_mean) * (y - y_mean) for x, y in zip(xs, ys, strict=True))
-    x_squares, y_squares = math.fsum((x - x_mean) ** 2 for x in xs), math.fsum((y - y_mean) ** 2 for y in ys)
+    x_mean = math.fsum(xs) / len(xs)
+    y_mean = math.fsum(ys) / len(ys)
+    x_offsets = [x - x_mean for x in xs]
+    y_offsets = [y - y_mean for y in ys]
+    products = math.fsum(map(mul, x_offsets, y_offsets))
+    x_squares = math.fsum(offset**2 for offset in x_offsets)
+    y_squares = math.fsum(offset**2 for offset in y_offsets)
     return products / math.sqrt(x_squares * y_squares)
 
 
@@ -195,7 +246,8 @@ def _ranks(values: Sequence[float]) -> list[float]:
     """Return 1-based ranks; equal values get their mean rank."""
     ranks = [0.0] * len(values)
     before = 0
-    for _, group in groupby(sorted(range(len(values)), key=values.__getitem__), key=values.__getitem__):
+    ascending = sorted(range(len(values)), key=values.__getitem__)
+    for _, group in groupby(ascending, key=values.__getitem__):
         tied = list(group)
         for position in tied:
             ranks[position] = before + (len(tied) + 1) / 2
@@ -214,18 +266,23 @@ def auroc(pairs: Sequence[LabelPair]) -> Estimate | None:
     bad = [pair.score for pair in pairs if not pair.passes]
     if not good or not bad:
         return None
+    n_good = len(good)
+    n_bad = len(bad)
     among_all = _ranks([*good, *bad])
-    # For each answer, the share of the other kind that it is ranked correctly against.
-    beaten = [(total - own) / len(bad) for total, own in zip(among_all, _ranks(good), strict=False)]
-    beaten_by = [1 - (total - own) / len(good) for total, own in zip(among_all[len(good) :], _ranks(bad), strict=True)]
-    area = math.fsum(beaten) / len(beaten)
-    if len(good) < 2 or len(bad) < 2:
+    good_among_all = among_all[:n_good]
+    bad_among_all = among_all[n_good:]
+    # For each answer, the share of the other kind that it is ranked correctly against: its rank among all counts those
+    # below it, its rank among its own kind those of its own kind.
+    beaten = [(total - own) / n_bad for total, own in zip(good_among_all, _ranks(good), strict=True)]
+    beaten_by = [1 - (total - own) / n_good for total, own in zip(bad_among_all, _ranks(bad), strict=True)]
+    area = math.fsum(beaten) / n_good
+    if n_good < 2 or n_bad < 2:
         return Estimate(area, None)
-    variance = _variance(beaten) / len(good) + _variance(beaten_by) / len(bad)
+    variance = _variance(beaten) / n_good + _variance(beaten_by) / n_bad
     if variance <= 1e-12 or not 0 < area < 1:
-        return Estimate(area, _newcombe(area, len(good), len(bad)))
-    half = Z * math.sqrt(variance) / (area * (1 - area))
+        return Estimate(area, _newcombe(area, n_good, n_bad))
     centre = math.log(area / (1 - area))
+    half = Z * math.sqrt(variance) / (area * (1 - area))
     return Estimate(area, (_logistic(centre - half), _logistic(centre + half)))
 
 
@@ -235,7 +292,11 @@ def _variance(values: Sequence[float]) -> float:
 
 
 def _logistic(value: float) -> float:
-    return 1 / (1 + math.exp(-value)) if value >= 0 else math.exp(value) / (1 + math.exp(value))
+    # The power of a large positive number would overflow.
+    if value >= 0:
+        return 1 / (1 + math.exp(-value))
+    power = math.exp(value)
+    return power / (1 + power)
 
 
 def _newcombe(area: float, n_good: int, n_bad: int) -> Interval:
@@ -246,7 +307,8 @@ def _newcombe(area: float, n_good: int, n_bad: int) -> Interval:
         for _ in range(60):
             middle = (inner + outer) / 2
             spread = (1 - middle) / (2 - middle) + middle / (1 + middle)
-            variance = middle * (1 - middle) * (1 + ((n_good + n_bad) / 2 - 1) * spread) / (n_good * n_bad)
+            inflation = 1 + ((n_good + n_bad) / 2 - 1) * spread
+            variance = middle * (1 - middle) * inflation / (n_good * n_bad)
             if abs(middle - area) < Z * math.sqrt(variance):
                 inner = middle
             else:
@@ -261,22 +323,31 @@ def roc(pairs: Sequence[LabelPair]) -> list[tuple[float, float]]:
 
     x is 1 - specificity and y recall of *fails*; empty without answers of both kinds.
     """
-    good, bad = sum(pair.passes for pair in pairs), sum(not pair.passes for pair in pairs)
-    if not good or not bad:
+    n_good = sum(pair.passes for pair in pairs)
+    n_bad = len(pairs) - n_good
+    if not n_good or not n_bad:
         return []
-    points, x, y = [(0.0, 0.0)], 0, 0
-    for _, group in groupby(sorted(pairs, key=lambda pair: pair.score), key=lambda pair: pair.score):
+    points = [(0.0, 0.0)]
+    good_below = 0
+    bad_below = 0
+    ascending = sorted(pairs, key=attrgetter("score"))
+    for _, group in groupby(ascending, key=attrgetter("score")):
         for pair in group:
-            x, y = x + pair.passes, y + (not pair.passes)
-        points.append((x / good, y / bad))
-    # Leave out points in the middle of a straight line.
-    inner = [
-        here
-        for (before, here), (_, after) in zip(pairwise(points), pairwise(points[1:]), strict=False)
-        if not _is_between(before, here, after)
-    ]
-    return [points[0], *inner, points[-1]]
+            if pair.passes:
+                good_below += 1
+            else:
+                bad_below += 1
+        points.append((good_below / n_good, bad_below / n_bad))
+    return _corners(points)
 
 
-def _is_between(before: tuple[float, float], here: tuple[float, float], after: tuple[float, float]) -> bool:
-    return before[0] == here[0] == after[0] or before[1] == here[1] == after[1]
+def _corners(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the points without those in the middle of a horizontal or vertical line."""
+    corners = [points[0]]
+    for before, here, after in zip(points, points[1:], points[2:], strict=False):
+        is_vertical = before[0] == here[0] == after[0]
+        is_horizontal = before[1] == here[1] == after[1]
+        if not is_vertical and not is_horizontal:
+            corners.append(here)
+    corners.append(points[-1])
+    return corners

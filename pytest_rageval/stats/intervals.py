@@ -26,13 +26,17 @@ def moments_of(values: Sequence[float]) -> Moments:
     zeros = values.count(0)
     offsets = [value - mean for value in values if value]
     squares = list(map(mul, offsets, offsets))
-    square = mean * mean
+    cubes = map(mul, squares, offsets)
+    fourth_powers = map(mul, squares, squares)
+    square_of_zero = mean * mean
+    cube_of_zero = -square_of_zero * mean
+    fourth_power_of_zero = square_of_zero * square_of_zero
     return Moments(
-        len(values),
-        mean,
-        math.fsum(chain(squares, repeat(square, zeros))),
-        math.fsum(chain(map(mul, squares, offsets), repeat(-square * mean, zeros))),
-        math.fsum(chain(map(mul, squares, squares), repeat(square * square, zeros))),
+        n=len(values),
+        mean=mean,
+        second=math.fsum(chain(squares, repeat(square_of_zero, zeros))),
+        third=math.fsum(chain(cubes, repeat(cube_of_zero, zeros))),
+        fourth=math.fsum(chain(fourth_powers, repeat(fourth_power_of_zero, zeros))),
     )
 
 
@@ -55,9 +59,16 @@ def wilson(share: float, n: int) -> Interval:
     """
     shrink = 1 + Z * Z / n
     centre = (share + Z * Z / (2 * n)) / shrink
-    half = Z * math.sqrt(share * (1 - share) / n + Z * Z / (4 * n * n)) / shrink
+    variance = share * (1 - share) / n + Z * Z / (4 * n * n)
+    half = Z * math.sqrt(variance) / shrink
+    low = max(0.0, centre - half)
+    high = min(1.0, centre + half)
     # At the ends the formula gives 0 and 1 but for rounding.
-    return (0.0 if share == 0 else max(0.0, centre - half), 1.0 if share == 1 else min(1.0, centre + half))
+    if share == 0:
+        low = 0.0
+    if share == 1:
+        high = 1.0
+    return low, high
 
 
 def share_interval(share: float, n: int) -> Interval | None:
@@ -88,15 +99,24 @@ def gaffke(values: Sequence[float], scale: Sequence[float], moments: Moments | N
     if low == high:
         return None
     if len(values) <= EXACT:
-        return _exact_quantile([*values, low], _TAIL), _exact_quantile([*values, high], 1 - _TAIL)
+        lower = _exact_quantile([*values, low], _TAIL)
+        upper = _exact_quantile([*values, high], 1 - _TAIL)
+        return lower, upper
     moments = moments or moments_of(values)
-    return max(low, _quantile(moments, low, -Z)), min(high, _quantile(moments, high, Z))
+    lower = _quantile(moments, low, -Z)
+    upper = _quantile(moments, high, Z)
+    return max(low, lower), min(high, upper)
 
 
 def _ends(values: Sequence[float], scale: Sequence[float]) -> Interval:
-    least, most = min(values), max(values)
-    low = scale[0] if math.isfinite(scale[0]) else least - (most - least)
-    high = scale[1] if math.isfinite(scale[1]) else most + (most - least)
+    """Return the ends of the scale; one range beyond the values for an infinite end."""
+    least = min(values)
+    most = max(values)
+    low, high = scale
+    if not math.isfinite(low):
+        low = least - (most - least)
+    if not math.isfinite(high):
+        high = most + (most - least)
     return float(min(low, least)), float(max(high, most))
 
 
@@ -106,10 +126,16 @@ def _ends(values: Sequence[float], scale: Sequence[float]) -> Interval:
 def _exact_quantile(values: Sequence[float], share: float) -> float:
     """Return the quantile of the mean of the values under random weights."""
     values = sorted(values)
-    low, high = values[0], values[-1]
-    for _ in range(_HALVINGS if low < high else 0):
+    low = values[0]
+    high = values[-1]
+    if low == high:
+        return (low + high) / 2
+    for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if _share_below(values, middle) < share else (low, middle)
+        if _share_below(values, middle) < share:
+            low = middle
+        else:
+            high = middle
     return (low + high) / 2
 
 
@@ -125,7 +151,9 @@ def _share_below(values: Sequence[float], limit: float) -> float:
     for pull in (value - limit for value in values if value > limit):
         chance = 0.0  # if none is left below
         for at in range(len(below) - 1, -1, -1):
-            chance = chances[at] = (below[at] * chances[at] + pull * chance) / (below[at] + pull)
+            opposed = below[at]
+            chance = (opposed * chances[at] + pull * chance) / (opposed + pull)
+            chances[at] = chance
     return chances[0] if chances else 0.0
 
 
@@ -136,14 +164,15 @@ def _with(moments: Moments, value: float) -> Moments:
     """Return the moments with one more value."""
     n, mean, second, third, fourth = moments
     shift = (value - mean) / (n + 1)
-    own = (value - mean - shift) * (value - mean - shift)
+    offset = value - mean - shift
+    own_square = offset * offset
     square = shift * shift
     return Moments(
-        n + 1,
-        mean + shift,
-        second + n * square + own,
-        third - 3 * shift * second - n * square * shift + own * (value - mean - shift),
-        fourth - 4 * shift * third + 6 * square * second + n * square * square + own * own,
+        n=n + 1,
+        mean=mean + shift,
+        second=second + n * square + own_square,
+        third=third - 3 * shift * second - n * square * shift + own_square * offset,
+        fourth=fourth - 4 * shift * third + 6 * square * second + n * square * square + own_square * own_square,
     )
 
 
@@ -157,11 +186,15 @@ def _quantile(moments: Moments, end: float, z: float) -> float:
     if variance <= 0:
         return mean
     spread = math.sqrt(variance)
-    skewness = 2 * third / (n * (n + 1) * (n + 2)) / (variance * spread)
-    excess = (6 * fourth + 3 * second * second) / (n * (n + 1) * (n + 2) * (n + 3)) / (variance * variance) - 3
+    third_moment = 2 * third / (n * (n + 1) * (n + 2))
+    fourth_moment = (6 * fourth + 3 * second * second) / (n * (n + 1) * (n + 2) * (n + 3))
+    skewness = third_moment / (variance * spread)
+    excess = fourth_moment / (variance * variance) - 3
+    # The terms of the expansion in their order; sums of other order differ in the last digit.
     square = z * z
     bend = (square - 1) * skewness / 6 + z * (square - 3) * excess / 24
-    return mean + spread * (z + bend - z * (2 * square - 5) * skewness * skewness / 36)
+    bend_of_square = z * (2 * square - 5) * skewness * skewness / 36
+    return mean + spread * (z + bend - bend_of_square)
 
 
 Column = Sequence[float | None]
@@ -177,46 +210,69 @@ def mean_of_means_interval(columns: Mapping[str, Column]) -> Interval | None:
 
     columns  the values of each name, in one order of cases; None for a case without a value
     """
-    values = {name: present for name, column in columns.items() if (present := [v for v in column if v is not None])}
     if cases_with_values(columns) < FEWEST:
         return None
-    moments = {name: moments_of(each) for name, each in values.items()}
-    means = {name: each.mean for name, each in moments.items()}
-    weights = {name: 1 / (each.n * len(means)) for name, each in moments.items()}
-    mean = math.fsum(means.values()) / len(means)
-    # The sums of squares of the cases' sums, and of all values: how far the cases move the mean of means.
-    together = _moved_by_cases(columns, means, weights)
-    apart = math.fsum(each.second * weights[name] * weights[name] for name, each in moments.items())
-    alone = {name: _limits(each, moments[name]) for name, each in values.items()}
-    limits = []
+    means = _named_means(columns)
+    mean = math.fsum(one.moments.mean for one in means) / len(means)
+    # How far the cases move the mean of means: the sum of squares of the cases' sums, and that of all values, as if
+    # they were independent.
+    together = _moved_by_cases(means)
+    apart = math.fsum(one.moments.second * one.weight * one.weight for one in means)
+    distances: list[float] = []
     for end in (0, 1):
-        at_end = [(end - means[name]) * weight for name, weight in weights.items()]
-        spread = apart + math.fsum(each * each for each in at_end)
-        dependence = (together + math.fsum(at_end) ** 2) / spread if spread else 1.0
-        distances = [(each[end] - means[name]) / len(means) for name, each in alone.items()]
-        distance = math.sqrt(dependence * math.fsum(each * each for each in distances))
-        limits.append(mean + distance if end else mean - distance)
-    return max(0.0, limits[0]), min(1.0, limits[1])
+        of_end = [(end - one.moments.mean) * one.weight for one in means]
+        if_dependent = together + math.fsum(of_end) ** 2
+        if_independent = apart + _sum_of_squares(of_end)
+        dependence = if_dependent / if_independent if if_independent else 1.0
+        of_means = [(one.limits[end] - one.moments.mean) / len(means) for one in means]
+        distances.append(math.sqrt(dependence * _sum_of_squares(of_means)))
+    below, above = distances
+    return max(0.0, mean - below), min(1.0, mean + above)
 
 
 def cases_with_values(columns: Mapping[str, Column]) -> int:
     """Return how many cases have a value of any name."""
-    if whole := next((column for column in columns.values() if None not in column), None):  # the usual case, fast
-        return len(whole)
+    for column in columns.values():
+        if column and None not in column:  # the usual case, fast
+            return len(column)
     return sum(any(value is not None for value in case) for case in zip(*columns.values(), strict=True))
 
 
-def _moved_by_cases(columns: Mapping[str, Column], means: Mapping[str, float], weights: Mapping[str, float]) -> float:
+class _NamedMean(NamedTuple):
+    """The mean of one name's values, with its interval."""
+
+    column: Column
+    moments: Moments
+    limits: Interval
+    weight: float
+    """The weight of one of its values in the mean of means."""
+
+
+def _named_means(columns: Mapping[str, Column]) -> list[_NamedMean]:
+    """Return the means of the names that have values."""
+    values_by_name = {name: [value for value in column if value is not None] for name, column in columns.items()}
+    n_names = sum(bool(values) for values in values_by_name.values())
+    means: list[_NamedMean] = []
+    for name, values in values_by_name.items():
+        if not values:
+            continue
+        moments = moments_of(values)
+        limits = gaffke(values, (0, 1), moments)
+        assert limits is not None  # the scale has ends
+        means.append(_NamedMean(columns[name], moments, limits, weight=1 / (moments.n * n_names)))
+    return means
+
+
+def _moved_by_cases(means: Sequence[_NamedMean]) -> float:
+    """Return the sum of squares of how far each case moves the mean of means."""
     # Column by column: case by case takes three times as long.
-    moved = [
-        [0.0 if value is None else (value - mean) * weights[name] for value in columns[name]]
-        for name, mean in means.items()
-    ]
-    sums = list(map(sum, zip(*moved, strict=True)))
-    return math.fsum(map(mul, sums, sums))
+    moved: list[list[float]] = []
+    for one in means:
+        mean = one.moments.mean
+        weight = one.weight
+        moved.append([0.0 if value is None else (value - mean) * weight for value in one.column])
+    return _sum_of_squares(list(map(sum, zip(*moved, strict=True))))
 
 
-def _limits(values: Sequence[float], moments: Moments) -> Interval:
-    limits = gaffke(values, (0, 1), moments)
-    assert limits is not None  # the scale has ends
-    return limits
+def _sum_of_squares(values: Sequence[float]) -> float:
+    return math.fsum(map(mul, values, values))

@@ -63,13 +63,35 @@ def paired_test(differences: Sequence[float], widest: float, moments: Moments | 
     sizes = set(map(abs, filter(None, differences)))
     if not sizes or max(sizes) - min(sizes) <= NOISE * max(sizes):
         rises = sum(difference > 0 for difference in differences)
-        falls = n - rises - differences.count(0)
-        return FlipTest(n, widest, max(sizes, default=widest), rises, falls)
-    n, mean, second, third, _ = moments or moments_of(differences)
-    deviation = math.sqrt(second / n)
-    skewness = third / n / deviation**3 * math.sqrt(n * (n - 1)) / (n - 2) * (1 + SHORTFALL / n) if n > 2 else 0.0
+        return FlipTest(
+            n=n,
+            widest=widest,
+            size=max(sizes, default=widest),
+            rises=rises,
+            falls=n - rises - differences.count(0),
+        )
+    moments = moments or moments_of(differences)
+    deviation = math.sqrt(moments.second / n)
+    return GradedTest(
+        n=n,
+        widest=widest,
+        changed=n - differences.count(0),
+        mean=moments.mean,
+        deviation=deviation,
+        skewness=_skewness(moments, deviation),
+    )
+
+
+def _skewness(moments: Moments, deviation: float) -> float:
+    """Return the skewness of what the sample is drawn from: corrected twice, and limited."""
+    n = moments.n
+    if n < 3:
+        return 0.0
+    of_sample = moments.third / n / deviation**3
+    with_usual_correction = of_sample * math.sqrt(n * (n - 1)) / (n - 2)
+    skewness = with_usual_correction * (1 + SHORTFALL / n)
     most = MOST_SKEWED * math.sqrt(n)
-    return GradedTest(n, widest, n - differences.count(0), mean, deviation, max(-most, min(most, skewness)))
+    return max(-most, min(most, skewness))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +118,16 @@ class PairedTest:
         """Return the interval; it excludes 0 exactly if the two-sided p is at most the level. None below five cases."""
         if self.n < FEWEST:
             return None
-        return max(-self.widest, self.limit(1, level / 2)), min(self.widest, self.limit(-1, level / 2))
+        low = self.limit(1, level / 2)
+        high = self.limit(-1, level / 2)
+        return max(-self.widest, low), min(self.widest, high)
 
     def one_sided_interval(self, side: Side) -> Interval:
         """Return the interval with one limit; it excludes 0 exactly if the p towards this side is significant."""
         limit = max(-self.widest, min(self.widest, self.limit(side, LEVEL)))
-        return (limit, self.widest) if side > 0 else (-self.widest, limit)
+        if side > 0:
+            return limit, self.widest
+        return -self.widest, limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +143,27 @@ class FlipTest(PairedTest):
     falls: int
 
     def p_towards(self, side: Side) -> float:
-        with_it, against = (self.rises, self.falls) if side > 0 else (self.falls, self.rises)
-        changed = with_it + against
+        if side > 0:
+            towards, against = self.rises, self.falls
+        else:
+            towards, against = self.falls, self.rises
+        changed = towards + against
         if changed > BINOMIAL:
-            return math.erfc((with_it - against) / math.sqrt(2 * changed)) / 2
-        return mid_p(changed, against) if against < with_it else 1 - mid_p(changed, with_it)
+            return math.erfc((towards - against) / math.sqrt(2 * changed)) / 2
+        # The smaller count has fewer terms to add up.
+        if against < towards:
+            return mid_p(changed, against)
+        return 1 - mid_p(changed, towards)
 
     def limit(self, side: Side, level: float) -> float:
         change = paired_difference(self.rises, self.falls, self.n)
-        mean, error = side * change.centre, math.sqrt(change.variance)
-        p, z = self.p_towards(side), normal_quantile(level)
-        if (p <= level) != (mean > z * error):
+        mean = side * change.centre
+        error = math.sqrt(change.variance)
+        p = self.p_towards(side)
+        z = normal_quantile(level)
+        is_significant = p <= level
+        excludes_0 = mean > z * error
+        if is_significant != excludes_0:
             error = mean / normal_quantile(p)
         return side * self.size * (mean - z * error)
 
@@ -147,20 +183,31 @@ class GradedTest(PairedTest):
     skewness: float
 
     def p_towards(self, side: Side) -> float:
-        ratio, skewness, freedom = side * self.mean / self.deviation, side * self.skewness, self.n - 1
-        bend = skewness * ratio * ratio / 3 + skewness * skewness * ratio**3 / 27 + skewness / (6 * self.n)
-        tails = (student_tail(each * math.sqrt(freedom), freedom) for each in (ratio, ratio + bend))
-        return max(self._least_p, *tails)
+        freedom = self.n - 1
+        ratio = side * self.mean / self.deviation
+        students = student_tail(ratio * math.sqrt(freedom), freedom)
+        halls = student_tail(self._bent(ratio, side * self.skewness) * math.sqrt(freedom), freedom)
+        return max(self._least_p, students, halls)
 
     def limit(self, side: Side, level: float) -> float:
         freedom = self.n - 1
-        ratio = student_quantile(normal_quantile(level), freedom) / math.sqrt(freedom)
-        bound = side * self.mean - self.deviation * max(ratio, self._unbent(ratio, side * self.skewness))
-        return side * (min(0.0, bound) if self._least_p > level else bound)
+        students = student_quantile(normal_quantile(level), freedom) / math.sqrt(freedom)
+        halls = self._unbent(students, side * self.skewness)
+        bound = side * self.mean - self.deviation * max(students, halls)
+        if self._least_p > level:
+            bound = min(0.0, bound)
+        return side * bound
 
     @property
     def _least_p(self) -> float:
         return 0.5 ** (self.changed + 1)
+
+    def _bent(self, ratio: float, skewness: float) -> float:
+        """Return Hall's transformation of a ratio of mean and deviation."""
+        square_term = skewness * ratio * ratio / 3
+        cube_term = skewness * skewness * ratio**3 / 27
+        bend = square_term + cube_term + skewness / (6 * self.n)
+        return ratio + bend
 
     def _unbent(self, ratio: float, skewness: float) -> float:
         """Return the ratio of mean and deviation that Hall's transformation maps to this one."""
@@ -172,11 +219,13 @@ class GradedTest(PairedTest):
 
 def mid_p(n: int, k: int) -> float:
     """Return the chance that at most k of n fair coins show heads, with exactly k counted half."""
-    term = comb = math.comb(n, k)
-    twice = -comb
+    # In whole numbers: twice the sum of the binomial coefficients, of which that of k counts half.
+    term = math.comb(n, k)
+    twice = -term
     while True:
         twice += 2 * term
-        if not k or term << 60 <= twice:
+        is_negligible = term << 60 <= twice
+        if k == 0 or is_negligible:
             return twice / (1 << n + 1)
         term = term * k // (n - k + 1)
         k -= 1
@@ -190,7 +239,8 @@ def adjusted(p_values: Mapping[str, float]) -> dict[str, float]:
     adjusted_p: dict[str, float] = {}
     least = 1.0
     ascending = sorted(p_values.items(), key=lambda item: item[1])
-    for rank, (name, p) in reversed(list(enumerate(ascending, start=1))):
+    ranked = list(enumerate(ascending, start=1))
+    for rank, (name, p) in reversed(ranked):
         least = min(least, p * len(p_values) / rank)
         adjusted_p[name] = least
     return adjusted_p

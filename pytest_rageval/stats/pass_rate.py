@@ -31,8 +31,11 @@ def paired_difference(more: int, less: int, n: int) -> IntervalPart:
     Source: Bonett and Price 2012, who add one case of either change: no change among a few cases does not prove that
     there is none.
     """
-    up, down = (more + 1) / (n + 2), (less + 1) / (n + 2)
-    return IntervalPart(up - down, (up + down - (up - down) ** 2) / (n + 2))
+    n_adjusted = n + 2
+    up = (more + 1) / n_adjusted
+    down = (less + 1) / n_adjusted
+    variance = up + down - (up - down) ** 2
+    return IntervalPart(centre=up - down, variance=variance / n_adjusted)
 
 
 def share(values: Sequence[float]) -> IntervalPart:
@@ -40,8 +43,9 @@ def share(values: Sequence[float]) -> IntervalPart:
 
     Source: Agresti and Coull 1998, who add two cases of either kind.
     """
-    mean = (math.fsum(values) + 2) / (len(values) + 4)
-    return IntervalPart(mean, mean * (1 - mean) / (len(values) + 4))
+    n_adjusted = len(values) + 4
+    mean = (math.fsum(values) + 2) / n_adjusted
+    return IntervalPart(centre=mean, variance=mean * (1 - mean) / n_adjusted)
 
 
 def corrected_pass_rate(labelled: Sequence[tuple[bool, bool]], unlabelled: Sequence[float]) -> Estimate | None:
@@ -60,9 +64,14 @@ def corrected_pass_rate(labelled: Sequence[tuple[bool, bool]], unlabelled: Seque
         return None
     missed = sum(human and not judge for judge, human in labelled)
     let_through = sum(judge and not human for judge, human in labelled)
-    value = math.fsum(unlabelled) / len(unlabelled) + (missed - let_through) / len(labelled)
-    value = max(0.0, min(1.0, value))
-    low, high = share(unlabelled).plus(paired_difference(missed, let_through, len(labelled))).interval()
+    by_judge = math.fsum(unlabelled) / len(unlabelled)
+    correction = (missed - let_through) / len(labelled)
+    value = max(0.0, min(1.0, by_judge + correction))
+    sum_of_parts = share(unlabelled).plus(paired_difference(missed, let_through, len(labelled)))
+    low, high = sum_of_parts.interval()
     if low > 1 or high < 0:
         return Estimate(value, None)
-    return Estimate(value, (max(0.0, min(low, value)), min(1.0, max(high, value))))
+    # The parts are drawn towards a half and towards 0, so the value may lie outside.
+    low = min(low, value)
+    high = max(high, value)
+    return Estimate(value, (max(0.0, low), min(1.0, high)))

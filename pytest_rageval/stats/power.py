@@ -31,10 +31,13 @@ def detectable_mean(differences: Sequence[float], widest: float, moments: Moment
     n = len(differences)
     if n - differences.count(0) < FEWEST:
         return None
-    deviation = math.sqrt((moments or moments_of(differences)).second / (n - 1))
+    moments = moments or moments_of(differences)
+    deviation = math.sqrt(moments.second / (n - 1))
     quantiles = student_quantile(_Z_LEVEL, n - 1) + student_quantile(_Z_POWER, n - 1)
     change = quantiles * deviation / math.sqrt(n)
-    return change if 0 < change <= widest else None
+    if not 0 < change <= widest:
+        return None
+    return change
 
 
 @lru_cache(maxsize=256)
@@ -48,10 +51,15 @@ def detectable_share(n: int, changed: int) -> float | None:
     if n < FEWEST:
         return None
     power = _exact_power if changed <= COUNTED else _normal_power
-    low, high = 0.0, min(n, 12 + 3 * math.sqrt(changed))  # more than the limit needs, in cases
+    low = 0.0
+    high = min(n, 12 + 3 * math.sqrt(changed))  # more than the limit needs, in cases
     for _ in range(16):
         middle = (low + high) / 2
-        low, high = (low, middle) if power(n, max(changed, middle) / n, middle / n) >= POWER else (middle, high)
+        changing = max(changed, middle) / n
+        if power(n, changing, middle / n) >= POWER:
+            high = middle
+        else:
+            low = middle
     return high / n
 
 
@@ -63,10 +71,13 @@ def _normal_power(n: int, changing: float, drop: float) -> float:
 
 def _exact_power(n: int, changing: float, drop: float) -> float:
     """Return the power of McNemar's mid-p test to detect a drop, summed over how many cases get better."""
-    better, worse = (changing - drop) / 2, (changing + drop) / 2
+    better = (changing - drop) / 2
+    worse = (changing + drop) / 2
+    worse_of_rest = worse / (1 - better)
     total = 0.0
     for gained, likely in enumerate(_binomial(n, better)):
-        too_few = math.fsum(islice(_binomial(n - gained, worse / (1 - better)), _needed(gained)))
+        chances_of_losses = _binomial(n - gained, worse_of_rest)
+        too_few = math.fsum(islice(chances_of_losses, _needed(gained)))
         total += likely * (1 - too_few)
         if gained > n * better and likely < UNLIKELY:
             break
@@ -76,7 +87,9 @@ def _exact_power(n: int, changing: float, drop: float) -> float:
 @lru_cache(maxsize=1024)
 def _needed(gained: int) -> int:
     """Return how many cases must get worse to be significant if so many get better."""
-    lost = _needed(gained - 1) + 1 if gained else FEWEST
+    lost = FEWEST
+    if gained:
+        lost = _needed(gained - 1) + 1  # one more gain needs at least one more loss
     while 2 * mid_p(lost + gained, gained) > LEVEL:
         lost += 1
     return lost
@@ -84,8 +97,9 @@ def _needed(gained: int) -> int:
 
 def _binomial(n: int, share: float) -> Iterator[float]:
     """Yield the probabilities of 0, 1, … n of n; they underflow if n times share exceeds a few hundred."""
-    if share > 1 - UNLIKELY:
-        yield from (float(k == n) for k in range(n + 1))
+    if share > 1 - UNLIKELY:  # the odds would be infinite
+        yield from [0.0] * n
+        yield 1.0
         return
     odds = share / (1 - share)
     likely = math.exp(n * math.log1p(-share))

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from pytest_rageval.stats.agreement import Confusion, LabelPair
 from pytest_rageval.stats.intervals import Interval
-from pytest_rageval.stats.pass_rate import paired_difference
+from pytest_rageval.stats.pass_rate import IntervalPart, paired_difference
 
 Aim = Literal["youden", "agreement"]
 FEWEST = 20
@@ -62,9 +62,10 @@ def best_threshold(
     drawn by a fixed seed, each with its share of passing and of failing answers. The gain's interval comes from
     paired differences (Bonett and Price 2012), as if folds were independent.
     """
-    good, bad = sum(pair.passes for pair in pairs), sum(not pair.passes for pair in pairs)
-    if min(good, bad) < FEWEST:
-        return f"too few labels: {good} pass and {bad} fail, at least {FEWEST} of each are needed"
+    n_good = sum(pair.passes for pair in pairs)
+    n_bad = len(pairs) - n_good
+    if min(n_good, n_bad) < FEWEST:
+        return f"too few labels: {n_good} pass and {n_bad} fail, at least {FEWEST} of each are needed"
     best = _best(pairs, scale, present, aim)
     if best is None:
         return "the judge gives all answers much the same score"
@@ -75,16 +76,17 @@ def best_threshold(
         limit = present if choice is None else choice.limit
         limits.append(limit)
         decided += [(pair, pair.score >= limit) for pair in left_out]
-    held_out = Confusion.of((judge, pair.passes) for pair, judge in decided)
-    now = Confusion.of((holds(pair.score), pair.passes) for pair in pairs)
-    after, before = _reached(held_out, aim), _reached(now, aim)
+    with_choices = Confusion.of((judge, pair.passes) for pair, judge in decided)
+    with_present = Confusion.of((holds(pair.score), pair.passes) for pair in pairs)
+    held_out = _reached(with_choices, aim)
+    reached_now = _reached(with_present, aim)
     return Threshold(
         aim=aim,
         limit=best.limit,
         value=best.value,
-        held_out=after,
-        present=before,
-        gain=after - before,
+        held_out=held_out,
+        present=reached_now,
+        gain=held_out - reached_now,
         gain_interval=_gain_interval(decided, holds, aim),
         chosen=(min(limits), max(limits)),
         is_present=best.limit == present,
@@ -110,23 +112,38 @@ def _best(pairs: Sequence[LabelPair], scale: Interval, present: float, aim: Aim)
     """
     good = sorted(pair.score for pair in pairs if pair.passes)
     bad = sorted(pair.score for pair in pairs if not pair.passes)
-    best: tuple[float, float, _Choice] | None = None
-    by_parting = groupby(_limits(scale), key=lambda limit: (bisect_left(good, limit), bisect_left(bad, limit)))
-    for (false_alarms, caught), group in by_parting:
+
+    def failing_below(limit: float) -> tuple[int, int]:
+        return bisect_left(good, limit), bisect_left(bad, limit)
+
+    best: _Choice | None = None
+    best_rank: tuple[float, float] | None = None
+    for (false_alarms, caught), group in groupby(_limits(scale), key=failing_below):
         if not 0 < false_alarms + caught < len(pairs):
             continue
         alike = list(group)
-        limit = present if alike[0] <= present <= alike[-1] else alike[(len(alike) - 1) // 2]
-        value = _reached(Confusion(caught, false_alarms, len(bad) - caught, len(good) - false_alarms), aim)
-        ranked = (round(value, 12), -abs(limit - present), _Choice(limit, value))
-        if best is None or ranked[:2] > best[:2]:
-            best = ranked
-    return best[2] if best else None
+        limit = alike[(len(alike) - 1) // 2]
+        if alike[0] <= present <= alike[-1]:
+            limit = present
+        confusion = Confusion(
+            tp=caught,
+            fp=false_alarms,
+            fn=len(bad) - caught,
+            tn=len(good) - false_alarms,
+        )
+        value = _reached(confusion, aim)
+        # Rounded: of values that differ by a rounding error only, the limit nearest to the present one is best.
+        rank = (round(value, 12), -abs(limit - present))
+        if best_rank is None or rank > best_rank:
+            best = _Choice(limit, value)
+            best_rank = rank
+    return best
 
 
 def _limits(scale: Interval) -> Iterator[float]:
     low, high = scale
-    return (round(low + (high - low) * step / STEPS, 9) for step in range(1, STEPS + 1))
+    for step in range(1, STEPS + 1):
+        yield round(low + (high - low) * step / STEPS, 9)
 
 
 def _folds(pairs: Sequence[LabelPair]) -> Iterator[tuple[list[LabelPair], list[LabelPair]]]:
@@ -138,21 +155,34 @@ def _folds(pairs: Sequence[LabelPair]) -> Iterator[tuple[list[LabelPair], list[L
         generator.shuffle(places)
         fold_of |= {place: number % FOLDS for number, place in enumerate(places)}
     for fold in range(FOLDS):
-        yield (
-            [pair for place, pair in enumerate(pairs) if fold_of[place] != fold],
-            [pair for place, pair in enumerate(pairs) if fold_of[place] == fold],
-        )
+        chosen_on: list[LabelPair] = []
+        left_out: list[LabelPair] = []
+        for place, pair in enumerate(pairs):
+            if fold_of[place] == fold:
+                left_out.append(pair)
+            else:
+                chosen_on.append(pair)
+        yield chosen_on, left_out
 
 
 def _gain_interval(decided: Sequence[tuple[LabelPair, bool]], holds: Callable[[float], bool], aim: Aim) -> Interval:
     """Return the interval over all answers; for Youden's J the sum of those over each kind."""
-    kinds = [[answer for answer in decided if answer[0].passes is kind] for kind in (True, False)]
-    groups = kinds if aim == "youden" else [list(decided)]
-    parts = []
-    for group in groups:
-        right_now = [(judge == pair.passes, holds(pair.score) == pair.passes) for pair, judge in group]
-        mended = sum(after and not before for after, before in right_now)
-        spoilt = sum(before and not after for after, before in right_now)
-        parts.append(paired_difference(mended, spoilt, len(group)))
-    total = parts[0] if len(parts) == 1 else parts[0].plus(parts[1])
-    return total.interval()
+    if aim == "agreement":
+        return _gain(decided, holds).interval()
+    good = [(pair, judge) for pair, judge in decided if pair.passes]
+    bad = [(pair, judge) for pair, judge in decided if not pair.passes]
+    return _gain(good, holds).plus(_gain(bad, holds)).interval()
+
+
+def _gain(decided: Sequence[tuple[LabelPair, bool]], holds: Callable[[float], bool]) -> IntervalPart:
+    """Return the gain in right decisions over the present gate."""
+    mended = 0
+    spoilt = 0
+    for pair, judge in decided:
+        is_right = judge == pair.passes
+        was_right = holds(pair.score) == pair.passes
+        if is_right and not was_right:
+            mended += 1
+        if was_right and not is_right:
+            spoilt += 1
+    return paired_difference(mended, spoilt, len(decided))
