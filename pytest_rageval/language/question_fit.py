@@ -68,25 +68,44 @@ class FigureFit(NamedTuple):
 def compare_figures(wanted: Sequence[Callable[[Quantity], bool]], at: int, answer: str, question: str) -> FigureFit:
     """Compare the place of a gold's figure with those of other figures of its kind.
 
-    Words count as sets: a part that only shares more words, but lacks one, may name the same thing otherwise. `wanted`
-    holds for each figure of the gold what checks for it.
+    Words count as sets: a part that only shares more words, but lacks one, may name the same thing otherwise.
+
+    wanted  a check for each figure of the gold
+    at      the place of the compared one among them
     """
     fits = _fits(answer, question)
-    own = [fit for fit in fits if any(map(wanted[at], fit.part.quantities))]
-    kinds = {_kind(quantity) for fit in own for quantity in fit.part.quantities if wanted[at](quantity)}
+    is_compared = wanted[at]
+    own: list[PartFit] = []
+    kinds: set[str] = set()
+    for fit in fits:
+        figures = [quantity for quantity in fit.part.quantities if is_compared(quantity)]
+        if figures:
+            own.append(fit)
+            kinds.update(map(_kind, figures))
     asked_figures = {quantity.figure for quantity in read(question).quantities}
-    rivals: list[tuple[frozenset[str], Quantity]] = []
+    rivals: list[tuple[PartFit, Quantity]] = []
     for fit in fits:
         if fit in own or fit.part.is_remark or not any(_are_comparable(fit.part, one.part) for one in own):
             continue
-        new = [quantity for quantity in fit.part.quantities if quantity.figure not in asked_figures]
-        others = (quantity for quantity in new if _is_of_kind(quantity, kinds))
-        rivals.extend((fit.shared, other) for other in others if not any(is_wanted(other) for is_wanted in wanted))
+        for quantity in fit.part.quantities:
+            is_rival = quantity.figure not in asked_figures and _is_of_kind(quantity, kinds)
+            if is_rival and not any(is_wanted(quantity) for is_wanted in wanted):
+                rivals.append((fit, quantity))
     if not rivals:
         return FigureFit()
-    better = (rival.written for shared, rival in rivals if all(fit.shared < shared for fit in own))
-    is_ahead = any(_is_ahead(fit, [shared for shared, _ in rivals]) for fit in own)
-    return FigureFit(is_ahead, next(better, ""))
+    words_of_rivals = [fit.shared for fit, _ in rivals]
+    return FigureFit(
+        is_ahead=any(_is_ahead(fit, words_of_rivals) for fit in own),
+        better=_better(own, rivals),
+    )
+
+
+def _better(own: Sequence[PartFit], rivals: Sequence[tuple[PartFit, Quantity]]) -> str:
+    """Return the first rival whose part has all that each part of the figure's own has of the question, and more."""
+    for rival, quantity in rivals:
+        if all(fit.shared < rival.shared for fit in own):
+            return quantity.written
+    return ""
 
 
 def _is_ahead(fit: PartFit, others: Sequence[frozenset[str]]) -> bool:
@@ -104,14 +123,14 @@ def are_of_another(names: frozenset[str], answer: str, question: str) -> bool:
         return False
     is_given = False
     for sentence in _SENTENCE_END.split(answer):
-        parts = _CHANGE_OF_SUBJECT.split(sentence)
-        read_parts = [_read(list(read(part).pieces)) for part in parts]
-        fits = [_shared(words, runs, question) for words, _, runs in read_parts]
-        for (words, _, _), fit in zip(read_parts, fits, strict=True):
+        parts = [_read(list(read(part).pieces)) for part in _CHANGE_OF_SUBJECT.split(sentence)]
+        fits = [_shared(words, runs, question) for words, _, runs in parts]
+        for (words, _, _), fit in zip(parts, fits, strict=True):
             if names.isdisjoint(words):
                 continue
             is_given = True
-            if words[0] not in names or not any(fit < other for other in fits):
+            is_subject = words[0] in names
+            if not is_subject or not any(fit < other for other in fits):
                 return False
     return is_given
 
@@ -135,7 +154,13 @@ def _fits(answer: str, question: str) -> list[PartFit]:
             words = (*words, *_inherited(part, base)[:_MOST_INHERITED])
         # What a sentence begins with may hold for all its figures: "The price is 12 or 24 euros".
         near = part.behind if part is base else part.words
-        fits.append(PartFit(part, _shared(words, part.runs, question), _shared(near, part.runs, question)))
+        fits.append(
+            PartFit(
+                part=part,
+                shared=_shared(words, part.runs, question),
+                near=_shared(near, part.runs, question),
+            )
+        )
     return fits
 
 
@@ -194,7 +219,8 @@ def _kind(quantity: Quantity) -> str:
     figure = quantity.figure
     if quantity.unit == "date" and not figure[0].isdigit():
         return figure[:3]
-    if len(figure) == len("2024") and figure.isdigit() and figure[0] in "12" and quantity.unit not in _KNOWN_UNITS:
+    is_like_year = len(figure) == len("2024") and figure.isdigit() and figure[0] in "12"
+    if is_like_year and quantity.unit not in _KNOWN_UNITS:
         return "year"
     if ":" in figure:
         return "time"
@@ -243,9 +269,16 @@ def _with_ends(pieces: Sequence[str]) -> Iterator[str]:
 
 def _part(pieces: list[str], sentence: int, *, is_remark: bool) -> AnswerPart:
     first = next(at for at, piece in enumerate(pieces) if FIGURE.fullmatch(piece))
-    before, quantities, runs = _read(pieces[:first])
-    behind, more_quantities, more_runs = _read(pieces[first:])
-    return AnswerPart(before, behind, (*quantities, *more_quantities), (*runs, *more_runs), sentence, is_remark)
+    before, quantities_before, runs_before = _read(pieces[:first])
+    behind, quantities_behind, runs_behind = _read(pieces[first:])
+    return AnswerPart(
+        before=before,
+        behind=behind,
+        quantities=(*quantities_before, *quantities_behind),
+        runs=(*runs_before, *runs_behind),
+        sentence=sentence,
+        is_remark=is_remark,
+    )
 
 
 def _longer(part: AnswerPart, pieces: list[str]) -> AnswerPart:
@@ -260,7 +293,7 @@ def _read(pieces: list[str]) -> tuple[tuple[str, ...], tuple[Quantity, ...], tup
     if pieces:
         read_clause(pieces, words, quantities, runs)
     forms = [word.form for word in words]
-    forms.extend(left + right for left, right in pairwise(pieces) if left in _PHRASAL and right in _PARTICLES)
+    forms.extend(_phrasal_verbs(pieces))
     return tuple(forms), tuple(quantities), tuple(run.form for run in runs)
 
 
@@ -271,8 +304,15 @@ def _read(pieces: list[str]) -> tuple[tuple[str, ...], tuple[Quantity, ...], tup
 def _asked_words(question: str) -> tuple[str, ...]:
     asked = read(question)
     words = [_stem(word.form) for word in asked.words]
-    words.extend(left + right for left, right in pairwise(asked.pieces) if left in _PHRASAL and right in _PARTICLES)
+    words.extend(_phrasal_verbs(asked.pieces))
     return tuple(dict.fromkeys(words))[:_MOST_ASKED]
+
+
+def _phrasal_verbs(pieces: Sequence[str]) -> Iterator[str]:
+    """Yield verbs that are told apart by a word of grammar: check in and check out."""
+    for verb, particle in pairwise(pieces):
+        if verb in _PHRASAL and particle in _PARTICLES:
+            yield verb + particle
 
 
 @lru_cache(maxsize=256)
@@ -280,8 +320,10 @@ def _asked_pairs(question: str) -> tuple[str, ...]:
     """Return each two neighbouring characters of the question's runs that are not of grammar."""
     pairs: list[str] = []
     for run in read(question).runs:
-        pairs.extend(run.form[at : at + 2] for at in range(len(run.form) - 1))
-    return tuple(dict.fromkeys(pair for pair in pairs if _HIRAGANA.search(pair) is None))[:_MOST_ASKED]
+        pairs.extend(left + right for left, right in pairwise(run.form))
+    # Hiragana is the script of grammar.
+    pairs_of_content = [pair for pair in pairs if _HIRAGANA.search(pair) is None]
+    return tuple(dict.fromkeys(pairs_of_content))[:_MOST_ASKED]
 
 
 def _words(written: str) -> frozenset[str]:

@@ -12,21 +12,14 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import islice, pairwise
 
+from pytest_rageval.language.negation import denied_places, has_negation
 from pytest_rageval.language.polarity_words import (
-    CHINESE_CONTRASTS,
-    CHINESE_NEGATIONS,
     CHOICES,
     CONTRASTS,
     DETERMINERS,
     HEDGES,
-    INSTEAD,
-    JAPANESE_CONTRASTS,
-    KOREAN_NEGATIONS,
     LIMITS,
-    NEGATORS,
     NO,
-    NOT_DENYING_BEFORE,
-    OFFERS,
     YES,
 )
 from pytest_rageval.language.spelled_quantities import with_plain_spellings
@@ -39,11 +32,9 @@ from pytest_rageval.language.stated_quantities import (
     with_sums,
 )
 from pytest_rageval.language.stated_words import (
-    KANA,
     UNSPACED_RUN,
     StatedWord,
     folded_word,
-    is_korean,
     parts_of_run,
     read_piece,
 )
@@ -142,9 +133,19 @@ def read(text: str) -> Statement:
         quantities.extend(Quantity(glued[1] + glued[2]) for glued in _GLUED_YEAR.finditer(text))
     if _CAPITAL_WITHIN.search(text) is not None:
         for joined in _JOINED_WORDS.finditer(text):
-            words.extend(StatedWord(folded_word(part.lower()), False, part.lower()) for part in joined.groups())
-    opening = _opening(pieces)
-    return Statement(tuple(words), tuple(dict.fromkeys(quantities)), tuple(runs), *opening, text, tuple(pieces))
+            parts = [part.lower() for part in joined.groups()]
+            words.extend(StatedWord(folded_word(part), is_denied=False, written=part) for part in parts)
+    opening, answers_yes, is_plain = _opening(pieces)
+    return Statement(
+        words=tuple(words),
+        quantities=tuple(dict.fromkeys(quantities)),
+        runs=tuple(runs),
+        opening=opening,
+        answers_yes=answers_yes,
+        is_plain=is_plain,
+        text=text,
+        pieces=tuple(pieces),
+    )
 
 
 def _open_ends(words: list[StatedWord], ends: Sequence[int]) -> None:
@@ -155,9 +156,12 @@ def _open_ends(words: list[StatedWord], ends: Sequence[int]) -> None:
 
 
 def _mark(match: re.Match[str]) -> str:
-    if match["clause"]:
-        return f" {REMARK if match['clause'] == '(' else CLAUSE} "
-    return f" {SENTENCE} "
+    mark = SENTENCE
+    if match["clause"] == "(":
+        mark = REMARK
+    elif match["clause"]:
+        mark = CLAUSE
+    return f" {mark} "
 
 
 def _pieces(normal: str) -> Iterator[str]:
@@ -198,7 +202,7 @@ def _clauses(pieces: Sequence[str]) -> Iterator[list[str]]:
 def read_clause(clause: list[str], words: list[StatedWord], quantities: list[Quantity], runs: list[StatedWord]) -> None:
     """Add what a clause says to the lists."""
     read_pieces = [read_piece(piece) for piece in clause]
-    denied = _denied_places(clause)
+    denied = denied_places(clause)
     found: list[tuple[int, Quantity]] = []
     choices = _places_of_choices(clause)
     is_behind_figure = False
@@ -218,41 +222,17 @@ def read_clause(clause: list[str], words: list[StatedWord], quantities: list[Qua
 
 def _places_of_choices(clause: list[str]) -> list[int]:
     """Return the places of each "or" with a word on both sides; in a long clause it joins something else."""
-    if CHOICES.isdisjoint(clause) or (len(clause) > _CLAUSE_OF_ALTERNATIVES and HEDGES.isdisjoint(clause)):
+    if CHOICES.isdisjoint(clause):
         return []
-    return [at for at, piece in enumerate(clause) if piece in CHOICES and 0 < at < len(clause) - 1]
+    if len(clause) > _CLAUSE_OF_ALTERNATIVES and HEDGES.isdisjoint(clause):
+        return []
+    last = len(clause) - 1
+    return [at for at, piece in enumerate(clause) if piece in CHOICES and 0 < at < last]
 
 
 def _is_limit(clause: list[str], at: int) -> bool:
     """Check for the limit of what is denied, which holds itself: no child under 9 may enter, not before 10."""
     return at > 0 and clause[at - 1] in LIMITS
-
-
-def _denied_places(clause: list[str]) -> list[bool]:
-    """Return for each word of a clause whether it is denied."""
-    denied = [False] * len(clause)
-    if not any(read_piece(piece).may_deny for piece in clause):
-        return denied
-    is_denying, reach = False, 0
-    for at, piece in enumerate(clause):
-        following = clause[at + 1] if at + 1 < len(clause) else ""
-        if piece in NEGATORS or (piece == "non" and (following in _FRENCH if at == 0 else clause[at - 1] in _ANDS)):
-            is_denying = following not in NOT_DENYING_BEFORE and _ONLY_BEFORE.get(piece, following) == following
-            reach = at + (_REACH_OF_A_NEGATOR if at or piece not in INSTEAD else _REACH_OF_A_FIRST_INSTEAD)
-            if is_denying and any(word.startswith(OFFERS) for word in clause[at + 1 : at + 4]):
-                denied[:at] = [True] * at
-        elif is_korean(piece) and any(negation in piece for negation in KOREAN_NEGATIONS):
-            denied[max(0, at - 4) : at + 1] = [True] * (at + 1 - max(0, at - 4))
-        elif piece.startswith(JAPANESE_CONTRASTS):
-            denied[max(0, at - 2) : at] = [True] * (at - max(0, at - 2))
-        elif UNSPACED_RUN.match(piece) and not KANA.search(piece):
-            is_denying = any(negation in piece for negation in CHINESE_NEGATIONS)
-            reach = at + _REACH_OF_A_NEGATOR
-            if any(contrast in piece for contrast in CHINESE_CONTRASTS):
-                is_denying = False
-        else:
-            denied[at] = denied[at] or (is_denying and at <= reach)
-    return denied
 
 
 def _opening(pieces: Sequence[str]) -> tuple[str, bool | None, bool]:
@@ -271,21 +251,13 @@ def _opening(pieces: Sequence[str]) -> tuple[str, bool | None, bool]:
             return alone, True, True
         if clause[0] in NO:
             return alone, False, True
-    longer = next((clause for clause in clauses if len(clause) > 2 or UNSPACED_RUN.match(clause[0])), clauses[0])
-    return alone, not _is_denying(longer), False
-
-
-def _is_denying(clause: list[str]) -> bool:
-    for piece in clause:
-        if not read_piece(piece).may_deny:
-            continue
-        if piece in NEGATORS:
-            return True
-        if is_korean(piece) and any(negation in piece for negation in KOREAN_NEGATIONS):
-            return True
-        if UNSPACED_RUN.match(piece) and any(word.is_denied for word in parts_of_run(piece)):
-            return True
-    return False
+    deciding = clauses[0]
+    for clause in clauses:
+        # A run of a script without spaces holds many words.
+        if len(clause) > 2 or UNSPACED_RUN.match(clause[0]):
+            deciding = clause
+            break
+    return alone, not has_negation(deciding), False
 
 
 _END_OF_CLAUSE = re.compile(
@@ -315,15 +287,6 @@ _PIECE = re.compile(
     r"[0-9<>≤≥≠≈±$€£¥₩₹₽₺₫฿₴₪.,:/%‰°′+^-]*[0-9][0-9a-z.,:/%‰°′+^-]*|[가-힣]+|[぀-ヿ一-鿿々]+|[^\s가-힣぀-ヿ一-鿿々]+"
 )
 _ORDINAL_ENDINGS = frozenset(("st", "nd", "rd", "th"))
-_REACH_OF_A_NEGATOR = 6
-_REACH_OF_A_FIRST_INSTEAD = 2
-"""No comma need end it: Statt der Direktorin unterschreibt der Leiter."""
-_ONLY_BEFORE = {"rather": "than", "instead": "of"}
-_ANDS = frozenset(("and", "et", "mais", "e", "y"))
-_FRENCH = frozenset(
-    ("par", "le", "la", "les", "pas", "de", "du", "des", "à", "au", "pour", "avec", "dans", "un", "une")
-)
-"""Behind "non" at the beginning of a clause, where it is no prefix: non-partisan."""
 _NEAR_A_CHOICE = 2
 _CLAUSE_OF_ALTERNATIVES = 5
 _CLAUSES_OF_AN_OPENING = 4
