@@ -7,6 +7,7 @@ as a courtesy only as a whole and only if it denies nothing: "I'd be happy to he
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -33,43 +34,54 @@ def without_courtesies(answer: str) -> PlainAnswer:
     >>> without_courtesies("One moment please, let me look that up.").is_announcement
     True
     """
-    rest = answer.strip()
-    kinds: list[str] = []
-    for _ in range(MOST_TAKEN):
-        taken = _opener(rest)
-        if taken is None:
-            break
-        kind, end = taken
-        kinds.append(kind)
-        rest = rest[end:].lstrip()
-    for _ in range(MOST_TAKEN):
-        taken = _closer(rest)
-        if taken is None:
-            break
-        kind, start = taken
-        kinds.append(kind)
-        rest = rest[:start].rstrip()
+    rest, openers = _without(_opener, answer.strip())
+    rest, closers = _without(_closer, rest)
     if _LETTER.search(rest):
         return PlainAnswer(rest)
-    return PlainAnswer(answer, is_announcement="announcement" in kinds)
+    return PlainAnswer(answer, is_announcement="announcement" in (*openers, *closers))
 
 
-def _opener(text: str) -> tuple[str, int] | None:
-    """Return the kind of the courtesy that opens a text, and where it ends."""
+class _Courtesy(NamedTuple):
+    """A courtesy at one end of a text, and the text without it."""
+
+    kind: str
+    rest: str
+
+
+def _without(courtesy_of: Callable[[str], _Courtesy | None], text: str) -> tuple[str, list[str]]:
+    """Return the text without the courtesies at one end, and their kinds."""
+    kinds: list[str] = []
+    for _ in range(MOST_TAKEN):
+        courtesy = courtesy_of(text)
+        if courtesy is None:
+            break
+        kinds.append(courtesy.kind)
+        text = courtesy.rest
+    return text, kinds
+
+
+def _opener(text: str) -> _Courtesy | None:
+    """Return the courtesy that opens a text: its first sentence, or a lead-in to it."""
     end = _first_sentence_end(text)
-    if kind := _kind(text[:end]):
-        return kind, end
+    kind = _kind(text[:end])
+    if kind:
+        return _Courtesy(kind, text[end:].lstrip())
     lead_in = _patterns()["lead-in"].match(_folded(text[:LONGEST_COURTESY]))
-    if lead_in is None or _patterns()["denial"].search(lead_in[0]) or not _LETTER.search(text[lead_in.end() : end]):
+    if lead_in is None or _patterns()["denial"].search(lead_in[0]):
         return None
-    return "lead-in", lead_in.end()
+    says_more = _LETTER.search(text[lead_in.end() : end]) is not None
+    if not says_more:
+        return None
+    return _Courtesy("lead-in", text[lead_in.end() :].lstrip())
 
 
-def _closer(text: str) -> tuple[str, int] | None:
-    """Return the kind of the courtesy that closes a text, and where it begins."""
+def _closer(text: str) -> _Courtesy | None:
+    """Return the courtesy that closes a text: its last sentence."""
     start = _last_sentence_start(text)
     kind = _kind(text[start:])
-    return (kind, start) if kind else None
+    if not kind:
+        return None
+    return _Courtesy(kind, text[:start].rstrip())
 
 
 def _first_sentence_end(text: str) -> int:
@@ -83,7 +95,9 @@ def _last_sentence_start(text: str) -> int:
     for border in _BORDER.finditer(text, offset):
         if border.end() < len(text):
             start = border.end()
-    return start if offset == 0 or start > offset else len(text)
+    if offset > 0 and start == offset:
+        return len(text)  # the last sentence begins before what was looked at: too long for a courtesy
+    return start
 
 
 @lru_cache(maxsize=4096)  # a bot's courtesies are few, and come again in each answer
@@ -108,7 +122,7 @@ def _kind(sentence: str) -> str:
 def _folded(text: str) -> str:
     """Return the text in lower case, character by character, so that places stay the same."""
     lowered = text.lower()
-    if len(lowered) != len(text):
+    if len(lowered) != len(text):  # "İ" becomes two characters
         lowered = text
     return lowered.replace("’", "'").replace("，", ",").replace("：", ":")
 
@@ -116,14 +130,16 @@ def _folded(text: str) -> str:
 @cache
 def _patterns() -> dict[str, re.Pattern[str]]:
     """Read the patterns of all languages, once: a heading `[kind]`, then a pattern a line."""
-    lines: dict[str, list[str]] = {}
+    alternatives: dict[str, list[str]] = {}
     kind = ""
-    for line in (files(__package__) / "courtesies.txt").read_text(encoding="utf-8").splitlines():
+    content = (files(__package__) / "courtesies.txt").read_text(encoding="utf-8")
+    for line in content.splitlines():
         if line.startswith("["):
             kind = line[1:].partition("]")[0]
         elif line and not line.startswith("#"):
-            lines.setdefault(kind, []).append(line.replace("…", _ANYTHING).replace("‥", _LITTLE))
-    return {kind: re.compile("|".join(f"(?:{line})" for line in of_kind)) for kind, of_kind in lines.items()}
+            pattern = line.replace("…", _ANYTHING).replace("‥", _LITTLE)
+            alternatives.setdefault(kind, []).append(f"(?:{pattern})")
+    return {kind: re.compile("|".join(of_kind)) for kind, of_kind in alternatives.items()}
 
 
 _ANYTHING = r"[^.!?。！？\n:]{0,120}?"

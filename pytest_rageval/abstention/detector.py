@@ -94,14 +94,23 @@ def declines(
     >>> declines("It costs 40 euros.", "What does the camera cost?").abstained
     False
     """
-    folded = _normalised(answer[:LONGEST_TEXT]) if phrases else ""
-    own = next((phrase for phrase in phrases if _normalised(phrase) in folded), None)
+    own = _phrase_in(answer, phrases)
     if own is not None:
         return Detection(True, 0.95, own)
     detection = _detect(answer, question, tuple(passages))
     if detection.abstained is not False and _quotes_one(answer, golds):
         return Detection(False, 0.95)
     return detection
+
+
+def _phrase_in(answer: str, phrases: Sequence[str]) -> str | None:
+    if not phrases:
+        return None
+    folded = _normalised(answer[:LONGEST_TEXT])
+    for phrase in phrases:
+        if _normalised(phrase) in folded:
+            return phrase
+    return None
 
 
 def _quotes_one(answer: str, golds: Sequence[str]) -> bool:
@@ -130,8 +139,9 @@ def log_odds(answer: str, question: str = "") -> float:
 def _odds(answer: str, question: str) -> tuple[float, list[float]]:
     """Return the log odds of an abstention, and the scores of the answer's sentences."""
     features = features_of(own_words(answer).text, question)
-    sentences = [*map(_score_of, features.sentences)]
-    return weights().bias + _score_of(features.answer) + max(sentences), sentences
+    sentences = [_score_of(blocks) for blocks in features.sentences]
+    odds = weights().bias + _score_of(features.answer) + max(sentences)
+    return odds, sentences
 
 
 def _score_of(blocks: Sequence[FeatureBlock]) -> float:
@@ -153,7 +163,8 @@ def _weight_of(block: FeatureBlock) -> float:
 
 def _add_letters(word: Word) -> Sequence[int]:
     letters = word.letters()
-    word.sums = (*[sum(map(table.__getitem__, letters)) for table in weights().tables], len(letters))
+    sums = [sum(map(table.__getitem__, letters)) for table in weights().tables]
+    word.sums = (*sums, len(letters))
     return word.sums
 
 
@@ -171,19 +182,21 @@ def _detect(answer: str, question: str, passages: tuple[str, ...]) -> Detection:
         return Detection(None, 0.5)
     if odds < limits.answers:
         return Detection(False, _confidence(limits.answers - odds, SUREST[False]))
-    most_declining = max(zip(sentences, sentences_of(own.text), strict=True))[1]
+    _, most_declining = max(zip(sentences, sentences_of(own.text), strict=True))
     return Detection(True, _confidence(odds - limits.declines, SUREST[True]), most_declining)
 
 
 def _shifted(odds: float, zone: DoubtZone, question: str, own: str, passages: tuple[str, ...]) -> float:
     """Return the log odds with the passages; they are read only where they can change the verdict."""
+    shift = weights().evidence_shift
+    weight = weights().evidence_weight
     highest = odds + MOST_RISE
-    lowest = odds + weights().evidence_shift - weights().evidence_weight
+    lowest = odds + shift - weight
     if highest < zone.answers:
         return highest
     if lowest >= zone.declines:
         return lowest
-    return odds + shift_by(held_share(question, own, passages), weights().evidence_shift, weights().evidence_weight)
+    return odds + shift_by(held_share(question, own, passages), shift, weight)
 
 
 def shift_by(share: float, shift: float, weight: float) -> float:
@@ -198,7 +211,8 @@ def _confidence(margin: float, surest: float) -> float:
 @cache
 def weights() -> LearnedWeights:
     """Read the weights, once."""
-    head, _, content = (files(__package__) / "weights.bin").read_bytes().partition(b"\n")
+    written = (files(__package__) / "weights.bin").read_bytes()
+    head, _, content = written.partition(b"\n")
     signed = memoryview(content).cast("b")
     tables = [signed[start : start + TABLE].tolist() for start in range(0, len(signed), TABLE)]
     fields = json.loads(head)
@@ -209,5 +223,6 @@ def weights() -> LearnedWeights:
 
 def _normalised(text: str) -> str:
     """Return the text without emphasis, NFKC, case-folded, with single spaces."""
-    folded = unicodedata.normalize("NFKC", " ".join(text.replace("*", "").replace("_", " ").split()))
+    bare = text.replace("*", "").replace("_", " ")
+    folded = unicodedata.normalize("NFKC", " ".join(bare.split()))
     return folded.casefold().replace("’", "'")

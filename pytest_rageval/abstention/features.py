@@ -23,6 +23,8 @@ HEAD, TAIL = 500, 200
 """Characters that are read at either end of an answer: a refusal is stated early, or concludes."""
 LONGEST_QUESTION = 1_000
 MOST_SENTENCES = 30
+_LAST_SENTENCES = 5
+"""Of the `MOST_SENTENCES`, those that are read at the end."""
 
 
 class Word:
@@ -34,9 +36,11 @@ class Word:
     __slots__ = ("code", "flags", "place", "spelling", "starts", "stem", "sums")
 
     def __init__(self, folded: str, stands_for: str) -> None:
-        self.spelling, self.stem = (folded, stands_for), folded[:5]
+        self.spelling = (folded, stands_for)
+        self.stem = folded[:5]
         self.code = crc32(f" {folded} ".encode("utf-16-le", "replace"))
-        self.place, self.starts = self.code >> 16, self.code * 0x2C1B3C6D
+        self.place = self.code >> 16
+        self.starts = self.code * 0x2C1B3C6D
         self.flags = _PLACEHOLDERS.get(folded, "")
         # Few words are a cue: one look for any of them spares most words ten.
         if folded not in _PLACEHOLDERS and _any_cue().fullmatch(folded) is not None:
@@ -46,13 +50,12 @@ class Word:
     def letters(self) -> list[int]:
         """Return the places of its runs of three to five letters."""
         coded = f" {self.spelling[0]} ".encode("utf-16-le", "replace")
-        return sorted(
-            {
-                crc32(coded[start : start + 2 * size], size) % TABLE
-                for size in (3, 4, 5)
-                for start in range(0, len(coded) - 2 * size + 1, 2)
-            }
-        )
+        places: set[int] = set()
+        for size in (3, 4, 5):
+            n_bytes = 2 * size  # two bytes a letter in UTF-16
+            for start in range(0, len(coded) - n_bytes + 1, 2):
+                places.add(crc32(coded[start : start + n_bytes], size) % TABLE)
+        return sorted(places)
 
 
 class FeatureBlock(NamedTuple):
@@ -93,35 +96,42 @@ def features_of(answer: str, question: str = "") -> Features:
     runs = sentences[0].runs
     if len(sentences) > 1:
         runs = [*set().union(*[sentence.runs for sentence in sentences])]
-    words = {word.spelling: word for sentence in sentences for word in sentence.words}
-    return Features(
-        (
-            FeatureBlock(WHOLE, 1.3, runs),
-            FeatureBlock(WHOLE, 1.0, words=[*words.values()]),
-            FeatureBlock(SIGNS, 0.3, _signs_of_answer(sentences, question, len(answer))),
-            FeatureBlock(FIRST, 1.0, sentences[0].runs),
-        ),
-        [
-            (
-                FeatureBlock(ONE, 1.0, sentence.runs),
-                FeatureBlock(ONE, 0.7, words=sentence.words),
-                FeatureBlock(SIGNS, 0.2, _signs_of_sentence("one", sentence.flags, _size(sentence))),
-            )
-            for sentence in sentences
-        ],
+    words: dict[tuple[str, str], Word] = {}
+    for sentence in sentences:
+        words.update((word.spelling, word) for word in sentence.words)
+    of_answer = (
+        FeatureBlock(WHOLE, 1.3, runs),
+        FeatureBlock(WHOLE, 1.0, words=[*words.values()]),
+        FeatureBlock(SIGNS, 0.3, _signs_of_answer(sentences, question, len(answer))),
+        FeatureBlock(FIRST, 1.0, sentences[0].runs),
+    )
+    return Features(of_answer, [_features_of_sentence(sentence) for sentence in sentences])
+
+
+def _features_of_sentence(sentence: _Sentence) -> tuple[FeatureBlock, ...]:
+    return (
+        FeatureBlock(ONE, 1.0, sentence.runs),
+        FeatureBlock(ONE, 0.7, words=sentence.words),
+        FeatureBlock(SIGNS, 0.2, _signs_of_sentence("one", sentence.flags, _size(sentence))),
     )
 
 
 def sentences_of(answer: str) -> list[str]:
     """Return the sentences at the beginning and at the end of an answer; at least one."""
-    text = answer if len(answer) <= HEAD + TAIL else f"{answer[:HEAD]}\n{answer[-TAIL:]}"
-    parts, start = [], 0
+    text = answer
+    if len(answer) > HEAD + TAIL:
+        text = f"{answer[:HEAD]}\n{answer[-TAIL:]}"
+    parts: list[str] = []
+    start = 0
     for border in _BORDER.finditer(text):
-        parts.append(text[start : border.start(border.lastindex or 0)].strip())
+        end = border.start(border.lastindex or 0)
+        parts.append(text[start:end].strip())
         start = border.end()
     parts.append(text[start:].strip())
-    parts = [part for part in parts if _WORD.search(part)] or [text.strip()]
-    return parts if len(parts) <= MOST_SENTENCES else [*parts[: MOST_SENTENCES - 5], *parts[-5:]]
+    sentences = [part for part in parts if _WORD.search(part)] or [text.strip()]
+    if len(sentences) <= MOST_SENTENCES:
+        return sentences
+    return [*sentences[: MOST_SENTENCES - _LAST_SENTENCES], *sentences[-_LAST_SENTENCES:]]
 
 
 _BORDER = re.compile(r"[.!?…]([\"')\]]*\s+)|[。！？]()|(\n+)")
@@ -221,23 +231,26 @@ def _signs_of_shapes(shapes: tuple[tuple[str, int], ...], *, said: int, kind: st
 def _signs(shapes: Sequence[tuple[str, int]], said: int, kind: str, size: int) -> Iterator[Iterable[int]]:
     last = len(shapes) - 1
     for number, (flags, sentence_size) in enumerate(shapes):
-        place = "first" if number == 0 else "last" if number == last else "middle"
+        place = "middle"
+        if number == 0:
+            place = "first"
+        elif number == last:
+            place = "last"
         yield _signs_of_sentence(place, flags, sentence_size)
         yield _signs_of_sentence("any", flags, sentence_size)
     flags_in_order = [flags for flags, _ in shapes]
     yield (_place(f"{one}>{other}") for one, other in pairwise(flags_in_order))
     denials = [number for number, flags in enumerate(flags_in_order) if "n" in flags]
     together = "".join(sorted(set().union(*flags_in_order)))
-    yield map(
-        _place,
-        [
-            f"length {size}",
-            f"sentences {min(len(shapes), 6)}",
-            f"holds {together}",
-            f"denies {min(len(denials), 3)} says {said}",
-            f"denies at {min(denials[0], 3) if denials else None} of {min(last, 4)}",
-        ],
-    )
+    first_denial = min(denials[0], 3) if denials else None
+    signs = [
+        f"length {size}",
+        f"sentences {min(len(shapes), 6)}",
+        f"holds {together}",
+        f"denies {min(len(denials), 3)} says {said}",
+        f"denies at {first_denial} of {min(last, 4)}",
+    ]
+    yield map(_place, signs)
     yield _signs_of_kind(kind, together, flags_in_order[0], bool(denials), size)
 
 
@@ -252,7 +265,8 @@ def _signs_of_sentence(where: str, flags: str, size: int) -> tuple[int, ...]:
 def _signs_of_kind(kind: str, together: str, first: str, denies: bool, size: int) -> tuple[int, ...]:
     signs = [f"{kind} {size}"]
     for flag in "0xqQnsia?bt":
-        signs += [f"{kind} {flag} {flag in together} {denies}", f"{kind} {flag} {flag in first} first"]
+        signs.append(f"{kind} {flag} {flag in together} {denies}")
+        signs.append(f"{kind} {flag} {flag in first} first")
     return tuple(map(_place, signs))
 
 
