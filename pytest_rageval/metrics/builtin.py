@@ -28,12 +28,12 @@ _LAYERS = (query, retrieval, citations, graph, rates, answer, gold_answer, judge
 
 def builtin_metrics() -> tuple[Metric, ...]:
     """Return the metrics of this package, layer by layer, in the order of their modules."""
-    return tuple(
-        metric
-        for layer in _LAYERS
-        for metric in vars(layer).values()
-        if isinstance(metric, Metric) and metric.function.__module__ == layer.__name__
-    )
+    metrics: list[Metric] = []
+    for layer in _LAYERS:
+        members = [member for member in vars(layer).values() if isinstance(member, Metric)]
+        # A module may import a metric of another one.
+        metrics += [metric for metric in members if metric.function.__module__ == layer.__name__]
+    return tuple(metrics)
 
 
 def load_registry(extra: Iterable[Metric] = ()) -> Registry:
@@ -44,7 +44,8 @@ def load_registry(extra: Iterable[Metric] = ()) -> Registry:
     registry = Registry(builtin_metrics())
     problems: list[str] = []
     for point in sorted(plugged_in(GROUP), key=lambda point: (point.name, point.value)):
-        problems += _add(registry, _load(point, problems), f"entry point {point.name} = {point.value}: ")
+        loaded = _load(point, problems)
+        problems += _add(registry, loaded, f"entry point {point.name} = {point.value}: ")
     problems += _add(registry, extra, "")
     if problems:
         raise SettingsError(*problems)

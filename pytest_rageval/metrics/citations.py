@@ -177,9 +177,13 @@ def recency_conflict_ok(obs: Observation) -> float | Score | NotApplicable:
     >>> score("recency_conflict_ok", both)
     1.0
     """
-    rule, cited = obs.case.gold.recency_conflict_rule, frozenset().union(*obs.cited)
+    rule = obs.case.gold.recency_conflict_rule
+    cited = frozenset().union(*obs.cited)
     if rule == "cite_newer":
-        return NO_DATES if obs.matching.kind == "ids" else float(bool(cited & _newest(obs.case.gold.supports or ())))
+        if obs.matching.kind == "ids":
+            return NO_DATES
+        newest = _newest(obs.case.gold.supports or ())
+        return float(not cited.isdisjoint(newest))
     is_all = len(cited) == obs.matching.golds
     if rule == "cite_both" or not is_all:
         return float(is_all)
@@ -201,7 +205,8 @@ def _newest(places: Sequence[Anchor]) -> frozenset[int]:
     dates = [place.date or "" for place in places]
     if not all(dates):
         return frozenset((0,))
-    return frozenset([at for at, date in enumerate(dates) if date == max(dates)])
+    newest = max(dates)
+    return frozenset([at for at, date in enumerate(dates) if date == newest])
 
 
 def _names_all(obs: Observation, text: str) -> bool:
@@ -239,9 +244,10 @@ def _file_names(path: str) -> Iterator[str]:
 
 def _contains_any(folded: str, names: Iterable[str]) -> bool:
     """Return True if the text holds one of the names between word borders."""
-    return any(
-        re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) is not None for name in filter(None, map(fold, names))
-    )
+    for name in filter(None, map(fold, names)):
+        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) is not None:
+            return True
+    return False
 
 
 _MARK = re.compile(r"\[\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*\]")

@@ -13,22 +13,30 @@ from pytest_rageval.metrics.registry import Metric, by_layer, doc_parts, option_
 def metrics_page(metrics: Iterable[Metric]) -> str:
     """Return the whole page as Markdown: prose, the metrics by layer, and the table of languages."""
     prose = files(__package__).joinpath("definitions.md").read_text(encoding="utf-8")
-    sections = (part for title, group in by_layer(metrics).items() for part in (f"## {title}\n", *map(_section, group)))
-    return prose.replace("<!-- metrics -->\n", "\n".join(sections)).replace(
-        "<!-- languages -->\n", "\n".join(_languages())
-    )
+    sections: list[str] = []
+    for title, group in by_layer(metrics).items():
+        sections.append(f"## {title}\n")
+        sections.extend(map(_section, group))
+    page = prose.replace("<!-- metrics -->\n", "\n".join(sections))
+    return page.replace("<!-- languages -->\n", "\n".join(_languages()))
 
 
 def _section(metric: Metric) -> str:
     parts = doc_parts(metric)
     facts = {**metric_facts(metric), "not applicable": parts.rule, "source": parts.source}
-    first = ("range", "also called", "mean called", "needs", *(name for name in facts if name.startswith("option")))
-    rows = {name: facts[name] for name in (*first, "not applicable", *facts) if facts.get(name)}
-    before, marker, example = parts.example.partition(">>>")
-    lines = [f"### {metric.label}\n", f"{parts.definition}\n", *([f"{parts.details}\n"] if parts.details else [])]
-    lines += ["| | |\n| --- | --- |", *(f"| {name} | {text} |" for name, text in rows.items())]
-    lines += [f"\n{' '.join(before.split())}"] if before.strip() else []
-    return "\n".join([*lines, f"\n```pycon\n{marker}{example}\n```\n" if marker else ""])
+    options = [name for name in facts if name.startswith("option")]
+    first = ("range", "also called", "mean called", "needs", *options, "not applicable")
+    rows = {name: facts[name] for name in (*first, *facts) if facts.get(name)}
+    lines = [f"### {metric.label}\n", f"{parts.definition}\n"]
+    if parts.details:
+        lines.append(f"{parts.details}\n")
+    lines.append("| | |\n| --- | --- |")
+    lines.extend(f"| {name} | {text} |" for name, text in rows.items())
+    lead, marker, example = parts.example.partition(">>>")
+    if lead.strip():
+        lines.append(f"\n{' '.join(lead.split())}")
+    lines.append(f"\n```pycon\n{marker}{example}\n```\n" if marker else "")
+    return "\n".join(lines)
 
 
 def metric_facts(metric: Metric) -> dict[str, str]:

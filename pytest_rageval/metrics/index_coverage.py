@@ -43,21 +43,24 @@ def coverage_by_doc_type(coverage: Coverage) -> dict[str, dict[str, Json]] | Non
     reported = coverage.get("coverage_by_doc_type")
     if not isinstance(reported, Mapping):
         return None
-    return {
-        str(name): {
-            SHORT_NAMES.get(count, count): value
-            for count, value in sorted(_long_names(counts).items())
-            if type(value) is int
-        }
-        | indexing_rates(_long_names(counts))
-        for name, counts in sorted(reported.items())
-        if isinstance(counts, Mapping)
-    }
+    by_type: dict[str, dict[str, Json]] = {}
+    for doc_type, reported_counts in sorted(reported.items()):
+        if not isinstance(reported_counts, Mapping):
+            continue
+        counts = _long_names(reported_counts)
+        shown: dict[str, Json] = {}
+        for name, value in sorted(counts.items()):
+            if type(value) is int:  # True is no count
+                shown[SHORT_NAMES.get(name, name)] = value
+        by_type[str(doc_type)] = shown | indexing_rates(counts)
+    return by_type
 
 
 def with_rates(coverage: Coverage | None) -> dict[str, Json] | None:
     """Return the coverage for metrics.json: as reported, with sums of counts by type, and the two rates."""
-    return None if coverage is None else {**_with_sums(coverage), **indexing_rates(coverage)}
+    if coverage is None:
+        return None
+    return {**_with_sums(coverage), **indexing_rates(coverage)}
 
 
 def reported_versions(coverage: Coverage | None) -> dict[str, Json]:
@@ -69,7 +72,9 @@ def reported_versions(coverage: Coverage | None) -> dict[str, Json]:
 def not_understood(coverage: Coverage | None) -> str | None:
     """Return a line about unknown keys and values that are no counts; None if all was read."""
     problems = list(_problems(coverage or {}))
-    return f"the system reports of its index what is not understood: {listed(problems, 10)}" if problems else None
+    if not problems:
+        return None
+    return f"the system reports of its index what is not understood: {listed(problems, 10)}"
 
 
 def _problems(coverage: Coverage) -> Iterator[str]:
@@ -80,10 +85,13 @@ def _problems(coverage: Coverage) -> Iterator[str]:
     for name in _OBJECTS:
         if not isinstance(coverage.get(name, {}), Mapping | None):
             yield f"{name} is no object"
-    reasons, by_type = (coverage.get(name) for name in ("chunks_skipped_reasons", "coverage_by_doc_type"))
+    reasons = coverage.get("chunks_skipped_reasons")
     if isinstance(reasons, Mapping):
         yield from _wrong("chunks_skipped_reasons.", reasons, tuple(reasons))
-    for doc_type, counts in by_type.items() if isinstance(by_type, Mapping) else ():
+    by_type = coverage.get("coverage_by_doc_type")
+    if not isinstance(by_type, Mapping):
+        return
+    for doc_type, counts in by_type.items():
         place = f"coverage_by_doc_type.{doc_type}"
         if isinstance(counts, Mapping):
             yield from _wrong(f"{place}.", counts, (*COUNTS, *SHORT_NAMES.values()), (*RATES, *_OBJECTS[:2]))
@@ -121,8 +129,14 @@ def _with_sums(coverage: Coverage) -> dict[str, Json]:
     if not isinstance(by_type, Mapping) or not by_type:
         return dict(coverage)
     types = [_long_names(counts) for counts in by_type.values() if isinstance(counts, Mapping)]
-    sums = {name: _sum(_count(counts.get(name)) for counts in types) for name in COUNTS if coverage.get(name) is None}
-    return {**coverage, **{name: total for name, total in sums.items() if total is not None}}
+    summed = dict(coverage)
+    for name in COUNTS:
+        if coverage.get(name) is not None:
+            continue
+        total = _sum(_count(counts.get(name)) for counts in types)
+        if total is not None:
+            summed[name] = total
+    return summed
 
 
 def _skipped_for_context(counts: Coverage) -> Json:
@@ -143,6 +157,8 @@ def _sum(counts: Iterable[int | None]) -> int | None:
 
 
 def _rate(part: Json, total: Json) -> float | None:
-    if type(part) is not int or type(total) is not int or not 0 <= part <= total or total == 0:
+    if type(part) is not int or type(total) is not int:
+        return None
+    if total == 0 or not 0 <= part <= total:
         return None
     return part / total

@@ -280,8 +280,10 @@ class Registry:
         if registered is not None and registered.function is not metric.function:
             raise SettingsError(f"metric {metric.name!r} is declared twice; rename one of the two")
         self._metrics[metric.name] = metric
-        for alias in (*metric.aliases, *([metric.aggregate] if metric.aggregate else [])):
+        for alias in metric.aliases:
             self._aliases[alias] = metric.name
+        if metric.aggregate:
+            self._aliases[metric.aggregate] = metric.name
 
     def __iter__(self) -> Iterator[Metric]:
         return iter(self._metrics.values())
@@ -300,7 +302,9 @@ class Registry:
         """Return the layer of a score by its name, cut-off included; looked up once for each name."""
         layer = self._layers.get(score)
         if layer is None:
-            layer = self._layers[score] = self[score.partition("@")[0]].layer
+            bare = score.partition("@")[0]
+            layer = self[bare].layer
+            self._layers[score] = layer
         return layer
 
     def by_layer(self, scores: Mapping[str, float]) -> dict[str, dict[str, float]]:
@@ -308,7 +312,9 @@ class Registry:
         by_layer: dict[str, dict[str, float]] = {}
         for name, value in scores.items():
             by_layer.setdefault(self.layer_of(name), {})[name] = value
-        return by_layer if len(by_layer) < 2 else {layer: by_layer[layer] for layer in LAYERS if layer in by_layer}
+        if len(by_layer) < 2:
+            return by_layer
+        return {layer: by_layer[layer] for layer in LAYERS if layer in by_layer}
 
     def measure(self, written: str, k: int) -> Measure:
         """Return the measure recall_any@5 for `recall@5`; without a cut-off, at the configured `k` if one is needed."""
@@ -330,12 +336,18 @@ class Registry:
 
 def by_layer(metrics: Iterable[Metric]) -> dict[str, list[Metric]]:
     """Group metrics by the title of their layer, as `L2 retrieval`, in the order of the layers."""
-    titles = {layer: title if layer == title else f"{layer} {title}" for layer, title in LAYERS.items()}
-    groups: dict[str, list[Metric]] = {title[:1].upper() + title[1:]: [] for title in titles.values()}
+    groups: dict[str, list[Metric]] = {layer: [] for layer in LAYERS}
     for metric in metrics:
-        title = titles[metric.layer]
-        groups[title[:1].upper() + title[1:]].append(metric)
-    return {title: group for title, group in groups.items() if group}
+        groups[metric.layer].append(metric)
+    return {_title(layer): group for layer, group in groups.items() if group}
+
+
+def _title(layer: str) -> str:
+    """Return the title of a layer: `L2 retrieval`, but `Operations`."""
+    title = LAYERS[layer]
+    if layer != title:
+        return f"{layer} {title}"
+    return title[:1].upper() + title[1:]
 
 
 def option_types(metric: Metric) -> Mapping[str, Any]:

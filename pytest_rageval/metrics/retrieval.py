@@ -40,8 +40,11 @@ def _first(obs: Observation, k: int) -> str:
     if ranks := _ranks(obs, k):
         return f"the first gold is at rank {ranks[0]}"
     chunks = min(k, len(obs.hits))
-    top = f"the top {chunks} chunks" if chunks > 1 else "the one chunk" if chunks else "the chunks"
-    return f"no gold among {top}"
+    if chunks == 0:
+        return "no gold among the chunks"
+    if chunks == 1:
+        return "no gold among the one chunk"
+    return f"no gold among the top {chunks} chunks"
 
 
 def _all(obs: Observation, k: int) -> str:
@@ -52,7 +55,9 @@ def _all(obs: Observation, k: int) -> str:
 
 
 def _precision(obs: Observation, k: int) -> str:
-    return f"{sum(map(bool, obs.hits[:k]))} matching of {counted(len(obs.hits[:k]), 'chunk')} returned in the top {k}"
+    top = obs.hits[:k]
+    matching = sum(map(bool, top))
+    return f"{matching} matching of {counted(len(top), 'chunk')} returned in the top {k}"
 
 
 def _reciprocal(obs: Observation, k: int) -> str:
@@ -61,13 +66,15 @@ def _reciprocal(obs: Observation, k: int) -> str:
 
 
 def _gains(obs: Observation, k: int) -> str:
-    ranks = _ranks(obs, k)
-    if (by_gold := grades(obs)) is not None:
+    by_gold = grades(obs)
+    if by_gold is not None:
         gains = graded_gains(obs, by_gold, k)
         best = dict(enumerate(sorted(by_gold, reverse=True)[:k], start=1))
         graded = ", ".join(f"{gain:g} at rank {rank}" for rank, gain in gains.items())
         return f"gain {discounted(gains):.4f} ({graded or 'no gold'}) / ideal {discounted(best):.4f}"
-    gain, ideal = math.fsum(map(_discount, ranks)), math.fsum(map(_discount, range(1, min(obs.golds, k) + 1)))
+    ranks = _ranks(obs, k)
+    gain = math.fsum(map(_discount, ranks))
+    ideal = math.fsum(map(_discount, range(1, min(obs.golds, k) + 1)))
     return f"gain {gain:.4f} at ranks {ranks or 'none'} / ideal {ideal:.4f}"
 
 
@@ -77,7 +84,8 @@ def _precisions(obs: Observation, k: int) -> str:
 
 
 def _irrelevant(obs: Observation, k: int) -> str:
-    ranks = [rank for rank, is_wrong in enumerate(obs.matching.irrelevant or (), start=1) if is_wrong and rank <= k]
+    top = (obs.matching.irrelevant or ())[:k]
+    ranks = [rank for rank, is_irrelevant in enumerate(top, start=1) if is_irrelevant]
     return f"irrelevant golds at ranks {ranks or 'none'}"
 
 
@@ -178,7 +186,10 @@ def precision(obs: Observation, k: int, *, denominator: Literal["returned", "k"]
     0.2
     """
     top = obs.hits[:k]
-    return (len(top) - top.count(_NO_GOLD)) / (k if denominator == "k" else len(top) or 1)
+    matching = len(top) - top.count(_NO_GOLD)
+    if denominator == "k":
+        return matching / k
+    return matching / (len(top) or 1)
 
 
 @ranked(terms=_reciprocal)
@@ -195,7 +206,12 @@ def mrr(obs: Observation, k: int | None = None) -> float | NotApplicable:
     >>> score("mrr@3", retrieved("x y z b a", gold="a b"))
     0.0
     """
-    return 1 / obs.matching.fresh[0][0] if obs.matching.fresh and (k is None or obs.matching.fresh[0][0] <= k) else 0.0
+    if not obs.matching.fresh:
+        return 0.0
+    first, _ = obs.matching.fresh[0]
+    if k is not None and first > k:
+        return 0.0
+    return 1 / first
 
 
 @ranked(terms=_gains)
@@ -216,7 +232,9 @@ def ndcg(obs: Observation, k: int) -> float | NotApplicable:
         return graded_ndcg(obs, by_gold, k)
     # Summed like the ideal gain: with other rounding the same terms gave 1.0000000000000002 of it.
     gains = [_DISCOUNTS[rank] if rank < _PREPARED else _discount(rank) for rank, _ in obs.matching.fresh if rank <= k]
-    return math.fsum(gains) / _ideal_gain(min(obs.golds, k)) if gains else 0.0
+    if not gains:
+        return 0.0
+    return math.fsum(gains) / _ideal_gain(min(obs.golds, k))
 
 
 @ranked(name="map", terms=_precisions)
@@ -277,7 +295,8 @@ def f1(obs: Observation, k: int) -> float | NotApplicable:
     if not relevant:
         return 0.0
     # 2 / (1/P + 1/R) without a rounded quotient in between.
-    matched_golds, returned = _count_matched(obs.matching, k), min(len(obs.hits), k)
+    matched_golds = _count_matched(obs.matching, k)
+    returned = min(len(obs.hits), k)
     return 2 * relevant * matched_golds / (relevant * obs.golds + returned * matched_golds)
 
 

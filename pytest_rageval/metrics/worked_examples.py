@@ -56,18 +56,18 @@ def retrieved(
     retrieved.
     """
     names = tuple(gold.split())
-    labelled = Gold(
-        chunk_ids=None if groups else names,
-        supports=tuple(map(Anchor, names)) if groups else None,
-        support_groups=groups,
-        irrelevant_ids=tuple(irrelevant.split()) or None,
-        ids_are_prefixes=True,
-    )
-    chunks = (
-        None
-        if chunk_names is None
-        else tuple(Chunk(name, rel_path=name.partition("#")[0]) for name in chunk_names.split())
-    )
+    irrelevant_ids = tuple(irrelevant.split()) or None
+    labelled = Gold(chunk_ids=names, irrelevant_ids=irrelevant_ids, ids_are_prefixes=True)
+    if groups:
+        labelled = Gold(
+            supports=tuple(map(Anchor, names)),
+            support_groups=groups,
+            irrelevant_ids=irrelevant_ids,
+            ids_are_prefixes=True,
+        )
+    chunks: tuple[Chunk, ...] | None = None
+    if chunk_names is not None:
+        chunks = tuple(Chunk(name, rel_path=name.partition("#")[0]) for name in chunk_names.split())
     return observe(_case(labelled, category=category), Answer(chunks=chunks), asked_k=asked)
 
 
@@ -140,11 +140,9 @@ def judged(
     """Return an answer from these documents, scored by one rubric; `value` by metric if the rubric fills several."""
     scores = value if isinstance(value, Mapping) else {metric: value}
     chunks = tuple(Chunk(name, rel_path=name, text="So it is.") for name in sources.split())
-    return observe(
-        _case(Gold(answers=(gold,) if gold else None)),
-        Answer("So it is.", abstained=abstained, chunks=chunks),
-        judgements={metric: Judgement(metric, scores, scale)},
-    )
+    labelled = Gold(answers=(gold,)) if gold else Gold()
+    answer = Answer("So it is.", abstained=abstained, chunks=chunks)
+    return observe(_case(labelled), answer, judgements={metric: Judgement(metric, scores, scale)})
 
 
 def a_run(asked: int = 8, failed: int = 0, timed_out: int = 0, blank: int = 0, **facts: Any) -> RunFacts:

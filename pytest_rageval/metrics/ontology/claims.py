@@ -81,12 +81,17 @@ def claims_of(trace: Trace) -> Claims:
     are no triples are left out.
     """
     inferences = trace.inferences or ()
-    reasons = (inference.get("because") for inference in inferences)
-    premises = [premise for listed in reasons if isinstance(listed, list | tuple) for premise in listed]
+    premises: list[Json] = []
+    for inference in inferences:
+        listed = inference.get("because")
+        if isinstance(listed, list | tuple):
+            premises += listed
+    known = map(fact_of, [*(trace.kg_edges or ()), *premises])
+    types = [(entity, tuple(sorted(names))) for entity, names in types_of(trace).items()]
     claims = Claims(
-        inferences=tuple(fact_of(inference) for inference in inferences),
-        known=frozenset(filter(None, map(fact_of, [*(trace.kg_edges or ()), *premises]))),
-        types=tuple(sorted((entity, tuple(sorted(names))) for entity, names in types_of(trace).items())),
+        inferences=tuple(map(fact_of, inferences)),
+        known=frozenset(fact for fact in known if fact is not None),
+        types=tuple(sorted(types)),
     )
     if claims.size > MOST_CLAIMS:
         raise ValueError(f"the trace makes {claims.size} claims; at most {MOST_CLAIMS} are checked")
@@ -111,8 +116,17 @@ def types_of(trace: Trace) -> dict[str, set[str]]:
     types: dict[str, set[str]] = {}
     linked_types = [(entity.id, entity.type) for entity in trace.entities or ()]
     for entity, written in [*linked_types, *(trace.entity_types or {}).items()]:
-        for name in written if isinstance(written, list | tuple) else [written]:
-            label = as_label(name if isinstance(name, str) else "" if name is None else json.dumps(name))
+        names = written if isinstance(written, list | tuple) else [written]
+        for name in names:
+            label = _type_label(name)
             if label and as_label(entity):
                 types.setdefault(as_label(entity), set()).add(label)
     return types
+
+
+def _type_label(name: Json) -> str:
+    if name is None:
+        return ""
+    if isinstance(name, str):
+        return as_label(name)
+    return as_label(json.dumps(name))

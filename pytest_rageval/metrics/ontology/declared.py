@@ -32,20 +32,22 @@ class DeclaredValidator:
         """Return what violates the ontology; rules that need too much work for this trace are a ValueError."""
         classes = {entity: self._classes(names) for entity, names in claims.types}
         declared = [fact for fact in claims.facts if fact.predicate in self._ontology.by_label]
-        facts = FactIndex(
-            [*declared, *(Fact(entity, IS_A, label) for entity, above in classes.items() for label in above)]
-        )
-        inferences = {
-            index: tuple(reasons)
-            for index, fact in enumerate(claims.inferences)
-            if (reasons := [NOT_A_TRIPLE] if fact is None else list(self._reasons(fact, facts, classes)))
-        }
-        entities = {
-            entity: tuple(problems)
-            for entity, names in claims.types
-            if (problems := list(self._type_problems(names, classes[entity])))
-        }
-        return Violations(inferences | self._incomplete(claims, facts, classes, inferences), entities)
+        memberships: list[Fact] = []
+        for entity, above in classes.items():
+            memberships.extend(Fact(entity, IS_A, label) for label in above)
+        facts = FactIndex([*declared, *memberships])
+        inferences: dict[int, tuple[str, ...]] = {}
+        for index, fact in enumerate(claims.inferences):
+            reasons = (NOT_A_TRIPLE,) if fact is None else tuple(self._reasons(fact, facts, classes))
+            if reasons:
+                inferences[index] = reasons
+        entities: dict[str, tuple[str, ...]] = {}
+        for entity, names in claims.types:
+            problems = tuple(self._type_problems(names, classes[entity]))
+            if problems:
+                entities[entity] = problems
+        incomplete = self._incomplete(claims, facts, classes, inferences)
+        return Violations(inferences | incomplete, entities)
 
     def _classes(self, names: tuple[str, ...]) -> frozenset[str]:
         above = self._ontology.with_ancestors
@@ -114,7 +116,9 @@ def _classes_of(node: Node, classes: Classes) -> frozenset[str]:
 
 def _needs_values(declared: Property, subject: str, count: int, classes: Classes) -> bool:
     """Return True if the subject must have values: if it is in the domain or, without a domain, has any value."""
-    return count > 0 if declared.domain is None else as_label(declared.domain) in _classes_of(subject, classes)
+    if declared.domain is None:
+        return count > 0
+    return as_label(declared.domain) in _classes_of(subject, classes)
 
 
 MOST_STEPS = 1_000_000
@@ -177,7 +181,8 @@ class FactIndex:
 
     def _candidates(self, pattern: Pattern, bound: Bindings) -> Iterable[Fact]:
         """Return facts that may match the pattern: as few as an index gives."""
-        subject, value = (_value(term, bound) for term in (pattern.subject, pattern.object))
+        subject = _value(pattern.subject, bound)
+        value = _value(pattern.object, bound)
         if isinstance(subject, str) and value is not None:
             fact = Fact(subject, pattern.predicate, value)
             return (fact,) if fact in self._all else ()
@@ -194,7 +199,8 @@ def _unify(pattern: Pattern, fact: Fact, bound: Bindings) -> Bindings | None:
         return None
     bindings = dict(bound)
     for term, node in ((pattern.subject, fact.subject), (pattern.object, fact.object)):
-        if (bindings.setdefault(term, node) if is_variable(term) else term) != node:
+        value = bindings.setdefault(term, node) if is_variable(term) else term
+        if value != node:
             return None
     return bindings
 

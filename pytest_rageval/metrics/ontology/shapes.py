@@ -164,9 +164,10 @@ class _ReportIndex:
 
     def about(self, result: Node) -> tuple[set[int], Node | None]:
         """Return the indices of the inferences that a result is about; the entity if it is about its types."""
-        focus, path, value, shape = (
-            self._report.value(result, part) for part in (SH.focusNode, SH.resultPath, SH.value, SH.sourceShape)
-        )
+        focus = self._report.value(result, SH.focusNode)
+        path = self._report.value(result, SH.resultPath)
+        value = self._report.value(result, SH.value)
+        shape = self._report.value(result, SH.sourceShape)
         if path == RDF.type:
             return set(), focus
         patterns: list[TriplePattern]
@@ -174,7 +175,9 @@ class _ReportIndex:
             patterns = [(focus, of, None) for of in self._shapes.objects(shape, SH.targetSubjectsOf)]
             patterns += [(None, of, focus) for of in self._shapes.objects(shape, SH.targetObjectsOf)]
             return self._matching(patterns), None if patterns else focus
-        patterns = [(focus, other, value) for pair in PAIRS for other in self._shapes.objects(shape, pair)]
+        patterns = []
+        for pair in PAIRS:
+            patterns += [(focus, other, value) for other in self._shapes.objects(shape, pair)]
         inverse = self._shapes.value(path, SH.inversePath)
         if isinstance(path, URIRef):
             patterns.append((focus, path, value))
@@ -183,7 +186,9 @@ class _ReportIndex:
         about = self._matching(patterns)
         is_missing = self._report.value(result, SH.sourceConstraintComponent) == SH.MinCountConstraintComponent
         has_steps = not isinstance(path, URIRef) and not isinstance(inverse, URIRef)
-        return about if about or not (is_missing or has_steps) else self._matching([(focus, None, None)]), None
+        if not about and (is_missing or has_steps):
+            about = self._matching([(focus, None, None)])
+        return about, None
 
     def _matching(self, patterns: Iterable[TriplePattern]) -> set[int]:
         return {index for pattern in patterns for index in self._by_pattern.get(pattern, ())}

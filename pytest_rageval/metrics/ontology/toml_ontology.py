@@ -155,11 +155,11 @@ class Ontology(_Strict):
     @cached_property
     def disjoint_pairs(self) -> frozenset[frozenset[str]]:
         """Return the pairs of classes that share no entity, as declared on either of the two."""
-        return frozenset(
-            frozenset((as_label(name), as_label(other)))
-            for name, written in self.classes.items()
-            for other in written.disjoint
-        )
+        pairs: set[frozenset[str]] = set()
+        for name, written in self.classes.items():
+            for other in written.disjoint:
+                pairs.add(frozenset((as_label(name), as_label(other))))
+        return frozenset(pairs)
 
     def clashes(self, labels: frozenset[str]) -> list[tuple[str, str]]:
         """Return the sorted names of the disjoint pairs among these classes; pass their ancestors too."""
@@ -168,7 +168,8 @@ class Ontology(_Strict):
 
 
 def _upwards(label: str, parents: Mapping[str, list[str]]) -> set[str]:
-    seen, waiting = {label}, [label]
+    seen = {label}
+    waiting = [label]
     while waiting:
         above = [parent for parent in parents[waiting.pop()] if parent not in seen]
         seen.update(above)
