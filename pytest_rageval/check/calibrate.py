@@ -95,50 +95,56 @@ class Calibration:
         self.rubric = rubric
         self.unlabelled = unlabelled
         self.scale = gate.measure.metric.scale
-        cases = tuple(label for label in judged if isinstance(label, ScoredLabel))
-        self.cases = cases
-        rest = [label for label in judged if isinstance(label, UnscoredLabel)]
-        self.unscored = _counted(label.reason for label in rest if label.error is None)
-        self.errors = _counted(label.error for label in rest if label.error is not None)
-        self.messages = tuple(dict.fromkeys(label.reason for label in rest if label.error is not None))
-        judgements = [case.judgement for case in cases if case.judgement]
+        self.cases = tuple(label for label in judged if isinstance(label, ScoredLabel))
+
+        without_score = [label for label in judged if isinstance(label, UnscoredLabel)]
+        failed = [label for label in without_score if label.error is not None]
+        self.unscored = _counted(label.reason for label in without_score if label.error is None)
+        self.errors = _counted(label.error for label in failed if label.error is not None)
+        self.messages = tuple(dict.fromkeys(label.reason for label in failed))
+
+        judgements = [case.judgement for case in self.cases if case.judgement]
+        prompt_versions = {judgement.prompt_version for judgement in judgements if judgement.prompt_version}
         self.models = tuple(sorted({judgement.model for judgement in judgements}))
         self.heuristic = any(judgement.heuristic for judgement in judgements)
-        self.prompt_versions = tuple(sorted({each.prompt_version for each in judgements if each.prompt_version}))
+        self.prompt_versions = tuple(sorted(prompt_versions))
 
-        pairs = [LabelPair(case.passes, case.score) for case in cases]
-        decided = [(gate.holds(case.score), case.passes) for case in cases]
-        scores = [(case.human, case.score) for case in cases if case.human is not None]
-        passing = unlabelled.passing if unlabelled is not None else ()
+        pairs = [LabelPair(case.passes, case.score) for case in self.cases]
+        decided = [(gate.holds(case.score), case.passes) for case in self.cases]
         self.confusion = Confusion.of(decided)
-        self.of_scores: Mapping[str, float | None] = {
+        self.of_scores = self._agreement_of_scores()
+        self.auroc = auroc(pairs)
+        self.curve = tuple(roc(pairs))
+        self.thresholds = self._best_thresholds(pairs)
+        self.rates = _pass_rates(decided, unlabelled)
+        kappa = self.confusion.kappa
+        self.verdict = "agreement cannot be told" if kappa is None else f"{in_words(kappa.value)} agreement"
+        self.disagreements = self._disagreements()
+        self.notes = tuple(self._notes())
+
+    def _agreement_of_scores(self) -> Mapping[str, float | None]:
+        scores = [(case.human, case.score) for case in self.cases if case.human is not None]
+        return {
             "n_scored_by_people": len(scores),
             "linear_kappa": weighted_kappa(scores, self.scale),
             "quadratic_kappa": weighted_kappa(scores, self.scale, squared=True),
             "spearman": spearman(scores),
         }
-        self.auroc = auroc(pairs)
-        self.curve = tuple(roc(pairs))
+
+    def _best_thresholds(self, pairs: Sequence[LabelPair]) -> Mapping[str, Threshold | str]:
+        gate = self.gate
         aims: tuple[Aim, ...] = ("youden", "agreement")
-        self.thresholds: Mapping[str, Threshold | str] = {
-            aim: best_threshold(pairs, self.scale, gate.holds, gate.threshold, aim) for aim in aims
-        }
-        self.rates: Mapping[str, Estimate | None] = {
-            "by_people": _share([people for _, people in decided]),
-            "by_judge": _share([judge for judge, _ in decided]),
-            "unlabelled": _share(passing),
-            "corrected": corrected_pass_rate(decided, passing) if unlabelled is not None else None,
-        }
-        kappa = self.confusion.kappa
-        self.verdict = "agreement cannot be told" if kappa is None else f"{in_words(kappa.value)} agreement"
+        return {aim: best_threshold(pairs, self.scale, gate.holds, gate.threshold, aim) for aim in aims}
+
+    def _disagreements(self) -> list[ScoredLabel]:
+        gate = self.gate
 
         def widest_apart_first(case: ScoredLabel) -> tuple[float, str]:
             by_people = gate.threshold if case.human is None else case.human
             return -abs(case.score - by_people), case.label.id
 
-        disagreeing = [case for case in cases if gate.holds(case.score) is not case.passes]
-        self.disagreements = sorted(disagreeing, key=widest_apart_first)
-        self.notes = tuple(self._notes())
+        disagreeing = [case for case in self.cases if gate.holds(case.score) is not case.passes]
+        return sorted(disagreeing, key=widest_apart_first)
 
     def _notes(self) -> Iterator[str]:
         """Yield what a reader must know before trusting these figures."""
@@ -232,6 +238,23 @@ class Calibration:
             "by_judge": _plain(self.rates["by_judge"]),
             "unlabelled": unlabelled,
         }
+
+
+def _pass_rates(
+    decided: Sequence[tuple[bool, bool]], unlabelled: UnlabelledCases | None
+) -> Mapping[str, Estimate | None]:
+    """Return the pass rates of the labelled answers, decided by judge and people, and of the unlabelled ones."""
+    corrected: Estimate | None = None
+    passing: Sequence[float] = ()
+    if unlabelled is not None:
+        passing = unlabelled.passing
+        corrected = corrected_pass_rate(decided, passing)
+    return {
+        "by_people": _share([people for _, people in decided]),
+        "by_judge": _share([judge for judge, _ in decided]),
+        "unlabelled": _share(passing),
+        "corrected": corrected,
+    }
 
 
 def _disagreement(case: ScoredLabel) -> dict[str, Any]:
