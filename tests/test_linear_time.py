@@ -27,7 +27,7 @@ from pytest_rageval.matching.spellings import (
     snippet_form,
 )
 from pytest_rageval.model.case import Edge
-from pytest_rageval.targets.first_contact import response_mapping
+from pytest_rageval.targets.reply_mapping import response_mapping
 from pytest_rageval.text import excerpt, printable
 
 SMALL, LARGE = 4_000, 32_000

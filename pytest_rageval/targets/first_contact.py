@@ -19,7 +19,7 @@ from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.matching.spellings import read_headings, read_path
 from pytest_rageval.model import Chunk, Json
-from pytest_rageval.targets.foreign_results import ANSWERS, DOCUMENTS, HEADINGS, IDS, PATHS, SCORES, TEXTS
+from pytest_rageval.targets.reply_mapping import response_mapping, shown_keys
 from pytest_rageval.targets.target import Connection
 from pytest_rageval.text import counted, cut, printable
 
@@ -28,15 +28,8 @@ MESSAGES = "messages"
 """The key of a chat: a list of messages in place of one question."""
 _PLACES = (NATIVE, "/ask", "/query", "/chat", "/api/ask", "/api/query", "/api/chat", "")
 _KEYS = ("question", "query", "message", "input", "prompt", "text", "q", MESSAGES)
-_LIKE_PATH = re.compile(r"\S*\.[A-Za-z]\w{0,5}(#.*)?|\w+://\S+|/\S+")
-_LONGEST_PATH = 1_000
-"""The pattern takes n² steps, and a reply may hold texts of any length."""
-_LEVEL = re.compile(r"(\b(?:h|header[ _-]?|heading[ _-]?))[1-6](\"?)$", re.IGNORECASE)
-"""The name of one level of headings, such as `metadata."Header 1"`."""
 _COMPLETIONS = "/chat/completions"
 _MOST_TRIES = 24
-_MOST_ITEMS = 8
-"""Items of a list that are looked at: the first text may be a short one."""
 CONTACT_QUESTION = "What do you know?"
 CONTACT_S = 30.0
 """Seconds for one attempt at the first question."""
@@ -192,7 +185,7 @@ def _read(body: bytes, status: str, path: str, key: str, question: str = "") -> 
         data = parse(body)
     except StrictJsonError as error:
         return FirstContact((status, f"the reply is no JSON: {error}"), is_answered=True)
-    keys = f"keys of the reply: {listed(_shown_keys(data), 16)}"
+    keys = f"keys of the reply: {listed(shown_keys(data), 16)}"
     if isinstance(data, dict) and "answer" in data and "debug" in data and path in (NATIVE, ""):
         said = (status, keys, "it speaks the native contract: no mapping is needed")
         return FirstContact(said, is_answered=True, is_native=True)
@@ -207,141 +200,6 @@ def _read(body: bytes, status: str, path: str, key: str, question: str = "") -> 
     if missing:
         lines.append(f"missing: {', '.join(missing)}")
     return FirstContact(tuple(map(printable, lines)), mapping, is_answered=True)
-
-
-def response_mapping(data: Json, question: str = "") -> tuple[dict[str, Any], list[str]]:
-    """Return the mapping of a reply, found by names and shapes, and what it lacks."""
-    chunks = max(_lists(data), key=lambda found: found.fitness, default=None)
-    response: dict[str, Any] = {}
-    missing: list[str] = []
-    answer_path = _answer_path(data, question, None if chunks is None else chunks.path)
-    if answer_path is not None:
-        response["answer"] = answer_path
-    else:
-        missing.append("an answer")
-    if chunks is None:
-        missing.append("retrieved chunks: retrieval cannot be measured")
-        return response, missing
-    fields = _chunk_fields(chunks.items)
-    response["retrieved_chunks"] = {"each": chunks.path or "@"} | fields
-    missing += [words for field, words in _NEEDED.items() if field not in fields]
-    return response, missing
-
-
-def _answer_path(data: Json, question: str, chunks_path: str | None) -> str | None:
-    """Return the path of the text that is the answer: the best by name, of equal ones the longest."""
-    texts: list[tuple[int, int, str]] = []
-    for path, value in _leaves(data):
-        is_of_chunk = chunks_path is not None and path.startswith(f"{chunks_path}[")
-        if isinstance(value, str) and value != question and not is_of_chunk:
-            texts.append((_rank(path, ANSWERS), -len(value), path))
-    best = min(texts, key=lambda text: text[:2], default=None)
-    return None if best is None else best[2]
-
-
-_NEEDED = {
-    "text": "texts of chunks",
-    "rel_path": "paths of chunks",
-    "heading_path": "headings (golds are matched by document)",
-}
-
-
-class _ChunkList(NamedTuple):
-    """A list that may hold chunks; the largest `fitness` is the best."""
-
-    fitness: tuple[int, int]
-    path: str
-    items: list[Json]
-
-
-def _lists(data: Json) -> Iterator[_ChunkList]:
-    """Yield the lists that may hold chunks."""
-    for path, value in _members(data):
-        if not isinstance(value, list) or not value:
-            continue
-        is_named = _rank(path, DOCUMENTS) < len(DOCUMENTS) or "source" in path or "chunk" in path
-        fields = _chunk_fields(value)
-        if is_named or {"text", "rel_path"} <= fields.keys():
-            signs = int(is_named) + int("rel_path" in fields)
-            if "text" in fields:
-                signs += 2
-            depth = path.count(".")
-            yield _ChunkList((signs, -depth), path, value)
-
-
-def _is_like_path(text: str) -> bool:
-    return len(text) <= _LONGEST_PATH and _LIKE_PATH.fullmatch(text) is not None
-
-
-def _chunk_fields(items: Sequence[Json]) -> dict[str, str]:
-    """Return the expressions of a chunk's fields in an item of a list."""
-    if isinstance(items[0], str):
-        return {"rel_path" if _is_like_path(items[0]) else "text": "@"}
-    if not isinstance(items[0], dict):
-        return {}
-    leaves: dict[str, Json] = {}
-    for item in items[:_MOST_ITEMS]:
-        for path, value in _leaves(item, enters_lists=False):
-            if path not in leaves or (isinstance(value, str) and len(value) > len(str(leaves[path]))):
-                leaves[path] = value
-    found: dict[str, str] = {}
-
-    def take(field: str, names: Sequence[str], fits: Any) -> None:
-        candidates = [path for path, value in leaves.items() if fits(path, value) and path not in found.values()]
-        if candidates:
-            found[field] = min(candidates, key=lambda path: _rank(path, names))
-
-    def is_named(path: str, names: Sequence[str]) -> bool:
-        return _rank(path, names) < len(names)
-
-    take(
-        "rel_path",
-        PATHS,
-        lambda path, value: isinstance(value, str) and (_is_like_path(value) or is_named(path, PATHS)),
-    )
-    if level := next(filter(_LEVEL.search, leaves), ""):
-        # The first reply may lack the deeper ones.
-        levels = (_LEVEL.sub(rf"\g<1>{number}\2", level) for number in range(1, 5))
-        found["heading_path"] = f"[{', '.join(levels)}]"
-    else:
-        take("heading_path", HEADINGS, lambda path, _: is_named(path, HEADINGS) or "head" in path.lower())
-    take(
-        "score_final", SCORES, lambda path, value: isinstance(value, float) or is_named(path, SCORES) or "score" in path
-    )
-    take("chunk_id", IDS, lambda path, _: is_named(path, IDS))
-    take("text", TEXTS, lambda path, value: isinstance(value, str) and (is_named(path, TEXTS) or len(value) > 40))
-    if isinstance(leaves.get(found.get("chunk_id", "")), int):
-        found["chunk_id"] = f"to_string({found['chunk_id']})"
-    order = ("chunk_id", "rel_path", "heading_path", "text", "score_final")
-    return {field: found[field] for field in order if field in found}
-
-
-def _members(data: Json, path: str = "") -> Iterator[tuple[str, Json]]:
-    """Yield all members with their expressions, the first item of each list for all of them."""
-    yield path, data
-    if isinstance(data, dict):
-        for name, value in data.items():
-            step = name if re.fullmatch(r"[A-Za-z_]\w*", name) else json.dumps(name)
-            yield from _members(value, f"{path}.{step}" if path else step)
-    elif isinstance(data, list) and data and isinstance(data[0], dict):
-        yield from _members(data[0], f"{path}[0]")
-
-
-def _leaves(data: Json, *, enters_lists: bool = True) -> Iterator[tuple[str, Json]]:
-    for path, value in _members(data):
-        is_entered = isinstance(value, list) and enters_lists and bool(value) and isinstance(value[0], dict)
-        is_leaf = not isinstance(value, dict) and not is_entered
-        if path and is_leaf and (enters_lists or "[" not in path):
-            yield path, value
-
-
-def _rank(path: str, names: Sequence[str]) -> int:
-    name = path.rpartition(".")[2].strip('"').lower()
-    return names.index(name) if name in names else len(names)
-
-
-def _shown_keys(data: Json) -> list[str]:
-    return [path.replace("[0]", "[]") for path, value in _leaves(data)] or [type(data).__name__]
 
 
 def _shown_mapping(response: Mapping[str, Any]) -> Iterator[str]:

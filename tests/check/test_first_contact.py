@@ -10,7 +10,7 @@ import pytest
 from fault_server import Behaviour, Connection, FaultServer
 from project import Project
 
-from pytest_rageval.targets.first_contact import response_mapping
+from pytest_rageval.targets.reply_mapping import response_mapping
 
 TEXT = "Water boils at 100 degrees at sea level, and sooner on a mountain."
 
