@@ -230,7 +230,7 @@ def ndcg(obs: Observation, k: int) -> float | NotApplicable:
     """
     if obs.gold.relevance and (by_gold := grades(obs)) is not None:
         return graded_ndcg(obs, by_gold, k)
-    # Summed like the ideal gain: with other rounding the same terms gave 1.0000000000000002 of it.
+    # By fsum, as the ideal gain: with other rounding the same terms gave 1.0000000000000002 of it.
     gains = [_DISCOUNTS[rank] if rank < _PREPARED else _discount(rank) for rank, _ in obs.matching.fresh if rank <= k]
     if not gains:
         return 0.0
@@ -377,8 +377,5 @@ _DISCOUNTS = (0.0, *map(_discount, range(1, _PREPARED)))
 
 @lru_cache(maxsize=1024)
 def _ideal_gain(relevant: int) -> float:
-    gain = 0.0
-    # One by one as above, so that the best ranking has exactly 1; sum() rounds differently since 3.12.
-    for rank in range(1, relevant + 1):
-        gain += _discount(rank)
-    return gain
+    # By fsum, as the gain: it rounds once, so the best ranking has exactly 1, and no other has more.
+    return math.fsum(map(_discount, range(1, relevant + 1)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from observations import REGISTRY, retrieved
@@ -61,6 +62,13 @@ def test_every_gold_at_the_top_is_perfect(hits):
     perfect = [frozenset((gold,)) for gold in range(GOLDS)]
     for name in (*(f"{name}@{GOLDS}" for name in OF_HITS), "r_precision"):
         assert value(name, perfect + hits) == 1
+
+
+@pytest.mark.parametrize("golds", range(1, 101))
+def test_a_perfect_ranking_of_any_length_has_an_ndcg_of_exactly_1(golds):
+    names = [f"d{number:03}" for number in range(golds)]
+    scored = REGISTRY.measure(f"ndcg@{golds}", 5)(retrieved(names, names))
+    assert scored.value == 1
 
 
 @given(RANKINGS)
