@@ -63,11 +63,15 @@ def with_mega_units(text: str) -> str:
 
 
 def _spelled_bytes(match: re.Match[str]) -> str:
-    prefix, binary, size = match["prefix"], match["binary"], match["size"]
-    is_bit = size == "b" and (prefix.isupper() or match["rest"] == "it")
-    name = _PREFIXES[prefix.lower()] + ("bi" if binary else "")
-    per_second = "/s" if match["per_second"] else ""
-    return f" {name}{'bit' if is_bit else 'byte'}{per_second}"
+    prefix = match["prefix"]
+    is_bit = match["size"] == "b" and (prefix.isupper() or match["rest"] == "it")
+    name = _PREFIXES[prefix.lower()]
+    if match["binary"]:
+        name += "bi"
+    name += "bit" if is_bit else "byte"
+    if match["per_second"]:
+        name += "/s"
+    return f" {name}"
 
 
 def _plain(match: re.Match[str]) -> str:
@@ -115,9 +119,10 @@ def _with_plain_unit(match: re.Match[str]) -> str:
         return f" {forms[word]}"
     if word[0].isascii():
         latin = _LATIN.match(word)
-        return (
-            f" {forms.get(latin[0], latin[0])} {word[latin.end() :]}" if latin and latin.end() < len(word) else match[0]
-        )
+        if latin is None or latin.end() == len(word):
+            return match[0]
+        unit = forms.get(latin[0], latin[0])
+        return f" {unit} {word[latin.end() :]}"
     for cut in range(min(_LONGEST_NAME, len(word) - 1), 0, -1):
         if word[:cut] in forms and _may_follow(word[:cut], word[cut:]):
             return f" {forms[word[:cut]]} {word[cut:]}"

@@ -38,8 +38,10 @@ def quantities_at(clause: list[str], at: int, *, is_denied: bool) -> Iterator[Qu
         yield Quantity(clause[at], "date", "", is_denied)
         return
     unit = clause[at + 1] if at + 1 < len(clause) else ""
-    unit = "" if FIGURE.fullmatch(unit) or unit in _NO_UNITS or _UNSPACED.match(unit) else unit
-    figure, comparison = match["minus"] + match["figure"], match["compare"]
+    if FIGURE.fullmatch(unit) or unit in _NO_UNITS or _UNSPACED.match(unit):
+        unit = ""
+    figure = match["minus"] + match["figure"]
+    comparison = match["compare"]
     if match["sign"]:
         unit = match["sign"]
     low, dash, high = match["figure"].partition("-")
@@ -53,7 +55,9 @@ def quantities_at(clause: list[str], at: int, *, is_denied: bool) -> Iterator[Qu
         yield Quantity(high, unit, comparison, is_denied, is_choice)
         yield Quantity(figure, unit, comparison, is_denied)
         return
-    yield Quantity(figure, without_particles(unit) if unit else unit, comparison, is_denied)
+    if unit:
+        unit = without_particles(unit)
+    yield Quantity(figure, unit, comparison, is_denied)
 
 
 def with_choices(clause: Sequence[str], found: Sequence[tuple[int, Quantity]]) -> Iterator[Quantity]:
@@ -97,10 +101,13 @@ def is_undecided(sentence: Sequence[str]) -> bool:
 def _are_alternatives(clause: Sequence[str], one: tuple[int, Quantity], other: tuple[int, Quantity]) -> bool:
     first, last = sorted((one[0], other[0]))
     between = clause[first + 1 : last]
-    is_range = first > 0 and clause[first - 1] in RANGES
-    if len(between) > _BETWEEN_ALTERNATIVES or not (is_range or not CHOICES.isdisjoint(between)):
+    if len(between) > _BETWEEN_ALTERNATIVES:
         return False
-    unit, other_unit = one[1].unit, other[1].unit
+    is_range = first > 0 and clause[first - 1] in RANGES
+    if not is_range and CHOICES.isdisjoint(between):
+        return False
+    unit = one[1].unit
+    other_unit = other[1].unit
     is_same_kind = not other_unit or kind(other_unit) == kind(unit)
     return is_same_kind and number(one[1]) != number(other[1])
 
@@ -137,7 +144,7 @@ _BINARY = {"kilobyte": 2**10, "megabyte": 2**20, "gigabyte": 2**30, "terabyte": 
 
 def kind(unit: str) -> str:
     """Return what a unit measures, for units that may be alternatives to each other: two weeks or three months."""
-    base = _IN_BASE.get(unit, (1, unit))[1]
+    _, base = _IN_BASE.get(unit, (1, unit))
     return "ms" if base == "month" else base
 
 
@@ -194,9 +201,10 @@ def with_sums(clause: Sequence[str], found: Sequence[tuple[int, Quantity]]) -> l
     for at, quantity in found:
         if summed:
             place, before = summed[-1]
+            # Behind the first figure stands its unit, and then at most an "and".
             between = clause[place + 2 : at]
-            is_next = at > place + 1 and (not between or (len(between) == 1 and between[0] in _ANDS))
-            if is_next and _is_part_of(quantity, before):
+            is_joined = not between or (len(between) == 1 and between[0] in _ANDS)
+            if at > place + 1 and is_joined and _is_part_of(quantity, before):
                 summed[-1] = (at, before._replace(figure=_sum(before, quantity), unit=quantity.unit))
                 continue
         summed.append((at, quantity))
@@ -207,7 +215,8 @@ def _is_part_of(smaller: Quantity, larger: Quantity) -> bool:
     """Check whether a second quantity goes on with a first one in a smaller unit."""
     if larger.unit not in _IN_BASE or smaller.unit not in _IN_BASE or smaller.comparison:
         return False
-    (factor, base), (smaller_factor, smaller_base) = _IN_BASE[larger.unit], _IN_BASE[smaller.unit]
+    factor, base = _IN_BASE[larger.unit]
+    smaller_factor, smaller_base = _IN_BASE[smaller.unit]
     if base != smaller_base or factor <= smaller_factor or number(larger) is None:
         return False
     value = number(smaller)
@@ -215,8 +224,11 @@ def _is_part_of(smaller: Quantity, larger: Quantity) -> bool:
 
 
 def _sum(larger: Quantity, smaller: Quantity) -> str:
-    ratio = Decimal(_IN_BASE[larger.unit][0]) / _IN_BASE[smaller.unit][0]
-    return f"{(Decimal(larger.figure) * ratio + Decimal(smaller.figure)).normalize():f}"
+    factor, _ = _IN_BASE[larger.unit]
+    smaller_factor, _ = _IN_BASE[smaller.unit]
+    ratio = Decimal(factor) / smaller_factor
+    total = Decimal(larger.figure) * ratio + Decimal(smaller.figure)
+    return f"{total.normalize():f}"
 
 
 @lru_cache(maxsize=4096)

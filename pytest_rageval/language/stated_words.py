@@ -66,7 +66,8 @@ def folded_word(word: str) -> str:
     if not word.isascii():
         decomposed = unicodedata.normalize("NFKD", word)
         bare = "".join(character for character in decomposed if not unicodedata.combining(character))
-        word = bare if bare.isascii() else word
+        if bare.isascii():
+            word = bare
     if not word.isascii() or len(word) <= _SHORTEST_STEMMED:
         return word
     for ending, instead in _ENDINGS:
@@ -83,8 +84,10 @@ def are_alike(word: str, other: str) -> bool:
         return False
     if min(len(word), len(other)) < _SHORTEST_ALIKE:
         return False
+    if abs(len(word) - len(other)) > _MOST_ENDING:
+        return False
     beginning = max(_SHORTEST_ALIKE, len(word) - 2)
-    return abs(len(word) - len(other)) <= _MOST_ENDING and word[:beginning] == other[:beginning]
+    return word[:beginning] == other[:beginning]
 
 
 def _bare(piece: str) -> str:
@@ -94,27 +97,35 @@ def _bare(piece: str) -> str:
 
 def parts_of_run(run: str) -> Iterator[StatedWord]:
     """Yield the affirmed and denied parts of a run of Han or kana."""
-    if any(negation in run for negation in JAPANESE_NEGATIONS):
-        for negation in JAPANESE_NEGATIONS:
-            before, found, behind = run.partition(negation)
-            if found:
-                yield StatedWord(before, True, before)
-                if behind:
-                    yield from parts_of_run(behind)
-                return
-    for negation in CHINESE_NEGATIONS if not KANA.search(run) else ():
-        before, found, behind = run.partition(negation)
-        if found:
-            if before:
-                yield StatedWord(before, False, before)
-            contrast = next((one for one in CHINESE_CONTRASTS if one in behind), None)
-            denied, _, rest = behind.partition(contrast) if contrast else (behind, "", "")
-            if denied:
-                yield StatedWord(denied, True, denied)
+    for negation in JAPANESE_NEGATIONS:  # behind what it denies
+        if negation in run:
+            denied, _, rest = run.partition(negation)
+            yield StatedWord(denied, is_denied=True, written=denied)
             if rest:
                 yield from parts_of_run(rest)
             return
-    yield StatedWord(run, False, run)
+    negations = CHINESE_NEGATIONS if KANA.search(run) is None else ()
+    for negation in negations:  # before what it denies
+        if negation in run:
+            affirmed, _, behind = run.partition(negation)
+            if affirmed:
+                yield StatedWord(affirmed, is_denied=False, written=affirmed)
+            denied, rest = _parted_at_contrast(behind)
+            if denied:
+                yield StatedWord(denied, is_denied=True, written=denied)
+            if rest:
+                yield from parts_of_run(rest)
+            return
+    yield StatedWord(run, is_denied=False, written=run)
+
+
+def _parted_at_contrast(run: str) -> tuple[str, str]:
+    """Return what stands before and behind a Chinese contrast, which ends a denial."""
+    for contrast in CHINESE_CONTRASTS:
+        if contrast in run:
+            before, _, behind = run.partition(contrast)
+            return before, behind
+    return run, ""
 
 
 def is_korean(piece: str) -> bool:

@@ -67,7 +67,11 @@ def _side(text: str, opposites: Opposites) -> bool | None:
 
 def _is_first(one: tuple[int, int], other: tuple[int, int]) -> bool:
     """Check that a span begins before another, or has it within: 불가능, 不可以."""
-    return one[0] < other[0] or (one[0] == other[0] and one[1] >= other[1])
+    begin, end = one
+    other_begin, other_end = other
+    if begin == other_begin:
+        return end >= other_end
+    return begin < other_begin
 
 
 def _denies(text: str) -> bool:
