@@ -11,7 +11,7 @@ from pytest_rageval.comparison.verdict_facts import VerdictFacts
 from pytest_rageval.runs.reservations import rerun_counts, unjudged_counts
 from pytest_rageval.text import counted, cut
 
-SHOWN_GATES = 3
+SHOWN_GATES = SHOWN_PROBLEMS = 3
 METRIC_FAILED = "metric "
 """The beginning of the name of a problem that a metric of the whole run raised."""
 RECORDS_OF = "records of "
@@ -28,7 +28,7 @@ RUN_THROUGH = (0, 1)
 def reasons_to_fail(facts: VerdictFacts) -> list[str]:
     """Return why a run fails the build, the most serious first: `5 cases newly fail`. Empty if it passes."""
     reasons = [*_error_reasons(facts), *_case_reasons(facts), *_gate_reasons(facts)]
-    reasons += [_problem_reason(name, problem) for name, problem in facts.problems.items()]
+    reasons += _problem_reasons(facts.problems)
     if facts.is_refused and not (facts.is_waived or facts.is_partial or facts.problems):
         reasons.append("not comparable with the baseline")
     if facts.exit_status not in RUN_THROUGH:
@@ -127,6 +127,14 @@ def _gate_reasons(facts: VerdictFacts) -> Iterator[str]:
     hidden = len(failed) - SHOWN_GATES
     if hidden > 0:
         yield counted(hidden, "more gate fails", "more gates fail")
+
+
+def _problem_reasons(problems: Mapping[str, str]) -> Iterator[str]:
+    for name, problem in list(problems.items())[:SHOWN_PROBLEMS]:
+        yield _problem_reason(name, problem)
+    hidden = len(problems) - SHOWN_PROBLEMS
+    if hidden > 0:
+        yield counted(hidden, "more problem")
 
 
 def _problem_reason(name: str, problem: str) -> str:
