@@ -17,6 +17,7 @@ from pytest_rageval.comparison.compared_sides import Comparison, compare_with_ba
 from pytest_rageval.comparison.gates_now import GATES
 from pytest_rageval.comparison.notes import comparison_notes, doubt_notes
 from pytest_rageval.comparison.verdict_facts import VerdictFacts
+from pytest_rageval.comparison.verdict_reasons import METRIC_FAILED
 from pytest_rageval.comparison.verdict_sentence import (
     run_verdict,
 )
@@ -123,7 +124,7 @@ def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | Non
         metrics["aggregate_metrics"]["judge_reliability"] = earlier["aggregate_metrics"]["judge_reliability"]
     lost = sorted(key for key in extent.expected if key not in recorded)
     problems = dict(run_problems(plan, extent, rows, comparison, lost, is_partial=info.is_partial))
-    problems |= {f"metric {name}": error for name, error in metric_errors(metrics["metrics"]).items()}
+    problems |= {f"{METRIC_FAILED}{name}": error for name, error in metric_errors(metrics["metrics"]).items()}
     # A failing run may be accepted, but nothing advises it.
     is_failing = bool(problems) or metrics["outcomes"]["failed"] > 0
     metrics["can_be_baseline"] = not is_failing and _refusal(plan, extent, metrics) is None
