@@ -41,12 +41,22 @@ def observation_line(trial: Trial, observed: Observed, settings: Settings) -> by
 
     Raise ValueError or TypeError if JSON cannot hold it.
     """
+    return sealed_line(_observation(trial, observed, settings), partial(_WRITER.dump_json, **_AS_WRITTEN))
+
+
+def observation_record(trial: Trial, observed: Observed, settings: Settings) -> dict[str, Any]:
+    """Return the object that `observation_line` writes, as a reader of the line gets it."""
+    record: dict[str, Any] = _WRITER.dump_python(_observation(trial, observed, settings), mode="json", **_AS_WRITTEN)
+    return record
+
+
+def _observation(trial: Trial, observed: Observed, settings: Settings) -> dict[str, Any]:
     obs = observed if isinstance(observed, Observation) else None
     problem = None if isinstance(observed, Observation) else observed.problem
-    answer, timings = observed.answer, observed.timings
+    answer = observed.answer
     if answer is not None and answer.trace is not None and not settings.save_traces:
         answer = replace(answer, trace=None)
-    record = {
+    return {
         "schema": SCHEMA,
         "case_key": trial.key,
         "trial": trial.number,
@@ -57,10 +67,9 @@ def observation_line(trial: Trial, observed: Observed, settings: Settings) -> by
         "asked_k": obs.asked_k if obs else None,
         "k": obs.k if obs else None,
         "params": public_params(obs.params) if obs and obs.params else {},
-        "timings": timings,
+        "timings": observed.timings,
         "error": problem,
     }
-    return sealed_line(record, partial(_WRITER.dump_json, exclude_defaults=True, warnings=False))
 
 
 class _Debug(TypedDict, total=False):
@@ -82,6 +91,7 @@ _WRITER: TypeAdapter[Any] = TypeAdapter(
     TypeAliasType("_Written", _ObservationRecord),  # type: ignore[arg-type]  # so that it takes a configuration
     config=ConfigDict(extra="allow", ser_json_inf_nan="constants", defer_build=True),
 )
+_AS_WRITTEN: dict[str, Any] = {"exclude_defaults": True, "warnings": False}
 
 
 def _matching(matching: Matching) -> dict[str, Any]:
