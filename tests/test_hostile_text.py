@@ -113,23 +113,27 @@ def test_hostile_texts_are_text_wherever_a_run_shows_them(
     summary = (folder / "summary.md").read_text(encoding="utf-8")
     assert harmful(summary) == []
     assert elements_of(summary) <= OURS
+    assert set(re.findall(r'<a href="([^"]*)"', rendered(summary))) == {"report.html", "metrics.json"}
     ElementTree.fromstring((project.path / "junit.xml").read_text(encoding="utf-8"))
     assert markup_in_html(project) == []
 
 
 OURS = frozenset(
-    ("h1", "h2", "h3", "p", "table", "thead", "tbody", "tr", "th", "td", "ul", "li", "strong", "em", "code", "details",
-     "summary")
+    ("h1", "h2", "h3", "p", "table", "thead", "tbody", "tr", "th", "td", "ul", "li", "strong", "em", "code", "a")
 )  # fmt: skip
 """What summary.md is made of."""
 
 
 def elements_of(markdown: str) -> set[str]:
     """The elements that a renderer which lets HTML through makes of it."""
-    rendered = MarkdownIt("gfm-like", {"html": True, "linkify": False}).render(markdown)
-    assert "<code>code</code>" not in rendered
-    assert "<strong>bold</strong>" not in rendered
-    return set(re.findall(r"<([a-z][a-z0-9]*)", rendered))
+    html = rendered(markdown)
+    assert "<code>code</code>" not in html
+    assert "<strong>bold</strong>" not in html
+    return set(re.findall(r"<([a-z][a-z0-9]*)", html))
+
+
+def rendered(markdown: str) -> str:
+    return MarkdownIt("gfm-like", {"html": True, "linkify": False}).render(markdown)
 
 
 def markup_in_html(project: Project) -> list[str]:

@@ -11,9 +11,11 @@ from pytest_rageval.cli.options import REPORTS
 from pytest_rageval.cli.stored_run import open_run
 from pytest_rageval.comparison.verdict_sentence import with_problem, with_verdict
 from pytest_rageval.http.failures import HttpFailure
+from pytest_rageval.render.markdown.annotations import notice
 from pytest_rageval.render.markdown.pull_request import NoPullRequestError, pull_request_of, renew_comment
-from pytest_rageval.render.markdown.run_markdown import LONGEST_COMMENT, failing_cases, notice, run_markdown
+from pytest_rageval.render.markdown.run_markdown import run_markdown
 from pytest_rageval.text import printable
+from pytest_rageval.views.run_digest import run_digest
 
 
 @click.command()
@@ -23,16 +25,17 @@ from pytest_rageval.text import printable
 @click.option("--link", metavar="URL", help="Where the whole report is.")
 @REPORTS
 def comment(run: str, post: bool, name: str, link: str | None, reports: str | None) -> None:
-    """Show RUN (default: the latest) as a comment on a pull request: verdict, gates, what moved, failing cases.
+    """Show RUN (default: the latest) as a comment on a pull request: verdict, causes, what moved, ten failing cases.
 
     With --post it is written there; a later one replaces it. Where that is not allowed, as in a fork's job, a notice
     says so, and the exit code stays 0.
     """
-    stored = open_run(run, reports=reports).run
+    opened = open_run(run, reports=reports)
+    stored = opened.run
     metrics = with_verdict(stored.finished_metrics)
     if stored.damage is not None:
         metrics = with_problem(metrics, "records", stored.damage)
-    text = run_markdown(metrics, failing_cases(stored), longest=LONGEST_COMMENT, link=link)
+    text = run_markdown(run_digest(stored, metrics, opened.project.baseline_file), link=link)
     if not post:
         click.echo(text, nl=False)
         return

@@ -62,7 +62,7 @@ def _record(check: SpotCheck, at: OpenedRun, plan: Plan) -> None:
     write_metrics(at.run.path / "metrics.json", metrics)
     if is_last_run(metrics, at.project.reports):
         write_metrics(at.project.reports / "metrics.json", metrics)
-    for problem in write_reports(at.run.path, plan, at.run.scores or {}):
+    for problem in write_reports(at.run.path, plan, at.run.scores or {}, at.project.baseline_file):
         warn(problem)
 
 

@@ -10,6 +10,7 @@ from pytest_rageval.comparison.gate_lines import is_regression
 from pytest_rageval.comparison.gates_now import Both, gates_of_case
 from pytest_rageval.comparison.outcomes import IS_KNOWN
 from pytest_rageval.comparison.verdict_facts import VerdictFacts
+from pytest_rageval.comparison.verdict_reasons import RECORDS_OF
 from pytest_rageval.comparison.verdict_sentence import (
     NOT_COMPARABLE,
     RunVerdict,
@@ -33,7 +34,7 @@ def pair_verdict(after: Side, comparison: Comparison, current: Settings, damages
     stored = decided.get("problems") or {}
     problems = {name: problem for name, problem in stored.items() if name not in OF_A_BASELINE}
     for name, damage in damages.items():
-        problems[f"records of {name}"] = damage
+        problems[f"{RECORDS_OF}{name}"] = damage
     if not (comparison.content["compared"] or metrics["partial"]):
         problems[NOT_COMPARABLE] = not_comparable(comparison.problems)
     outcomes = _outcomes(after, comparison, decided.get("known_failures"))

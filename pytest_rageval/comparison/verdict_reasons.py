@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,7 +11,14 @@ from pytest_rageval.comparison.verdict_facts import VerdictFacts
 from pytest_rageval.runs.reservations import rerun_counts, unjudged_counts
 from pytest_rageval.text import counted, cut
 
-SHOWN_GATES = 3
+SHOWN_GATES = SHOWN_PROBLEMS = 3
+METRIC_FAILED = "metric "
+"""The beginning of the name of a problem that a metric of the whole run raised."""
+RECORDS_OF = "records of "
+"""The beginning of the name of a problem with the records of one side of a comparison."""
+OF_THE_RUN = frozenset({"completeness", "records", "verdicts", "examined", "baseline", "update-baseline"})
+"""Names of problems that are no gate's text."""
+_END_OF_CLAUSE = re.compile(r"[:;]\s")
 _LONGEST_PROBLEM = 120
 """Characters of a problem in the sentence; the whole of it stands below."""
 RUN_THROUGH = (0, 1)
@@ -20,7 +28,7 @@ RUN_THROUGH = (0, 1)
 def reasons_to_fail(facts: VerdictFacts) -> list[str]:
     """Return why a run fails the build, the most serious first: `5 cases newly fail`. Empty if it passes."""
     reasons = [*_error_reasons(facts), *_case_reasons(facts), *_gate_reasons(facts)]
-    reasons += [_problem_reason(name, problem) for name, problem in facts.problems.items()]
+    reasons += _problem_reasons(facts.problems)
     if facts.is_refused and not (facts.is_waived or facts.is_partial or facts.problems):
         reasons.append("not comparable with the baseline")
     if facts.exit_status not in RUN_THROUGH:
@@ -121,9 +129,21 @@ def _gate_reasons(facts: VerdictFacts) -> Iterator[str]:
         yield counted(hidden, "more gate fails", "more gates fail")
 
 
+def _problem_reasons(problems: Mapping[str, str]) -> Iterator[str]:
+    for name, problem in list(problems.items())[:SHOWN_PROBLEMS]:
+        yield _problem_reason(name, problem)
+    hidden = len(problems) - SHOWN_PROBLEMS
+    if hidden > 0:
+        yield counted(hidden, "more problem")
+
+
 def _problem_reason(name: str, problem: str) -> str:
-    """Return the first clause of a problem, without its remedy."""
-    first_clause = problem.partition("; ")[0].splitlines()[0] if problem else name
+    """Return a problem in a few words of our own: what it quotes and its remedy stand below the sentence."""
+    if name.startswith(METRIC_FAILED):
+        return f"{cut(name, _LONGEST_PROBLEM)} failed"
+    if name not in OF_THE_RUN and not name.startswith(RECORDS_OF):
+        return f"gate {cut(name, _LONGEST_PROBLEM)} was not measured"
+    first_clause = _END_OF_CLAUSE.split(problem, maxsplit=1)[0]
     return cut(first_clause, _LONGEST_PROBLEM)
 
 

@@ -22,7 +22,7 @@ class DescriptiveField:
     other_names   names that other tools and languages give to it, separated by spaces
     absent        the value shown for cases without one; '' if they are left out of breakdowns
     in_metadata   whether the layers format has it in `metadata`
-    is_prominent  whether summary.md breaks results down by it, and the browser's form and table have a place for it
+    is_prominent  whether the browser's form and table have a place for it
     """
 
     name: str

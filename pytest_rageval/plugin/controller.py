@@ -302,7 +302,9 @@ class Controller:
         """Write metrics and reports of the records."""
         prepared = self.active.prepared
         self.active.finished = self.active.opened().finish(self._extent)
-        self.session.notes += write_reports(self.active.finished.folder, prepared.plan, self.active.finished.cases)
+        finished = self.active.finished
+        baseline = prepared.project.baseline_file
+        self.session.notes += write_reports(finished.folder, prepared.plan, finished.cases, baseline)
 
     def _cannot_finish(self, error: OSError | RagevalError) -> None:
         """Print in one line what could not be written; the run can be finished from its records."""
@@ -319,7 +321,8 @@ class Controller:
             if os.environ.get("GITHUB_ACTIONS") == "true":  # most runs need not load this
                 from pytest_rageval.plugin.display.github_report import report_to_github
 
-                report_to_github(terminalreporter, self.active.finished, self.config)
+                baseline = self.active.prepared.project.baseline_file
+                report_to_github(terminalreporter, self.active.finished, self.config, baseline)
         else:
             for note in self.session.notes:
                 terminalreporter.write_line(printable(note), yellow=True)

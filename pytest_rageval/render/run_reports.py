@@ -12,6 +12,7 @@ from pytest_rageval.render.html.report_file import EndReport
 from pytest_rageval.render.markdown.summary_markdown import summary_markdown
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.views.run_digest import run_digest
 
 MOST_OF_A_PAGE = 100_000
 """Cases of an HTML report: with more it exceeds 10 MB, and takes 4 kB of memory for each while it is made."""
@@ -50,14 +51,15 @@ def write_all_reports(folder: Path, plan: Plan, cases: Cases, baseline: Path, *,
         from pytest_rageval.render.html.report_writer import end_report
 
         page = end_report(folder, plan.settings, baseline, exit_status=exit_status)
-    problems = write_reports(folder, plan, cases)
+    problems = write_reports(folder, plan, cases, baseline)
     return RunReports((*problems, *left_out), page)
 
 
-def write_reports(folder: Path, plan: Plan, cases: Cases) -> tuple[str, ...]:
+def write_reports(folder: Path, plan: Plan, cases: Cases, baseline: Path) -> tuple[str, ...]:
     """Write the reports of a finished run from its cases; return a line for each that could not be written."""
     run = StoredRun(folder)
     previous = compare_with_previous(run, cases, plan)
-    write_text(folder / "summary.md", summary_markdown(run.finished_metrics, run.config, plan.registry, previous))
+    digest = run_digest(run, run.finished_metrics, baseline, previous=previous)
+    write_text(folder / "summary.md", summary_markdown(digest, run.config, previous, has_page=plan.settings.report))
     problem = write_report_json(run, cases) if plan.settings.report_json else None
     return (problem,) if problem is not None else ()

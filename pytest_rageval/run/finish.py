@@ -17,6 +17,7 @@ from pytest_rageval.comparison.compared_sides import Comparison, compare_with_ba
 from pytest_rageval.comparison.gates_now import GATES
 from pytest_rageval.comparison.notes import comparison_notes, doubt_notes
 from pytest_rageval.comparison.verdict_facts import VerdictFacts
+from pytest_rageval.comparison.verdict_reasons import METRIC_FAILED
 from pytest_rageval.comparison.verdict_sentence import run_verdict
 from pytest_rageval.gates.gate import doubtful_limits
 from pytest_rageval.io.atomic import read_json, write_json
@@ -101,7 +102,7 @@ def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | Non
     lost = sorted(key for key in extent.expected if key not in recorded)
     problems = dict(run_problems(plan, extent, rows, comparison, lost, is_partial=info.is_partial))
     for name, error in metric_errors(metrics["metrics"]).items():
-        problems[f"metric {name}"] = error
+        problems[f"{METRIC_FAILED}{name}"] = error
     metrics["can_be_baseline"] = _is_advised_as_baseline(plan, extent, metrics, problems)
     finished = Finished(
         metrics,

@@ -137,8 +137,16 @@ STATES = {
         metrics(passed=2), {"compared": False},
     ),
     "a problem beside gates": a_state(
-        "red", "Fails the build: 2 cases have no result: a, b. 2 of 2 pass.",
+        "red", "Fails the build: 2 cases have no result. 2 of 2 pass.",
         metrics(passed=2), problems={"completeness": "2 cases have no result: a, b; run them again"},
+    ),
+    "a metric of the run raised, and quotes what it read": a_state(
+        "red", "Fails the build: metric own_rate failed. 2 of 2 pass.",
+        metrics(passed=2), problems={"metric own_rate": "ValueError: <meta http-equiv=refresh>"},
+    ),
+    "a gate that looked at no case": a_state(
+        "red", "Fails the build: gate mrr >= 0.9 was not measured. 2 of 2 pass.",
+        metrics(passed=2), problems={"mrr >= 0.9": "unmeasured: no case has a value of mrr; each case says why"},
     ),
     "another test of the session": a_state(
         "red", "Fails the build: other tests of the session fail. 2 of 2 pass.", metrics(passed=2), exit_status=1,

@@ -9,11 +9,11 @@ from xml.etree import ElementTree
 
 import pytest
 from fault_server import FaultServer, GitHub
+from large_digest import MANY, large_digest
 from markdown_it import MarkdownIt
 from project import SOME, Project, a_case, a_missed_case
 
-from pytest_rageval.comparison.case_list import ListedCase
-from pytest_rageval.render.markdown.run_markdown import LONGEST_COMMENT, LONGEST_SUMMARY, run_markdown
+from pytest_rageval.render.markdown.run_markdown import run_markdown
 
 ATTACK = "::set-output name=x::y\n::error::owned %0A<img src=x onerror=alert(1)> @everyone #1 [a](http://b.c)"
 BROKEN = """
@@ -52,12 +52,32 @@ def commands(result: pytest.RunResult) -> list[re.Match[str]]:
     return [match for match in matches if match]
 
 
-def test_of_many_failing_cases_ten_lines_are_printed_and_the_last_says_how_many_more(project: Project, on_github: Path):
-    project.cases([a_missed_case(f"miss-{number:02}") for number in range(14)])
-    annotated = commands(project.run())
+def test_of_many_failing_cases_equal_causes_are_one_annotation(project: Project, on_github: Path):
+    project.cases([*(a_missed_case(f"miss-{number:02}") for number in range(12)), a_case("down", "Boiling broken?")])
+    project.write("broken.py", BROKEN)
+    annotated = commands(project.run("--rageval-target", "broken:answer"))
+    assert [match["title"] for match in annotated] == ["12 × the gold was not retrieved", "error%3A down"]
+    assert annotated[0]["line"] == "1"
+    first, second = annotated[0]["text"].split("%0A")[:2]
+    assert first.endswith("a.jsonl::miss-02 and 9 more")
+    assert second.startswith("recall_any@5 is 0, gate >= 1")
+    assert on_github.read_text(encoding="utf-8").count("<details>") == 10
+
+
+def test_ten_failing_cases_are_ten_annotations(project: Project, on_github: Path):
+    project.cases([a_missed_case(f"miss-{number:02}") for number in range(10)])
+    assert [match["title"] for match in commands(project.run())] == [f"failing%3A miss-{n:02}" for n in range(10)]
+
+
+def test_of_many_different_causes_ten_lines_are_printed_and_the_last_says_how_many_more(
+    project: Project, on_github: Path
+):
+    names = [chr(ord("a") + number) * 3 for number in range(14)]
+    project.cases([a_case(f"down-{name}", f"broken {name}") for name in names])
+    project.write("broken.py", BROKEN)
+    annotated = commands(project.run("--rageval-target", "broken:answer"))
     assert len(annotated) == 10
     assert annotated[-1]["text"].startswith("and 5 more: Fails the build: ")
-    assert on_github.read_text(encoding="utf-8").count("<details>") == 14
 
 
 def test_gates_come_first_then_what_newly_fails_then_errors_then_the_rest(project: Project, on_github: Path):
@@ -77,18 +97,24 @@ def test_texts_of_cases_and_answers_are_never_commands_nor_markup(project: Proje
     summary = on_github.read_text(encoding="utf-8")
     assert "\n::" not in summary
     rendered = MarkdownIt("gfm-like", {"html": True, "linkify": False}).render(summary)
-    assert {*re.findall(r"<([a-z0-9]+)", rendered)} == {"h3", "p", "details", "summary", "ul", "li", "code"}
+    assert {*re.findall(r"<([a-z0-9]+)", rendered)} == {
+        "blockquote", "p", "strong", "details", "summary", "ul", "li", "code",
+    }  # fmt: skip
 
 
 def test_the_summary_of_a_job_is_bounded_and_added_to_what_stands_there(project: Project, on_github: Path):
-    on_github.write_text("before\n" + "x" * 980_000, encoding="utf-8")
+    on_github.write_text("before\n" + "x" * 900_000, encoding="utf-8")
     project.cases([a_missed_case(f"miss-{number}", question="boiling " + "물" * 180) for number in range(60)])
     project.run("--rageval-store-full-text")
     text = on_github.read_text(encoding="utf-8")
-    assert text.startswith("before\n")
-    assert "### ❌ Fails the build: 60 cases fail" in text
-    assert re.search(r"and \d+ more cases", text)
-    assert len(text.encode()) <= 1_000_000
+    before, alert, added = text.partition("> [!CAUTION]\n> **Fails the build: 60 cases fail")
+    assert before.startswith("before\n")
+    assert alert
+    assert "and 50 more cases" in added
+    assert len(added) < 10_000
+    on_github.write_text("x" * 970_000, encoding="utf-8")
+    project.run()
+    assert on_github.stat().st_size == 970_000, "a page without room is left as it is"
 
 
 def test_nothing_of_it_is_done_elsewhere_and_the_plugin_that_annotates_is_left_its_work(
@@ -168,7 +194,9 @@ def test_the_comment_is_written_once_and_then_replaced(project: Project, comment
     result = comment(github)
     assert result.ret == 0
     result.stdout.fnmatch_lines(["comment: https://github.com/o/r/pull/7#issuecomment-251"])
-    assert github.comments[251].startswith("<!-- pytest-rageval: evaluation -->\n### ❌ Fails the build: 1 case fails")
+    assert github.comments[251].startswith(
+        "<!-- pytest-rageval: evaluation -->\n> [!CAUTION]\n> **Fails the build: 1 case fails"
+    )
     project.cases(SOME)
     project.run()
     comment(github)
@@ -201,32 +229,29 @@ def test_where_there_is_nothing_to_comment_on_a_notice_says_so(
     result.stdout.fnmatch_lines([f"::notice title=rageval::no comment was written: *{reason}*"])
 
 
-MANY = 5_000
+LINK = "https://ci.example/run/1"
+TEXTS = {
+    "usual": "Why does it fail?",
+    "markup": ("<b>@everyone</b> #1 [a](http://b.c) `x` ![i](www.x.y) " * 400)[:16_000],
+    "mentions": "@a #b " * 2_700,
+    "ampersands": "&" * 16_000,
+    "commands": "::error::x\n##[error]y\x1b\u202e\n" * 500,
+    "wide": "사례" * 8_000,
+}
 
 
-@pytest.mark.parametrize("longest", [LONGEST_COMMENT, LONGEST_SUMMARY])
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 @pytest.mark.parametrize("gates", [1, 400])
-def test_five_thousand_failing_cases_fit_with_the_verdict_first_and_each_case_whole(longest: int, gates: int):
-    cases = [
-        ListedCase(
-            f"a.jsonl::{number}-{'사례' * 30}", "failed" if number % 7 else "error", {"category": "c"},
-            place=f"a.jsonl:{number}", message="mrr is 0, gate >= 1; " * 4, question="질문 " * 300,
-            answer="답변 " * 300, change="worse",
-        )
-        for number in range(MANY)
-    ]  # fmt: skip
-    gate = {"metric": "mrr", "op": ">=", "limit": 0.5, "value": 0.1, "passed": False, "verdict": ""}
-    metrics = {
-        "verdict": {"tone": "red", "word": "Gate failed", "sentence": "Gate failed: 5000 cases fail.", "problems": {}},
-        "description": "", "volatile": {"run_id": "r"}, "partial": False, "gates": [gate] * gates, "comparison": None,
-    }  # fmt: skip
-    text = run_markdown(metrics, cases, longest=longest, link="https://ci.example/run/1")
-    assert len(text.encode()) <= longest
-    assert text.startswith("### ❌ Gate failed: 5000 cases fail.")
-    shown = text.count("<details>")
-    assert text.count("</details>") == shown > 15
-    assert f"and {MANY - shown:,} more cases: [the whole report](https://ci.example/run/1)" in text
-    assert ("and 380 more gates" in text) is (gates == 400)
+def test_five_thousand_failing_cases_fit_into_ten_thousand_characters_with_the_verdict_first(text: str, gates: int):
+    document = run_markdown(large_digest(text, gates), link=LINK)
+    assert len(document) < 9_800, "the marker of a comment stands before it"
+    assert document.startswith("> [!CAUTION]\n> **Fails the build: 5,000 cases fail")
+    shown = document.count("<details>")
+    assert document.count("</details>") == shown >= 4
+    assert f"and {MANY - shown:,} more cases: [the whole report]({LINK})" in document
+    assert ("- and 395 more\n" in document) is (gates == 400)
+    if len(text) < 100:
+        assert shown == 10
 
 
 @pytest.mark.parametrize("settings", ["rageval.toml", "pyproject.toml", None])

@@ -10,20 +10,27 @@ import pytest
 
 from pytest_rageval.comparison.case_list import ListedCase
 from pytest_rageval.config.files import OWN_FILE, SHARED_FILE
-from pytest_rageval.render.markdown.run_markdown import LONGEST_SUMMARY, annotation_lines, failing_cases, run_markdown
+from pytest_rageval.render.markdown.annotations import annotation_lines
+from pytest_rageval.render.markdown.run_markdown import run_markdown
 from pytest_rageval.run.finish import Finished
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
+from pytest_rageval.views.run_digest import RunDigest, run_digest
 
 ANNOTATING = "pytest_github_actions_annotate_failures"
 """A plugin that annotates failing tests itself: one annotation is enough."""
-LEAST_SUMMARY = 10_000
-"""Least room in bytes: with less, earlier steps of a job have filled its page."""
+LONGEST_SUMMARY = 1_000_000
+"""Bytes: GitHub drops a step's summary of more than 1 MiB."""
+LEAST_SUMMARY = 40_000
+"""Bytes of a document of 10,000 characters at most: with less room, earlier steps of a job have filled its page."""
 
 
-def report_to_github(terminal: pytest.TerminalReporter, finished: Finished, config: pytest.Config) -> None:
-    """Print annotations and add to the job's summary."""
-    cases = failing_cases(StoredRun(finished.folder))
+def report_to_github(
+    terminal: pytest.TerminalReporter, finished: Finished, config: pytest.Config, baseline: Path
+) -> None:
+    """Print annotations and add to the job's summary. `baseline`: its file."""
+    digest = run_digest(StoredRun(finished.folder), finished.metrics, baseline)
+    cases = digest.failing
     if not config.pluginmanager.hasplugin(ANNOTATING):
         in_workspace = [_placed(case, config.rootpath) for case in cases]
         settings = _file_of_gates(config, cases)
@@ -32,7 +39,7 @@ def report_to_github(terminal: pytest.TerminalReporter, finished: Finished, conf
             terminal.write_line(line)
     if path := os.environ.get("GITHUB_STEP_SUMMARY"):
         try:
-            _append_summary(Path(path), finished, cases)
+            _append_summary(Path(path), digest)
         except OSError as error:
             terminal.write_line(printable(f"rageval: {path}: no summary was written: {error.strerror}"), yellow=True)
 
@@ -57,8 +64,8 @@ def _in_workspace(path: Path, otherwise: str) -> str:
     return path.relative_to(workspace).as_posix() if path.is_relative_to(workspace) else otherwise
 
 
-def _append_summary(path: Path, finished: Finished, cases: list[ListedCase]) -> None:
-    room = LONGEST_SUMMARY - (path.stat().st_size if path.exists() else 0)
-    if room >= LEAST_SUMMARY:
+def _append_summary(path: Path, digest: RunDigest) -> None:
+    taken = path.stat().st_size if path.exists() else 0
+    if LONGEST_SUMMARY - taken >= LEAST_SUMMARY:
         with path.open("a", encoding="utf-8") as file:
-            file.write(run_markdown(finished.metrics, cases, longest=room) + "\n")
+            file.write(run_markdown(digest) + "\n")

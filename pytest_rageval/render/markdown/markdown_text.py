@@ -1,14 +1,13 @@
-"""Markdown that shows texts literally: escaped lines, names and code, tables, and folded lists."""
+"""Markdown that shows texts literally: escaped lines, names and code, and tables."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 
-from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.render.text.columns import shortened
-from pytest_rageval.text import counted, printable
+from pytest_rageval.text import printable
 from pytest_rageval.views.parts import Tone
 
 MARKS: Mapping[Tone, str] = {"better": "✅", "worse": "❌", "doubtful": "⚠️", "plain": "➖", "strong": ""}
@@ -16,10 +15,6 @@ NAME = 120
 """Characters of a name that are shown."""
 TEXT = 300
 """Characters of a text that are shown."""
-SHOWN = 5
-"""Names of a list that are shown unfolded."""
-MOST = 1_000
-"""Names of a list that are shown at all."""
 TO_THE_LEFT = " --- "
 """The alignment of a column of words."""
 
@@ -47,6 +42,16 @@ def as_html(text: str, most: int = NAME) -> str:
     return shown.replace("://", "&#58;//").replace("www.", "www&#46;")
 
 
+def bounded(text: str, most: int, shown: Callable[[str, int], str] = as_name) -> str:
+    """Return the text as `shown` escapes it, in at most `most` characters: escapes can make it many times longer."""
+    width = most
+    while True:
+        result = shown(text, width)
+        if len(result) <= most or width <= 1:
+            return result
+        width = width * 3 // 4
+
+
 def _unlinked(text: str) -> str:
     """Return the text without characters that would become a link."""
     return text.replace("://", "\\://").replace("www.", "www\\.")
@@ -71,27 +76,3 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, figures: str = 
 def without_gaps(text: str) -> str:
     """Return a document with single empty lines only."""
     return re.sub("\n{3,}", "\n\n", text)
-
-
-def folded(title: str, names: Sequence[str], place: str) -> Iterator[str]:
-    """Yield `- title (12): a, b, c` and a folded list of further names. `place` says where very many are listed.
-
-    `title` is Markdown, names are texts.
-    """
-    first = ", ".join(map(escaped, names[:SHOWN]))
-    rest = names[SHOWN:MOST]
-    if not rest:
-        yield f"- {title} ({len(names):,}): {first}"
-        return
-    yield f"- {title} ({len(names):,}): {first}, …"
-    hidden = len(names) - MOST
-    yield ""
-    yield f"  <details><summary>{counted(len(rest), 'more', 'more')}</summary>"
-    yield ""
-    for name in rest:
-        yield f"  - {escaped(name)}"
-    if hidden > 0:
-        yield f"  - {and_more(hidden)}: {escaped(place)}"
-    yield ""
-    yield "  </details>"
-    yield ""

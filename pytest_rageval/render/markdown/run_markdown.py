@@ -1,178 +1,179 @@
-"""A run for GitHub: Markdown for a job summary or a pull request, cut by whole cases, and annotations of the log."""
+"""A run for GitHub, as a comment on a pull request and on a job's page: verdict, causes, moved metrics, ten cases."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_rageval.comparison.baseline import side_of_run
-from pytest_rageval.comparison.case_list import ListedCase, changes_of, list_cases
-from pytest_rageval.comparison.gate_lines import gate_line, gate_name
-from pytest_rageval.io.suggestions import and_more
-from pytest_rageval.render.markdown.markdown_text import as_code, as_html, as_name, without_gaps
-from pytest_rageval.render.markdown.view_markdown import block_lines
-from pytest_rageval.render.text.columns import shortened
-from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.text import printable
-from pytest_rageval.views.compared_metrics import metrics_section
-from pytest_rageval.views.run import gates_to_show
+from pytest_rageval.comparison.gate_lines import gate_line
+from pytest_rageval.io.suggestions import and_more, listed
+from pytest_rageval.render.markdown.markdown_text import MARKS, as_code, as_html, bounded, table, without_gaps
+from pytest_rageval.text import NO_VALUE, counted
+from pytest_rageval.views.compared_metrics import ComparedMetric, fallen_lines
+from pytest_rageval.views.run_digest import CauseView, FailingCase, RunDigest
 
-FAILING = ("error", "failed")
-
-
-def failing_cases(run: StoredRun) -> list[ListedCase]:
-    """Return newly failing cases, the largest fall first, then errors, then the others, the lowest scores first."""
-    comparison = run.finished_metrics.get("comparison")
-    new = {key: place for place, key in enumerate((comparison or {}).get("flipped_to_fail", ()))}
-    listed = list_cases(side_of_run(run), changes_of(comparison))
-    failing = (case for case in listed.cases if case.outcome in FAILING)
-    return sorted(failing, key=lambda case: new.get(case.key, len(new)))
-
-
-MARKS = {"red": "❌", "amber": "⚠️", "green": "✅", "grey": "➖"}
-LONGEST_SUMMARY = 1_000_000
-"""Bytes: GitHub drops a step's summary of more than 1 MiB."""
-LONGEST_COMMENT = 60_000
-"""Characters: GitHub refuses a comment of more than 65,536."""
-SHOWN_GATES = 20
-"""Gates to list."""
+ALERTS = {"red": "CAUTION", "amber": "WARNING", "green": "TIP", "grey": "NOTE"}
+"""The alerts of GitHub's Markdown by the tone of a verdict."""
+LONGEST = 9_700
+"""Characters of the document: with its marker, a comment stays below 10,000."""
+SHOWN_GATES = 5
+SHOWN_PROBLEMS = 3
+SHOWN_CHANGES = 6
+SHOWN_CAUSES = 5
+SHOWN_METRICS = 8
+SHOWN_NAMES = 3
+"""Cases that are named beside their cause."""
+TEXT_WIDTHS = (240, 160, 100, 60, 30)
+"""Characters of each text of a case: the longest with which ten cases fit."""
+METRIC_HEADS = ("metric", "before", "after", "change", "verdict")
 
 
-def run_markdown(
-    metrics: Mapping[str, Any], cases: Sequence[ListedCase], *, longest: int, link: str | None = None
-) -> str:
-    """Return the document with as many cases as fit into `longest` characters and as many bytes.
+def run_markdown(digest: RunDigest, *, link: str | None = None) -> str:
+    """Return the document, of at most `LONGEST` characters, with as many of the ten cases as fit.
 
     `link`: the address of the whole report, if there is one.
     """
-    head = without_gaps("".join(f"{line}\n" for line in _head(metrics, link)))
-    room = longest - _size(head) - 200
-    shown: list[str] = []
-    for case in cases:
-        text = "".join(f"{line}\n" for line in _case(case))
-        room -= _size(text)
-        if room < 0:
-            break
-        shown.append(text)
-    rest = len(cases) - len(shown)
-    more = ""
-    if rest:
-        report = f": [the whole report]({link})" if link else ""
-        more = f"\n{and_more(rest, 'cases')}{report}\n"
-    return head + "".join(shown) + more
+    sections = [
+        _head(digest, link),
+        _changes(digest.changes),
+        _gates(digest.metrics),
+        _causes(digest),
+        _moved(digest),
+    ]
+    parts = ["\n".join(section) for section in sections]
+    text = without_gaps("\n\n".join(filter(None, parts))) + "\n"
+    return text + _cases(digest, link, LONGEST - len(text))
 
 
-def _size(text: str) -> int:
-    return len(text.encode())
-
-
-def _head(metrics: Mapping[str, Any], link: str | None) -> Iterator[str]:
-    verdict = metrics["verdict"]
-    yield f"### {MARKS[verdict['tone']]} {as_name(verdict['sentence'], 1000)}"
+def _head(digest: RunDigest, link: str | None) -> Iterator[str]:
+    verdict = digest.metrics["verdict"]
+    yield f"> [!{ALERTS[verdict['tone']]}]"
+    yield f"> **{bounded(verdict['sentence'], 900)}**"
     yield ""
-    if metrics["description"]:
-        yield as_name(metrics["description"], 300)
+    description = digest.metrics["description"]
+    if description:
+        yield bounded(description, 300)
         yield ""
-    yield " · ".join(_about(metrics, link))
-    yield ""
-    for name, message in verdict["problems"].items():
-        yield f"- ❌ **{as_name(name)}**: {as_name(message, 600)}"
-    # Those that fail the run first, then passed gates with a warning.
-    gates = sorted(gates_to_show(metrics), key=lambda gate: gate.tone != "worse")
-    for gate in gates[:SHOWN_GATES]:
-        yield from block_lines(gate)
-    if len(gates) > SHOWN_GATES:
-        yield f"- {and_more(len(gates) - SHOWN_GATES, 'gates')}"
-    yield ""
-    comparison = metrics["comparison"]
-    if comparison and comparison["compared"]:
-        for block in metrics_section(comparison):
-            yield from block_lines(block)
+    yield " · ".join(_about(digest.metrics, link))
 
 
 def _about(metrics: Mapping[str, Any], link: str | None) -> Iterator[str]:
     """Yield the run, what it was compared with, its judge, and the link to its report."""
-    yield f"Run {as_name(metrics['volatile']['run_id'] or '–')}"
+    yield f"Run {bounded(str(metrics['volatile']['run_id'] or NO_VALUE), 100)}"
     baseline = (metrics.get("comparison") or {}).get("baseline_run_id")
     if baseline:
-        yield f"compared with {as_name(str(baseline))}"
+        yield f"compared with {bounded(str(baseline), 100)}"
     judge = metrics.get("judge")
-    if judge:
-        yield f"judge {as_name(judge['model'])}"
+    # A heuristic judges by words alone: nothing says "judge" where no model was one.
+    if judge and not judge["heuristic"]:
+        yield f"judge {bounded(judge['model'], 100)}"
     if link:
         yield f"[report]({link})"
 
 
-def _case(case: ListedCase) -> Iterator[str]:
-    state = "error" if case.outcome == "error" else "fails"
-    new = ", did not before" if case.change == "worse" else ""
-    yield f"<details><summary>{as_html(case.key)}: {state}{new}</summary>"
+def _gates(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what fails the run besides its cases."""
+    problems = list(metrics["verdict"]["problems"].items())
+    for name, message in problems[:SHOWN_PROBLEMS]:
+        yield f"- ❌ **{bounded(name, 60)}**: {bounded(message, 250)}"
+    if len(problems) > SHOWN_PROBLEMS:
+        yield f"- {and_more(len(problems) - SHOWN_PROBLEMS)}"
+    if metrics["partial"]:
+        return  # a partial run fails no gate
+    failed = [gate for gate in metrics["gates"] if gate["passed"] is False]
+    for gate in failed[:SHOWN_GATES]:
+        yield f"- ❌ {bounded(gate_line(gate), 200)}"
+    if len(failed) > SHOWN_GATES:
+        yield f"- {and_more(len(failed) - SHOWN_GATES)}"
+
+
+def _causes(digest: RunDigest) -> Iterator[str]:
+    """Yield why cases fail, and the metrics that fell in the same cases."""
+    causes = digest.causes
+    if not causes:
+        return
+    yield "**Why cases fail**"
     yield ""
-    yield f"- {as_name(case.why, 1000)}"
-    if case.question:
-        yield f"- question: {as_code(case.question)}"
-    if case.answer:
-        yield f"- answer: {as_code(case.answer)}"
-    yield f"- {as_code(case.place or case.file, 200)}"
+    for cause in causes[:SHOWN_CAUSES]:
+        yield _cause_point(cause)
+    if len(causes) > SHOWN_CAUSES:
+        yield f"- {and_more(len(causes) - SHOWN_CAUSES)}"
+    comparison = digest.metrics.get("comparison")
+    if comparison and comparison["compared"]:
+        for line in fallen_lines(comparison):
+            yield f"- {bounded(line, 200)}"
+
+
+def _cause_point(cause: CauseView) -> str:
+    ids = [key.partition("::")[2] or key for key in cause.keys]
+    return f"- **{bounded(cause.title, 160)}**: {bounded(listed(ids, SHOWN_NAMES), 120)}"
+
+
+def _changes(changes: Sequence[str]) -> Iterator[str]:
+    if not changes:
+        return
+    shown = [bounded(change, 100, as_code) for change in changes[:SHOWN_CHANGES]]
+    if len(changes) > SHOWN_CHANGES:
+        shown.append(and_more(len(changes) - SHOWN_CHANGES))
+    yield f"**What changed**: {', '.join(shown)}"
+
+
+def _moved(digest: RunDigest) -> Iterator[str]:
+    """Yield the metrics that moved; those that did not, or were not measured, stand in the report."""
+    moved = digest.moved
+    if not moved:
+        return
+    rows = [metric_cells(metric) for metric in moved[:SHOWN_METRICS]]
+    yield from table(METRIC_HEADS, rows)
+    if len(moved) > SHOWN_METRICS:
+        yield f"and {counted(len(moved) - SHOWN_METRICS, 'more metric')}"
+
+
+def metric_cells(metric: ComparedMetric) -> list[str]:
+    """Return the cells of a metric that moved, for `METRIC_HEADS`."""
+    figures = metric.figures
+    verdict = f"{MARKS[metric.tone]} {metric.verdict}"
+    return [bounded(metric.label, 80), figures["before"], figures["after"], figures["change"], verdict]
+
+
+def _cases(digest: RunDigest, link: str | None, room: int) -> str:
+    """Return the ten cases, with texts as long as the room allows, and the number of the others."""
+    if not digest.failing:
+        return ""
+    room -= 200 + len(link or "")  # for the title and the last line
+    shown: list[str] = []
+    for width in TEXT_WIDTHS:
+        shown = ["\n".join(_case(case, width)) for case in digest.cases]
+        if _size(shown) <= room:
+            break
+    # Only hostile texts, which escapes make many times longer, leave no room for ten cases.
+    while shown and _size(shown) > room:
+        shown.pop()
+    rest = len(digest.failing) - len(shown)
+    title = f"\n**Failing cases** ({len(shown)} of {len(digest.failing):,})\n\n"
+    more = ""
+    if rest:
+        report = f": [the whole report]({link})" if link else ""
+        more = f"\nand {counted(rest, 'more case')}{report}\n"
+    return title + "\n".join(shown) + more
+
+
+def _size(cases: Sequence[str]) -> int:
+    return sum(len(case) + 1 for case in cases)
+
+
+def _case(failing: FailingCase, width: int) -> Iterator[str]:
+    case = failing.case
+    cause = f" – {bounded(failing.cause, 100, as_html)}" if failing.cause else ""
+    yield f"<details><summary>{bounded(case.id, 100, as_html)}: {failing.state}{cause}</summary>"
+    yield ""
+    if case.why:
+        yield f"- {bounded(case.why, width)}"
+    facts = {"question": case.question, "expected": failing.expected, "answer": case.answer}
+    for name, text in facts.items():
+        if text:
+            yield f"- {name}: {bounded(text, width, as_code)}"
+    yield f"- {bounded(case.place or case.file, 100, as_code)}"
     yield ""
     yield "</details>"
     yield ""
-
-
-# ── annotations ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-MOST = 10
-"""GitHub shows ten errors of a step and silently drops the rest."""
-LONGEST = 400
-"""Columns of a line of a message."""
-
-
-def annotation_lines(metrics: Mapping[str, Any], cases: Sequence[ListedCase], file: str) -> Iterator[str]:
-    """Yield the lines to print: failed gates of the run first, at `file`, then failing cases, ten in all.
-
-    If there are more than ten, the last line says how many. Source of the format and its escapes: the `command.ts` of
-    GitHub's toolkit (`%`, line ends; in properties `:` and `,` as well).
-    """
-    lines = []
-    if not metrics["partial"]:
-        failed = [gate for gate in metrics["gates"] if gate["passed"] is False]
-        lines = [_error(file, 1, f"gate {gate_name(gate)}", gate_line(gate)) for gate in failed]
-    lines += map(_annotation, cases)
-    if len(lines) > MOST:
-        sentence = f"and {len(lines) - MOST + 1} more: {metrics['verdict']['sentence']}"
-        lines[MOST - 1 :] = [_error(file, 1, "rageval", sentence)]
-    yield from lines
-
-
-def notice(title: str, message: str) -> str:
-    """Return a line that GitHub Actions shows as a notice of the step."""
-    return f"::notice title={_value(title)}::{_data(message)}"
-
-
-def _annotation(case: ListedCase) -> str:
-    if case.outcome == "error":
-        state = "error"
-    elif case.change == "worse":
-        state = "newly failing"
-    else:
-        state = "failing"
-    place = case.place or f"{case.file}:1"
-    file, _, line = place.rpartition(":")
-    message = "\n".join(filter(None, (case.why, case.question)))
-    return _error(file, line, f"{state}: {case.id}", message)
-
-
-def _error(file: str, line: object, title: str, message: str) -> str:
-    shown_title = _value(shortened(title, 120))
-    lines = [shortened(printable(text), LONGEST) for text in message.split("\n")]
-    shown_message = _data("\n".join(lines))
-    return f"::error file={_value(file)},line={line},title={shown_title}::{shown_message}"
-
-
-def _data(text: str) -> str:
-    return printable(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _value(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,123 +1,127 @@
-"""summary.md: the verdict, present failures, what moved, the figures layer by layer, and the configuration."""
+"""summary.md: verdict, changes, causes, ten cases, layers, moved metrics, advice and configuration, in 90 lines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_rageval.cases.gold_places import unwinnable_line
 from pytest_rageval.comparison.gate_lines import gate_line
-from pytest_rageval.comparison.layer_table import layer_rows
+from pytest_rageval.comparison.layer_table import total_row
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS
-from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.model.case_fields import PROMINENT_NAMES
-from pytest_rageval.render.markdown.markdown_text import escaped, folded, table, without_gaps
-from pytest_rageval.render.markdown.view_markdown import block_lines
+from pytest_rageval.io.suggestions import and_more, listed
+from pytest_rageval.render.markdown.markdown_text import TO_THE_LEFT, as_code, bounded, table
+from pytest_rageval.render.markdown.recommendations import recommendations
 from pytest_rageval.runs.config_diff import setting_text
 from pytest_rageval.runs.judge_notes import failure_note
-from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.stats.intervals import share_interval
-from pytest_rageval.text import NO_VALUE, counted, duration, score_text
-from pytest_rageval.views.compared_metrics import metrics_section
-from pytest_rageval.views.comparison import gate_point
-from pytest_rageval.views.parts import Block, Line, NameList
-from pytest_rageval.views.run import cases_by_change, metric_figures, run_notes, trials_line
+from pytest_rageval.text import NO_VALUE, change, counted, duration, score_text
+from pytest_rageval.views.compared_metrics import ComparedMetric, fallen_lines
+from pytest_rageval.views.parts import Line
+from pytest_rageval.views.run import cases_by_change, run_notes, trials_line
+from pytest_rageval.views.run_digest import CauseView, FailingCase, RunDigest, moved_against
 
+Content = Mapping[str, Any]
 BUILT = {"index": "index_build", "retriever": "retriever", "answerer": "answerer"}
 """Parts of the system, with the stems of their version keys in config.json."""
 BASELINE = "the baseline"
 PARTIAL = "Partial run: not all cases ran, so gates of the run and regressions are shown and do not fail it."
-ADVICE = {
-    "L1_": "the system misreads questions: look at entity linking and concept mapping in the traces of",
-    "L2_doc_retrieval_fail": "the right passages do not come: look at chunking, k and the query of",
-    "L2_multi_hop_fail": "not all passages of a multi-hop question come: try a larger k, or split the question, for",
-    "L2_specificity_fail": "look-alikes come instead: look at the ranking of",
-    "L2_negative_fail": "something comes where nothing should: raise the retrieval threshold; see",
-    "L2_recency_fail": "the older of two conflicting sources is cited, or the conflict hidden: look at dates for",
-    "L3_": "the graph gives the wrong entities or edges: look at the graph and its query for",
-    "L4_": "inferences break the ontology: look at the traces of",
-    "L5_wrong_answer": "answers differ from the reference: read answer and reference of",
-    "L5_": "the judge finds answers wanting: read the judgements of",
-    "abstention_fail": "the system answers what its documents do not hold: raise the abstention threshold; see",
-    "over_abstention_fail": "the system refuses what it could answer: lower the abstention threshold; see",
-}
-PLACE = "metrics.json names all"
-METRIC_HEADS = ("95 %", "change", "scored", "better", "meaning")
-"""The heads of a table of metrics after the name and the mean."""
-OUTCOMES = ("passed", "failed", "error", "xfailed", "skipped")
+SHOWN_NOTES = 5
+SHOWN_GATES = 3
+"""Problems and failed gates of the run."""
+SHOWN_CAUSES = 5
+"""Causes, metrics that fell together, and lists of changed cases."""
+SHOWN_CHANGES = 4
+LINES = 90
+FEWEST_METRICS = 6
+LINES_AROUND_METRICS = 8
+"""Title, sentence, head and end of the table of metrics."""
+SHOWN_NAMES = 3
+CASE_HEADS = ("case", "why", "question", "expected", "answer")
+CASE_TEXT = 200
+"""Characters of each text of a case."""
 
 
-def summary_markdown(
-    metrics: Mapping[str, Any], config: Mapping[str, Any], registry: Registry, previous: Mapping[str, Any] | None = None
-) -> str:
-    """Return the whole document. It holds no texts of cases or systems; names are escaped.
+def summary_markdown(digest: RunDigest, config: Content, previous: Content | None, *, has_page: bool) -> str:
+    """Return the whole document, of at most 90 lines.
 
-    `previous`: the comparison with the run before this one, in the same form as that with the baseline.
+    previous  the comparison with the last complete run before this one
+    has_page  whether the run has a report.html
     """
-    sections = {
-        f"# Run {escaped(metrics['volatile']['run_id'])}": _shown(_head(metrics, config)),
-        "## What fails now": _shown(_failures(metrics)),
-        "## Compared": _shown(_compared(metrics, previous)),
-        "## Gates of the run": _shown(map(gate_point, metrics["gates"])),
-        "## Metrics": _layers(metrics, registry),
-        **{f"## By {name}": _breakdown(metrics, name) for name in (*PROMINENT_NAMES, "answerable")},
-        "## Configuration": _configuration(config),
-    }
-    parts = []
-    for title, lines in sections.items():
-        text = "\n".join(lines)
-        if text:
-            parts.append(f"{title}\n\n{text}")
-    return without_gaps("\n\n".join(parts)).rstrip() + "\n"
+    metrics = digest.metrics
+    before = [
+        _section(f"# Run {bounded(str(metrics['volatile']['run_id']), 120)}", _head(metrics, config)),
+        _section("## What changed", _points(map(_code, digest.changes), SHOWN_CHANGES)),
+        _section("## Why cases fail", _reasons(digest)),
+        _section("## What to do", [f"- {text}" for text in recommendations(digest)]),
+        _section("## Failing cases", _cases(digest)),
+        _section("## Layers", _layers(metrics)),
+    ]
+    after = [
+        _section("## Configuration", _configuration(config, metrics)),
+        _section("## More", [_links(metrics, has_page=has_page)]),
+    ]
+    taken = sum(len(section) for section in (*before, *after))
+    most_metrics = max(FEWEST_METRICS, LINES - taken - LINES_AROUND_METRICS)
+    moved = _section("## Moved metrics", _moved(digest, previous, most_metrics))
+    lines = [line for section in (*before, moved, *after) for line in section]
+    return "\n".join(lines).rstrip() + "\n"
 
 
-def _shown(blocks: Iterable[Block]) -> Iterator[str]:
-    for block in blocks:
-        if isinstance(block, NameList):
-            yield from folded(escaped(block.title), block.names, PLACE)
-        else:
-            yield from block_lines(block)
+def _section(title: str, lines: Iterable[str]) -> list[str]:
+    """Return the lines of a section and an empty one; none if it holds nothing."""
+    text = "\n".join(lines).rstrip()
+    return [title, *text.split("\n"), ""] if text else []
 
 
-def _head(metrics: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[Line]:
+def _reasons(digest: RunDigest) -> Iterator[str]:
+    """Yield what fails the run as a whole, then why its cases fail."""
+    yield from _points(_of_the_run(digest.metrics), SHOWN_GATES)
+    yield from _points(_causes(digest), SHOWN_CAUSES)
+
+
+def _points(texts: Iterable[str], most: int) -> Iterator[str]:
+    """Yield the first texts as points of a list, and the number of the others."""
+    points = [f"- {text}" for text in texts]
+    yield from points[:most]
+    if len(points) > most:
+        yield f"- {and_more(len(points) - most)}"
+
+
+def _code(change_line: str) -> str:
+    return bounded(change_line, 200, as_code)
+
+
+# ── the first section ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _head(metrics: Content, config: Content) -> Iterator[str]:
     verdict = metrics["verdict"]
-    yield Line(f"{SYMBOLS[verdict['word']]} {verdict['sentence']}", "strong")
-    for name, message in verdict["problems"].items():
-        yield Line(f"{name}: {message}", "worse", "point")
+    yield f"**{SYMBOLS[verdict['word']]} {bounded(verdict['sentence'], 1500)}**"
+    yield ""
     if metrics["description"]:
-        yield Line(metrics["description"])
-    if metrics["partial"]:
-        yield Line(PARTIAL, "doubtful")
-    yield _outcomes_line(metrics)
-    yield from trials_line(metrics)
-    yield from run_notes(metrics)
-    note = failure_note(metrics.get("judge_errors") or ())
-    if note:
-        yield Line(note, "doubtful")
-    reliability = metrics["aggregate_metrics"].get("judge_reliability")
-    if reliability:
-        judgements = counted(reliability["spot_check_n"], "judgement")
-        rate = score_text(reliability["disagreement_rate"])
-        yield Line(f"In a spot check of {judgements}, a second judge disagreed with {rate} of them.")
-    unwinnable = unwinnable_line(config)
-    if unwinnable is not None:
-        yield Line(unwinnable, "doubtful")
+        yield bounded(metrics["description"], 1000)
+        yield ""
+    yield _outcomes_text(metrics)
+    yield ""
+    notes = [bounded(note.text, 400) for note in _notes(metrics, config)]
+    yield from _points(notes, SHOWN_NOTES)
 
 
-def _outcomes_line(metrics: Mapping[str, Any]) -> Line:
+def _outcomes_text(metrics: Content) -> str:
     outcomes = metrics["outcomes"]
     counts = (
-        f"{outcomes['passed']} passed{_share(metrics)}",
-        f"{outcomes['failed']} failed",
-        f"{outcomes['error']} errors",
-        f"{outcomes['xfailed']} known failures",
-        f"{outcomes['skipped']} skipped",
+        f"{outcomes['passed']:,} passed{_share(metrics)}",
+        f"{outcomes['failed']:,} failed",
+        f"{outcomes['error']:,} errors",
+        f"{outcomes['xfailed']:,} known failures",
+        f"{outcomes['skipped']:,} skipped",
     )
     overall = f"Overall score {score_text(metrics['overall_score'])}."
-    return Line(f"{counted(metrics['total_tests'], 'case')}: {', '.join(counts)}. {overall}")
+    return f"{counted(metrics['total_tests'], 'case')}: {', '.join(counts)}. {overall}"
 
 
-def _share(metrics: Mapping[str, Any]) -> str:
+def _share(metrics: Content) -> str:
     """Return the share of passed cases with its 95 % interval, in percent."""
     total = metrics["total_tests"]
     if not total:
@@ -131,164 +135,217 @@ def _share(metrics: Mapping[str, Any]) -> str:
     return f" ({100 * passed:.0f} %{within})"
 
 
-def _failures(metrics: Mapping[str, Any]) -> Iterator[Block]:
-    for gate in metrics["gates"]:
-        if gate["passed"] is False:
-            yield Line(gate_line(gate), "worse", "point")
-    errors = metrics["outcomes"]["error"]
-    if errors:
-        ending = "1 case ends in an error" if errors == 1 else f"{errors:,} cases end in errors"
-        yield Line(f"{ending}: see run.log", "worse", "point")
-    for changed in cases_by_change(metrics["comparison"] or {}, BASELINE, is_partial=metrics["partial"]):
-        if changed.tone == "worse":
-            yield NameList(changed.title, tuple(changed.keys))
-    tags = sorted(metrics["failure_tags"].items(), key=lambda item: (-len(item[1]), item[0]))
-    for tag, keys in tags:
-        yield NameList(tag, tuple(keys))
-    if tags:
-        yield Line("What to look at first:")
-    for tag, keys in tags[:3]:
-        advice = _advice(tag)
-        yield Line(f"{advice[0].upper()}{advice[1:]} {', '.join(keys[:3])}.", "doubtful", "point")
-
-
-def _advice(tag: str) -> str:
-    for start, text in ADVICE.items():
-        if tag.startswith(start):
-            return text
-    return "look at"
-
-
-def _compared(metrics: Mapping[str, Any], previous: Mapping[str, Any] | None) -> Iterator[Block]:
-    """Yield the comparisons with the baseline and with `previous`, the run before, unless that is the baseline."""
-    baseline: Mapping[str, Any] | None = metrics["comparison"]
-    if baseline and previous and baseline["baseline_run_id"] == previous["baseline_run_id"]:
-        yield Line(f"The previous complete run is {previous['baseline_run_id']}; it is the baseline.")
-        yield from _against(BASELINE, baseline, metrics)
-        return
-    yield Line(_compared_runs(metrics, previous))
-    if baseline:
-        yield from _against(BASELINE, baseline, metrics)
-    if previous:
-        yield from _against("the previous run", previous, metrics)
-
-
-def _compared_runs(metrics: Mapping[str, Any], previous: Mapping[str, Any] | None) -> str:
-    """Name the baseline and the previous run, as far as there are any."""
-    baseline = metrics["comparison"]
-    before = f"The previous complete run is {previous['baseline_run_id']}" if previous else ""
-    if baseline:
-        return (
-            f"The baseline is {baseline['baseline_run_id']}. {before or 'There was no complete run before this one'}."
-        )
-    sentence = "There was no baseline"
-    if metrics["can_be_baseline"]:
-        sentence += ": pytest --rageval-update-baseline makes this run the first one"
-    if before:
-        return f"{sentence}. {before}."
-    return f"{sentence}, and no complete run before this one."
-
-
-def _against(other: str, comparison: Mapping[str, Any], metrics: Mapping[str, Any]) -> Iterator[Block]:
-    yield Line(f"Against {other}:", "strong")
-    for problem in comparison["problems"]:
-        yield Line(f"not comparable: {problem}", "worse", "remark")
-    if comparison["compared"]:
-        yield from metrics_section(comparison)
-    for changed in cases_by_change(comparison, other, is_partial=metrics["partial"]):
-        # Cases that newly fail against the baseline are listed above, with all that fails now.
-        is_listed = other == BASELINE and changed.tone == "worse"
-        if not is_listed:
-            yield NameList(changed.title, tuple(changed.keys))
-
-
-def _layers(metrics: Mapping[str, Any], registry: Registry) -> Iterator[str]:
-    yield "Means are over the cases to which a metric applies; *scored* says how many of how many."
-    yield ""
-    for layer, summary in metrics["by_layer"].items():
-        title = layer if layer == summary["title"] else f"{layer} {summary['title']}"
-        yield f"### {title}: {score_text(summary['score'])}"
-        yield ""
-        rows = [_metric_row(name, metrics, registry) for name in summary["metrics"]]
-        yield from table(["metric", "mean", *METRIC_HEADS], rows)
-    yield "### Operations"
-    yield ""
-    rows = [_metric_row(name, metrics, registry) for name in run_level_names(metrics)]
-    yield from table(["metric", "value", *METRIC_HEADS], rows)
+def _notes(metrics: Content, config: Content) -> Iterator[Line]:
+    """Yield what a reader must know of the figures, the most important first."""
+    if metrics["partial"]:
+        yield Line(PARTIAL)
+    failed_judgements = failure_note(metrics.get("judge_errors") or ())
+    if failed_judgements:
+        yield Line(failed_judgements)
+    unwinnable = unwinnable_line(config)
+    if unwinnable is not None:
+        yield Line(unwinnable)
+    unmeasured = sum(gate["passed"] is None for gate in metrics["gates"])
+    if unmeasured:
+        yield Line(counted(unmeasured, "gate of the run was", "gates of the run were") + " not measured")
+    yield from trials_line(metrics)
+    reliability = metrics["aggregate_metrics"].get("judge_reliability")
+    if reliability:
+        judgements = counted(reliability["spot_check_n"], "judgement")
+        rate = score_text(reliability["disagreement_rate"])
+        yield Line(f"In a spot check of {judgements}, a second judge disagreed with {rate} of them.")
+    yield from run_notes(metrics)
     yield from _latency(metrics["volatile"])
 
 
-def _latency(volatile: Mapping[str, Any]) -> Iterator[str]:
+def _latency(volatile: Content) -> Iterator[Line]:
     latency = volatile["latency"]
     if latency["p50_ms"] is None:
         return
     median = f"median {duration(latency['p50_ms'])}"
     p95 = f"95 % within {duration(latency['p95_ms'])}"
-    p99 = f"99 % within {duration(latency['p99_ms'])}"
-    yield f"Latency of a question: {median}, {p95}, {p99}, at {volatile['concurrency']} in flight."
-    waited = latency.get("retry_wait_ms")
-    if waited:
-        yield f"Requests that were repeated waited {duration(waited)} in all, which is no part of it."
-    yield ""
+    yield Line(f"Latency of a question: {median}, {p95}, at {volatile['concurrency']} in flight.")
 
 
-def _metric_row(name: str, metrics: Mapping[str, Any], registry: Registry) -> list[str]:
-    metric = metrics["metrics"][name]
-    mean, moved, scored = (text for _, text in metric_figures(name, metrics))
-    low, high = metric["scale"]
-    if (low, high) != (0, 1):
-        mean += f" of {high:g}"
-    interval = NO_VALUE if metric["ci"] is None else " to ".join(map(score_text, metric["ci"]))
-    bare = name.partition("@")[0]
-    meaning = ""
-    if bare in registry:
-        meaning = registry[bare].doc.split("\n\n")[0]
-    return [f"`{name}`", mean, interval, moved, scored, metric["better"], escaped(meaning)]
+# ── why cases fail ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _breakdown(metrics: Mapping[str, Any], name: str) -> Iterator[str]:
-    groups = layer_rows(metrics, metrics.get("comparison"), name)
-    if not groups:
+def _of_the_run(metrics: Content) -> Iterator[str]:
+    """Yield the problems and gates that fail the run as a whole."""
+    for name, message in metrics["verdict"]["problems"].items():
+        yield f"❌ {bounded(f'{name}: {message}', 600)}"
+    for gate in metrics["gates"]:
+        if gate["passed"] is False:
+            yield f"❌ {bounded(gate_line(gate), 400)}"
+
+
+def _causes(digest: RunDigest) -> Iterator[str]:
+    """Yield the causes of failing cases, and the cases that newly fail."""
+    metrics = digest.metrics
+    yield from map(_cause_text, digest.causes)
+    for cause in digest.known_causes:
+        yield f"known failures: {_cause_text(cause)}"
+    comparison = metrics["comparison"]
+    for changed in cases_by_change(comparison or {}, BASELINE, is_partial=metrics["partial"]):
+        if changed.tone == "worse":
+            yield f"{changed.title} ({len(changed.keys):,}): {_names(changed.keys)}"
+    if comparison and comparison["compared"]:
+        yield from (bounded(line, 400) for line in fallen_lines(comparison))
+
+
+def _cause_text(cause: CauseView) -> str:
+    return f"**{bounded(cause.title, 300)}**: {_names(cause.keys)}"
+
+
+def _names(keys: Sequence[str]) -> str:
+    return bounded(listed(keys, SHOWN_NAMES), 400)
+
+
+def _cases(digest: RunDigest) -> Iterator[str]:
+    """Yield the table of the first failing cases, one on each line."""
+    if not digest.cases:
         return
+    rows = [_case_cells(case) for case in digest.cases]
+    yield from table(CASE_HEADS, rows, figures=TO_THE_LEFT)
+    rest = len(digest.failing) - len(digest.cases)
+    if rest:
+        yield f"and {counted(rest, 'more case')}"
+
+
+def _case_cells(failing: FailingCase) -> list[str]:
+    case = failing.case
+    why = "; ".join(filter(None, (failing.state, failing.cause, case.why)))
+    texts = [case.question, failing.expected, case.answer]
+    shown = [bounded(text, CASE_TEXT, as_code) if text else NO_VALUE for text in texts]
+    return [bounded(case.key, 120), bounded(why, 300), *shown]
+
+
+# ── figures ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _layers(metrics: Content) -> Iterator[str]:
+    """Yield the layers with their changes over what both runs share."""
+    comparison = metrics["comparison"]
+    compared = (comparison or {}).get("layers", {})
     rows = []
-    for group in groups:
-        outcomes = [str(group.outcomes[outcome]) for outcome in OUTCOMES]
-        scores = [score_text(cell.score) for cell in group.cells.values()]
-        rows.append([escaped(group.name), str(group.cases), *outcomes, *scores])
-    yield from table([name, "cases", *OUTCOMES, *metrics["by_layer"]], rows)
+    for layer, cell in total_row(metrics, comparison).cells.items():
+        title = metrics["by_layer"][layer]["title"]
+        name = layer if layer == title else f"{layer} {title}"
+        moved = change(cell.change)
+        why = compared.get(layer, {}).get("why")
+        if why:
+            moved += f" ({bounded(why, 120)})"
+        rows.append([bounded(name, 80), score_text(cell.score), moved])
+    if rows:
+        yield from table(("layer", "score", "change"), rows)
 
 
-def _configuration(config: Mapping[str, Any]) -> Iterator[str]:
-    rows = [[escaped(name), escaped(value)] for name, value in _settings(config)]
-    yield from table(["", "value"], rows)
+def _moved(digest: RunDigest, previous: Content | None, most: int) -> Iterator[str]:
+    """Yield the metrics that moved against the baseline or the previous complete run, in one table."""
+    baseline: Content | None = digest.metrics["comparison"]
+    is_same = bool(baseline and previous and baseline["baseline_run_id"] == previous["baseline_run_id"])
+    yield f"{_compared_runs(baseline, previous, is_same=is_same)} {_refused(baseline)}".rstrip()
+    sides = {"baseline": list(digest.moved)}
+    if not is_same:
+        sides["previous run"] = moved_against(previous)
+    sides = {name: moved for name, moved in sides.items() if moved}
+    if not sides:
+        return
+    yield ""
+    heads = ["metric", "now"]
+    for name in sides:
+        heads += [name, "change", "verdict"]
+    labels = dict.fromkeys(metric.label for moved in sides.values() for metric in moved)
+    rows = [_metric_cells(label, sides) for label in list(labels)[:most]]
+    yield from table(heads, rows)
+    if len(labels) > most:
+        yield f"and {counted(len(labels) - most, 'more metric')}"
 
 
-def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-    yield "target", config["target"]
-    for name, version in sorted(config.get("observed", {}).items()):
-        if version:
-            yield f"version of {name}", version
-    yield from _judge_settings(config)
-    yield "k", config["k"]
-    yield "folder mode", config["folder_mode"]
-    yield "weight of vector scores", config["rerank_weights"]["vector"]
-    yield "weight of lexical scores", config["rerank_weights"]["lexical"]
+def _metric_cells(label: str, sides: Mapping[str, Sequence[ComparedMetric]]) -> list[str]:
+    now = NO_VALUE
+    cells = []
+    for moved in sides.values():
+        metric = next((metric for metric in moved if metric.label == label), None)
+        if metric is None:
+            cells += [NO_VALUE] * 3
+            continue
+        now = metric.figures["after"]
+        cells += [metric.figures["before"], metric.figures["change"], metric.verdict]
+    return [bounded(label, 120), now, *cells]
+
+
+def _compared_runs(baseline: Content | None, previous: Content | None, *, is_same: bool) -> str:
+    """Name the baseline and the previous run, as far as there are any."""
+    before = f"The previous complete run is {bounded(str(previous['baseline_run_id']), 120)}" if previous else ""
+    if is_same:
+        return f"{before}; it is the baseline."
+    if baseline:
+        run_id = bounded(str(baseline["baseline_run_id"]), 120)
+        return f"The baseline is {run_id}. {before or 'There was no complete run before this one'}."
+    if before:
+        return f"There was no baseline. {before}."
+    return "There was no baseline, and no complete run before this one."
+
+
+def _refused(baseline: Content | None) -> str:
+    if not baseline or baseline["compared"]:
+        return ""
+    return f"Not comparable with the baseline: {bounded('; '.join(baseline['problems']), 400)}."
+
+
+# ── configuration and links ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _configuration(config: Content, metrics: Content) -> Iterator[str]:
+    """Yield a line for each group of settings."""
+    for name, settings in _settings(config, metrics).items():
+        shown = [f"{label} {value}".lstrip() for label, value in settings]
+        yield f"- {name}: {bounded(', '.join(shown), 1000)}"
+
+
+def _settings(config: Content, metrics: Content) -> Mapping[str, list[tuple[str, object]]]:
+    observed = config.get("observed", {})
+    weights = config["rerank_weights"]
     params = ", ".join(f"{name}={value}" for name, value in config["params"].items())
-    yield "parameters", params or "server default"
-    yield "dataset", config["dataset_version"]
-    for part, stem in BUILT.items():
-        yield f"{part} version", setting_text(config.get(f"{stem}_version"))
-    yield "configuration hash", config["config_hash"][:16]
+    system: list[tuple[str, object]] = [("", config["target"])]
+    system += [(name, version) for name, version in sorted(observed.items()) if version]
+    retrieval: list[tuple[str, object]] = [
+        ("k", config["k"]),
+        ("folder mode", config["folder_mode"]),
+        ("weight of vector scores", weights["vector"]),
+        ("weight of lexical scores", weights["lexical"]),
+    ]
+    versions: list[tuple[str, object]] = [("dataset", setting_text(config["dataset_version"]))]
+    versions += [(part, setting_text(config.get(f"{stem}_version"))) for part, stem in BUILT.items()]
+    versions.append(("configuration", config["config_hash"][:16]))
+    return {
+        "system": system,
+        "retrieval": retrieval,
+        "parameters": [("", params or "server default")],
+        "versions": versions,
+        "judge": _judge_settings(config, metrics),
+    }
 
 
-def _judge_settings(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+def _judge_settings(config: Content, metrics: Content) -> list[tuple[str, object]]:
     judge = config["judge"] or {}
     judges = [f"fixture {place}" for place in judge.get("fixture", ())]
     if judge.get("model"):
         judges.insert(0, judge["model"])
-    yield "judge", ", ".join(judges) or "none"
+    name = ", ".join(judges) or "none"
+    if (metrics.get("judge") or {}).get("heuristic"):
+        name += " (a heuristic without a model)"
+    settings: list[tuple[str, object]] = [("", name)]
     if judge.get("temperature") is not None:
-        yield "temperature of the judge", judge["temperature"]
+        settings.append(("temperature", judge["temperature"]))
     if judge:
-        for name, version in config["rubrics"].items():
-            yield f"prompt of {name}", version
+        settings += [(f"prompt of {name}", version) for name, version in config["rubrics"].items()]
+    return settings
+
+
+def _links(metrics: Content, *, has_page: bool) -> str:
+    links = ["[report.html](report.html)"] if has_page else []
+    links.append("[metrics.json](metrics.json): every metric, breakdowns by category, interval and case")
+    run_id = as_code(f"rageval explain {metrics['volatile']['run_id']} CASE", 200)
+    return " · ".join([*links, f"{run_id} shows one case"])

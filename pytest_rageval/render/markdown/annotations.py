@@ -1,0 +1,97 @@
+"""Annotations of a run in the log of GitHub Actions: failed gates, failing cases or their causes, ten in all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_rageval.comparison.case_list import ListedCase
+from pytest_rageval.comparison.gate_lines import gate_line, gate_name
+from pytest_rageval.io.suggestions import listed
+from pytest_rageval.render.text.columns import shortened
+from pytest_rageval.text import printable
+from pytest_rageval.views.run_digest import CauseView, causes_of
+
+MOST = 10
+"""GitHub shows ten errors of a step and silently drops the rest."""
+LONGEST = 400
+"""Columns of a line of a message."""
+
+
+def annotation_lines(metrics: Mapping[str, Any], cases: Sequence[ListedCase], file: str) -> Iterator[str]:
+    """Yield the lines to print: failed gates of the run first, at `file`, then failing cases, ten in all.
+
+    If more than ten cases fail, equal causes are one annotation, at the first of their cases. If there are more than
+    ten annotations, the last one counts the others. Source of the format and its escapes: the `command.ts` of GitHub's
+    toolkit (`%`, line ends; in properties `:` and `,` as well).
+    """
+    lines = []
+    if not metrics["partial"]:
+        failed = [gate for gate in metrics["gates"] if gate["passed"] is False]
+        lines = [_error(file, 1, f"gate {gate_name(gate)}", gate_line(gate)) for gate in failed]
+    if len(cases) > MOST:
+        lines += _cause_lines(metrics, cases)
+    else:
+        lines += map(_of_case, cases)
+    if len(lines) > MOST:
+        sentence = f"and {len(lines) - MOST + 1:,} more: {metrics['verdict']['sentence']}"
+        lines[MOST - 1 :] = [_error(file, 1, "rageval", sentence)]
+    yield from lines
+
+
+def notice(title: str, message: str) -> str:
+    """Return a line that GitHub Actions shows as a notice of the step."""
+    return f"::notice title={_value(title)}::{_data(message)}"
+
+
+def _cause_lines(metrics: Mapping[str, Any], cases: Sequence[ListedCase]) -> Iterator[str]:
+    """Yield a line for each cause, the most frequent first; then the cases without one, as in older runs."""
+    case_by_key = {case.key: case for case in cases}
+    place_by_key = {case.key: place for place, case in enumerate(cases)}
+    explained: set[str] = set()
+    for cause in causes_of(metrics, case_by_key.keys()):
+        explained.update(cause.keys)
+        in_order = sorted(cause.keys, key=place_by_key.__getitem__)
+        first = case_by_key[in_order[0]]
+        yield _of_case(first) if len(in_order) == 1 else _of_cause(cause, first, in_order)
+    for case in cases:
+        if case.key not in explained:
+            yield _of_case(case)
+
+
+def _of_cause(cause: CauseView, first: ListedCase, keys: Sequence[str]) -> str:
+    file, line = _place(first)
+    message = "\n".join(filter(None, (listed(keys, 3), first.why, first.question)))
+    return _error(file, line, cause.title, message)
+
+
+def _of_case(case: ListedCase) -> str:
+    if case.outcome == "error":
+        state = "error"
+    elif case.change == "worse":
+        state = "newly failing"
+    else:
+        state = "failing"
+    file, line = _place(case)
+    message = "\n".join(filter(None, (case.why, case.question)))
+    return _error(file, line, f"{state}: {case.id}", message)
+
+
+def _place(case: ListedCase) -> tuple[str, str]:
+    file, _, line = (case.place or f"{case.file}:1").rpartition(":")
+    return file, line
+
+
+def _error(file: str, line: object, title: str, message: str) -> str:
+    shown_title = _value(shortened(title, 120))
+    lines = [shortened(printable(text), LONGEST) for text in message.split("\n")]
+    shown_message = _data("\n".join(lines))
+    return f"::error file={_value(file)},line={line},title={shown_title}::{shown_message}"
+
+
+def _data(text: str) -> str:
+    return printable(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _value(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

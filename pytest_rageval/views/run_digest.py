@@ -1,0 +1,141 @@
+"""A run in short, for a person who decides: causes, ten failing cases, moved metrics, and changed settings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_rageval.comparison.baseline import side_of_run
+from pytest_rageval.comparison.case_list import ListedCase, changes_of, list_cases
+from pytest_rageval.comparison.what_changed import arrow_text, changes_since
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records.line_form import RESULTS
+from pytest_rageval.runs.records.line_scan import trials_of
+from pytest_rageval.text import NO_VALUE
+from pytest_rageval.views.compared_metrics import ComparedMetric, moved_metrics
+
+Content = Mapping[str, Any]
+FAILING = ("error", "failed")
+SHOWN_CASES = 10
+ABSTENTION = "an abstention: the documents hold no answer"
+
+
+class CauseView(NamedTuple):
+    """A cause with the keys of the cases that it made fail."""
+
+    kind: str
+    text: str
+    keys: Sequence[str]
+
+    @property
+    def title(self) -> str:
+        """Return `101 × nothing was retrieved`."""
+        return f"{len(self.keys):,} × {self.text}"
+
+
+class FailingCase(NamedTuple):
+    """A failing case.
+
+    cause     in words; '' in a run from before causes were recorded
+    expected  the gold answers or the abstention; None if no answer is labelled or kept
+    """
+
+    case: ListedCase
+    cause: str
+    expected: str | None
+
+    @property
+    def state(self) -> str:
+        if self.case.outcome == "error":
+            return "error"
+        return "newly failing" if self.case.change == "worse" else "failing"
+
+
+@dataclass(frozen=True, slots=True)
+class RunDigest:
+    """A run in short."""
+
+    metrics: Content
+    """The content of metrics.json, with its verdict."""
+    changes: tuple[str, ...]
+    """The settings, versions and commits that differ from the compared run, each as `k 5 → 7`."""
+    causes: tuple[CauseView, ...]
+    """Why cases fail, the most frequent cause first; known failures are left out."""
+    known_causes: tuple[CauseView, ...]
+    """Why known failures fail."""
+    failing: tuple[ListedCase, ...]
+    """The cases that fail or end in errors: newly failing ones first, the largest fall first, then errors."""
+    cases: tuple[FailingCase, ...]
+    """The first of them with their texts."""
+    moved: tuple[ComparedMetric, ...]
+    """The metrics that moved against the baseline, the worst verdict first."""
+
+
+def run_digest(run: StoredRun, metrics: Content, baseline: Path, *, previous: Content | None = None) -> RunDigest:
+    """Return the digest of a finished run.
+
+    metrics   the content of metrics.json, with its verdict
+    baseline  the file of the baseline
+    previous  the comparison with the run before, whose settings are compared if there is no baseline
+    """
+    comparison = metrics.get("comparison")
+    failing = failing_cases(run, metrics)
+    causes = tuple(causes_of(metrics, {case.key for case in failing}))
+    known = {key for cause in metrics.get("causes", ()) for key in cause["cases"]}
+    known.difference_update(case.key for case in failing)
+    return RunDigest(
+        metrics=metrics,
+        changes=tuple(map(arrow_text, changes_since(run, comparison or previous, baseline))),
+        causes=causes,
+        known_causes=tuple(causes_of(metrics, known)),
+        failing=tuple(failing),
+        cases=tuple(_with_texts(run, failing[:SHOWN_CASES], causes)),
+        moved=tuple(moved_against(comparison)),
+    )
+
+
+def failing_cases(run: StoredRun, metrics: Content) -> list[ListedCase]:
+    """Return newly failing cases, the largest fall first, then errors, then the others, the lowest scores first."""
+    if not any(metrics["outcomes"].get(outcome) for outcome in FAILING):
+        return []  # most runs: their records need not be read
+    comparison = metrics.get("comparison")
+    new = {key: place for place, key in enumerate((comparison or {}).get("flipped_to_fail", ()))}
+    listed = list_cases(side_of_run(run), changes_of(comparison))
+    failing = (case for case in listed.cases if case.outcome in FAILING)
+    return sorted(failing, key=lambda case: new.get(case.key, len(new)))
+
+
+def causes_of(metrics: Content, keys: Collection[str]) -> Iterator[CauseView]:
+    """Yield the causes of some cases, the most frequent first."""
+    causes: list[CauseView] = []
+    for cause in metrics.get("causes", ()):
+        of_these = [key for key in cause["cases"] if key in keys]
+        if of_these:
+            causes.append(CauseView(cause["kind"], cause["text"], of_these))
+    yield from sorted(causes, key=lambda cause: -len(cause.keys))
+
+
+def moved_against(comparison: Content | None) -> list[ComparedMetric]:
+    """Return the metrics that moved, without those that were not measured on both sides."""
+    if not comparison or not comparison["compared"]:
+        return []
+    return [metric for metric in moved_metrics(comparison) if metric.figures["change"] not in ("=", NO_VALUE)]
+
+
+def _with_texts(run: StoredRun, cases: Sequence[ListedCase], causes: Sequence[CauseView]) -> Iterator[FailingCase]:
+    keys = {case.key for case in cases}
+    cause_by_key = {key: cause.text for cause in causes for key in cause.keys}
+    trials = trials_of(run.path / RESULTS, keys, {"case_key", "trial"})
+    for case in cases:
+        record = next(iter(trials.get(case.key, {}).values()), None)
+        yield FailingCase(case, cause_by_key.get(case.key, ""), _expected(record))
+
+
+def _expected(record: Content | None) -> str | None:
+    if record is None:
+        return None
+    if not record.get("answerable", True):
+        return ABSTENTION
+    return " / ".join(record.get("reference_answers") or ()) or None
