@@ -32,13 +32,18 @@ def load_cases(*paths: str | Path) -> list[EvalCase]:
 
 def project_cases(project: Project, paths: Iterable[str | Path]) -> list[EvalCase]:
     """Load the cases of these files and folders, of the project's globs without any; CaseError as in `load_cases`."""
-    root, globs = project.root, project.settings.cases
     places = [Path.cwd() / path for path in paths]
-    if missing := [place for place in places if not place.exists()]:
-        raise CaseError(f"{missing[0]}: there is no such file or folder")
-    files = files_at(places) if places else find_case_files(root, globs)
+    for place in places:
+        if not place.exists():
+            raise CaseError(f"{place}: there is no such file or folder")
+    if places:
+        files = files_at(places)
+        where = ", ".join(map(str, places))
+    else:
+        globs = project.settings.cases
+        files = find_case_files(project.root, globs)
+        where = f"below {project.root}, where {', '.join(globs)} were looked for"
     if not files:
-        where = ", ".join(map(str, places)) or f"below {root}, where {', '.join(globs)} were looked for"
         raise CaseError(f"no case file: {where}; write evalcases/NAME.jsonl")
     return sound_cases(load_files(project, files))
 
@@ -57,7 +62,8 @@ def given_cases(cases: Cases, project: Project) -> list[EvalCase]:
         raise CaseError("cases: are EvalCase objects and mappings; give all of them in one form")
     ready = ready or _of_records(records, project)
     numbers = Counter(case.key for case in ready)
-    if doubled := sorted(key for key, number in numbers.items() if number > 1):
+    doubled = sorted(key for key, number in numbers.items() if number > 1)
+    if doubled:
         raise CaseError(f"cases: {counted(len(doubled), 'case')} given twice, the first {doubled[0]!r}; give each once")
     return ready
 

@@ -89,8 +89,11 @@ def _named_as_arguments() -> Iterator[None]:
     try:
         yield
     except SettingsError as error:
-        problems = [_OPTION.sub(lambda match: match[1].replace("-", "_"), problem) for problem in error.problems]
-        raise SettingsError(*problems) from None
+        raise SettingsError(*map(_as_argument, error.problems)) from None
+
+
+def _as_argument(problem: str) -> str:
+    return _OPTION.sub(lambda match: match[1].replace("-", "_"), problem)
 
 
 _OPTION = re.compile(r"--rageval-([a-z][a-z-]*[a-z]|k\b)")
@@ -99,24 +102,25 @@ _OPTION = re.compile(r"--rageval-([a-z][a-z-]*[a-z]|k\b)")
 def _with_free_run_id(project: Project) -> tuple[Project, list[str]]:
     """Return the project with a run id that no run has, and a note if that is another one than was asked for."""
     wanted = project.settings.run_id
-    if wanted is None or not (project.reports / "runs" / wanted).exists():
+    runs = project.reports / "runs"
+    if wanted is None or not (runs / wanted).exists():
         return project, []
     number = 2
-    while (project.reports / "runs" / f"{wanted}_{number}").exists():
+    while (runs / f"{wanted}_{number}").exists():
         number += 1
     free = f"{wanted}_{number}"
-    note = f"run_id: a run {wanted!r} is in {project.reports / 'runs'} already, so this one is {free!r}"
-    return project._replace(settings=project.settings.model_copy(update={"run_id": free})), [note]
+    note = f"run_id: a run {wanted!r} is in {runs} already, so this one is {free!r}"
+    settings = project.settings.model_copy(update={"run_id": free})
+    return project._replace(settings=settings), [note]
 
 
 def _options(
     options: dict[str, Any], target: object, judge: object, metrics: Sequence[str | Metric] | None
 ) -> dict[str, Any]:
     fields = {option.name.replace("-", "_"): option for option in OPTIONS}
+    allowed = fields.keys() - OWN_ARGUMENTS
     problems = [
-        f"evaluate: {name} is not an option{did_you_mean(name, [*fields.keys() - OWN_ARGUMENTS])}"
-        for name in options
-        if name not in fields or name in OWN_ARGUMENTS
+        f"evaluate: {name} is not an option{did_you_mean(name, [*allowed])}" for name in options if name not in allowed
     ]
     if problems:
         raise SettingsError(*problems)
@@ -175,7 +179,10 @@ def _finished(
 ) -> EvaluatedRun:
     keys = {case.key for case in cases}
     status = run.exit_status(is_interrupted=is_interrupted)
-    finished = run.finish(Extent(every=keys, expected=keys, is_ended_early=is_interrupted, exit_status=status))
-    project, plan = run.prepared.project, run.prepared.plan
-    reports = write_all_reports(finished.folder, plan, finished.cases, project.baseline_file, exit_status=status)
+    extent = Extent(every=keys, expected=keys, is_ended_early=is_interrupted, exit_status=status)
+    finished = run.finish(extent)
+    project = run.prepared.project
+    reports = write_all_reports(
+        finished.folder, run.prepared.plan, finished.cases, project.baseline_file, exit_status=status
+    )
     return EvaluatedRun(finished.folder, project, (*notes, *finished.notes, *reports.problems))

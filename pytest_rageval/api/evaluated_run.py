@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.comparison.baseline import open_side, side_of_run
+from pytest_rageval.comparison.baseline import Side, open_side, side_of_run
 from pytest_rageval.comparison.pairing import ComparisonReport, build_comparison
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.export.export_source import look_through
@@ -57,7 +57,8 @@ class EvaluatedRun:
     def passed(self) -> bool:
         """Return True if this run would end with exit code 0 in CI."""
         verdict = self.stored.finished_metrics["verdict"]
-        is_failing = self.outcomes.get("failed", 0) + self.outcomes.get("error", 0) > 0
+        outcomes = self.outcomes
+        is_failing = outcomes.get("failed", 0) + outcomes.get("error", 0) > 0
         return not is_failing and verdict["tone"] != "red"
 
     def to_records(self) -> list[dict[str, Any]]:
@@ -75,8 +76,9 @@ class EvaluatedRun:
 
     @cached_property
     def _page(self) -> PageRun:
-        settings, baseline = self.project.settings, self.project.baseline_file
-        return read_page(side_of_run(self.stored), compared_side(self.stored, self.project.reports, baseline), settings)
+        project = self.project
+        before = compared_side(self.stored, project.reports, project.baseline_file)
+        return read_page(side_of_run(self.stored), before, project.settings)
 
     def __str__(self) -> str:
         return f"run {self.run_id}: {self.verdict}"
@@ -119,7 +121,9 @@ class RunComparison:
         return self._keys("flipped_to_pass")
 
     def _keys(self, name: str) -> list[str]:
-        return [case["case_key"] for case in self.paired.content[name]] if self.is_compared else []
+        if not self.is_compared:
+            return []
+        return [case["case_key"] for case in self.paired.content[name]]
 
     def to_dict(self) -> Mapping[str, Any]:
         """Return what `rageval compare --format json` writes."""
@@ -139,17 +143,19 @@ def compare(before: EvaluatedRun | str, after: EvaluatedRun | str, *, ignore_inv
     """
     runs = [run for run in (after, before) if isinstance(run, EvaluatedRun)]
     project = runs[0].project if runs else find_project()
-    sides = [
-        side_of_run(run.stored)
-        if isinstance(run, EvaluatedRun)
-        else open_side(project.reports, project.baseline_file, run)
-        for run in (before, after)
-    ]
+    side_before = _side(before, project)
+    side_after = _side(after, project)
     settings = project.settings
     ignores = ignore_invariants or settings.ignore_invariants
-    paired = build_comparison(sides[0], sides[1], settings, ignore_invariants=ignores)
-    page = page_of(sides[1], sides[0], paired, settings, is_chosen=True)
-    return RunComparison(sides[0].run_id, sides[1].run_id, paired, page)
+    paired = build_comparison(side_before, side_after, settings, ignore_invariants=ignores)
+    page = page_of(side_after, side_before, paired, settings, is_chosen=True)
+    return RunComparison(side_before.run_id, side_after.run_id, paired, page)
+
+
+def _side(run: EvaluatedRun | str, project: Project) -> Side:
+    if isinstance(run, EvaluatedRun):
+        return side_of_run(run.stored)
+    return open_side(project.reports, project.baseline_file, run)
 
 
 compare_runs = compare

@@ -27,7 +27,7 @@ def csv_line(cells: Iterable[Cell]) -> str:
 
     Texts may hold line breaks, as CSV allows; other control characters in them are escaped.
     """
-    buffer, row = StringIO(), list[str | int | float]()
+    row: list[str | int | float] = []
     for cell in cells:
         if isinstance(cell, bool):
             row.append(str(cell).lower())
@@ -35,6 +35,7 @@ def csv_line(cells: Iterable[Cell]) -> str:
             row.append(printable(as_text(cell)))
         else:
             row.append("" if cell is None else cell)
+    buffer = StringIO()
     csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="").writerow(row)
     return buffer.getvalue()
 

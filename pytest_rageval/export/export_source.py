@@ -13,12 +13,7 @@ from pytest_rageval.io.json_text import harmless, json_text
 from pytest_rageval.io.sealed_lines import Place
 from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.runs.records.line_form import (
-    OBSERVATION,
-    OBSERVATIONS,
-    RESULT,
-    RESULTS,
-)
+from pytest_rageval.runs.records.line_form import OBSERVATION, OBSERVATIONS, RESULT, RESULTS
 from pytest_rageval.runs.records.record_files import Key, index, record_at, record_paths, record_texts, whole_records
 
 FIELDS = (
@@ -83,16 +78,18 @@ class ExportSource:
         if self.full is not None:
             yield from (json_text(record, None) for record in self.records())
             return
-        yield from map(harmless, record_texts(self.places[key] for key in self.watch(sorted(self.places))))
+        places = (self.places[key] for key in self.watch(sorted(self.places)))
+        yield from map(harmless, record_texts(places))
 
     def columns(self) -> tuple[str, ...]:
         """Return the flat columns: fields, metrics, `NAME.explanation` of judged metrics, and `origin.NAME`.
 
         A metric with the name of a field is called `metric.NAME`.
         """
-        scores = (f"metric.{name}" if name in FIELDS else name for name in self.measured)
-        explanations = (f"{name}.explanation" for name in self.judged)
-        return (*FIELDS, *scores, *explanations, *(f"origin.{name}" for name in self.origin))
+        scores = [f"metric.{name}" if name in FIELDS else name for name in self.measured]
+        explanations = [f"{name}.explanation" for name in self.judged]
+        origin = [f"origin.{name}" for name in self.origin]
+        return (*FIELDS, *scores, *explanations, *origin)
 
     @property
     def origin(self) -> Mapping[str, Any]:
@@ -128,22 +125,30 @@ def look_through(run: StoredRun, *, full_text: bool = False) -> ExportSource:
     configured = [name for name in run.config.get("metrics") or () if name in scored]
     measured = (*configured, *sorted(scored.difference(configured)))
     full = _observations(run, notes) if full_text else None
-    return ExportSource(run, metrics, measured, tuple(sorted(judged)), places, full, tuple(notes))
+    return ExportSource(
+        run,
+        metrics=metrics,
+        measured=measured,
+        judged=tuple(sorted(judged)),
+        places=places,
+        full=full,
+        notes=tuple(notes),
+    )
 
 
 def flat(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a record by the names of `FIELDS`."""
+    values = {name: record.get(name) for name in FIELDS}
+    values["tags"] = ", ".join(record["tags"])
+    values["reference_answers"] = " | ".join(record.get("reference_answers") or ()) or None
+    values["model_name"] = _as_text(record.get("model_name"))
+    values["timestamp"] = _as_text(record.get("timestamp"))
+    values["meta"] = as_json(record.get("meta"))
+    values["failed_gates"] = "; ".join(map(failed_gate, record["verdict"]["failed_gates"])) or None
+    values["total_ms"] = record["latency"]["total_ms"]
     error = record["error"]
-    return {name: record.get(name) for name in FIELDS} | {
-        "tags": ", ".join(record["tags"]),
-        "reference_answers": " | ".join(record.get("reference_answers") or ()) or None,
-        "model_name": _as_text(record.get("model_name")),
-        "timestamp": _as_text(record.get("timestamp")),
-        "meta": as_json(record.get("meta")),
-        "failed_gates": "; ".join(map(failed_gate, record["verdict"]["failed_gates"])) or None,
-        "total_ms": record["latency"]["total_ms"],
-        "error": ": ".join(filter(None, (error["kind"], error["message"]))) if error else None,
-    }
+    values["error"] = ": ".join(filter(None, (error["kind"], error["message"]))) if error else None
+    return values
 
 
 def _as_text(value: Any) -> str | None:
@@ -178,13 +183,8 @@ def _with_texts(record: dict[str, Any], observation: Mapping[str, Any]) -> None:
         record["reference_answers"] = [references] if isinstance(references, str) else references
     if answer.get("meta") is not None:
         record["meta"] = answer["meta"]
-    texts = ("reasoning", "supported_claims", "unsupported_claims")
-    places = ({name: record[name] for name in ("groundedness", "correctness")}, record.get("judgements") or {})
     for judgement in observation["judgements"].values():
-        uncut = {name: judgement[name] for name in texts if name in judgement}
-        for explained in (place.get(metric) for metric in judgement.get("scores", ()) for place in places):
-            if explained is not None:
-                explained |= uncut
+        _explain(record, judgement)
     if record["judge_input"] is not None:
         kept = len(record["judge_input"]["context_chunks_truncated"])
         record["judge_input"] |= {
@@ -192,3 +192,15 @@ def _with_texts(record: dict[str, Any], observation: Mapping[str, Any]) -> None:
             "answer": record["answer"],
             "context_chunks_truncated": [chunk["text"] for chunk in record["retrieved_chunks"][:kept]],
         }
+
+
+def _explain(record: Mapping[str, Any], judgement: Mapping[str, Any]) -> None:
+    """Put the uncut explanations of a judgement in each place of the record that shows one of its scores."""
+    texts = ("reasoning", "supported_claims", "unsupported_claims")
+    uncut = {name: judgement[name] for name in texts if name in judgement}
+    flat_names = {name: record[name] for name in ("groundedness", "correctness")}
+    for metric in judgement.get("scores", ()):
+        for place in (flat_names, record.get("judgements") or {}):
+            explained = place.get(metric)
+            if explained is not None:
+                explained |= uncut

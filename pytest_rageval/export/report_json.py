@@ -26,10 +26,15 @@ def write_report_json(run: StoredRun, cases: Cases) -> str | None:
     """Write the report.json of a finished run; return a line for people if the disk refuses."""
     if not cases:
         return None
-    only = _worst(cases, run.finished_metrics["metrics"])
-    places = {key: place for key, place in row_places(run.path / RESULTS).items() if only is None or key[0] in only}
-    left_out = 0 if only is None else len(cases) - len(only)
-    source = ExportSource(run, run.metrics, (), (), places, None, (), left_out)
+    places = row_places(run.path / RESULTS)
+    left_out = 0
+    worst = _worst(cases, run.finished_metrics["metrics"])
+    if worst is not None:
+        places = {(key, trial): place for (key, trial), place in places.items() if key in worst}
+        left_out = len(cases) - len(worst)
+    source = ExportSource(
+        run, run.metrics, measured=(), judged=(), places=places, full=None, notes=(), left_out=left_out
+    )
     try:
         write_lines(run.path / REPORT, json_lines(source))
     except OSError as error:
@@ -42,12 +47,15 @@ def _worst(cases: Cases, metrics: Mapping[str, Any]) -> frozenset[str] | None:
     """Return the keys of the cases with the worst scores, failed ones and errors first; None if all fit."""
     if len(cases) <= MOST_CASES:
         return None
-    columns, shares, ranks = CaseColumns.of(cases), shares_of(metrics), {"error": 0, "failed": 0, "xfailed": 1}
+    columns = CaseColumns.of(cases)
+    shares = shares_of(metrics)
+    ranks = {"error": 0, "failed": 0, "xfailed": 1}
     ranked = (
         (ranks.get(case.outcome, 2), mean_share(case.scores, shares), key)
         for key, case in zip(columns.case_keys, columns.in_turn(), strict=True)
     )
-    return frozenset(key for *_, key in heapq.nsmallest(MOST_CASES, ranked))
+    worst = heapq.nsmallest(MOST_CASES, ranked)
+    return frozenset(key for _rank, _share, key in worst)
 
 
 def json_lines(source: ExportSource) -> Iterator[str]:

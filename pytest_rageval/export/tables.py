@@ -51,14 +51,16 @@ def write_parquet(source: ExportSource, path: Path) -> None:
     kinds += ["string" for _ in source.judged]
     kinds += ["int64" if isinstance(value, int) else "string" for value in source.origin.values()]
     kinds += ["string"]
-    chunk = arrow.struct([(name, getattr(arrow, kind)()) for name, kind in CHUNK.items()])
-    types = [*(getattr(arrow, kind)() for kind in kinds), arrow.list_(chunk)]
-    schema = arrow.schema(list(zip(columns, types, strict=True)), metadata={"rageval_run_id": source.run.run_id})
+    types = [getattr(arrow, kind)() for kind in kinds]
+    chunk = [(name, getattr(arrow, kind)()) for name, kind in CHUNK.items()]
+    types.append(arrow.list_(arrow.struct(chunk)))
+    fields = list(zip(columns, types, strict=True))
+    schema = arrow.schema(fields, metadata={"rageval_run_id": source.run.run_id})
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in _batches(source):
             rows = [_parquet_row(source, record) for record in batch]
-            in_columns = zip(*rows, strict=True)
-            arrays = [arrow.array(values, type=kind) for values, kind in zip(in_columns, types, strict=True)]
+            values_by_column = zip(*rows, strict=True)
+            arrays = [arrow.array(values, type=kind) for values, kind in zip(values_by_column, types, strict=True)]
             writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
 
 
@@ -120,7 +122,8 @@ def _insert(connection: sqlite3.Connection, tables: Mapping[str, list[tuple[Any,
 
 
 def _run_row(source: ExportSource) -> tuple[Any, ...]:
-    config, metrics = source.run.config, source.metrics or {}
+    config = source.run.config
+    metrics = source.metrics or {}
     return (
         source.run.run_id,
         metrics.get("volatile", {}).get("timestamp"),
@@ -150,4 +153,5 @@ def _rows(record: Record) -> Iterator[tuple[str, tuple[Any, ...]]]:
         )
         yield "judgements", (*of_trial, metric, *explained)
     for chunk in record["retrieved_chunks"]:
-        yield "chunks", (*of_trial, *(chunk[name] for name in CHUNK), as_json(chunk["matches"]))
+        values = [chunk[name] for name in CHUNK]
+        yield "chunks", (*of_trial, *values, as_json(chunk["matches"]))

@@ -19,7 +19,8 @@ def trec_run_lines(source: ExportSource) -> Iterator[str]:
     """
     for obs in _observations(source):
         names = [_name(chunk, rank) for rank, chunk in enumerate(obs.answer.chunks or (), start=1)]
-        yield from run_lines(obs.case.key, [*dict.fromkeys(names)], trec_id(source.run.run_id))
+        distinct = list(dict.fromkeys(names))
+        yield from run_lines(obs.case.key, distinct, trec_id(source.run.run_id))
 
 
 def trec_qrels_lines(source: ExportSource) -> Iterator[str]:

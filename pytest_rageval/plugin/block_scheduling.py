@@ -34,8 +34,12 @@ def block(things: Sequence[T], worker: int | None, workers: int) -> Sequence[T]:
     if worker is None or worker >= workers:
         return things[:0]
     size, longer = divmod(len(things), workers)
+    # The first blocks, as many as `longer`, have one more.
     start = worker * size + min(worker, longer)
-    return things[start : start + size + (worker < longer)]
+    end = start + size
+    if worker < longer:
+        end += 1
+    return things[start:end]
 
 
 def worker_number(worker_id: str) -> int | None:
@@ -73,7 +77,8 @@ class BlockScheduling:
         self.node2collection: dict[Any, list[str]] = {}
         self.registered_collections = self.node2collection
         self.node2pending: dict[Any, list[int]] = {}
-        self._cases, self._session = cases, session
+        self._cases = cases
+        self._session = session
         self._blocks: dict[Any, deque[int]] = {}
         """The rest of each worker's block."""
         self._shared: list[int] = []
@@ -134,10 +139,11 @@ class BlockScheduling:
         """Divide the tests if all workers have collected the same; report a collection error otherwise."""
         (first, tests), *others = self.node2collection.items()
         for node, collection in others:
-            names = first.gateway.id, node.gateway.id
-            if text := report_collection_diff(tests, collection, *names):
+            name = node.gateway.id
+            text = report_collection_diff(tests, collection, first.gateway.id, name)
+            if text:
                 self.log(text)
-                report = pytest.CollectReport(names[1], "failed", text, [])
+                report = pytest.CollectReport(name, "failed", text, [])
                 self.config.hook.pytest_collectreport(report=report)
         if all(collection == tests for _, collection in others):
             self.collection = tests
@@ -147,10 +153,13 @@ class BlockScheduling:
         """Give a block to each initial worker."""
         cases = [index for index, nodeid in enumerate(tests) if nodeid in self._cases]
         for node in self.nodes:
-            number, workers = worker_number(node.gateway.id), node.workerinput["workercount"]
+            number = worker_number(node.gateway.id)
+            workers = node.workerinput["workercount"]
             if number is not None and number < workers:
                 self._blocks[node] = deque(block(cases, number, workers))
-        owned = {index for own in self._blocks.values() for index in own}
+        owned: set[int] = set()
+        for own in self._blocks.values():
+            owned.update(own)
         self._shared = [index for index in range(len(tests)) if index not in owned]
 
     def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:  # noqa: ARG002 of xdist
@@ -169,11 +178,12 @@ class BlockScheduling:
 
     def _hand_out(self, node: Any) -> None:
         """Hand a worker more, of its own block first; its share of what all may take shrinks, as xdist's does."""
-        own, handed = self._blocks.get(node), self.node2pending[node]
-        share = len(self._shared) // len(self.node2pending)
-        portion: list[int] = []
         if node.shutting_down:
             return
+        own = self._blocks.get(node)
+        handed = self.node2pending[node]
+        share = len(self._shared) // len(self.node2pending)
+        portion: list[int] = []
         if own:
             if len(handed) <= PORTION // 2:
                 portion = [own.popleft() for _ in range(min(PORTION, len(own)))]
@@ -224,5 +234,8 @@ class BlockScheduling:
         if not handed or self.collection is None:
             return None
         is_replaced = str(self.config.option.maxworkerrestart) != "0"
-        is_case = self.collection[handed[0]] in self._cases
-        return None if node in self._blocks and is_replaced and is_case else handed[0]
+        first = handed[0]
+        is_case = self.collection[first] in self._cases
+        if is_case and node in self._blocks and is_replaced:
+            return None
+        return first

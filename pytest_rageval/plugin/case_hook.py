@@ -65,11 +65,12 @@ def metrics_of_hook(config: pytest.Config) -> list[Metric]:
             raise SettingsError(f"{where}: {described_exception(error)}") from None
         if len(own) >= MOST_METRICS:
             raise SettingsError(f"{where}: returned {MOST_METRICS:,} metrics or more, expected a list of some")
-    if others := [value for value in own if not isinstance(value, Metric)]:
-        raise SettingsError(
-            f"pytest_rageval_metrics: {shown_value(others[0])} is not a metric; declare it with "
-            "@metric(layer=…, better=…)"
-        )
+    for value in own:
+        if not isinstance(value, Metric):
+            raise SettingsError(
+                f"pytest_rageval_metrics: {shown_value(value)} is not a metric; declare it with "
+                "@metric(layer=…, better=…)"
+            )
     return own
 
 
@@ -111,20 +112,24 @@ def with_case_hook(file: CaseFile, session: pytest.Session) -> CaseFile:
     cases: dict[str, EvalCase] = {}
     problems = []
     for case in file.cases:
-        where, problem = f"{case.source}: case {case.id!r}: ", None
         try:
-            given = call_hook(hook, case=case)
-            changed = case if given is None or given is case else _checked_case(given)
+            changed = _changed_case(hook, case)
             if changed.id in cases:
                 first = cases[changed.id].source.line
-                problem = f"pytest_rageval_case: id {changed.id!r} is already used at line {first}"
+                raise SettingsError(f"pytest_rageval_case: id {changed.id!r} is already used at line {first}")
         except SettingsError as error:  # the file is reported like any broken one
-            problem = str(error)
-        if problem is not None:
-            problems.append(printable(where + problem))
+            problems.append(printable(f"{case.source}: case {case.id!r}: {error}"))
         else:
-            cases[changed.id] = changed if changed.source == case.source else replace(changed, source=case.source)
+            cases[changed.id] = changed
     return replace(file, cases=tuple(cases.values()), problems=(*file.problems, *problems))
+
+
+def _changed_case(hook: pluggy.HookCaller, case: EvalCase) -> EvalCase:
+    given = call_hook(hook, case=case)
+    if given is None or given is case:
+        return case
+    changed = _checked_case(given)
+    return changed if changed.source == case.source else replace(changed, source=case.source)
 
 
 def _checked_case(given: object) -> EvalCase:
@@ -173,7 +178,8 @@ def marked_cases(metafunc: pytest.Metafunc, load: Callable[[Path], CaseFile]) ->
     select = mark.kwargs.get("select")
     if select is None:
         return list(file.cases)
-    if (chosen := selector(select)) is None:
+    chosen = selector(select)
+    if chosen is None:
         remedy = "write words that are joined by `and`, `or` and `not`, with parentheses"
         pytest.fail(f"rageval mark: select={select!r}: {remedy}", pytrace=False)
     cases = [case for case in file.cases if chosen([word.lower() for word in keywords(case)])]

@@ -41,29 +41,42 @@ def extent_of(session: pytest.Session, exitstatus: int, active: ActiveSession) -
     )
 
 
+FAILING_OUTCOMES = frozenset({"failed", "error"})
+"""Outcomes of cases that pytest must count as failed."""
 SHOWN_AS_GOOD = frozenset({"", "passed", "skipped", "xfailed", "xpassed"})
 """Categories of the terminal that must not contain a failing case."""
 
 
 def _uncounted(session: pytest.Session, exitstatus: int, active: ActiveSession) -> Iterator[str]:
-    """Return the keys of cases that failed or ended in errors and that pytest did not count or show so.
+    """Yield the keys of cases that failed or ended in errors and that pytest did not count or show so.
 
     Hooks of the project or of a plugin can swallow, replace or rewrite reports; records are made before them.
     """
-    failing = {row.key for row in cases_of(active.writer.rows.values()) if row.outcome in ("failed", "error")}
-    counted = _counted(session.config, active.session.failed) if failing and exitstatus else frozenset()
+    failing = {row.key for row in cases_of(active.writer.rows.values()) if row.outcome in FAILING_OUTCOMES}
+    counted: Collection[str] = ()
+    if failing and exitstatus:  # exit code 0 shows no failure, whatever the reports say
+        counted = _counted(session.config, active.session.failed)
     is_stopped = bool(session.shouldstop or session.shouldfail)
     ended = _plain(active.session.ended) if is_stopped else frozenset()
     nodeids = {case.key: nodeid for nodeid, case in active.expected.items() if case.key in failing}
     unfinished = active.opened().unfinished
     for key in failing:
-        # The key of a case may end with a test of the project's own; where that begins is unknown.
-        parts = key.split("::")
-        own = ("::".join(parts[start:]) for start in range(2, len(parts)))
-        names = {*without_group(nodeids[key])} if key in nodeids else {*own}
-        is_of_before = key not in nodeids and unfinished is not None and unfinished.is_done(key)
-        if not (names & counted or is_of_before or (is_stopped and not names & ended)):
+        if key in nodeids:
+            names = {*without_group(nodeids[key])}
+        else:
+            if unfinished is not None and unfinished.is_done(key):
+                continue  # recorded by the session that is resumed; pytest counts only tests of this one
+            names = _possible_nodeids(key)
+        is_counted = not names.isdisjoint(counted)
+        is_cut_off = is_stopped and names.isdisjoint(ended)  # -x or the like: pytest ended before the test's outcome
+        if not is_counted and not is_cut_off:
             yield key
+
+
+def _possible_nodeids(key: str) -> set[str]:
+    """Return the node ids of tests of the project's own that a case's key may end with: their start is unknown."""
+    parts = key.split("::")
+    return {"::".join(parts[start:]) for start in range(2, len(parts))}
 
 
 def _overcounted(active: ActiveSession) -> Iterator[str]:
@@ -71,11 +84,14 @@ def _overcounted(active: ActiveSession) -> Iterator[str]:
 
     Some schedulers of xdist run such a case again; pytest's count of the first attempt stands.
     """
-    crashes, failed = active.writer.crashes, active.session.failed
+    crashes = active.writer.crashes
+    failed = active.session.failed
     for nodeid, case in active.expected.items():
         if crashes[case.key] and nodeid in failed:
-            rows = cases_of(row for row in active.writer.rows.values() if row.key == case.key)
-            yield from (row.key for row in rows if row.outcome not in ("failed", "error"))
+            trials = [row for row in active.writer.rows.values() if row.key == case.key]
+            for row in cases_of(trials):
+                if row.outcome not in FAILING_OUTCOMES:
+                    yield row.key
 
 
 def _counted(config: pytest.Config, failed: set[str]) -> frozenset[str]:
@@ -83,13 +99,19 @@ def _counted(config: pytest.Config, failed: set[str]) -> frozenset[str]:
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is None:
         return _plain(failed)
-    shown = (reports for kind, reports in terminal.stats.items() if kind not in SHOWN_AS_GOOD)
-    return _plain(failed & {getattr(report, "nodeid", "") for reports in shown for report in reports})
+    shown: set[str] = set()
+    for kind, reports in terminal.stats.items():
+        if kind not in SHOWN_AS_GOOD:
+            shown |= {getattr(report, "nodeid", "") for report in reports}
+    return _plain(failed & shown)
 
 
 def _plain(nodeids: Collection[str]) -> frozenset[str]:
     """Return node ids without the groups that xdist appends."""
-    return frozenset(plain for nodeid in nodeids for plain in without_group(nodeid))
+    plain: set[str] = set()
+    for nodeid in nodeids:
+        plain.update(without_group(nodeid))
+    return frozenset(plain)
 
 
 def _unreached(session: pytest.Session, active: ActiveSession) -> int:
@@ -112,7 +134,8 @@ def _selection(config: pytest.Config) -> Iterator[tuple[str, str]]:
     option = config.option
     if config.args_source is pytest.Config.ArgsSource.ARGS:
         yield "paths", " ".join(map(str, config.args))
-    for name, value in (("-k", option.keyword), ("-m", option.markexpr), ("--rageval-shard", option.rageval_shard)):
+    options = {"-k": option.keyword, "-m": option.markexpr, "--rageval-shard": option.rageval_shard}
+    for name, value in options.items():
         if value:
             yield name, str(value)
     if option.deselect:

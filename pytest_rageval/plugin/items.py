@@ -123,7 +123,8 @@ class EvalItem(pytest.Function):
         __tracebackhide__ = True
         self.file.runner.check_asking_allowed()
         self.attempts += 1
-        self.evaluated = self.verdict = None
+        self.evaluated = None
+        self.verdict = None
         if self.batch is not None:  # pytest resolves missing ones for each item again, though the session has one value
             self.funcargs.update(self.batch.fixtures)
         super().setup()
@@ -143,7 +144,8 @@ class EvalItem(pytest.Function):
     def runtest(self) -> None:
         __tracebackhide__ = True
         assert self.verdict is not None
-        (result, ending), self.verdict = self.verdict, None
+        result, ending = self.verdict
+        self.verdict = None
         if ending.outcome == "xfailed":
             raise KnownFailure(ending.reason)
         assert_gates(result, ending)
@@ -183,9 +185,18 @@ def fixture_definition(item: pytest.Item, name: str) -> Any:
 
     Overrides that hand on the fixture they override are passed over.
     """
-    info = fixture_resolution(item).get("fixtureinfo") if isinstance(item, pytest.Function) else None
-    first, *others = getattr(info, "name2fixturedefs", {}).get(name) or (None,)
-    return next((given for given in reversed(others) if not hands_on(getattr(given, "func", None), name)), first)
+    if not isinstance(item, pytest.Function):
+        return None
+    info = fixture_resolution(item).get("fixtureinfo")
+    definitions = getattr(info, "name2fixturedefs", {}).get(name)
+    if not definitions:
+        return None
+    # pytest lists the outermost definition first; the last overrides all others.
+    first, *others = definitions
+    for given in reversed(others):
+        if not hands_on(getattr(given, "func", None), name):
+            return given
+    return first
 
 
 @lru_cache(maxsize=64)
@@ -198,11 +209,15 @@ def hands_on(function: Callable[..., object] | None, fixture: str) -> bool:
         return False
     if not isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef):
         return False
-    statement = definition.body[-1]
-    value = statement.value if isinstance(statement, ast.Return | ast.Expr) else None
-    value = value.value if isinstance(value, ast.Yield) else value
-    is_alone = len(definition.body) == 1 + (ast.get_docstring(definition) is not None)
-    return is_alone and isinstance(value, ast.Name) and value.id == fixture
+    statements = definition.body
+    if ast.get_docstring(definition) is not None:
+        statements = statements[1:]
+    if len(statements) != 1 or not isinstance(statements[0], ast.Return | ast.Expr):
+        return False
+    value = statements[0].value
+    if isinstance(value, ast.Yield):
+        value = value.value
+    return isinstance(value, ast.Name) and value.id == fixture
 
 
 def without_group(nodeid: str) -> Iterator[str]:
@@ -215,14 +230,18 @@ def own_nodeid(item: pytest.Item) -> str:
     """Return an item's node id without the group of xdist: it is part of case keys."""
     if not item.config.getoption("loadgroup", False):
         return item.nodeid
-    marks = item.iter_markers("xdist_group")
-    groups = {str(mark.args[0] if mark.args else mark.kwargs.get("name", "default")) for mark in marks}
+    groups: set[str] = set()
+    for mark in item.iter_markers("xdist_group"):
+        # As xdist reads its mark: the first argument, or `name`.
+        name = mark.args[0] if mark.args else mark.kwargs.get("name", "default")
+        groups.add(str(name))
     return item.nodeid.removesuffix(f"@{'_'.join(sorted(groups))}")
 
 
 def item_case(item: pytest.Item) -> EvalCase | None:
     """Return the case of an eval item, or of a test that a case file parametrizes."""
-    case = getattr(item, "case", None) or getattr(getattr(item, "callspec", None), "params", {}).get("eval_case")
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    case = getattr(item, "case", None) or parameters.get("eval_case")
     return case if isinstance(case, EvalCase) else None
 
 
@@ -249,4 +268,6 @@ def node_name(case_id: str) -> str:
     name = _ODD.sub(_escaped, case_id)
     # pytest puts node ids into the environment, which is ASCII under LC_ALL=C without Python's UTF-8 mode.
     encoding = sys.getfilesystemencoding()
-    return name if name.isascii() else name.encode(encoding, "backslashreplace").decode(encoding)
+    if name.isascii():
+        return name
+    return name.encode(encoding, "backslashreplace").decode(encoding)

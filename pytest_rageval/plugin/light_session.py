@@ -90,7 +90,8 @@ class LightSession:
     def named_places(self) -> list[Path]:
         """Return the files and folders named on the command line; like pytest, do not follow links."""
         folder = self.config.invocation_params.dir
-        return [Path(os.path.abspath(folder / argument.split("::")[0])) for argument in self.config.args]
+        places = [folder / argument.split("::")[0] for argument in self.config.args]
+        return [Path(os.path.abspath(place)) for place in places]
 
     @cached_property
     def found_files(self) -> tuple[Path, ...]:
@@ -130,12 +131,11 @@ class LightSession:
         places = self.named_places
         named = [path for path in places if path.is_file() and self.owns(path)]
         folders = [path for path in places if path.is_dir()]
-        below = [
-            path
-            for path in self.found_files
-            if any(path.is_relative_to(folder) and not self._is_ignored(path, folder) for folder in folders)
-        ]
+        below = [path for path in self.found_files if self._is_collected_below(path, folders)]
         return list(dict.fromkeys([*named, *below]))
+
+    def _is_collected_below(self, path: Path, folders: Sequence[Path]) -> bool:
+        return any(path.is_relative_to(folder) and not self._is_ignored(path, folder) for folder in folders)
 
     @cached_property
     def lost_files(self) -> list[Path]:
@@ -158,9 +158,10 @@ class LightSession:
 
     def _is_ignored(self, path: Path, folder: Path) -> bool:
         """Return True if pytest ignores this file, or a folder between it and the named one."""
-        between = [path, *(parent for parent in path.parents if parent != folder and parent.is_relative_to(folder))]
+        between = [parent for parent in path.parents if parent != folder and parent.is_relative_to(folder)]
         ignores = self.config.hook.pytest_ignore_collect
-        return any(ignores(collection_path=place, config=self.config) for place in reversed(between))
+        # From the outermost folder to the file, as pytest asks.
+        return any(ignores(collection_path=place, config=self.config) for place in (*reversed(between), path))
 
     def is_deselected(self, path: Path) -> bool:
         """Return True if `--deselect` leaves out all of this file."""
@@ -171,14 +172,21 @@ class LightSession:
         """Return the nearest folders with a configuration table above the named places, in their order."""
         places = [place if place.is_dir() else place.parent for place in self.named_places]
         starts = dict.fromkeys([self.config.invocation_params.dir, *places])
-        nearest = (next((folder for folder in (start, *start.parents) if has_table(folder)), None) for start in starts)
-        return list(dict.fromkeys(folder for folder in nearest if folder is not None))
+        nearest: dict[Path, None] = {}
+        for start in starts:
+            folder = next(filter(has_table, (start, *start.parents)), None)
+            if folder is not None:
+                nearest[folder] = None
+        return list(nearest)
 
     def check_one_project(self) -> None:
         """Raise a usage error if two projects are named: a run has one configuration and one baseline."""
         if self.config.args_source is not pytest.Config.ArgsSource.ARGS or len(self.config.args) < 2:
             return
-        named = [folder for folder in self.projects() if any(folder in (p, *p.parents) for p in self.named_places)]
+        above: set[Path] = set()
+        for place in self.named_places:
+            above.update((place, *place.parents))
+        named = [folder for folder in self.projects() if folder in above]
         apart = [folder for folder in named if not any(folder in other.parents for other in named)]
         if len(apart) > 1:
             folders = " and ".join(map(str, apart))
@@ -211,11 +219,11 @@ class LightSession:
         if outside:
             from pytest_rageval.text import counted  # here, because its patterns cost a third of our start-up
 
-            files = f"{counted(len(outside), 'case file')} {'is' if len(outside) == 1 else 'are'}"
+            verb = "is" if len(outside) == 1 else "are"
             first = outside[0].relative_to(self.root)
             yield (
-                f"rageval: {files} outside of what was collected, such as {first}; name the folder on the command "
-                "line, or add it to testpaths"
+                f"rageval: {counted(len(outside), 'case file')} {verb} outside of what was collected, such as {first}; "
+                "name the folder on the command line, or add it to testpaths"
             )
 
     @property

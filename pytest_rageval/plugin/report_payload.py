@@ -38,7 +38,8 @@ def attach(
     """Put the records of this item on its report, which decides its outcome; return what was evaluated for it."""
     lines: Sequence[RecordLine]
     if not isinstance(item, EvalItem):
-        evaluations, item.stash[RESULTS] = item.stash[RESULTS], []
+        evaluations = item.stash[RESULTS]
+        item.stash[RESULTS] = []
         lines = _records_of_test(item, evaluations, report, raised, run)
     elif item.recorded_attempt == item.attempts:
         return ()
@@ -48,18 +49,22 @@ def attach(
     if lines and run.own_writer is not None:  # this process keeps them
         report.__dict__["rageval"] = lines
     elif lines:
-        report.__dict__["rageval"] = text = "\n".join(line.text for line in lines)
+        text = "\n".join(line.text for line in lines)
+        report.__dict__["rageval"] = text
         run.journal.results(text)
     return evaluations
 
 
 def _records_of_item(item: EvalItem, report: pytest.TestReport, run: OngoingRun) -> Sequence[RecordLine]:
     """Return the records of an item, with the outcome that pytest gives it, and let go of what is written."""
-    case, item.evaluated, item.recorded_attempt = item.evaluated, None, item.attempts
+    case = item.evaluated
+    item.evaluated = None
+    item.recorded_attempt = item.attempts
     outcome = _outcome(report)
     if case is not None:
         is_hidden = outcome in HARMLESS and case.result.outcome not in HARMLESS
-        evaluation, lines = case.evaluation, case.lines
+        evaluation = case.evaluation
+        lines = case.lines
         if outcome != case.result.outcome and not is_hidden:
             evaluation, lines = run.recorded(with_outcome(evaluation, outcome, _reason(report)))
         return _seen(item, evaluation, lines, report, run)
@@ -69,7 +74,8 @@ def _records_of_item(item: EvalItem, report: pytest.TestReport, run: OngoingRun)
     problem = Problem("setup", reason or "setup failed") if outcome == "error" else None
     bare = CaseResult(item.case, outcome, error=problem, reason=reason, attempts=item.attempts)
     trials = tuple(replace(bare, trial=trial.number) for trial in run.trials(item.case))
-    return _seen(item, *run.recorded(Evaluation(bare, trials)), report, run)
+    evaluation, lines = run.recorded(Evaluation(bare, trials))
+    return _seen(item, evaluation, lines, report, run)
 
 
 def _records_of_test(
@@ -86,10 +92,12 @@ def _records_of_test(
     lines: list[RecordLine] = []
     for evaluation in evaluations:
         overall = evaluation.overall
-        if run.unfinished is None or not run.unfinished.is_done(overall.key):
-            is_error = overall.error is not None and outcome != "xfailed"
-            recorded = run.recorded(with_outcome(evaluation, "error" if is_error else outcome, overall.reason))
-            lines += _seen(item, *recorded, report, run)
+        if run.unfinished is not None and run.unfinished.is_done(overall.key):
+            continue
+        is_error = overall.error is not None and outcome != "xfailed"
+        decided = with_outcome(evaluation, "error" if is_error else outcome, overall.reason)
+        recorded, its_lines = run.recorded(decided)
+        lines += _seen(item, recorded, its_lines, report, run)
     return lines
 
 
@@ -112,10 +120,14 @@ def _reason(report: pytest.TestReport) -> str | None:
     if hasattr(report, "wasxfail"):
         return printable(str(report.wasxfail))
     longrepr = report.longrepr
+    # pytest reports a skip as (path, line, reason).
     text = str(longrepr[2]) if isinstance(longrepr, tuple) else str(longrepr or "")
     lines = [line for line in text.splitlines() if line.strip()]
+    if not lines:
+        return None
     # A text has its reason in the first line, a traceback in the last.
-    return printable(lines[0 if isinstance(longrepr, str | tuple) else -1]).strip() if lines else None
+    is_text = isinstance(longrepr, str | tuple)
+    return printable(lines[0] if is_text else lines[-1]).strip()
 
 
 def _seen(
@@ -139,7 +151,8 @@ def _seen(
     if overall.error is not None and overall.error.kind == "record":
         _fail(report, overall.error.message)
     # On the item as well: JUnit takes them from the report of the teardown.
-    properties, earlier = _properties(overall), item.stash.get(PROPERTIES, None)
+    properties = _properties(overall)
+    earlier = item.stash.get(PROPERTIES, None)
     for kept in (item.user_properties, report.user_properties):
         if earlier:  # drop those of a repeated attempt (pytest-rerunfailures)
             kept[:] = [pair for pair in kept if not any(pair is old for old in earlier)]
@@ -184,13 +197,16 @@ def _score(name: str, value: float, _sign: float) -> tuple[str, object]:
 
 def _broken(evaluation: Evaluation, problem: Problem) -> Evaluation:
     """Return the evaluation as an error, so that its record agrees with pytest."""
-    results = (evaluation.overall, *evaluation.trials)
-    overall, *trials = (replace(result, outcome="error", error=problem, reason=problem.message) for result in results)
-    return Evaluation(overall, tuple(trials))
+
+    def broken(result: CaseResult) -> CaseResult:
+        return replace(result, outcome="error", error=problem, reason=problem.message)
+
+    return Evaluation(broken(evaluation.overall), tuple(map(broken, evaluation.trials)))
 
 
 def _fail(report: pytest.TestReport, message: str) -> None:
-    report.outcome, report.longrepr = "failed", printable(message)
+    report.outcome = "failed"
+    report.longrepr = printable(message)
     report.__dict__.pop("wasxfail", None)
 
 

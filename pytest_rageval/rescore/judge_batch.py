@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -146,10 +147,14 @@ class BatchedRun:
         async def fetch() -> list[BatchState]:
             async with self._exchange() as (wire, exchange):
                 if self.submission.begun is not None:  # killed before the answer to a submission was noted
-                    found = await wire.find_batch(exchange, *self.submission.begun, self.submission.batches)
-                    self._note_none() if found is None else self._note_batch(found)
+                    batch = await wire.find_batch(exchange, *self.submission.begun, self.submission.batches)
+                    if batch is None:
+                        self._note_none()
+                    else:
+                        self._note_batch(batch)
                 states = [await wire.batch_state(exchange, batch) for batch in self.submission.batches]
-                for url in [url for state in states for url in state.results]:
+                urls = chain.from_iterable(state.results for state in states)
+                for url in urls:
                     async for line in exchange.lines(url):
                         key, reply = wire.batch_reply(line)
                         if key not in replies or reply.status == 200:
@@ -181,8 +186,14 @@ class BatchedRun:
     def _note_batch(self, batch: str) -> None:
         before = self.submission
         assert before.begun is not None
-        batches, requests = (*before.batches, batch), (*before.requests, *before.begun[0])
-        self._note(replace(before, batches=batches, requests=requests, submitted=_now(), begun=None))
+        noted = replace(
+            before,
+            batches=(*before.batches, batch),
+            requests=(*before.requests, *before.begun[0]),
+            submitted=_now(),
+            begun=None,
+        )
+        self._note(noted)
 
     @asynccontextmanager
     async def _exchange(self) -> AsyncIterator[tuple[Wire, BatchExchange]]:

@@ -35,9 +35,9 @@ def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> No
         if difference is not None:
             problems.append(f"{run.run_id} was run with another configuration than {first.run_id}: {difference}")
     named = Counter(run.path.resolve() for run in runs)
-    problems += [
-        f"{path.name} is named {times} times; name each shard once" for path, times in named.items() if times > 1
-    ]
+    for path, times in named.items():
+        if times > 1:
+            problems.append(f"{path.name} is named {times} times; name each shard once")
     contents: dict[str, str] = {}
     where: dict[str, str] = {}
     doubled: dict[tuple[str, str], list[str]] = {}

@@ -37,14 +37,13 @@ def plan_of_gates(run: StoredRun, current: Settings, root: Path) -> Plan:
     Raise SettingsError for a written gate on a metric that the run has not scored, and for one of the command line on
     cases that the run does not have.
     """
-    settings = settings_of(run, current).model_copy(
-        update={
-            "gates": current.gates,
-            "gate": current.gate,
-            "description": run.finished_metrics["description"],
-            "update_baseline": False,
-        }
-    )
+    current_gates = {
+        "gates": current.gates,
+        "gate": current.gate,
+        "description": run.finished_metrics["description"],
+        "update_baseline": False,
+    }
+    settings = settings_of(run, current).model_copy(update=current_gates)
     plan = plan_of(run, settings, root)
     scored = set(run.config["metrics"])
     gates: list[Gate | RegressionGate] = [*plan.case_gates, *plan.run_gates, *plan.regressions]
@@ -86,13 +85,16 @@ def _gated(records: Sequence[Line], plan: Plan, baseline: Side | None) -> Iterat
 
     Leave records unchanged if the case has an error, or is skipped for a reason other than unobserved gold.
     """
-    is_skipped = records[0]["outcome"] == "skipped" and not any(_unobserved(record) for record in records)
-    if is_skipped or any(record["outcome"] == "error" or record["error"] is not None for record in records):
+    is_skipped = records[0]["outcome"] == "skipped" and not any(map(_unobserved, records))
+    has_error = any(record["outcome"] == "error" or record["error"] is not None for record in records)
+    if is_skipped or has_error:
         yield from records
         return
     results = [_recorded(record) for record in records]
-    if (error := _failed_judgement(records, results[0], plan)) is not None:
-        yield from (with_cause({**record, "outcome": "error", "error": error}) for record in records)
+    error = _failed_judgement(records, results[0], plan)
+    if error is not None:
+        for record in records:
+            yield with_cause({**record, "outcome": "error", "error": error})
         return
     overall = overall_result(results, plan)
     outcome, reason = ending_from_records(overall, records, plan, baseline)
@@ -109,9 +111,12 @@ def _failed_judgement(records: Sequence[Line], first: CaseResult, plan: Plan) ->
     is_heuristic = any(record["judge"] and record["judge"]["heuristic"] for record in records)
     gates = plan.gates_reading(first.case, records[0]["gold"] or "none")
     read = {gate.name for gate in gates if not (gate.is_default and is_heuristic)}
-    failed = (why for record in records for name, why in record.get("metric_errors", {}).items() if name in read)
-    kind, _, message = next(failed, "").partition(": ")
-    return {"kind": kind, "message": message} if kind else None
+    for record in records:
+        for name, error in record.get("metric_errors", {}).items():
+            if name in read:
+                kind, _, message = error.partition(": ")
+                return {"kind": kind, "message": message} if kind else None
+    return None
 
 
 def _recorded(record: Line) -> CaseResult:
@@ -136,6 +141,8 @@ def _unobserved(record: Line) -> tuple[str, ...]:
 def _case(record: Line) -> EvalCase:
     """Return the parts of the case that gates read."""
     descriptions: dict[str, Any] = dict(zip(DESCRIPTIVE_NAMES, descriptions_in(record), strict=True))
+    # Older records lack the kinds of gold answers and groups.
+    gold = labelled_gold(record.get("gold_answer", ["none"]), has_groups=record.get("has_groups", False))
     return EvalCase(
         id=record["test_case_id"],
         question="",
@@ -143,7 +150,7 @@ def _case(record: Line) -> EvalCase:
         **descriptions,
         tags=tuple(record["tags"]),
         requires_kg=record["requires_kg"],
-        gold=labelled_gold(record.get("gold_answer", ["none"]), has_groups=record.get("has_groups", False)),
+        gold=gold,
         source=Source(**record["source"]) if record["source"] else NOWHERE,
     )
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.io.bounded_map import at_once
-from pytest_rageval.io.sealed_lines import unsealed
 from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.model import NOTHING, Answer, Observation, Problem, Timings, Trial
 from pytest_rageval.rescore.relabel import Line, Lines
@@ -17,7 +16,7 @@ from pytest_rageval.run.engine import judgements_of
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import AskFailure, Observed
 from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.runs.records.observation_line import observation_line, observed_of, trial_of
+from pytest_rageval.runs.records.observation_line import observation_record, observed_of, trial_of
 from pytest_rageval.runs.records.record_files import record_at
 from pytest_rageval.text import printable
 
@@ -58,19 +57,27 @@ class Rejudge:
     async def _line(self, line: Line) -> Line:
         if line["answer"] is None:
             return line
-        before, trial = observed_of(line, self.run.config), trial_of(line)
+        before = observed_of(line, self.run.config)
+        trial = trial_of(line)
         assert before.answer is not None
         observed = await self._judge(trial, before.answer, before)
-        # An answer without questions to the judge does not count as judged.
-        self.judged += isinstance(observed, AskFailure) or bool(observed.judgements)
-        problems = (observed.problem,) if isinstance(observed, AskFailure) else observed.judge_problems
-        if problems:
-            self.failed += 1
-            self.problem = self.problem or problems[0]
-        new: Line = unsealed(observation_line(trial, observed, self.plan.settings))
+        self._count(observed)
+        new = observation_record(trial, observed, self.plan.settings)
         # Judgements from the cache count as different from paid ones: their cost differs.
         is_same = new["error"] == line["error"] and new["judgements"] == line["judgements"]
         return line if is_same else {**line, **new}
+
+    def _count(self, observed: Observed) -> None:
+        if isinstance(observed, AskFailure):
+            self.judged += 1
+            problems: Sequence[Problem] = (observed.problem,)
+        else:
+            # An answer without questions to the judge does not count as judged.
+            self.judged += bool(observed.judgements)
+            problems = observed.judge_problems
+        if problems:
+            self.failed += 1
+            self.problem = self.problem or problems[0]
 
     async def _judge(self, trial: Trial, answer: Answer, before: Observed) -> Observed:
         started = time.perf_counter()
@@ -106,14 +113,15 @@ class Rejudge:
 
 def check_judge_of(run: StoredRun, judge: BaseJudge) -> None:
     """Raise SettingsError if a fixture's object judged the run: only pytest can make it."""
-    configured = run.config["judge"]
     models = {record["judge"]["model"] for record in run.records() if record["judge"]}
-    if models and (configured is None or configured.get("model") not in models) and judge.model not in models:
-        listed = printable(", ".join(sorted(models)))
-        raise SettingsError(
-            f"run {run.run_id} was judged by {listed}, which the configuration does not name (a rag_judge fixture?); "
-            "say with --judge who is to judge"
-        )
+    configured = run.config["judge"] or {}
+    if not models or configured.get("model") in models or judge.model in models:
+        return
+    listed = printable(", ".join(sorted(models)))
+    raise SettingsError(
+        f"run {run.run_id} was judged by {listed}, which the configuration does not name (a rag_judge fixture?); "
+        "say with --judge who is to judge"
+    )
 
 
 def _timed(timings: Timings, started: float) -> Timings:

@@ -61,10 +61,14 @@ def read_new_labels(run: StoredRun, files: Sequence[CaseFile], root: Path) -> La
     Raise CaseError with all problems at once: those of the files, ambiguous ids, and cases whose question, or other
     input to the system, differs from what the run asked.
     """
-    if problems := [problem for file in files for problem in file.problems]:
+    problems: list[str] = []
+    by_key: dict[str, EvalCase] = {}
+    for file in files:
+        problems += file.problems
+        by_key |= {case.key: case for case in file.cases}
+    if problems:
         raise CaseError(*problems)
     records = {_key(record["source"]["file"], record["test_case_id"]): record for record in run.records()}
-    by_key = {case.key: case for file in files for case in file.cases}
     by_id: dict[str, list[EvalCase]] = {}
     for case in by_key.values():
         by_id.setdefault(case.id, []).append(case)
@@ -94,19 +98,23 @@ def _labels(
     used = {case.key for case in found.values()}
     unasked = [case for file in files for case in file.cases if case.key not in used]
     kept = tuple(key for key in records if key not in found)
-    # A case keeps its key, and thus its place in baselines, if its labels come from another file.
-    cases = {
-        key: case if case.key == key else replace(case, source=case.source._replace(**records[key]["source"]))
-        for key, case in found.items()
-    }
+    cases: dict[str, EvalCase] = {}
+    for key, case in found.items():
+        cases[key] = case
+        if case.key != key:
+            # A case keeps its key, and thus its place in baselines, if its labels come from another file.
+            recorded = case.source._replace(**records[key]["source"])
+            cases[key] = replace(case, source=recorded)
     contents = {key: record["content_hash"] for key, record in records.items()}
     contents |= {key: content_hash(case) for key, case in cases.items()}
     if run.config["shard"] is not None:
         # A shard has the dataset of the whole, so that shards can be merged.
         contents |= {case.key: content_hash(case) for case in unasked}
     dataset = dataset_hash_of(contents.items())
+    # The commit of the files names the dataset only if the cases are theirs alone.
     is_theirs = used == found.keys() and not kept
-    version = dataset_version(dataset, [file.path for file in files] if is_theirs else [], root)
+    labelled_by = [file.path for file in files] if is_theirs else []
+    version = dataset_version(dataset, labelled_by, root)
     if dataset == run.config["dataset_hash"]:
         version = run.config["dataset_version"]
     return Labels(cases, kept, len(unasked), dataset, version)
@@ -123,11 +131,16 @@ def _changed(cases: Mapping[str, EvalCase], records: Mapping[str, Line], run: St
         written = records[key]["question"]
         if written is not None and case.question[:CUT] != written[:CUT]:
             changed[key] = "question"
-    for old in (case_from_mapping(record_at(place)["case"]) for place in run.observation_places().values()):
+    for place in run.observation_places().values():
+        old = case_from_mapping(record_at(place)["case"])
         new = cases.get(old.key)
-        if new is not None and (names := asked_differently(old, new)):
+        names = [] if new is None else asked_differently(old, new)
+        if names:
             changed[old.key] = " and ".join(names)
-    return [
-        f"{cases[key].source}: case {cases[key].id!r}: its {what} changed since it was asked; ask it again with pytest"
-        for key, what in sorted(changed.items())
-    ]
+    problems = []
+    for key, what in sorted(changed.items()):
+        case = cases[key]
+        problems.append(
+            f"{case.source}: case {case.id!r}: its {what} changed since it was asked; ask it again with pytest"
+        )
+    return problems

@@ -93,7 +93,8 @@ class Rescoring:
     @cached_property
     def config(self) -> Mapping[str, Any]:
         """Return the run's config.json with the current measures, the changed members, and its new hash."""
-        plan, run = self.plan, self.run
+        plan = self.plan
+        run = self.run
         judging = plan.settings.model_dump(mode="json", include=set(OF_JUDGING))
         servers = {name: judging[name] for name in ("judge", "judge_base_url") if judging[name] is not None}
         judging |= {name: public_target(value) for name, value in servers.items()}
@@ -112,7 +113,8 @@ class Rescoring:
         self, records: Lines, judged: Callable[[Lines], Lines] | None = None, *, is_read_only: bool = False
     ) -> Finished:
         """Write the files that change, under the run's lock."""
-        earlier, folder = self.run.finished_metrics, RunFolder(self.run.path)
+        earlier = self.run.finished_metrics
+        folder = RunFolder(self.run.path)
         self.run.check_records()
         folder.lock()
         try:
@@ -135,7 +137,9 @@ class Rescoring:
         lines: Lines = map(record_at, self.run.observation_places().values())
         if self.labels is not None:
             lines = self.labels.applied(lines, self.run.config["settings"]["gold_by"], self.plan.place_rules)
-        write_lines(path, map(to_line, lines if judged is None else judged(lines)))
+        if judged is not None:
+            lines = judged(lines)
+        write_lines(path, map(to_line, lines))
 
     def _scored(self) -> Lines:
         """Score all trials of a case together, in the order of the recorded ones."""
@@ -161,12 +165,14 @@ class Rescoring:
         plan = self.plan
         evaluated = evaluation(trials, observed, plan, records[0]["attempts"], stored)
         outcome, reason = ending_from_records(evaluated.overall, records, plan, self.baseline)
-        decided = (evaluated.overall, *evaluated.trials)
-        overall, *results = (replace(result, outcome=outcome, reason=reason) for result in decided)
+        overall = replace(evaluated.overall, outcome=outcome, reason=reason)
+        results = [replace(result, outcome=outcome, reason=reason) for result in evaluated.trials]
         return [result_record(result, plan, self.config["config_hash"], overall) for result in results]
 
     def _labelled(self, record: dict[str, Any]) -> dict[str, Any]:
-        case = None if self.labels is None else self.labels.of(record["source"]["file"], record["test_case_id"])
+        if self.labels is None:
+            return record
+        case = self.labels.of(record["source"]["file"], record["test_case_id"])
         return record if case is None else record | case_fields(case, self.plan)
 
 
@@ -240,7 +246,9 @@ def _has_all(record: Line, names: Iterable[str]) -> bool:
 
 def _stored_scores(record: Line, names: Iterable[str]) -> dict[str, Score | NotApplicable]:
     """Return what these measures gave to a trial, by its record."""
-    scores, details, skipped = record["scores"], record["score_details"], record["skipped_metrics"]
+    scores = record["scores"]
+    details = record["score_details"]
+    skipped = record["skipped_metrics"]
     unobserved = record["verdict"].get("unobserved", ())
     stored: dict[str, Score | NotApplicable] = {}
     for name in names:

@@ -18,9 +18,7 @@ from pytest_rageval.comparison.gates_now import GATES
 from pytest_rageval.comparison.notes import comparison_notes, doubt_notes
 from pytest_rageval.comparison.verdict_facts import VerdictFacts
 from pytest_rageval.comparison.verdict_reasons import METRIC_FAILED
-from pytest_rageval.comparison.verdict_sentence import (
-    run_verdict,
-)
+from pytest_rageval.comparison.verdict_sentence import run_verdict
 from pytest_rageval.gates.gate import doubtful_limits
 from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.io.suggestions import listed
@@ -77,9 +75,9 @@ def finish(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None,
     """
     finished = conclude(writer, plan, extent, baseline)
     if plan.settings.update_baseline:
-        finished = _with_verdict(
-            _with_baseline(finished, plan, extent, baseline_file, writer.folder.path), plan, extent
-        )
+        finished = _with_baseline(finished, plan, extent, baseline_file, writer.folder.path)
+        # A refusal of the baseline is a problem of the run, and changes its verdict.
+        finished = _with_verdict(finished, plan, extent)
     write_json(writer.folder.path / CONFIG, {**finished.config, RECORDED: writer.seal()})
     write_scores(writer.folder.path, finished.cases)
     writer.folder.log(f"finished: {counted(len(finished.rows), 'case')}, {finished.metrics['outcomes']}")
@@ -95,6 +93,39 @@ def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | Non
     rows = cases_of(trials)
     recorded = _recorded(trials, plan)
     info = _info(writer, plan, extent, rows, recorded)
+    measured = _measured(trials, rows, plan, extent, info, recorded)
+    config = _observed_config(writer, plan, trials, rows)
+    comparison = None
+    if baseline is not None:
+        comparison = compare_with_baseline(measured, rows, baseline, plan, config)
+    metrics = _with_spot_check(_with_comparison(measured, comparison), extent.earlier or {})
+    lost = sorted(key for key in extent.expected if key not in recorded)
+    problems = dict(run_problems(plan, extent, rows, comparison, lost, is_partial=info.is_partial))
+    for name, error in metric_errors(metrics["metrics"]).items():
+        problems[f"{METRIC_FAILED}{name}"] = error
+    metrics["can_be_baseline"] = _is_advised_as_baseline(plan, extent, metrics, problems)
+    finished = Finished(
+        metrics,
+        config,
+        rows,
+        writer.folder.path,
+        problems,
+        notes=(),
+        is_unfinished=bool(lost or extent.unreached),
+    )
+    notes = tuple(_notes(finished, writer, plan, trials, comparison, baseline))
+    return _with_verdict(replace(finished, notes=notes), plan, extent)
+
+
+def _measured(
+    trials: Sequence[Row],
+    rows: Sequence[Row],
+    plan: Plan,
+    extent: Extent,
+    info: RunInfo,
+    recorded: Collection[str],
+) -> dict[str, Any]:
+    """Return metrics.json as far as it follows from this run alone."""
     metrics = aggregate(trials, plan, info)
     if extent.is_judge_left_out:
         metrics |= judge_left_out(rows)
@@ -102,49 +133,58 @@ def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | Non
         metrics |= still_left_out(extent.earlier)
     if info.is_partial:
         metrics["selection"] = _selection(extent, recorded)
-    stated = writer.config["settings"].get("versions") or {}
+    return metrics
+
+
+def _observed_config(writer: RunWriter, plan: Plan, trials: Sequence[Row], rows: Sequence[Row]) -> dict[str, Any]:
+    """Return config.json with what the answers and judgements revealed."""
+    served = ", ".join(served_names(row.judge for row in trials)) or None
+    by_system = reported(writer.versions, writer.coverage)
     config = {
         **writer.config,
-        **observed(
-            stated,
-            reported(writer.versions, writer.coverage),
-            writer.coverage,
-            ", ".join(served_names(row.judge for row in trials)) or None,
-        ),
+        **observed(_stated_versions(writer), by_system, writer.coverage, served),
         "reported_fields": sorted(writer.reported),
     }
-    config |= flat_names(config) | {GATES: gates_in_effect(rows, plan)}
-    comparison = compare_with_baseline(metrics, rows, baseline, plan, config) if baseline is not None else None
-    metrics["comparison"] = comparison.content if comparison else None
-    metrics["gates"] += comparison.gates if comparison else ()
-    earlier = extent.earlier or {}
-    if "judge_reliability" in earlier and earlier["judge"] == metrics["judge"]:
-        # The judge's spot check stands, since the same judge has judged with the same prompts.
-        metrics["judge_reliability"] = earlier["judge_reliability"]
-        metrics["aggregate_metrics"]["judge_reliability"] = earlier["aggregate_metrics"]["judge_reliability"]
-    lost = sorted(key for key in extent.expected if key not in recorded)
-    problems = dict(run_problems(plan, extent, rows, comparison, lost, is_partial=info.is_partial))
-    problems |= {f"{METRIC_FAILED}{name}": error for name, error in metric_errors(metrics["metrics"]).items()}
-    # A failing run may be accepted, but nothing advises it.
-    is_failing = bool(problems) or metrics["outcomes"]["failed"] > 0
-    metrics["can_be_baseline"] = not is_failing and _refusal(plan, extent, metrics) is None
-    served = served_change(baseline.config, config) if baseline is not None and baseline.config else None
-    notes = (
-        *([served] if served else ()),
-        *([problems["verdicts"]] if "verdicts" in problems else ()),  # hooks may change the report that says it, too
-        *stated_otherwise(stated, reported(writer.versions, writer.coverage)),
-        *_notes(writer, trials, config, plan, comparison),
-        *doubt_notes(metrics, writer.place_flags),
-        *(() if info.is_partial else _unscored(plan, metrics)),
-    )
-    is_unfinished = bool(lost or extent.unreached)
-    finished = Finished(metrics, config, rows, writer.folder.path, problems, notes, is_unfinished)
-    return _with_verdict(finished, plan, extent)
+    config |= flat_names(config)
+    config[GATES] = gates_in_effect(rows, plan)
+    return config
+
+
+def _stated_versions(writer: RunWriter) -> Mapping[str, Any]:
+    """Return the versions that the project states in its settings."""
+    return writer.config["settings"].get("versions") or {}
+
+
+def _with_comparison(metrics: Mapping[str, Any], comparison: Comparison | None) -> dict[str, Any]:
+    if comparison is None:
+        return {**metrics, "comparison": None}
+    return {**metrics, "comparison": comparison.content, "gates": [*metrics["gates"], *comparison.gates]}
+
+
+def _with_spot_check(metrics: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep the spot check of the judge from the earlier metrics.json if the same judge used the same prompts."""
+    if "judge_reliability" not in earlier or earlier["judge"] != metrics["judge"]:
+        return metrics
+    averages = {
+        **metrics["aggregate_metrics"],
+        "judge_reliability": earlier["aggregate_metrics"]["judge_reliability"],
+    }
+    return {**metrics, "judge_reliability": earlier["judge_reliability"], "aggregate_metrics": averages}
+
+
+def _is_advised_as_baseline(
+    plan: Plan, extent: Extent, metrics: Mapping[str, Any], problems: Mapping[str, str]
+) -> bool:
+    """Return True if the reports may advise to accept the run. A failing run can be accepted, but is not advised."""
+    if problems or metrics["outcomes"]["failed"]:
+        return False
+    return _refusal(plan, extent, metrics) is None
 
 
 def _with_verdict(finished: Finished, plan: Plan, extent: Extent) -> Finished:
     """Add the verdict, which every report shows in the same words."""
-    metrics, settings = finished.metrics, plan.settings
+    metrics = finished.metrics
+    settings = plan.settings
     is_waived = settings.allow_regressions or settings.update_baseline
     facts = VerdictFacts(
         metrics,
@@ -158,7 +198,8 @@ def _with_verdict(finished: Finished, plan: Plan, extent: Extent) -> Finished:
     decided: dict[str, Any] = {"known_failures": settings.known_failures}
     if extent.exit_status and not (facts.outcome("failed") or facts.outcome("error")):
         decided["exit_status"] = extent.exit_status  # other tests failed, which no comparison shows
-    return replace(finished, metrics={**metrics, "verdict": run_verdict(facts).content() | decided})
+    verdict = run_verdict(facts).content() | decided
+    return replace(finished, metrics={**metrics, "verdict": verdict})
 
 
 def _recorded(trials: Sequence[Row], plan: Plan) -> Collection[str]:
@@ -177,8 +218,9 @@ def _selection(extent: Extent, recorded: Collection[str]) -> dict[str, Any]:
     """Return how many cases a partial run has records of, and how they were selected."""
     if extent.earlier is not None:
         return {**extent.earlier.get("selection", {}), "recorded": len(recorded)}
+    unlisted = sum(key not in extent.every for key in extent.expected)
     return {
-        "cases": len(extent.every) + sum(key not in extent.every for key in extent.expected),
+        "cases": len(extent.every) + unlisted,
         "selected": len(extent.expected),
         "recorded": len(recorded),
         "by": dict(extent.selection),
@@ -190,7 +232,8 @@ def is_last_run(metrics: Mapping[str, Any], reports: Path) -> bool:
     path = reports / "metrics.json"
     if not path.exists():
         return True
-    return bool(read_json(path, "reports").get("volatile", {}).get("run_id") == metrics["volatile"].get("run_id"))
+    written = read_json(path, "reports").get("volatile", {})
+    return bool(written.get("run_id") == metrics["volatile"].get("run_id"))
 
 
 def _with_baseline(finished: Finished, plan: Plan, extent: Extent, file: Path, folder: Path) -> Finished:
@@ -203,69 +246,112 @@ def _with_baseline(finished: Finished, plan: Plan, extent: Extent, file: Path, f
     metrics = finished.metrics
     write_baseline(file, metrics, finished.rows, finished.config, folder)
     failing = metrics["outcomes"]["failed"] + metrics["outcomes"]["xfailed"]
-    flipped = metrics["comparison"]["flipped_to_fail"] if metrics["comparison"] else []
-    newly = f", {len(flipped)} of them new: {listed(flipped)}" if flipped else ""
-    note = f"baseline updated: {file.name} with {counted(metrics['total_tests'], 'case')}, {failing} failing{newly}"
+    note = f"baseline updated: {file.name} with {counted(metrics['total_tests'], 'case')}, {failing} failing"
+    comparison = metrics["comparison"]
+    if comparison and comparison["flipped_to_fail"]:
+        flipped = comparison["flipped_to_fail"]
+        note += f", {len(flipped)} of them new: {listed(flipped)}"
     return replace(finished, notes=(*finished.notes, note))
 
 
 def _info(writer: RunWriter, plan: Plan, extent: Extent, rows: Sequence[Row], recorded: Collection[str]) -> RunInfo:
-    earlier = extent.earlier
     keys = {row.key for row in rows}
+    unrecorded = sum(key not in keys for key in extent.expected)
+    earlier = extent.earlier
     if earlier:
         # A run that was cut short has no record of some selected cases.
         planned = max((metric.get("n_expected", 0) for metric in earlier["metrics"].values()), default=0)
         unreached = max(0, planned - int(earlier["total_tests"]))
         volatile = {name: earlier["volatile"].get(name) for name in KEPT}
     else:
-        timestamp = datetime.now(UTC).isoformat(timespec="seconds")
-        described = (writer.folder.run_id, timestamp, plan.settings.concurrency, hardware())
-        unreached, volatile = 0, dict(zip(KEPT, described, strict=True))
-    has_skipped_answers = any(row.outcome == "skipped" and row.error_kind == "missing" for row in rows)
-    unrecorded = sum(key not in keys for key in extent.expected)
-    is_partial = bool(
-        extent.unreached
-        or extent.has_unread_files
-        or has_skipped_answers
-        or any(key not in recorded for key in extent.every)
-        or any(key not in recorded for key in extent.expected)
-        or (earlier and earlier["partial"])
-    )
+        unreached = 0
+        volatile = {
+            "run_id": writer.folder.run_id,
+            "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
+            "concurrency": plan.settings.concurrency,
+            "hardware": hardware(),
+        }
+        assert volatile.keys() == {*KEPT}
     return RunInfo(
         config_hash=writer.config["config_hash"],
         dataset_version=writer.config["dataset_version"],
         expected=len(rows) + unrecorded + unreached,
-        is_partial=is_partial,
+        is_partial=_is_partial(extent, rows, recorded),
         coverage=writer.coverage,
         volatile=volatile,
     )
 
 
+def _is_partial(extent: Extent, rows: Sequence[Row], recorded: Collection[str]) -> bool:
+    """Return True if any case is known or suspected to have no result."""
+    if extent.unreached or extent.has_unread_files:
+        return True
+    if extent.earlier and extent.earlier["partial"]:
+        return True
+    if any(row.outcome == "skipped" and row.error_kind == "missing" for row in rows):
+        return True  # the target had no stored answer to a case
+    return any(key not in recorded for key in (*extent.every, *extent.expected))
+
+
 def _notes(
-    writer: RunWriter, trials: Sequence[Row], config: Mapping[str, Any], plan: Plan, comparison: Comparison | None
+    finished: Finished,
+    writer: RunWriter,
+    plan: Plan,
+    trials: Sequence[Row],
+    comparison: Comparison | None,
+    baseline: Side | None,
 ) -> Iterator[str]:
+    config = finished.config
+    if baseline is not None and baseline.config:
+        served = served_change(baseline.config, config)
+        if served is not None:
+            yield served
+    if "verdicts" in finished.problems:
+        # The hooks that changed the reports of cases may change the report of this problem, too.
+        yield finished.problems["verdicts"]
+    yield from stated_otherwise(_stated_versions(writer), reported(writer.versions, writer.coverage))
+    yield from _system_notes(writer, config)
+    if comparison is not None:
+        if comparison.problems and plan.settings.ignore_invariants:
+            yield "compared in spite of: " + "; ".join(map(str, comparison.problems))
+        yield from comparison_notes(comparison.content, len(finished.rows))
+    yield from _answer_notes(writer, plan, trials, config)
+    yield from writer.warnings
+    yield from doubt_notes(finished.metrics, writer.place_flags)
+    if not finished.is_partial:
+        yield from _unscored(plan, finished.metrics)
+
+
+def _system_notes(writer: RunWriter, config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield notes about the system's index and the golds that it cannot win."""
     if writer.has_changing_coverage:
         yield "the system changed what it says of its index during the run: was it re-indexed?"
-    if (problem := not_understood(writer.coverage)) is not None:
+    problem = not_understood(writer.coverage)
+    if problem is not None:
         yield problem
-    if (line := unwinnable_line(config)) is not None:
+    line = unwinnable_line(config)
+    if line is not None:
         yield line
-    if comparison and comparison.problems and plan.settings.ignore_invariants:
-        yield "compared in spite of: " + "; ".join(map(str, comparison.problems))
-    if comparison:
-        yield from comparison_notes(comparison.content, len(cases_of(trials)))
-    systems = {config["llm_model"], *writer.model_names}
+
+
+def _answer_notes(writer: RunWriter, plan: Plan, trials: Sequence[Row], config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield notes about unread fields, repeated cases, doubtful limits of gates, and the judge."""
     if writer.unread:
+        fields = " and ".join(map(repr, sorted(writer.unread)))
         yield (
-            f"the system sends {' and '.join(map(repr, sorted(writer.unread)))} at the top level of its answers, where "
+            f"the system sends {fields} at the top level of its answers, where "
             "nothing is read; send it under 'debug', or name it in [tool.rageval.target.mapping.response]"
         )
-    if again := reruns(trials).get(RERUN):
+    again = reruns(trials).get(RERUN)
+    if again:
         yield f"passed only when run again: {listed(again)}"
     yield from doubtful_limits([*plan.case_gates, *plan.run_gates])
-    yield from judge_notes(config, systems, [row.judge for row in trials], flagged(trials))
-    yield from filter(None, [failure_note(flagged(trials, "failed"))])
-    yield from writer.warnings
+    models = {config["llm_model"], *writer.model_names}
+    judges = [row.judge for row in trials]
+    yield from judge_notes(config, models, judges, flagged(trials))
+    failure = failure_note(flagged(trials, "failed"))
+    if failure is not None:
+        yield failure
 
 
 def _unscored(plan: Plan, metrics: Mapping[str, Any]) -> Iterator[str]:

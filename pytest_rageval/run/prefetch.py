@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 from pytest_rageval.errors import ends_the_run
@@ -18,7 +17,7 @@ from pytest_rageval.http.served_rate import BackOff, allowance
 from pytest_rageval.io.case_output import OUTPUT, Output
 from pytest_rageval.io.collector import collect_seldom
 from pytest_rageval.judges.judge import BaseJudge
-from pytest_rageval.model import Observation, Problem, Trial
+from pytest_rageval.model import CaseResult, Observation, Problem, Trial
 from pytest_rageval.run.ask import raised
 from pytest_rageval.run.engine import are_at_once, observe_at_once, observe_case
 from pytest_rageval.run.plan import Plan
@@ -207,14 +206,14 @@ class Prefetcher:
         """Return what the system and the judge allow if they refuse calls, and how long the rest takes."""
         shown = []
         cases_left = max(0, self.expected - self.tally.asked)
-        for role, who in ((SYSTEM, "the system"), (JUDGE, "the judge")):
+        for role, name in ((SYSTEM, "the system"), (JUDGE, "the judge")):
             limits = self.loop.limits(role)
             a_second = sum(limit.served.recent or 0.0 for limit in limits)
             if a_second > 0 and cases_left:
                 calls_a_case = 1.0
                 if role == JUDGE:
                     calls_a_case = sum(limit.served.total for limit in limits) / max(1, self.tally.asked)
-                shown.append(allowance(who, a_second, cases_left * calls_a_case))
+                shown.append(allowance(name, a_second, cases_left * calls_a_case))
         return shown
 
     @property
@@ -259,17 +258,24 @@ class Prefetcher:
         As many as are read in a moment: their observations are written at once.
         """
         known: list[list[Observed | None]] = []
-        fresh, observed = list[Trial](), list[Observed]()
+        fresh: list[Trial] = []
+        observed: list[Observed] = []
         deadline = time.perf_counter() + MOMENT_S
         for trials in cases:
-            known.append([self._find(trial) for trial in trials])
-            asked = [trial for trial, recorded in zip(trials, known[-1], strict=True) if recorded is None]
-            fresh += asked
-            observed += [self._at_once(trial, target, judge) for trial in asked]
+            recorded = [self._find(trial) for trial in trials]
+            known.append(recorded)
+            for trial, earlier in zip(trials, recorded, strict=True):
+                if earlier is None:
+                    fresh.append(trial)
+                    observed.append(self._at_once(trial, target, judge))
             if time.perf_counter() > deadline:
                 break
         kept = iter(self._keep(fresh, observed))
-        return [[next(kept) if recorded is None else recorded for recorded in of_case] for of_case in known]
+
+        def filled(recorded: Sequence[Observed | None]) -> list[Observed]:
+            return [next(kept) if earlier is None else earlier for earlier in recorded]
+
+        return [filled(recorded) for recorded in known]
 
     def _at_once(self, trial: Trial, target: BaseTarget, judge: BaseJudge | None) -> Observed:
         try:
@@ -322,7 +328,8 @@ class Prefetcher:
                         break
             # A user's target or judge may raise anything; it is an error of this case alone.
             except BaseException as error:
-                if (task := asyncio.current_task()) is not None and task.cancelling():
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
                     future.cancel()
                     raise
                 if ends_the_run(error) or isinstance(error, GeneratorExit):
@@ -356,10 +363,16 @@ Call = tuple[str, str]
 
 def calls_of(evaluations: Sequence[Evaluation]) -> list[Call]:
     """Return how the calls of some cases failed."""
-    calls = list[Call]()
-    for result in chain.from_iterable(evaluation.trials for evaluation in evaluations):
-        obs = result.observation
-        error = result.error or next(iter(obs.judge_problems if obs is not None else ()), None)
-        is_lasting = error is not None and error.is_lasting
-        calls.append((f"{error.kind} {error.status or ''}", error.message) if error and is_lasting else ("", ""))
+    calls: list[Call] = []
+    for evaluation in evaluations:
+        calls += map(_call, evaluation.trials)
     return calls
+
+
+def _call(result: CaseResult) -> Call:
+    error = result.error
+    if error is None and result.observation is not None:
+        error = next(iter(result.observation.judge_problems), None)
+    if error is None or not error.is_lasting:
+        return "", ""
+    return f"{error.kind} {error.status or ''}", error.message

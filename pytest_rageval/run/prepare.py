@@ -103,9 +103,11 @@ def _with_run_id(project: Project) -> Project:
         folder = find_run(project.reports, reference, project.baseline_file, is_finished=True)
     except SettingsError as error:
         raise SettingsError(*(f"target run:{reference}: {problem}" for problem in error.problems)) from None
-    if folder.resolve().parent != (project.reports / "runs").resolve():
-        raise SettingsError(f"target run:{reference}: that run is not in {project.reports / 'runs'}; copy it there")
-    return project._replace(settings=project.settings.model_copy(update={"target": f"run:{folder.name}"}))
+    runs = project.reports / "runs"
+    if folder.resolve().parent != runs.resolve():
+        raise SettingsError(f"target run:{reference}: that run is not in {runs}; copy it there")
+    settings = project.settings.model_copy(update={"target": f"run:{folder.name}"})
+    return project._replace(settings=settings)
 
 
 def make_target(project: Project) -> BaseTarget:
@@ -136,7 +138,8 @@ def target_in(project: Project, spec: str, environment: Mapping[str, str] | None
 def check_can_answer(prepared: Prepared, target: BaseTarget, cases: Sequence[EvalCase]) -> None:
     """Raise CaseError if the configured target cannot be reached or lacks answers."""
     settings = prepared.settings
-    if problems := check_target(target, settings.target or "", cases, is_partial_allowed=settings.allow_partial):
+    problems = check_target(target, settings.target or "", cases, is_partial_allowed=settings.allow_partial)
+    if problems:
         raise CaseError(*problems)
 
 
@@ -148,14 +151,17 @@ def check_gate_conditions(prepared: Prepared, files: Sequence[CaseFile]) -> None
     cases = [case for file in files for case in file.cases]
     if not cases or any(file.problems for file in files):
         return
-    if problems := list(unknown_values(prepared.plan.case_gates, cases)):
+    problems = list(unknown_values(prepared.plan.case_gates, cases))
+    if problems:
         raise SettingsError(*problems)
 
 
 def check_judge(prepared: Prepared, loop: BackgroundLoop) -> None:
     """Raise JudgeUnavailable if the judge's server cannot be asked; ask nothing in replay."""
-    settings, judge = prepared.settings, prepared.judge
-    if judge is None or judge.is_local or settings.judge_cache == "replay" or settings.retrieval_only:
+    settings = prepared.settings
+    judge = prepared.judge
+    is_replay = settings.judge_cache == "replay"
+    if judge is None or judge.is_local or is_replay or settings.retrieval_only:
         return
     problem = loop.run(judge.check())
     if problem is not None:
@@ -189,20 +195,24 @@ def run_configuration(
     judge = prepared.judge
     if described is not None and None in judges and judge is not None and not judge.heuristic:
         content["judge_check"] = run_check(prepared.project, judge, prepared.plan)
-    if namesakes := namesakes_of(cases):
+    namesakes = namesakes_of(cases)
+    if namesakes:
         content["namesakes"] = namesakes
-    if (notes := prepared.project.notes) is not None:
+    notes = prepared.project.notes
+    if notes is not None:
         content["labels"] = {"cases": len(cases), "cannot_be_won": unwinnable(cases, NoteFolder(notes))}
     return content
 
 
 def _described_judges(prepared: Prepared, judges: Collection[str | None]) -> dict[str, Any] | None:
     """Describe the configured judge, and list the fixtures that give one; None if nothing is judged."""
-    settings, judge = prepared.settings, prepared.judge
+    settings = prepared.settings
     if settings.retrieval_only:
         return None
-    is_configured = judge is not None and None in judges
-    described = described_judge(judge, settings.judge_temperature) if judge is not None and is_configured else {}
-    if fixtures := sorted(place for place in judges if place is not None):
+    described: dict[str, Any] = {}
+    if prepared.judge is not None and None in judges:
+        described = described_judge(prepared.judge, settings.judge_temperature)
+    fixtures = sorted(place for place in judges if place is not None)
+    if fixtures:
         described["fixture"] = fixtures
     return described or None

@@ -143,7 +143,10 @@ class _CountedRows:
         for row in self.with_errors:
             is_case_error = row.outcome == "error" and name not in row.scores and name not in row.not_applicable
             # Both may hold, and both are counted.
-            count += (name in row.metric_errors) + is_case_error
+            if name in row.metric_errors:
+                count += 1
+            if is_case_error:
+                count += 1
         return count
 
 
@@ -178,7 +181,8 @@ def _repeats(trials: Iterable[Row], plan: Plan) -> dict[str, Any]:
     """
     if plan.settings.repeat == 1:
         return {}
-    any_passed, all_passed = list[float](), list[float]()
+    any_passed: list[float] = []
+    all_passed: list[float] = []
     spreads: dict[str, list[float]] = {measure.name: [] for measure in plan.measures}
     rated = (row for row in trials if row.outcome not in ("error", "skipped"))
     for _, of_case in groupby(rated, attrgetter("key")):
@@ -278,11 +282,13 @@ def _layers(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _overall(layers: Mapping[str, Any], plan: Plan) -> float | None:
-    weights = {
-        layer: plan.settings.weights.get(layer, plan.settings.weights.get(LAYERS[layer], 1.0)) for layer in layers
-    }
+    written = plan.settings.weights
+    # The settings name a layer by its number (L5) or its name (answer).
+    weights = {layer: written.get(layer, written.get(LAYERS[layer], 1.0)) for layer in layers}
     total = math.fsum(weights.values())
-    return math.fsum(weights[layer] * layers[layer]["score"] for layer in layers) / total if total else None
+    if not total:
+        return None
+    return math.fsum(weights[layer] * layers[layer]["score"] for layer in layers) / total
 
 
 def _judge(rows: Iterable[Row]) -> dict[str, Any] | None:
@@ -375,7 +381,8 @@ def with_aliases(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
     They are not in metrics.json itself: equal inputs give equal bytes there, except under `volatile`.
     """
-    latency, cost = metrics["volatile"].get("latency") or {}, metrics["volatile"].get("cost") or {}
+    latency = metrics["volatile"].get("latency") or {}
+    cost = metrics["volatile"].get("cost") or {}
     aliases = {
         "latency": {name: latency.get(name) for name in ("p50_ms", "p95_ms", "total_ms")},
         "cost": {name: cost.get(name) for name in ("judge_total_usd", "judge_total_tokens")},

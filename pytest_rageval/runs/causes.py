@@ -47,8 +47,11 @@ class Cause(NamedTuple):
     @property
     def text(self) -> str:
         """Return the title with the detail: `the system failed: status 400: unknown parameter top_k`."""
+        title = TITLES[self.kind]
+        if not self.detail:
+            return title
         separator = " " if self.kind == "gate" else ": "
-        return TITLES[self.kind] + (f"{separator}{self.detail}" if self.detail else "")
+        return f"{title}{separator}{self.detail}"
 
 
 class CauseOfCases(NamedTuple):
@@ -99,7 +102,8 @@ def causes_of_cases(causes: Iterable[tuple[str, Cause]]) -> list[CauseOfCases]:
 
 
 def _cause_of_error(error: Mapping[str, Any]) -> Cause:
-    kind, message = error["kind"], error["message"] or ""
+    kind = error["kind"]
+    message = error["message"] or ""
     lines = (line.strip() for line in message.splitlines())
     first_line = next(filter(None, lines), "")
     detail = cut(_IDENTIFIER.sub("…", first_line), _LONGEST_DETAIL) or kind

@@ -19,7 +19,6 @@ from pytest_rageval.runs.row import CaseScores, Row, SharedParts, cases_of, in_o
 Column = Sequence[float | None]
 """The scores of one metric in the order of the cases; None where a case has none."""
 T = TypeVar("T")
-_LABELS = ("content_hash", "outcome", "error_kind", "decision_hash")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +43,21 @@ class CaseColumns(Mapping[str, CaseScores]):
         in_order = [cases[key] for key in keys]
         names = sorted(set().union(*(case.scores for case in in_order)))
         scores = {name: [case.scores.get(name) for case in in_order] for name in names}
-        hashes, outcomes, errors, decisions = ([getattr(case, label) for case in in_order] for label in _LABELS)
-        return cls(keys, hashes, outcomes, errors, decisions, scores)
+        return cls(
+            case_keys=keys,
+            content_hashes=[case.content_hash for case in in_order],
+            outcomes=[case.outcome for case in in_order],
+            error_kinds=[case.error_kind for case in in_order],
+            decision_hashes=[case.decision_hash for case in in_order],
+            scores=scores,
+        )
 
     @classmethod
     def of_rows(cls, rows: Iterable[Row]) -> CaseColumns:
         """Return the columns of rows, one row per case, with their categories."""
         by_key = {row.key: row for row in in_order(rows)}
-        return replace(cls.of(by_key), categories={key: row.groups["category"][0] for key, row in by_key.items()})
+        categories = {key: row.groups["category"][0] for key, row in by_key.items()}
+        return replace(cls.of(by_key), categories=categories)
 
     def __len__(self) -> int:
         return len(self.case_keys)
@@ -96,30 +102,30 @@ class CaseColumns(Mapping[str, CaseScores]):
         left_out = {*keys}
         places = [place for place, key in enumerate(self.case_keys) if key not in left_out]
         return CaseColumns(
-            values_at(self.case_keys, places),
-            values_at(self.content_hashes, places),
-            values_at(self.outcomes, places),
-            values_at(self.error_kinds, places),
-            values_at(self.decision_hashes, places),
-            {name: values_at(column, places) for name, column in self.scores.items()},
+            case_keys=values_at(self.case_keys, places),
+            content_hashes=values_at(self.content_hashes, places),
+            outcomes=values_at(self.outcomes, places),
+            error_kinds=values_at(self.error_kinds, places),
+            decision_hashes=values_at(self.decision_hashes, places),
+            scores={name: values_at(column, places) for name, column in self.scores.items()},
         )
 
     def unscored(self, keys: Collection[str], names: Collection[str]) -> CaseColumns:
         """Return the columns without the scores of these metrics for the cases of these keys."""
         places = {self.places[key] for key in keys}
-        scores = {
-            name: [None if place in places else score for place, score in enumerate(column)]
-            if name in names
-            else column
-            for name, column in self.scores.items()
-        }
+        scores = dict(self.scores)
+        for name in scores.keys() & {*names}:
+            column = scores[name]
+            scores[name] = [None if place in places else score for place, score in enumerate(column)]
         return replace(self, scores=scores)
 
     def places_without_score(self) -> Sequence[int]:
         """Return the indices of the cases without any score."""
         places: Sequence[int] = range(len(self))
         for column in self.scores.values():
-            places = [place for place in places if column[place] is None] if None in column else []
+            if None not in column:
+                return []
+            places = [place for place in places if column[place] is None]
         return places
 
 
@@ -137,7 +143,11 @@ def shared_cases(before: CaseColumns, after: CaseColumns) -> SharedCases:
         every = range(len(before))
         return SharedCases(before.case_keys, every, every)
     keys = [key for key in before.case_keys if key in after.places]
-    return SharedCases(keys, [before.places[key] for key in keys], [after.places[key] for key in keys])
+    return SharedCases(
+        keys,
+        before=[before.places[key] for key in keys],
+        after=[after.places[key] for key in keys],
+    )
 
 
 def values_at(column: Sequence[T], places: Sequence[int]) -> Sequence[T]:
@@ -155,6 +165,13 @@ COLUMNS = ("case_key", "content_hash", "outcome", "category", "error", "decision
 REMEDY = "remove it, and results.jsonl is read instead"
 _OUTCOMES = frozenset({"passed", "failed", "error", "skipped", "xfailed"})
 _NUMBERS = frozenset({int, float, type(None)})
+_TYPES: Mapping[str, frozenset[type]] = {
+    "case_key": frozenset({str}),
+    "content_hash": frozenset({str}),
+    "category": frozenset({str}),
+    "error": frozenset({str, type(None)}),
+    "decision_hash": frozenset({str, type(None)}),
+}
 
 
 def write_scores(folder: Path, cases: CaseColumns) -> None:
@@ -168,10 +185,8 @@ def write_scores(folder: Path, cases: CaseColumns) -> None:
         cases.decision_hashes,
     )
     named = (*zip(COLUMNS, columns, strict=True), *sorted(cases.scores.items()))
-    lines: Iterable[dict[str, Any]] = (
-        {"cases": len(cases)},
-        *({"column": name, "values": values} for name, values in named),
-    )
+    lines: list[dict[str, Any]] = [{"cases": len(cases)}]
+    lines += [{"column": name, "values": values} for name, values in named]
     write_lines(folder / SCORES, (sealed_line({"schema": SCHEMA, **line}).decode() for line in lines))
 
 
@@ -200,17 +215,27 @@ def read_scores(folder: Path) -> CaseColumns | None:
 
 
 def _cases(columns: dict[str, list[Any]], cases: int) -> CaseColumns:
-    keys, hashes, outcomes, categories, errors, decisions = (columns.pop(name) for name in COLUMNS)
+    """Return the columns of a score table; raise ValueError if they are not those of so many cases in order."""
+    scores = {name: column for name, column in columns.items() if name not in COLUMNS}
+    keys = columns["case_key"]
+    categories = columns["category"]
     if (
-        {*map(len, (keys, hashes, outcomes, categories, errors, decisions, *columns.values()))} != {cases}
-        or not {*map(type, keys), *map(type, hashes), *map(type, categories)} <= {str}
-        or not {*outcomes} <= _OUTCOMES
-        or not {*map(type, errors), *map(type, decisions)} <= {str, type(None)}
-        or not all(_NUMBERS.issuperset(map(type, column)) for column in columns.values())
+        any(len(column) != cases for column in columns.values())
+        or not all({*map(type, columns[name])} <= kinds for name, kinds in _TYPES.items())
+        or not {*columns["outcome"]} <= _OUTCOMES
+        or not all(_NUMBERS.issuperset(map(type, column)) for column in scores.values())
         or any(key >= following for key, following in pairwise(keys))
     ):
         raise ValueError("not columns of cases in order")
-    return CaseColumns(keys, hashes, outcomes, errors, decisions, columns, dict(zip(keys, categories, strict=True)))
+    return CaseColumns(
+        case_keys=keys,
+        content_hashes=columns["content_hash"],
+        outcomes=columns["outcome"],
+        error_kinds=columns["error"],
+        decision_hashes=columns["decision_hash"],
+        scores=scores,
+        categories=dict(zip(keys, categories, strict=True)),
+    )
 
 
 def scores_of_records(path: Path) -> CaseColumns:

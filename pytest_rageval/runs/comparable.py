@@ -29,7 +29,8 @@ class Mismatch:
     more: str = ""
 
     def __str__(self) -> str:
-        return f"{self.what} was {self.before} and is {self.after}" + (f": {self.more}" if self.more else "")
+        more = f": {self.more}" if self.more else ""
+        return f"{self.what} was {self.before} and is {self.after}{more}"
 
 
 class Comparable(NamedTuple):
@@ -64,9 +65,14 @@ def comparable_of(
     dataset = config.get("dataset_hash")
     if dataset is None and cases is not None and not metrics["partial"]:
         dataset = dataset_hash_of(zip(cases.case_keys, cases.content_hashes, strict=True))
-    judge, total = metrics.get("judge"), metrics["total_tests"]
+    total = metrics["total_tests"]
+    judge = metrics.get("judge")
+    temperature = None
+    if judge and not judge["heuristic"]:
+        temperature = config.get("settings", {}).get("judge_temperature")
     reported = config.get("reported_fields")
-    is_unanswered = metrics["outcomes"]["error"] == total
+    if reported is not None and metrics["outcomes"]["error"] == total:
+        reported = None  # without an answer, it is not known which fields the system sends
     target = config.get("target")
     return Comparable(
         cases=cases,
@@ -74,8 +80,8 @@ def comparable_of(
         total=total if cases is None else len(cases),
         judge=judge,
         identity=(config.get("judge") or {}).get("identity"),
-        temperature=config.get("settings", {}).get("judge_temperature") if judge and not judge["heuristic"] else None,
-        reported=None if reported is None or is_unanswered else frozenset(reported),
+        temperature=temperature,
+        reported=None if reported is None else frozenset(reported),
         source=kind_of(target).source if isinstance(target, str) else None,
         is_partial=metrics["partial"],
     )
@@ -98,7 +104,7 @@ def mismatches(before: Comparable, after: Comparable) -> list[Mismatch]:
     Cases on one side only are no obstacle: they are left out of the pairing.
     """
     if before.cases is None or after.cases is None:
-        is_other = None not in (before.dataset, after.dataset) and before.dataset != after.dataset
+        is_other = _is_other(before.dataset, after.dataset)
         return [Mismatch("dataset", _named(before), _named(after))] if is_other else []
     was, now = before.cases, after.cases
     shared = shared_cases(was, now).keys
@@ -118,10 +124,11 @@ def mismatches(before: Comparable, after: Comparable) -> list[Mismatch]:
 
 def differences(before: Comparable, after: Comparable) -> list[Mismatch]:
     """Return the differences that a reader of a comparison should know: answer source, judge, reported fields."""
-    is_other = _is_other(before.source, after.source)
-    source = [Mismatch("source", str(before.source), str(after.source))] if is_other else []
     judge = [mismatch for mismatch, _ in _judge(before, after)]
-    return [*source, *judge, *(() if source else _reported(before, after))]
+    if _is_other(before.source, after.source):
+        # Another source reports other fields: the one difference explains the other.
+        return [Mismatch("source", str(before.source), str(after.source)), *judge]
+    return [*judge, *_reported(before, after)]
 
 
 def judged_otherwise(before: Comparable, after: Comparable) -> set[str]:
@@ -129,8 +136,9 @@ def judged_otherwise(before: Comparable, after: Comparable) -> set[str]:
     return {rubric for _, rubrics in _judge(before, after) for rubric in rubrics}
 
 
-def _is_other(before: str | None, after: str | None) -> bool:
-    return None not in (before, after) and before != after
+def _is_other(before: float | str | None, after: float | str | None) -> bool:
+    """Return True if both values are known and differ."""
+    return before is not None and after is not None and before != after
 
 
 class _Differing(NamedTuple):
@@ -143,7 +151,8 @@ class _Differing(NamedTuple):
     @property
     def asks_otherwise(self) -> bool:
         """Return True if the question or the gold changed; without decision hashes, if any content changed."""
-        (content, decision), (new_content, new_decision) = self.before, self.after
+        content, decision = self.before
+        new_content, new_decision = self.after
         if decision is None or new_decision is None:
             return content != new_content
         return asked_part(decision) != asked_part(new_decision)
@@ -151,12 +160,16 @@ class _Differing(NamedTuple):
 
 def _differing(before: CaseColumns, after: CaseColumns) -> Iterator[_Differing]:
     """Yield the shared cases with any differing hash, in key order."""
-    keys, was_at, now_at = shared_cases(before, after)
-    was, now = (
-        zip(values_at(side.content_hashes, places), values_at(side.decision_hashes, places), strict=True)
-        for side, places in ((before, was_at), (after, now_at))
-    )
-    return (_Differing(*case) for case in zip(keys, was, now, strict=True) if case[1] != case[2])
+    shared = shared_cases(before, after)
+    was = _hashes(before, shared.before)
+    now = _hashes(after, shared.after)
+    for key, hashes_before, hashes_after in zip(shared.keys, was, now, strict=True):
+        if hashes_before != hashes_after:
+            yield _Differing(key, hashes_before, hashes_after)
+
+
+def _hashes(side: CaseColumns, places: Sequence[int]) -> Iterator[tuple[str, str | None]]:
+    return zip(values_at(side.content_hashes, places), values_at(side.decision_hashes, places), strict=True)
 
 
 def relabelled(before: Comparable, after: Comparable) -> list[str]:
@@ -189,12 +202,12 @@ def _judge(before: Comparable, after: Comparable) -> Iterator[tuple[Mismatch, Co
     elif _is_other(before.identity, after.identity):
         yield Mismatch("judge", str(before.identity), str(after.identity)), every
     for rubric in sorted(every):
-        versions = was["prompt_versions"][rubric], now["prompt_versions"][rubric]
-        if versions[0] != versions[1]:
-            yield Mismatch(f"prompt of {rubric}", *versions), (rubric,)
-    degrees = before.temperature, after.temperature
-    if None not in degrees and degrees[0] != degrees[1]:
-        yield Mismatch("judge temperature", *map(str, degrees)), every
+        version_before = was["prompt_versions"][rubric]
+        version_after = now["prompt_versions"][rubric]
+        if version_before != version_after:
+            yield Mismatch(f"prompt of {rubric}", version_before, version_after), (rubric,)
+    if _is_other(before.temperature, after.temperature):
+        yield Mismatch("judge temperature", str(before.temperature), str(after.temperature)), every
 
 
 def _reported(before: Comparable, after: Comparable) -> Iterator[Mismatch]:
@@ -204,8 +217,13 @@ def _reported(before: Comparable, after: Comparable) -> Iterator[Mismatch]:
     lost = [] if after.is_partial else sorted(before.reported - after.reported)
     gained = [] if before.is_partial else sorted(after.reported - before.reported)
     if lost or gained:
-        parts = [f"without {', '.join(lost)}"] * bool(lost) + [f"newly with {', '.join(gained)}"] * bool(gained)
-        was, now = (", ".join(sorted(fields)) or "nothing" for fields in (before.reported, after.reported))
+        parts = []
+        if lost:
+            parts.append(f"without {', '.join(lost)}")
+        if gained:
+            parts.append(f"newly with {', '.join(gained)}")
+        was = ", ".join(sorted(before.reported)) or "nothing"
+        now = ", ".join(sorted(after.reported)) or "nothing"
         yield Mismatch("what the system reports", was, now, "; ".join(parts))
 
 

@@ -27,6 +27,8 @@ LIBRARIES = ("pytest-rageval", "pytest", "pytest-xdist", "pytest-html", "httpx",
 CPUS = Path("/proc/cpuinfo")
 GPUS = Path("/proc/driver/nvidia/gpus")
 """The folder of NVIDIA's driver with one folder for each GPU."""
+SERVER_DEFAULT = "server default"
+"""What config.json has in place of a value that is not sent."""
 
 
 def run_config(
@@ -43,6 +45,7 @@ def run_config(
     assert asked_for.keys() == set(ASKED_FOR)
     cases = list(cases)
     dataset = dataset_hash_of((case.key, content_hash(case)) for case in cases)
+    retriever = [settings.k, settings.folder_mode, asked_for["rerank_weights"], dict(sorted(settings.params.items()))]
     content = {
         "schema": 1,
         **asked_for,
@@ -54,9 +57,7 @@ def run_config(
         "own_meanings": meanings(plan),
         "dataset_version": dataset_version(dataset, files, root),
         "index_build_version": None,
-        "retriever_version": _hash(
-            [settings.k, settings.folder_mode, asked_for["rerank_weights"], dict(sorted(settings.params.items()))]
-        ),
+        "retriever_version": _hash(retriever),
         "answerer_version": None,
         "dataset_hash": dataset,
         "expected": planned(cases, settings.repeat),
@@ -77,7 +78,8 @@ def flat_names(config: Mapping[str, Any]) -> dict[str, Any]:
 
     `judge_prompt_version` names all prompts, each with its version.
     """
-    judge, versions = config["judge"] or {}, config["observed"]
+    judge = config["judge"] or {}
+    versions = config["observed"]
     prompts = ", ".join(f"{name} {version}" for name, version in config["rubrics"].items())
     return {
         "llm_model": versions.get("llm"),
@@ -91,30 +93,33 @@ def flat_names(config: Mapping[str, Any]) -> dict[str, Any]:
 def _asked_for(plan: Plan, target: str, judge: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return what the run really requests of the system, the judge and the metrics, by the names of `ASKED_FOR`."""
     settings = plan.settings
+    prompt_versions = {name: wording.prompt_version for name, wording in sorted(plan.wordings.items())}
+    gates = {
+        "case": [_gate(gate) for gate in plan.case_gates],
+        "run": [_gate(gate) for gate in plan.run_gates],
+        "regression": [str(gate) for gate in plan.regressions],
+    }
     return {
         "k": settings.k,
         "asked_k": plan.asked_k,
-        "folder_mode": settings.folder_mode or "server default",
+        "folder_mode": settings.folder_mode or SERVER_DEFAULT,
         "rerank_weights": {
-            name: "server default" if weight is None else weight
-            for name, weight in (
-                ("vector", settings.rerank_vector_weight),
-                ("lexical", settings.rerank_lexical_weight),
-            )
+            "vector": _or_server_default(settings.rerank_vector_weight),
+            "lexical": _or_server_default(settings.rerank_lexical_weight),
         },
         "params": public_params(settings.params),
         "target": public_target(target),
         "judge": judge,
-        "rubrics": {name: wording.prompt_version for name, wording in sorted(plan.wordings.items())},
+        "rubrics": prompt_versions,
         "ontology": plan.ontology,
         "metrics": [measure.name for measure in (*plan.measures, *plan.run_measures)],
         "own_metrics": described_metrics(plan),
-        "gates": {
-            "case": [_gate(gate) for gate in plan.case_gates],
-            "run": [_gate(gate) for gate in plan.run_gates],
-            "regression": [str(gate) for gate in plan.regressions],
-        },
+        "gates": gates,
     }
+
+
+def _or_server_default(weight: float | None) -> float | str:
+    return SERVER_DEFAULT if weight is None else weight  # 0 is a weight
 
 
 def _written_settings(settings: Settings, target: str) -> dict[str, Any]:
@@ -171,7 +176,8 @@ def observed(
     """
     served = {} if served_judge is None else {"judge": served_judge}
     known = {name: version for name, version in stated.items() if version is not None}
-    versions = {**by_system, **{name: version for name, version in known.items() if by_system.get(name) is None}}
+    additional = {name: version for name, version in known.items() if by_system.get(name) is None}
+    versions = {**by_system, **additional}
     if not versions:
         return {"observed": served}
     index = {name: versions[name] for name in ("chunker", "embedding", "index") if name in versions}
@@ -199,8 +205,10 @@ def dataset_version(dataset: str, files: Iterable[Path], root: Path) -> str:
     paths = [os.path.relpath(path, root) for path in files]
     if paths:
         is_clean = _git(root, "status", "--porcelain", "--", *paths) == ""
+        # An ignored file is clean, too, without being in any commit.
         is_tracked = is_clean and _git(root, "ls-files", "--error-unmatch", "--", *paths) is not None
-        if is_tracked and (commit := _git(root, "log", "-1", "--format=%H", "--", *paths)):
+        commit = _git(root, "log", "-1", "--format=%H", "--", *paths) if is_tracked else None
+        if commit:
             return commit
     return f"content:{dataset}"
 
@@ -210,12 +218,19 @@ def project_version(root: Path) -> dict[str, Any] | None:
 
     None without git or a repository; the commit is None before the first one, the branch if none is checked out.
     """
-    told = _git(root, "status", "--porcelain=v2", "--branch", "--untracked-files=no")
-    if told is None:
+    status = _git(root, "status", "--porcelain=v2", "--branch", "--untracked-files=no")
+    if status is None:
         return None
-    heads = dict(line.removeprefix("# branch.").split(" ", 1) for line in told.splitlines() if line.startswith("# "))
-    commit, branch = (None if heads[name].startswith("(") else heads[name] for name in ("oid", "head"))
-    return {"commit": commit, "branch": branch, "is_changed": any(line[0] != "#" for line in told.splitlines())}
+    heads: dict[str, str | None] = {}
+    is_changed = False
+    for line in status.splitlines():
+        if line.startswith("# "):
+            name, value = line.removeprefix("# branch.").split(" ", 1)
+            # git writes `(initial)` for a missing commit, and `(detached)` for a missing branch.
+            heads[name] = None if value.startswith("(") else value
+        else:
+            is_changed = True
+    return {"commit": heads["oid"], "branch": heads["head"], "is_changed": is_changed}
 
 
 def _git(root: Path, *arguments: str) -> str | None:
@@ -236,9 +251,14 @@ def _git(root: Path, *arguments: str) -> str | None:
 
 
 def _gate(gate: Any) -> str:
-    when = f" when {gate.condition}" if gate.when else ""
-    when += "".join(f" unless {conditions_text(conditions)}" for conditions in gate.unless)
-    return f"{gate}{when}" + (f" tag {gate.tag}" if gate.tag else "")
+    text = str(gate)
+    if gate.when:
+        text += f" when {gate.condition}"
+    for conditions in gate.unless:
+        text += f" unless {conditions_text(conditions)}"
+    if gate.tag:
+        text += f" tag {gate.tag}"
+    return text
 
 
 @cache  # 2 ms each: the metadata of a package is parsed as an e-mail
@@ -257,7 +277,8 @@ def _hash(value: Any) -> str:
 
 def hardware() -> dict[str, Any]:
     """Return number and model of CPUs, memory in MiB and GPU models; null if the system does not report them."""
-    memory, gpus = None, list[str | None]()
+    memory = None
+    gpus: list[str | None] = []
     with suppress(OSError):  # the driver's files tell, without starting a program
         gpus = [_labelled(gpu / "information", "Model") for gpu in sorted(GPUS.iterdir())]
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:

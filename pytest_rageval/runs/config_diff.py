@@ -59,12 +59,16 @@ def config_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[
 
 def dataset_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[SettingChange]:
     """Yield the two dataset versions if the cases differ."""
-    hashes = [config.get("dataset_hash", config.get("dataset_version")) for config in (before, after)]
-    if hashes[0] != hashes[1]:
-        versions = [config.get("dataset_version") for config in (before, after)]
-        if versions[0] == versions[1]:  # the same commit or none: show the content hashes
-            versions = [str(each)[:12] for each in hashes]
-        yield SettingChange("dataset", *versions)
+    version_before = before.get("dataset_version")
+    version_after = after.get("dataset_version")
+    hash_before = before.get("dataset_hash", version_before)
+    hash_after = after.get("dataset_hash", version_after)
+    if hash_before == hash_after:
+        return
+    if version_before == version_after:  # the same commit or none: show the content hashes
+        version_before = str(hash_before)[:12]
+        version_after = str(hash_after)[:12]
+    yield SettingChange("dataset", version_before, version_after)
 
 
 def setting_changes(before: Mapping[str, Json], after: Mapping[str, Json]) -> Iterator[SettingChange]:
@@ -73,14 +77,23 @@ def setting_changes(before: Mapping[str, Json], after: Mapping[str, Json]) -> It
     for name in [*before, *(name for name in after if name not in before)]:
         if name not in differing or _follows(name, differing, before, after):
             continue
-        old, new = before.get(name), after.get(name)
-        if isinstance(old, list) or isinstance(new, list):
-            old, new = (value if isinstance(value, list) else [] if value is None else [value] for value in (old, new))
-            gone, come = [item for item in old if item not in new], [item for item in new if item not in old]
-            if gone or come:
-                yield SettingChange(name, gone, come)
-        else:
+        old = before.get(name)
+        new = after.get(name)
+        if not isinstance(old, list) and not isinstance(new, list):
             yield SettingChange(name, old, new)
+            continue
+        old_items = _as_list(old)
+        new_items = _as_list(new)
+        removed = [item for item in old_items if item not in new_items]
+        added = [item for item in new_items if item not in old_items]
+        if removed or added:
+            yield SettingChange(name, removed, added)
+
+
+def _as_list(value: Json) -> list[Json]:
+    if isinstance(value, list):
+        return value
+    return [] if value is None else [value]
 
 
 def _follows(name: str, differing: set[str], before: Mapping[str, Json], after: Mapping[str, Json]) -> bool:
@@ -128,19 +141,20 @@ def flat_settings(config: Mapping[str, Any]) -> dict[str, Json]:
     for name in _LAST:
         flat |= _flat(name, config.get(name), depth=1 if name == "own_metrics" else None)
     # The configured cut-off in metrics or gates is written as `@k`: another k does not change all their names.
-    return {
-        name: [re.sub(rf"@{k}\b", "@k", item) if isinstance(item, str) else item for item in value]
-        if isinstance(value, list)
-        else value
-        for name, value in flat.items()
-    }
+    for name, value in flat.items():
+        if isinstance(value, list):
+            flat[name] = [re.sub(rf"@{k}\b", "@k", item) if isinstance(item, str) else item for item in value]
+    return flat
 
 
 def _flat(name: str, value: Any, depth: int | None = None) -> dict[str, Json]:
     """Flatten `("params", {"a": {"b": 1}})` to `{"params.a.b": 1}`; leave out empty lists and nulls."""
     if isinstance(value, Mapping) and depth != 0:
         below = None if depth is None else depth - 1
-        return {inner: leaf for key in value for inner, leaf in _flat(f"{name}.{key}", value[key], below).items()}
+        flat: dict[str, Json] = {}
+        for key, inner in value.items():
+            flat |= _flat(f"{name}.{key}", inner, below)
+        return flat
     return {} if value is None or value == [] else {name: value}
 
 
@@ -156,6 +170,7 @@ def setting_text(value: Json) -> str:
 def change_text(change: SettingChange) -> str:
     """Format a change as `k was 5 and is 7`, or as the items added to and removed from a list."""
     if isinstance(change.before, list) and isinstance(change.after, list):
-        come, gone = ([setting_text(item) for item in items] for items in (change.after, change.before))
-        return " ".join([change.name, *(f"+{item}" for item in come), *(f"-{item}" for item in gone)])
+        added = [f"+{setting_text(item)}" for item in change.after]
+        removed = [f"-{setting_text(item)}" for item in change.before]
+        return " ".join([change.name, *added, *removed])
     return f"{change.name} was {setting_text(change.before)} and is {setting_text(change.after)}"

@@ -111,7 +111,9 @@ def past_run(run: StoredRun) -> PastRun:
         raise SettingsError(f"no run: it has no {CONFIG}")
     if run.metrics is None:
         raise SettingsError(f"not finished: it has no {METRICS}")
-    config, metrics = run.config, run.metrics
+    config = run.config
+    metrics = run.metrics
+    means = {name: metric["mean"] for name, metric in metrics["metrics"].items()}
     cost = metrics.get("volatile", {}).get("cost") or {}
     return PastRun(
         run_id=run.run_id,
@@ -123,7 +125,7 @@ def past_run(run: StoredRun) -> PastRun:
         total=metrics["total_tests"],
         outcomes=metrics["outcomes"],
         overall=metrics.get("overall_score"),
-        metrics={name: metric["mean"] for name, metric in metrics["metrics"].items()},
+        metrics=means,
         description=metrics.get("description"),
         settings=flat_settings(config),
         judge_requests=cost.get("judge_requests", 0),
@@ -138,12 +140,18 @@ def with_changes(runs: Iterable[PastRun]) -> Iterator[PastRun]:
     for run in runs:
         other = last.get(run.dataset_hash, before)
         if other is not None:
-            both = ({name: getattr(one, name) for name in ("dataset_hash", "dataset_version")} for one in (other, run))
             settings = with_reported(run.settings, other.settings)
-            changes = (*dataset_change(*both), *setting_changes(other.settings, settings))
+            changes = (
+                *dataset_change(_dataset(other), _dataset(run)),
+                *setting_changes(other.settings, settings),
+            )
             run = replace(run, settings=settings, changes=changes)
         before = last[run.dataset_hash] = run
         yield run
+
+
+def _dataset(run: PastRun) -> dict[str, str | None]:
+    return {"dataset_hash": run.dataset_hash, "dataset_version": run.dataset_version}
 
 
 # ── stored runs ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -185,18 +193,24 @@ class PruneResult(NamedTuple):
 
 def run_summaries(reports: Path) -> list[RunSummary]:
     """Return all runs, by time, from the folders with a config.json that are no symbolic links."""
-    paths = (path for path in run_folders(reports) if (path / CONFIG).is_file() and not path.is_symlink())
-    return sorted((run_summary(StoredRun(path)) for path in paths), key=lambda run: (run.timestamp, run.run_id))
+    paths = [path for path in run_folders(reports) if (path / CONFIG).is_file() and not path.is_symlink()]
+    summaries = [run_summary(StoredRun(path)) for path in paths]
+    return sorted(summaries, key=lambda run: (run.timestamp, run.run_id))
 
 
 def run_summary(run: StoredRun) -> RunSummary:
     """Summarise one run, even if it did not end or cannot be read."""
-    known = (run.path, run.timestamp, run.state, run.files)
-    if known[2] not in ("complete", "partial"):
-        return RunSummary(*known)
+    summary = RunSummary(run.path, run.timestamp, run.state, run.files)
+    if summary.state not in ("complete", "partial"):
+        return summary
     metrics = run.finished_metrics
-    optional = (metrics.get(name) for name in ("overall_score", "description"))
-    return RunSummary(*known, metrics["total_tests"], metrics["outcomes"], *optional)
+    return replace(
+        summary,
+        total=metrics["total_tests"],
+        outcomes=metrics["outcomes"],
+        overall=metrics.get("overall_score"),
+        description=metrics.get("description"),
+    )
 
 
 # ── pruning ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -42,12 +42,15 @@ def judge_notes(
 
 def failure_note(keys: Sequence[str]) -> str | None:
     """Return the note about failed judgements; None if none failed."""
-    return f"judgements of {counted(len(keys), 'case')} failed (see judge.failed): {listed(keys)}" if keys else None
+    if not keys:
+        return None
+    return f"judgements of {counted(len(keys), 'case')} failed (see judge.failed): {listed(keys)}"
 
 
 def served_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
     """Return the note that the judge's server now reports another model; both arguments are contents of config.json."""
-    was, now = (config.get("observed", {}).get("judge") for config in (before, after))
+    was = before.get("observed", {}).get("judge")
+    now = after.get("observed", {}).get("judge")
     if was is None or now is None or was == now or before.get("judge") != after.get("judge"):
         return None
     return (
@@ -117,7 +120,8 @@ def estimate_at(tariff: Tariff | None, plan: Plan, cases: int) -> str | None:
     settings = plan.settings
     if tariff is None or settings.judge_cache == "replay" or settings.retrieval_only:
         return None
-    prompts, times = plan.judge_prompts, cases * settings.repeat * plan.most_repeats
+    prompts = plan.judge_prompts
+    times = cases * settings.repeat * plan.most_repeats
     dollars = tariff.estimate(prompts, passages=settings.k, times=times)
     if dollars is None:
         return None

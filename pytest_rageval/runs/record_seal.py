@@ -95,7 +95,8 @@ def _difference(path: Path, seal: Mapping[str, Any], lines: int) -> Damage:
     notes: list[str] = []
     places = index([path], RESULT, notes)
     keys = {key for key, _ in places}
-    cases, records = seal["cases"], seal["records"]
+    cases = seal["cases"]
+    records = seal["records"]
     written = _written_cases(path, cases)
     missing = sorted(written - keys)
     foreign = sorted(keys - written) if written else []

@@ -263,7 +263,10 @@ class RunJournal:
     def __init__(
         self, folder: RunFolder | None, settings: Settings, worker: str | None, unfinished: InterruptedRun | None
     ) -> None:
-        self._folder, self._settings, self._worker, self._unfinished = folder, settings, worker, unfinished
+        self._folder = folder
+        self._settings = settings
+        self._worker = worker
+        self._unfinished = unfinished
 
     def find(self, trial: Trial) -> Observed | None:
         """Return the observation of a trial in the run that is resumed."""
@@ -273,7 +276,8 @@ class RunJournal:
         """Write observations at once, unless texts are redacted; replace those without a JSON form by errors."""
         if self._settings.redact or self._folder is None:
             return list(observed)
-        kept, lines = list[Observed](), list[bytes]()
+        kept: list[Observed] = []
+        lines: list[bytes] = []
         for trial, each in zip(trials, observed, strict=True):
             try:
                 lines.append(observation_line(trial, each, self._settings))
@@ -321,11 +325,10 @@ class InterruptedRun:
 
     def result(self, case: EvalCase) -> CaseResult:
         """Return the recorded result of a finished case over all its trials."""
-        numbers = takewhile(lambda number: (case.key, number) in self._results, count())
-        trials = [
-            result_of(record_at(self._results[case.key, number]), case, self.observation(case.key, number))
-            for number in numbers
-        ]
+        trials: list[CaseResult] = []
+        for number in takewhile(lambda number: (case.key, number) in self._results, count()):
+            record = record_at(self._results[case.key, number])
+            trials.append(result_of(record, case, self.observation(case.key, number)))
         stands, scores = over_trials(trials, lambda trial: trial.error is not None)
         return replace(stands, scores=scores)
 

@@ -80,12 +80,16 @@ def shares(settings: Settings, workers: int) -> list[WorkerShare]:
     """Divide the run's limits among so many workers."""
     each, more = divmod(settings.concurrency, workers)
     cost = None if settings.max_cost is None else settings.max_cost / workers
-    return [WorkerShare(number, workers, each + (number < more), cost) for number in range(workers)]
+    # The first workers, as many as `more`, have one case more in flight.
+    concurrencies = [each + 1 if number < more else each for number in range(workers)]
+    return [WorkerShare(number, workers, own, cost) for number, own in enumerate(concurrencies)]
 
 
 def own_configuration(prepared: Prepared) -> Mapping[str, Any]:
     """Return the configuration on this machine in the form of config.json."""
-    configuration: Mapping[str, Any] = json.loads(json.dumps(prepared.mask.value(run_configuration(prepared))))
+    public = prepared.mask.value(run_configuration(prepared))
+    # As JSON has it: lists in place of tuples, so that it equals one that was sent.
+    configuration: Mapping[str, Any] = json.loads(json.dumps(public))
     return configuration
 
 

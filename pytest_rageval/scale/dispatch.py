@@ -90,7 +90,9 @@ class Dispatch:
         self, crew: Crew, portions: Portions, shares: Sequence[WorkerShare], give_up: Callable[[EvalCase, str], None]
     ) -> None:
         """Store the crew and its work; `give_up` takes a case whose workers died each time, and the reason."""
-        self._crew, self._portions, self._give_up = crew, portions, give_up
+        self._crew = crew
+        self._portions = portions
+        self._give_up = give_up
         self._shares = {share.number: share for share in shares}
         self._busy: dict[int, Portion] = {}
         self._idle: list[int] = []
@@ -121,7 +123,8 @@ class Dispatch:
         while self._portions or self._busy:
             while self._idle and self._portions:
                 worker = self._idle.pop()
-                self._busy[worker] = portion = self._portions.take()
+                portion = self._portions.take()
+                self._busy[worker] = portion
                 self._crew.give(worker, portion.cases)
             events = self._crew.events()
             for event in events:
@@ -133,14 +136,17 @@ class Dispatch:
                 yield None
 
     def _accept(self, event: BlockArrival) -> Block:
-        block, portion = event.block, self._busy[event.worker]
+        block = event.block
+        portion = self._busy[event.worker]
         portion.recorded += block.cases
         assert portion.recorded <= len(portion.cases), "a worker sent more cases than it was given"
-        self._futile = 0 if block.cases else self._futile
+        if block.cases:
+            self._futile = 0
         self._in_flight[event.worker] = block.in_flight
         share = self._shares[event.worker]
         if share.max_cost is not None:
-            self._shares[event.worker] = share._replace(max_cost=max(0.0, share.max_cost - block.cost_usd))
+            left = max(0.0, share.max_cost - block.cost_usd)
+            self._shares[event.worker] = share._replace(max_cost=left)
         return block._replace(portion=portion.number, is_last=not portion.unrecorded)
 
     def _handle(self, event: WorkerStart | PortionEnd | WorkerLoss) -> None:
@@ -159,9 +165,12 @@ class Dispatch:
     def _refuse(self, worker: int, problems: Sequence[str]) -> None:
         """Continue without a worker that cannot take part, if there are others."""
         self._refused[worker] = problems
-        self.notes += [note for problem in problems if (note := f"a worker was left out: {problem}") not in self.notes]
+        for problem in problems:
+            note = f"a worker was left out: {problem}"
+            if note not in self.notes:
+                self.notes.append(note)
         if len(self._refused) == len(self._shares):
-            distinct = dict.fromkeys(problem for problems in self._refused.values() for problem in problems)
+            distinct = dict.fromkeys(chain.from_iterable(self._refused.values()))
             raise SettingsError(*(f"no worker can take part: {problem}" for problem in distinct))
 
     def _replace(self, worker: int, reason: str) -> None:
@@ -178,9 +187,11 @@ class Dispatch:
         if self._futile > MOST_FUTILE:
             raise LostCrewError(f"{self._futile} workers were lost one after the other, the last one: {reason}")
         note = f"a worker was lost ({reason})"
-        if portion is not None and (left := portion.unrecorded):
-            note += f"; {counted(len(left), 'case')} went to another: {listed([case.key for case in left], 2)}"
-            if (deadly := self._portions.put_back(portion)) is not None:
+        if portion is not None and portion.unrecorded:
+            left = [case.key for case in portion.unrecorded]
+            note += f"; {counted(len(left), 'case')} went to another: {listed(left, 2)}"
+            deadly = self._portions.put_back(portion)
+            if deadly is not None:
                 self._give_up(deadly, f"each worker that asked it was lost, the last one: {reason}")
         self.notes.append(note)
         self._crew.start(self._shares[worker])
@@ -193,17 +204,20 @@ def waiting_cases(
     unfinished = run.unfinished
     if unfinished is None:
         return (), cases
-    answered, unasked = list[EvalCase](), list[EvalCase]()
-    for case in cases:
-        if not run.is_done(case):
-            has_answer = any(unfinished.observation(case.key, number) is not None for number in range(repeat))
-            (answered if has_answer else unasked).append(case)
+    answered: list[EvalCase] = []
+    unasked: list[EvalCase] = []
+    for case in run.waiting(cases):
+        if any(unfinished.observation(case.key, number) is not None for number in range(repeat)):
+            answered.append(case)
+        else:
+            unasked.append(case)
     return answered, unasked
 
 
 def crew_size(prepared: Prepared, cases: int, most: int) -> int:
     """Return the number of workers: at most `most`, and few enough that each can have a case and a call in flight."""
-    settings, judge = prepared.settings, prepared.judge
+    settings = prepared.settings
+    judge = prepared.judge
     limits = [most, cases, settings.concurrency]
     if judge is not None and not judge.heuristic:
         limits.append(settings.judge_concurrency)
@@ -218,7 +232,8 @@ class ClusterRun:
     """
 
     def __init__(self, run: OngoingRun, cases: Sequence[EvalCase], crew: Crew, workers: int) -> None:
-        self._run, self._writer = run, run.writer
+        self._run = run
+        self._writer = run.writer
         parts = shares(run.prepared.settings, workers)
         size = portion_size(len(cases), workers, max(share.concurrency for share in parts))
         self.dispatch = Dispatch(crew, Portions(cases, size), parts, self._writer.crashed)
@@ -247,9 +262,9 @@ class ClusterRun:
             self._stop_waiting()
 
     def _keep(self, block: Block) -> None:
-        tally = self.tally
-        tally.asked, tally.judged = tally.asked + block.asked, tally.judged + block.judged
-        tally.cost_usd += block.cost_usd
+        self.tally.asked += block.asked
+        self.tally.judged += block.judged
+        self.tally.cost_usd += block.cost_usd
         self._run.count(block.calls)
         if not block.is_free or block.portion < self._turn:
             self.is_ordered = False
@@ -259,13 +274,15 @@ class ClusterRun:
         while waiting := self._waiting.pop(self._turn, None):
             for each in waiting:
                 self._write(each)
-            self._turn += waiting[-1].is_last
+            if waiting[-1].is_last:
+                self._turn += 1
         if len(self._waiting) > MOST_WAITING:
             self._stop_waiting()
 
     def _stop_waiting(self) -> None:
         """Write what waits for a portion that a lost worker had, perhaps."""
-        self.is_ordered &= not self._waiting
+        if self._waiting:
+            self.is_ordered = False
         for block in chain.from_iterable(self._waiting.values()):
             self._write(block)
         self._waiting.clear()

@@ -35,7 +35,8 @@ class LocalCrew:
 
     def __init__(self, prepared: Prepared, config_hash: str, target: BaseTarget | None = None) -> None:
         """Store what workers need; `target` is that of the command, which has checked it."""
-        self._prepared, self._config_hash = prepared, config_hash
+        self._prepared = prepared
+        self._config_hash = config_hash
         self._answers = target if isinstance(target, SharesAnswers) else None
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._arrived: queue.Queue[tuple[int, Event | list[str]]] = queue.Queue(MOST_WAITING)
@@ -80,8 +81,12 @@ class LocalCrew:
         for worker in self._idle:
             self._send(worker, None)
         notes: dict[str, None] = {}
-        waiting, until = {self._processes[worker].pid for worker in self._idle}, time.monotonic() + GOODBYE_S
-        while waiting and (patience := until - time.monotonic()) > 0:
+        waiting = {self._processes[worker].pid for worker in self._idle}
+        until = time.monotonic() + GOODBYE_S
+        while waiting:
+            patience = until - time.monotonic()
+            if patience <= 0:
+                break
             with suppress(queue.Empty):
                 process_id, event = self._arrived.get(timeout=patience)
                 if isinstance(event, list):
@@ -123,7 +128,9 @@ class LocalCrew:
 
 
 def _ending(code: int) -> str:
-    return f"it ended with {signal.Signals(-code).name}" if code < 0 else f"it ended with exit code {code}"
+    if code < 0:  # subprocess has the signal as a negative code
+        return f"it ended with {signal.Signals(-code).name}"
+    return f"it ended with exit code {code}"
 
 
 # ── in the worker's process ───────────────────────────────────────────────────────────────────────────────────
@@ -135,7 +142,8 @@ def work() -> None:
     os.dup2(2, 1)  # keep output of the project's code out of the events
     messages = _messages(sys.stdin.buffer)
     written: str = next(messages)
-    number, worker = Assignment.model_validate_json(written).share.number, ProcessWorker()
+    number = Assignment.model_validate_json(written).share.number
+    worker = ProcessWorker()
     _tell(to_command, WorkerStart(number, worker.begin(written)))
     for message in messages:
         if message is None:

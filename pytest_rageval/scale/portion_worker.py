@@ -16,6 +16,7 @@ from pytest_rageval.run.prepare import Prepared, make_target, prepare
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.records.line_form import OBSERVATIONS
+from pytest_rageval.runs.records.result_line import RecordLine
 from pytest_rageval.runs.results_file import noted_record
 from pytest_rageval.runs.row import SharedParts
 from pytest_rageval.scale.assignment import Assignment, baseline_hash, own_configuration
@@ -40,7 +41,8 @@ class SentLines(RunFolder):
 
     def take(self) -> bytes:
         """Return the lines since the last call."""
-        lines, self._observations = self._observations, []
+        lines = self._observations
+        self._observations = []
         return b"\n".join(lines)
 
 
@@ -90,39 +92,51 @@ class PortionWorker:
             self._target.take(answers)
         observations = SentLines()
         run = OngoingRun.join(self._prepared, observations, JOURNAL, config_hash, self._run.loop)
-        sent, block, size = Tally(), list[EvaluatedCase](), 0
+        sent = Tally()
+        block: list[EvaluatedCase] = []
+        size = 0
         try:
-            for number, evaluated in enumerate(run.evaluations(cases, self._target, self._judge, breaks_off=False), 1):
+            evaluations = run.evaluations(cases, self._target, self._judge, breaks_off=False)
+            for number, evaluated in enumerate(evaluations, start=1):
                 block.append(evaluated)
                 size += sum(len(line.data) for line in evaluated.lines)
                 # What was asked is sent at once: it would be asked again if this worker were lost.
                 is_free = run.prefetcher.is_reading
                 if size >= MOST_OF_A_BLOCK or number == len(cases) or not is_free:
                     yield self._sent(block, observations.take(), run.prefetcher.tally, sent, is_free=is_free)
-                    block, size = [], 0
+                    block = []
+                    size = 0
         finally:
             run.close()
 
     def _sent(
         self, evaluated: Sequence[EvaluatedCase], observations: bytes, tally: Tally, sent: Tally, *, is_free: bool
     ) -> Block:
-        calls = calls_of([case.evaluation for case in evaluated[: self._first_calls]])[: self._first_calls]
+        """Return a block with what was counted since the last one, and count it as sent."""
+        # A case has a call for each of its trials: so many cases are enough.
+        first = [case.evaluation for case in evaluated[: self._first_calls]]
+        calls = calls_of(first)[: self._first_calls]
         self._first_calls -= len(calls)
-        asked, judged, cost = tally.asked - sent.asked, tally.judged - sent.judged, tally.cost_usd - sent.cost_usd
-        sent.asked, sent.judged, sent.cost_usd = tally.asked, tally.judged, tally.cost_usd
-        return Block(
-            len(evaluated),
-            b"\n".join(line.data for case in evaluated for line in case.lines),
-            observations,
-            tuple([noted_record(line.record, self._shared) for case in evaluated for line in case.lines]),
-            tuple(_failures(evaluated)),
-            tuple(calls),
-            asked,
-            judged,
-            tally.in_flight,
-            cost,
-            is_free,
+        lines: list[RecordLine] = []
+        for case in evaluated:
+            lines += case.lines
+        block = Block(
+            cases=len(evaluated),
+            results=b"\n".join(line.data for line in lines),
+            observations=observations,
+            noted=tuple(noted_record(line.record, self._shared) for line in lines),
+            failures=tuple(_failures(evaluated)),
+            calls=tuple(calls),
+            asked=tally.asked - sent.asked,
+            judged=tally.judged - sent.judged,
+            in_flight=tally.in_flight,
+            cost_usd=tally.cost_usd - sent.cost_usd,
+            is_free=is_free,
         )
+        sent.asked = tally.asked
+        sent.judged = tally.judged
+        sent.cost_usd = tally.cost_usd
+        return block
 
     def end(self) -> list[str]:
         """Close all resources; return the notes of target, judge and cache."""
@@ -151,11 +165,15 @@ class ProcessWorker(PortionWorker):
 
 def _check_same(prepared: Prepared, assigned: Assignment) -> None:
     """Raise SettingsError if the run would differ on this machine."""
-    there, here = assigned.configuration, own_configuration(prepared)
-    releases = [configuration["libraries"]["pytest-rageval"] for configuration in (there, here)]
-    if releases[0] != releases[1]:
-        raise SettingsError(f"pytest-rageval is {releases[1]} there and {releases[0]} here; install the same one")
+    # Read on the command's machine, so that "here" is the command's, and "there" is this worker's.
+    commands = assigned.configuration
+    own = own_configuration(prepared)
+    release = commands["libraries"]["pytest-rageval"]
+    own_release = own["libraries"]["pytest-rageval"]
+    if release != own_release:
+        raise SettingsError(f"pytest-rageval is {own_release} there and {release} here; install the same one")
     if baseline_hash(prepared) != assigned.baseline:
         raise SettingsError(f"{prepared.project.baseline_file} is another one there than here; copy it there")
-    if (other := other_configuration(there, here)) is not None:
+    other = other_configuration(commands, own)
+    if other is not None:
         raise SettingsError(f"the project is configured otherwise there: {other}; copy it there anew")

@@ -44,7 +44,7 @@ class Portions:
     """All waiting cases, divided into portions."""
 
     def __init__(self, cases: Sequence[EvalCase], size: int) -> None:
-        parts = (cases[start : start + size] for start in range(0, len(cases), size))
+        parts = [cases[start : start + size] for start in range(0, len(cases), size)]
         self._waiting = deque(Portion(part, number) for number, part in enumerate(parts))
 
     def __bool__(self) -> bool:
@@ -59,13 +59,16 @@ class Portions:
 
         After some losses divide it, so that in the end a case that kills each worker is alone. Return that case.
         """
-        losses, cases = portion.losses + 1, portion.unrecorded
+        losses = portion.losses + 1
+        cases = portion.unrecorded
         if losses < LOSSES:
             parts = [cases]
         elif len(cases) == 1:
             return cases[0]
         else:
-            parts, losses = [cases[: len(cases) // 2], cases[len(cases) // 2 :]], losses - 1
+            middle = len(cases) // 2
+            parts = [cases[:middle], cases[middle:]]
+            losses = portion.losses  # the next loss divides the parts again
         self._waiting.extendleft(Portion(part, portion.number, losses) for part in reversed(parts))
         return None
 
@@ -73,7 +76,8 @@ class Portions:
 def portion_size(cases: int, workers: int, in_flight: int) -> int:
     """Return the cases per portion: several portions for each worker, each with more cases than it has in flight."""
     fair = math.ceil(cases / workers)
-    return max(1, min(MOST_CASES, fair, max(math.ceil(fair / ROUNDS), 4 * in_flight)))
+    wanted = max(math.ceil(fair / ROUNDS), 4 * in_flight)
+    return max(1, min(MOST_CASES, fair, wanted))
 
 
 class Failure(NamedTuple):

@@ -116,8 +116,11 @@ class RayCrew:
 
     def notes(self) -> list[str]:
         """Close targets, judges and caches after the last case, and return their notes."""
-        answers = [actor.end.remote() for number, actor in self._actors.items() if number not in self._pending]
-        ready, _ = self._ray.wait(answers, num_returns=len(answers), timeout=GOODBYE_S) if answers else ([], [])
+        pending = self._pending
+        answers = [actor.end.remote() for number, actor in self._actors.items() if number not in pending]
+        if not answers:
+            return []
+        ready, _ = self._ray.wait(answers, num_returns=len(answers), timeout=GOODBYE_S)
         notes: dict[str, None] = {}
         for answer in ready:
             try:

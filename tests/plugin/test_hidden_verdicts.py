@@ -126,7 +126,7 @@ def test_a_failure_that_a_hook_hides_or_that_is_lost_between_workers_fails_the_r
     result = failing.run("--rageval-update-baseline", "--rageval-force", *how)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert any("a.jsonl::bad" in line for line in verdict_lines(result))
-    assert lines_with(result, "Fails: verdicts")
+    assert lines_with(result, "Fails the build: ")
     assert failing.outcomes() == {"good": "passed", "bad": "failed", "broken": "error"}
     assert failing.metrics()["outcomes"]["failed"] == 1
     assert not (failing.path / "reports/baseline.json").exists()

@@ -41,26 +41,44 @@ def observation_line(trial: Trial, observed: Observed, settings: Settings) -> by
 
     Raise ValueError or TypeError if JSON cannot hold it.
     """
-    obs = observed if isinstance(observed, Observation) else None
-    problem = None if isinstance(observed, Observation) else observed.problem
-    answer, timings = observed.answer, observed.timings
+    return sealed_line(_observation(trial, observed, settings), partial(_WRITER.dump_json, **_AS_WRITTEN))
+
+
+def observation_record(trial: Trial, observed: Observed, settings: Settings) -> dict[str, Any]:
+    """Return the object that `observation_line` writes, as a reader of the line gets it."""
+    record: dict[str, Any] = _WRITER.dump_python(_observation(trial, observed, settings), mode="json", **_AS_WRITTEN)
+    return record
+
+
+def _observation(trial: Trial, observed: Observed, settings: Settings) -> dict[str, Any]:
+    answer = observed.answer
     if answer is not None and answer.trace is not None and not settings.save_traces:
         answer = replace(answer, trace=None)
-    record = {
+    record: dict[str, Any] = {
         "schema": SCHEMA,
         "case_key": trial.key,
         "trial": trial.number,
         "case": case_to_mapping(trial.case) | {"source": trial.case.source},
         "answer": answer_to_response(answer, keeps_objects=True) if answer else None,
-        "matching": _matching(obs.matching) if obs else None,
-        "judgements": {name: _judgement(each) for name, each in obs.judgements.items()} if obs else {},
-        "asked_k": obs.asked_k if obs else None,
-        "k": obs.k if obs else None,
-        "params": public_params(obs.params) if obs and obs.params else {},
-        "timings": timings,
-        "error": problem,
+        # The values of a failure to ask. The order of the keys is that of the line.
+        "matching": None,
+        "judgements": {},
+        "asked_k": None,
+        "k": None,
+        "params": {},
+        "timings": observed.timings,
+        "error": None,
     }
-    return sealed_line(record, partial(_WRITER.dump_json, exclude_defaults=True, warnings=False))
+    if isinstance(observed, Observation):
+        record["matching"] = _matching(observed.matching)
+        record["judgements"] = {name: _judgement(each) for name, each in observed.judgements.items()}
+        record["asked_k"] = observed.asked_k
+        record["k"] = observed.k
+        if observed.params:
+            record["params"] = public_params(observed.params)
+    else:
+        record["error"] = observed.problem
+    return record
 
 
 class _Debug(TypedDict, total=False):
@@ -82,6 +100,7 @@ _WRITER: TypeAdapter[Any] = TypeAdapter(
     TypeAliasType("_Written", _ObservationRecord),  # type: ignore[arg-type]  # so that it takes a configuration
     config=ConfigDict(extra="allow", ser_json_inf_nan="constants", defer_build=True),
 )
+_AS_WRITTEN: dict[str, Any] = {"exclude_defaults": True, "warnings": False}
 
 
 def _matching(matching: Matching) -> dict[str, Any]:
@@ -139,17 +158,19 @@ def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Obse
     """
     if record["k"] is None:
         return None
+    judgements = {name: _read_judgement(name, judgement) for name, judgement in record["judgements"].items()}
+    phrases = config["settings"].get("abstention", {}).get("phrases", ())
     return Observation(
         case_from_mapping(record["case"]),
         answer_from_line(record["answer"], record["case_key"]),
-        _read_matching(record["matching"]),
-        {name: _read_judgement(name, judgement) for name, judgement in record["judgements"].items()},
-        record["k"],
-        record["asked_k"],
-        Timings(**record["timings"]),
-        record["trial"],
-        record.get("params", {}),
-        tuple(config["settings"].get("abstention", {}).get("phrases", ())),
+        matching=_read_matching(record["matching"]),
+        judgements=judgements,
+        k=record["k"],
+        asked_k=record["asked_k"],
+        timings=Timings(**record["timings"]),
+        trial=record["trial"],
+        params=record.get("params", {}),
+        refusals=tuple(phrases),
     )
 
 
@@ -159,8 +180,11 @@ def _with_tuples(written: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read_matching(written: Mapping[str, Any]) -> Matching:
     values = _with_tuples(written)
-    sets = {name: tuple(map(frozenset, values[name])) for name in ("hits", "cited") if values[name] is not None}
-    return Matching(**values | sets | {"loose": tuple(LooseMatch(*match) for match in written["loose"])})
+    for name in ("hits", "cited"):
+        if values[name] is not None:
+            values[name] = tuple(map(frozenset, values[name]))
+    values["loose"] = tuple(LooseMatch(*match) for match in written["loose"])
+    return Matching(**values)
 
 
 def matched_to(record: Mapping[str, Any], case: EvalCase, gold_by: GoldBy, rules: PlaceRules) -> dict[str, Any]:
@@ -173,5 +197,7 @@ def matched_to(record: Mapping[str, Any], case: EvalCase, gold_by: GoldBy, rules
 
 
 def _read_judgement(rubric: str, written: Mapping[str, Any]) -> Judgement:
-    error = Problem(**written["error"]) if "error" in written else None
-    return Judgement(**{"rubric": rubric, "scores": {}} | _with_tuples(written) | {"error": error})
+    # `rubric` and `scores` have no default, and empty values are not written.
+    values = {"rubric": rubric, "scores": {}, **_with_tuples(written)}
+    values["error"] = Problem(**written["error"]) if "error" in written else None
+    return Judgement(**values)

@@ -127,7 +127,8 @@ def _flat_scores(scores: Mapping[str, float], k: int) -> dict[str, Any]:
 
 def _score_fields(result: CaseResult, plan: Plan, text: RecordTexts) -> dict[str, Any]:
     """Return judgements, abstention and scores, with what they were made from and what they cost."""
-    obs, scores = result.observation, result.scores
+    obs = result.observation
+    scores = result.scores
     judged = obs if obs and obs.judgements else None
     trace = (obs.answer if obs else result.answer or _NO_ANSWER).trace
     fields: dict[str, Any] = dict(judged_fields(judged, text) if judged else UNJUDGED)
@@ -144,7 +145,8 @@ def _score_fields(result: CaseResult, plan: Plan, text: RecordTexts) -> dict[str
     return fields
 
 
-_NO_ANSWER, _UNMATCHED = Answer(), Matching()
+_NO_ANSWER = Answer()
+_UNMATCHED = Matching()
 YES_OR_NO = ("scope_miss", "attribution_hit")
 """Retrieval metrics that are booleans under their flat names."""
 
@@ -209,7 +211,8 @@ def _chunks(chunks: Sequence[Chunk], matching: Matching, text: RecordTexts) -> l
 
 
 def _selection(answer: Answer, text: RecordTexts) -> dict[str, Any] | None:
-    if (selection := answer.folder_selection) is None:
+    selection = answer.folder_selection
+    if selection is None:
         return None
     return {
         "folders": selection.folders,
@@ -221,7 +224,8 @@ def _selection(answer: Answer, text: RecordTexts) -> dict[str, Any] | None:
 
 def _versions(answer: Answer) -> dict[str, Any] | None:
     """Return the versions that the system reports; the `model_name` of an uploaded answer counts as its `llm`."""
-    versions, name = dict(answer.versions), answer.extra.get("model_name")
+    versions = dict(answer.versions)
+    name = answer.extra.get("model_name")
     if isinstance(name, str) and name and is_version(name):
         versions.setdefault("llm", name)
     return versions or None
@@ -296,7 +300,8 @@ def record_lines(evaluation: Evaluation, plan: Plan, config_hash: str) -> list[R
 
 def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observation | None) -> CaseResult:
     """Return the result in a line of results.jsonl, without what only the observation holds."""
-    verdict, error = record["verdict"], record["error"]
+    verdict = record["verdict"]
+    error = record["error"]
     return CaseResult(
         case,
         record["outcome"],
