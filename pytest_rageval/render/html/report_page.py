@@ -67,8 +67,6 @@ KEYS = (
     ("Enter", "open"),
     ("Esc", "back"),
     ("n p", "next, previous case of the filter"),
-    ("c", "compare"),
-    ("d", "difference or plain"),
     ("y", "copy link"),
     ("r", "copy the command that runs the case again"),
     ("m", "copy as Markdown"),
@@ -313,7 +311,6 @@ def case_columns(page: PageRun) -> dict[str, Any]:
     return {
         "run": page.run_id,
         "compared": page.compared is not None,
-        "both": page.has_both_sides,
         "id": [printable(case.id) for case in cases],
         **_coded("file", [case.file for case in cases]),
         **_coded("outcome", [case.outcome for case in cases]),
