@@ -29,7 +29,7 @@ from stored_runs import (
 )
 
 from pytest_rageval.comparison.case_diff import aligned_chunks
-from pytest_rageval.render.html import first_screen, report_page, sections
+from pytest_rageval.render.html import first_screen, report_page
 from pytest_rageval.render.html.figures import (
     doubling_histogram,
     histogram,
@@ -38,6 +38,7 @@ from pytest_rageval.render.html.figures import (
     spark,
     time_chart,
 )
+from pytest_rageval.render.html.metric_rows import metric_layers
 from pytest_rageval.render.html.report_page import BODIES, report_html
 from pytest_rageval.runs.records.result_line import to_line
 from pytest_rageval.text import score_text
@@ -152,15 +153,16 @@ def test_chunks_of_both_sides_stand_in_one_list():
 
 def test_tiles_of_metrics_with_gates_come_first_failed_ones_before_all(tmp_path: Path):
     tiles = list(first_screen.tiles(a_page(tmp_path, "gate failed")))
-    assert tiles[0].name == "recall_any@5"
-    assert tiles[0].gate is not None
-    assert tiles[0].gate[0] is False
+    assert (tiles[0].name, tiles[0].value, tiles[0].change) == ("pass rate", "70 %", "was 100 %")
+    assert tiles[1].name == "recall_any@5"
+    assert tiles[1].gate is not None
+    assert tiles[1].gate[0] is False
     assert tiles[-1].name == "p95 latency"
 
 
 def test_a_regressed_metric_names_its_cases_the_largest_fall_first(tmp_path: Path):
     page = a_page(tmp_path, "worse")
-    rows = {row.name: causes for _, _, _, layer in sections.metric_layers(page) for row, causes in layer}
+    rows = {row.name: causes for layer in metric_layers(page, ["token_f1"]) for row, causes in layer.rows}
     fallen = rows["token_f1"]
     assert fallen is not None
     causes = [(case.id.rpartition("-")[2], was, now) for case, was, now in fallen.cases[:2]]

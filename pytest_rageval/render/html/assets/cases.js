@@ -389,7 +389,7 @@
     details.addEventListener("toggle", () => details.open && details.append(inside));
   };
   const foldTables = () => {
-    for (const details of document.querySelectorAll(".plot details, #config details, .causes details"))
+    for (const details of document.querySelectorAll(".plot details, #config details, .causes details, #metrics > details"))
       if (!details.open) fold(details);
   };
 
