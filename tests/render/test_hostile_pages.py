@@ -181,7 +181,9 @@ def test_a_macro_that_escapes_nothing_is_seen(few: PageRun, name: str, monkeypat
     assert unescaped(few) != []
 
 
-@pytest.mark.parametrize("name", ["case", "case_list", "first_screen", "sections", "page", "notebook", "test_table"])
+@pytest.mark.parametrize(
+    "name", ["case", "case_list", "first_screen", "sections", "run_macros", "page", "notebook", "test_table"]
+)
 def test_a_template_that_escapes_nothing_is_seen(few: PageRun, name: str, monkeypatch: pytest.MonkeyPatch):
     source = environment.environment().loader.get_source(environment.environment(), f"{name}.html")[0]
     weakened(monkeypatch, **{name: without_escaping(source)})

@@ -79,7 +79,7 @@ def environment() -> Environment:
         "filled": filled_rows,
         "tipped": _tipped,
         "metric": metric_name,
-        "fallen": fallen_link,
+        "tip": _tip,
         "labelled_metric": _labelled_metric,
         "filter_word": _filter_word,
     }
@@ -168,13 +168,6 @@ def list_address(query: str) -> str:
 def metric_name(name: str, shown: str | None = None) -> Markup:
     """Return a metric's name, or `shown`, with the metric's definition as its tip."""
     return Markup('<span class="metric" title="{}">{}</span>').format(_tip(name), shown or name)
-
-
-@lru_cache(maxsize=1_000)
-def fallen_link(name: str, shown: str | None = None) -> Markup:
-    """Return a link from a metric's name to the cases that fell in it, with the metric's definition as its tip."""
-    link = Markup('<a class="metric" href="{}" title="{}">{}</a>')
-    return link.format(list_address(f"fell:{name}"), _tip(name), shown or name)
 
 
 @lru_cache(maxsize=1_000)

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from pytest_rageval.comparison.case_filter import all_rounded
-from pytest_rageval.comparison.case_list import ListedCase
+from pytest_rageval.comparison.case_list import FLAKY, ListedCase
 from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 from pytest_rageval.render.html import first_screen, sections
@@ -218,6 +218,7 @@ def _case_list(page: PageRun) -> Mapping[str, Any]:
         ("newly failing", "changed:worse", changes["worse"]),
         ("failing", f"outcome:{','.join(present)}", failing),
         ("errors", "outcome:error", outcomes["error"]),
+        ("flaky", f"flaky:{FLAKY}", sum(case.flaky == FLAKY for case in page.cases)),
         ("known", "outcome:xfailed", outcomes["xfailed"]),
         ("fixed", "changed:fixed", changes["fixed"]),
     ]
@@ -251,6 +252,7 @@ def case_columns(page: PageRun) -> dict[str, Any]:
         **_coded_descriptions(cases),
         **_coded("doubt", [case.doubt for case in cases]),
         **_coded("cause", [case.cause for case in cases]),
+        **_coded("flaky", [case.flaky for case in cases]),
         "causes_known": [*TITLES, NO_CAUSE],
         "tag": tags,
         "tags": list(map(printable, tag_codes)),
