@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.views.case_claims import CheckedClaim
-from pytest_rageval.views.case_parts import CaseComparison, ChunkRow, DraftLine, KeyFact
-
-if TYPE_CHECKING:
-    from pytest_rageval.views.case_reasons import FailedGate
+from pytest_rageval.views.case_parts import CaseComparison, ChunkRow, DraftLine, FailingGate, KeyFact
 
 
 class JudgementRow(NamedTuple):
@@ -117,7 +114,7 @@ class CaseView:
     judgements: Sequence[JudgementRow]
     gates: Sequence[Mapping[str, Any]]
     """The gates that fail, as the record has them."""
-    failed: Sequence[FailedGate]
+    failed: Sequence[FailingGate]
     """The gates that fail, with their arithmetic."""
     gates_held: int
     """How many gates hold."""

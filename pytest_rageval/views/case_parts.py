@@ -196,6 +196,37 @@ def draft_line(record: Mapping[str, Any], line: Mapping[str, Any] | None, run_id
     return DraftLine(text, drafts_file_of(record), command)
 
 
+@dataclass(frozen=True, slots=True)
+class FailingGate:
+    """A gate that fails."""
+
+    metric: str
+    """The metric, with its cut-off."""
+    value: str
+    """The value of the case."""
+    threshold: str
+    """The limit, as in `>= 0.5`."""
+    tag: str
+    """The tag of the failure; '' without one."""
+    terms: str
+    """The arithmetic of the value; '' if it is not known."""
+    is_new: bool
+    """The case failed in the other run too, but not by this gate."""
+
+    @property
+    def note(self) -> str:
+        """Return the note on a gate that is new; '' for any other."""
+        return "new: did not fail before" if self.is_new else ""
+
+    @property
+    def line(self) -> str:
+        """Return `mrr = 0.5, needs >= 1 (L3_rank): 1 / rank 2`."""
+        line = f"{self.metric} = {self.value}, needs {self.threshold}"
+        if self.tag:
+            line += f" ({self.tag})"
+        return f"{line}: {self.terms}" if self.terms else line
+
+
 class KeyFact(NamedTuple):
     """A key fact; `is_stated` is None if no metric scored it."""
 

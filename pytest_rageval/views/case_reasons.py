@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pytest_rageval.errors import RagevalError
@@ -14,51 +13,20 @@ from pytest_rageval.model import Observation
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.text import short
 from pytest_rageval.views.case_content import CaseContext
-from pytest_rageval.views.case_parts import ChunkRow, error_line
+from pytest_rageval.views.case_parts import ChunkRow, FailingGate, error_line
 
 OF_RETRIEVAL = ("L2", "L3")
 """Layers whose failure the golds that were not retrieved explain."""
 
 
-@dataclass(frozen=True, slots=True)
-class FailedGate:
-    """A gate that fails."""
-
-    metric: str
-    """The metric, with its cut-off."""
-    value: str
-    """The value of the case."""
-    threshold: str
-    """The limit, as in `>= 0.5`."""
-    tag: str
-    """The tag of the failure; '' without one."""
-    terms: str
-    """The arithmetic of the value; '' if it is not known."""
-    is_new: bool
-    """The case failed in the other run too, but not by this gate."""
-
-    @property
-    def note(self) -> str:
-        """Return the note on a gate that is new; '' for any other."""
-        return "new: did not fail before" if self.is_new else ""
-
-    @property
-    def line(self) -> str:
-        """Return `mrr = 0.5, needs >= 1 (L3_rank): 1 / rank 2`."""
-        line = f"{self.metric} = {self.value}, needs {self.threshold}"
-        if self.tag:
-            line += f" ({self.tag})"
-        return f"{line}: {self.terms}" if self.terms else line
-
-
 def failed_gates(
     record: Mapping[str, Any], earlier: Mapping[str, Any] | None, observation: Observation | None, run: CaseContext
-) -> Iterator[FailedGate]:
+) -> Iterator[FailingGate]:
     """Yield the gates that fail. `earlier`: the record of the other run; None without one."""
     failed_before = (earlier or {}).get("verdict", {}).get("failed_gates") or ()
     names_before = {run.names.get(gate["metric"], gate["metric"]) for gate in failed_before}
     for gate in record["verdict"]["failed_gates"]:
-        yield FailedGate(
+        yield FailingGate(
             metric=gate["metric"],
             value=short(gate["value"]),
             threshold=gate["threshold"],
@@ -69,7 +37,7 @@ def failed_gates(
 
 
 def reasons(
-    record: Mapping[str, Any], failed: Sequence[FailedGate], missed: Sequence[ChunkRow], remarks: Sequence[str]
+    record: Mapping[str, Any], failed: Sequence[FailingGate], missed: Sequence[ChunkRow], remarks: Sequence[str]
 ) -> Iterator[str]:
     """Yield the error, or each failed gate with its arithmetic; then the golds that are missing, and the remarks."""
     yield from error_lines(record)

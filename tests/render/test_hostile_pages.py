@@ -24,6 +24,7 @@ from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.render.html.report_page import fragments, report_html
 from pytest_rageval.render.html.sections import HeatCell
 from pytest_rageval.text import printable
+from pytest_rageval.views.text_diff import DiffPiece
 
 pytestmark = pytest.mark.browser
 
@@ -157,6 +158,8 @@ def called_directly(page: PageRun) -> Iterator[str]:
     yield called.heat(HeatCell(text, text, 1, "fall", 1, text))
     yield called.verdict(SimpleNamespace(symbol=text, headline=text, details=text))
     yield called.outcome(text, "")
+    pieces = [DiffPiece("same", text), DiffPiece("gone", text)]
+    yield called.diff(pieces, text, text) + called.one_side(pieces, "gone", False)
 
 
 @pytest.fixture(scope="module")

@@ -129,7 +129,7 @@ def first_screen(page: PageRun) -> FirstScreen:
         tiles=list(tiles(page)),
         causes=causes[:SHOWN_CAUSES],
         more_causes=max(len(causes) - SHOWN_CAUSES, 0),
-        news=failing_cases(page),
+        news=news_of(page),
         moves=moves(page),
         no_moves=no_moves(page),
         fallen=fallen_lines(page.compared or {}),
@@ -205,7 +205,7 @@ def _p95(metrics: Mapping[str, Any]) -> float | None:
     return p95
 
 
-def failing_cases(page: PageRun) -> FailingCases:
+def news_of(page: PageRun) -> FailingCases:
     """Return newly failing cases and errors, or without a comparison all failing ones."""
     is_alone = page.compared is None
     news = [case for case in page.cases if _is_news(case, is_alone=is_alone)]

@@ -233,7 +233,7 @@ def _case_list(page: PageRun) -> Mapping[str, Any]:
 
 def page_sections(page: PageRun) -> Mapping[str, Any]:
     """Return what the template of the sections shows: they go through the scores of all cases."""
-    return {"parts": sections.sections(page)}
+    return {"parts": sections.report_sections(page)}
 
 
 def case_columns(page: PageRun) -> dict[str, Any]:

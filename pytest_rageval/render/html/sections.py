@@ -108,7 +108,7 @@ class Sections:
     """The figures of a compared metric."""
 
 
-def sections(page: PageRun) -> Sections:
+def report_sections(page: PageRun) -> Sections:
     """Return the content of the sections."""
     heat_layers, heat_rows = heat(page)
     moved, unmoved = measured_metrics(page)
