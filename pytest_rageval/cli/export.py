@@ -16,7 +16,7 @@ from pytest_rageval.cli.options import FORCE, FORM_JSON, REPORTS, output_option
 from pytest_rageval.cli.stored_run import open_run
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.export_source import ExportSource, look_through
-from pytest_rageval.export.formats import FILES, TEXTS
+from pytest_rageval.export.formats import FILES, TEXTS, file_name
 from pytest_rageval.io.atomic import replacing, write_lines
 from pytest_rageval.render.text.columns import shortened
 from pytest_rageval.text import counted, printable
@@ -35,14 +35,14 @@ def export(
 ) -> None:
     """Export RUN (an id, `latest`, `latest~1` or a folder), each case and trial once, sorted by case key.
 
-    csv: a row each, with a column for each metric; json: configuration, aggregates and all records; sqlite: tables
-    runs, cases, scores and chunks; parquet: as csv, with the chunks in it; trec-run and trec-qrels: what was retrieved
-    and what of it is relevant, for trec_eval.
+    csv: a row each, with a column for each metric; report (or json): report.json, with configuration, aggregates
+    and all records; sqlite: tables runs, cases, scores and chunks; parquet: as csv, with the chunks in it;
+    trec-run and trec-qrels: what was retrieved and what of it is relevant, for trec_eval.
     """
     if form is None:
         raise click.UsageError(f"--format is missing; choose one of {', '.join([*TEXTS, *FILES])}")
     stored = open_run(run, reports=reports).run
-    path = output or stored.path / f"report.{form}"
+    path = output or stored.path / file_name(form)
     is_printed = path == Path("-")
     if is_printed and form in FILES:
         raise click.UsageError(f"--output -: {form} is no text; name a file")

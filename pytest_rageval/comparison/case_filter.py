@@ -19,7 +19,16 @@ from functools import cached_property
 from typing import NamedTuple
 
 from pytest_rageval.comparison.baseline import side_of_run
-from pytest_rageval.comparison.case_list import CHANGES, UNCHANGED, CaseList, ListedCase, changes_of, list_cases
+from pytest_rageval.comparison.case_list import (
+    CHANGES,
+    FLAKY,
+    STEADY,
+    UNCHANGED,
+    CaseList,
+    ListedCase,
+    changes_of,
+    list_cases,
+)
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.matching.dialects import DOUBTS, NO_DOUBT
@@ -38,7 +47,7 @@ COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "=": operator.eq,
 }
-WORDS = ("outcome", "changed", *DESCRIPTIVE_NAMES, "tag", "file", "layer", "doubt", "cause")
+WORDS = ("outcome", "changed", *DESCRIPTIVE_NAMES, "tag", "file", "layer", "doubt", "cause", "flaky")
 """Words that are compared as a whole."""
 DECIMALS = 4
 """The precision of scores, drops and levels in comparisons with a number."""
@@ -48,6 +57,7 @@ ALWAYS: Mapping[str, Collection[str]] = {
     "layer": tuple(LAYERS),
     "doubt": (*DOUBTS, NO_DOUBT),
     "cause": (*TITLES, NO_CAUSE),
+    "flaky": (FLAKY, STEADY),
 }
 """Values that are valid even if no case of the run has them."""
 # Python and JavaScript agree on the whitespace and letters in this expression.

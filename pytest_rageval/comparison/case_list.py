@@ -33,6 +33,9 @@ from pytest_rageval.runs.row import IS_BAD, Row, SharedParts, cases_of
 CHANGES = {"worse": "flipped_to_fail", "fixed": "flipped_to_pass", "unmeasured": "unmeasured", "new": "only_after"}
 """The changes of a case since the baseline, with the lists of metrics.json that name such cases; else `same`."""
 UNCHANGED = "same"
+FLAKY = "yes"
+STEADY = "no"
+"""Words of the filter `flaky:`."""
 FAILING = IS_BAD | {"error"}
 """Outcomes of cases that failed or ended in an error."""
 _RANKS = {"worse": 0, "error": 1, "failed": 2, "unmeasured": 3, "xfailed": 4}
@@ -60,6 +63,7 @@ class ListedCase(NamedTuple):
     latency       milliseconds until the answer; None if nothing was asked
     doubt         the worst doubt about a match, a word of the filter `doubt:`
     cause         why it fails, a word of the filter `cause:`; `none` if it does not, or the run is an older one
+    flaky         `yes` if some of its trials pass and others do not, a word of the filter `flaky:`
     change        a word of the filter `changed:`
     drop, fallen  the largest fall of a score since the other run as a share of its scale, negative; and its metric
     level         mean of the scores as 0 to 1, higher better; None without scores
@@ -79,6 +83,7 @@ class ListedCase(NamedTuple):
     latency: int | None = None
     doubt: str = NO_DOUBT
     cause: str = NO_CAUSE
+    flaky: str = STEADY
     change: str = UNCHANGED
     drop: float = 0.0
     fallen: str | None = None
@@ -123,6 +128,7 @@ class ListedCase(NamedTuple):
 
 
 _OF_RECORD = ListedCase._fields.index("change")
+_FLAKY = ListedCase._fields.index("flaky")
 _ERROR = ListedCase._fields.index("error_kind")
 """How many fields a record fills, and which of them tells of an error."""
 _NO_FALL: tuple[float, str | None] = (0.0, None)
@@ -308,9 +314,11 @@ def _recorded(run: StoredRun) -> tuple[dict[str, Sequence[Any]], dict[str, Place
     Of several trials, the first with an error is shown, else the first.
     """
     trials: dict[tuple[str, int], tuple[Sequence[Any], Place]] = {}
+    passed_trials: dict[str, set[bool]] = {}
     for place, record in whole_records(record_paths(run.path, RESULTS), RESULT, members=_LISTED):
         try:
             trials[record["case_key"], record["trial"]] = _fields(record), place
+            passed_trials.setdefault(record["case_key"], set()).add(bool(record["verdict"].get("trial_passed")))
         except (KeyError, TypeError, AttributeError) as error:
             case = f"{run.path / RESULTS}: case {record['case_key']!r}"
             reason = f"{type(error).__name__}: {error}"
@@ -328,6 +336,9 @@ def _recorded(run: StoredRun) -> tuple[dict[str, Sequence[Any]], dict[str, Place
     for (key, _), (fields, place) in in_order:  # the last one of a case counts
         fields_of[key] = fields
         place_of[key] = place
+    for key, passed in passed_trials.items():
+        if len(passed) > 1:
+            fields_of[key] = (*fields_of[key][:_FLAKY], FLAKY)
     return fields_of, place_of
 
 
@@ -359,6 +370,7 @@ def _fields(record: Mapping[str, Any]) -> Sequence[Any]:
         None if milliseconds is None else round(milliseconds),
         worst_doubt(doubt) if doubt else NO_DOUBT,
         cause["kind"] if cause else NO_CAUSE,
+        STEADY,
     )
 
 

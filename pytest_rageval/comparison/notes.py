@@ -27,8 +27,13 @@ def comparison_notes(content: Mapping[str, Any], cases: int) -> Iterator[str]:
         yield f"{alike_line(content, cases)}: {listed(content['changed_cases'])}"
     if content["relabelled"]:
         yield relabelled_note(content["relabelled"])
-    if not content["compared"]:
-        return
+    if content["compared"]:
+        yield from missing_changes(content)
+
+
+def missing_changes(content: Mapping[str, Any]) -> Iterator[str]:
+    """Yield why the overall score and layers have no change, as far as they have none."""
+    metrics = content["metrics"]
     why = metrics.get(OVERALL, {}).get("why")
     if why:
         yield f"overall score: no change is shown, {why}"

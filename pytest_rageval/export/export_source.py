@@ -47,7 +47,6 @@ class ExportSource:
     judged      names of the metrics that a judge explained, a column each
     full        places of the complete observations, for records with uncut texts; None for records as stored
     notes       lines that the user should read
-    left_out    how many cases of the run are not among the places
     watch       wraps the list of keys while their records are read, for a progress bar
     """
 
@@ -58,7 +57,6 @@ class ExportSource:
     places: Mapping[Key, Place]
     full: Mapping[Key, Place] | None
     notes: tuple[str, ...]
-    left_out: int = 0
     watch: Callable[[Sequence[Key]], Iterable[Key]] = iter
 
     def __len__(self) -> int:

@@ -2,60 +2,40 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from pytest_rageval.comparison.compared_sides import Cases
-from pytest_rageval.comparison.severity import mean_share, shares_of
 from pytest_rageval.export.export_source import ExportSource
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.runs.aggregate import with_aliases
-from pytest_rageval.runs.columns import CaseColumns
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.line_form import RESULTS
 from pytest_rageval.runs.records.record_files import row_places
 
 REPORT = "report.json"
-MOST_CASES = 5_000
-"""Of more cases, report.json holds the worst: dashboards cannot open files of hundreds of megabytes."""
+MOST_CASES = 1_000
+"""Cases of a run that writes report.json by itself: it repeats results.jsonl, a quarter of a folder of 10,000 cases."""
 
 
 def write_report_json(run: StoredRun, cases: Cases) -> str | None:
-    """Write the report.json of a finished run; return a line for people if the disk refuses."""
-    if not cases:
+    """Write the report.json of a finished run; return a line for people if the disk refuses.
+
+    Of a larger run, replace only one that was exported before, which would be out of date.
+    """
+    path = run.path / REPORT
+    is_wanted = len(cases) <= MOST_CASES or path.exists()
+    if not cases or not is_wanted:
         return None
     places = row_places(run.path / RESULTS)
-    left_out = 0
-    worst = _worst(cases, run.finished_metrics["metrics"])
-    if worst is not None:
-        places = {(key, trial): place for (key, trial), place in places.items() if key in worst}
-        left_out = len(cases) - len(worst)
-    source = ExportSource(
-        run, run.metrics, measured=(), judged=(), places=places, full=None, notes=(), left_out=left_out
-    )
+    source = ExportSource(run, run.metrics, measured=(), judged=(), places=places, full=None, notes=())
     try:
-        write_lines(run.path / REPORT, json_lines(source))
+        write_lines(path, json_lines(source))
     except OSError as error:
-        remedy = f"`rageval export {run.run_id} --format json` does it when it can"
+        remedy = f"`rageval export {run.run_id} --format report` does it when it can"
         return f"{REPORT} cannot be written: {error.strerror}; {remedy}"
     return None
-
-
-def _worst(cases: Cases, metrics: Mapping[str, Any]) -> frozenset[str] | None:
-    """Return the keys of the cases with the worst scores, failed ones and errors first; None if all fit."""
-    if len(cases) <= MOST_CASES:
-        return None
-    columns = CaseColumns.of(cases)
-    shares = shares_of(metrics)
-    ranks = {"error": 0, "failed": 0, "xfailed": 1}
-    ranked = (
-        (ranks.get(case.outcome, 2), mean_share(case.scores, shares), key)
-        for key, case in zip(columns.case_keys, columns.in_turn(), strict=True)
-    )
-    worst = heapq.nsmallest(MOST_CASES, ranked)
-    return frozenset(key for _rank, _share, key in worst)
 
 
 def json_lines(source: ExportSource) -> Iterator[str]:
@@ -67,10 +47,6 @@ def json_lines(source: ExportSource) -> Iterator[str]:
     yield f' "schema": 1,\n "run_id": {_strict(source.run.run_id)},'
     yield f' "configuration": {_strict(source.run.config)},'
     yield f' "aggregates": {_strict(source.metrics and with_aliases(source.metrics))},'
-    yield f' "cases_left_out": {source.left_out},'
-    if source.left_out:
-        rest = f"the other {source.left_out} have better scores"
-        yield f' "note": {_strict(f"{rest}; rageval export {source.run.run_id} --format json holds all cases")},'
     yield ' "cases": ['
     last = len(source)
     for number, text in enumerate(source.texts(), start=1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from pytest_rageval.cases.canonical import case_from_mapping
@@ -13,6 +13,7 @@ from pytest_rageval.comparison.case_list import case_id, place_text
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.model import EvalCase, Observation
 from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
+from pytest_rageval.runs.causes import Cause
 from pytest_rageval.runs.records.observation_line import observation_of
 from pytest_rageval.runs.row import IS_BAD
 from pytest_rageval.text import duration, score_text, short
@@ -28,8 +29,15 @@ from pytest_rageval.views.case_parts import (
     no_chunks,
     trial_answers,
 )
-from pytest_rageval.views.case_reasons import arithmetic, error_lines, gate_lines, reasons
-from pytest_rageval.views.text_diff import DiffPiece, word_diff
+from pytest_rageval.views.case_reasons import (
+    arithmetic,
+    error_lines,
+    failed_gates,
+    gate_lines,
+    has_retrieval_failed,
+    reasons,
+    remarks_on_failure,
+)
 
 T = TypeVar("T")
 
@@ -77,9 +85,10 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
     every_gate: list[tuple[str, str, str]] = []
     if observation and run.plan:
         every_gate = list(gate_lines(record, observation, run.plan))
-    diff: Sequence[DiffPiece] = ()
-    if expected and expected[0] and answer:
-        diff = word_diff(expected[0], answer)
+    failed = list(failed_gates(record, earlier, observation, run))
+    missed = [chunk for chunk in chunks if chunk.rank is None]
+    is_retrieval_bad = has_retrieval_failed(record, run)
+    remarks = list(remarks_on_failure(record, chunks, has_retrieval_failed=is_retrieval_bad))
     draft = None if answer is None else draft_line(record, line, run.run_id)
     symbol, word = OUTCOMES[record["outcome"]]
     verdict = record["verdict"]
@@ -93,7 +102,9 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
         change=CHANGES[change],
         facts=list(_facts(record)),
         latency=latency_words(record),
-        why=list(reasons(record, observation, chunks, run)),
+        cause=_cause(record),
+        why=list(reasons(record, failed, missed if is_retrieval_bad else (), remarks)),
+        remarks=remarks,
         question=_question(record, line),
         answerable=record.get("answerable", True),
         expected=expected,
@@ -102,15 +113,16 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
         no_answer=_no_answer(record, answer),
         is_cut=_is_cut(answer, line),
         abstention=_abstention(record),
-        diff=diff,
         trials=trial_answers(lines.records, lines.observations, record),
         k=k,
         chunks=chunks,
+        missed=missed,
         no_chunks=no_chunks(record),
         top_score=max((chunk.score or 0 for chunk in chunks), default=0),
         claims=list(checked_claims(record, line)),
         judgements=list(_judgements(record)),
         gates=verdict["failed_gates"],
+        failed=failed,
         gates_held=verdict.get("gates_held", 0),
         scores=list(_scores(record, observation, run)),
         skipped=_skipped(record),
@@ -211,6 +223,11 @@ def _abstention(record: Mapping[str, Any]) -> str:
     if seen.get("undecided"):
         return "undecided whether it abstained"
     return "abstained" if seen.get("abstained") else ""
+
+
+def _cause(record: Mapping[str, Any]) -> str:
+    cause = record.get("cause")
+    return Cause(**cause).text if cause else ""
 
 
 def _facts(record: Mapping[str, Any]) -> Iterator[str]:

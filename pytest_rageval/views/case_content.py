@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.views.case_claims import CheckedClaim
-from pytest_rageval.views.case_parts import ChunkRow, DraftLine, KeyFact
-from pytest_rageval.views.text_diff import DiffPiece
+from pytest_rageval.views.case_parts import CaseComparison, ChunkRow, DraftLine, FailingGate, KeyFact
 
 
 class JudgementRow(NamedTuple):
@@ -77,8 +76,12 @@ class CaseView:
     """Difficulty, domain, category and tags."""
     latency: str
     """The time that the system and the judge took, phase by phase."""
+    cause: str
+    """Why the case fails, in a few words; '' if it does not, and for a run whose records have no causes."""
     why: Sequence[str]
     """Why the case failed, a line each."""
+    remarks: Sequence[str]
+    """The reasons that are neither an error, a gate nor a gold that was not retrieved."""
     question: str | None
     """The question; None if the run keeps no texts."""
     answerable: bool
@@ -94,14 +97,14 @@ class CaseView:
     """The run kept only the beginning of the answer."""
     abstention: str
     """Whether the system abstained, in words; '' if it did not."""
-    diff: Sequence[DiffPiece]
-    """The first expected answer against the given one; () without either."""
     trials: Mapping[str, Any] | None
     """The answers of all trials; None for a single one."""
     k: int | None
     """The cut-off of the run."""
     chunks: Sequence[ChunkRow]
     """The retrieved chunks by rank, then the golds that were not retrieved."""
+    missed: Sequence[ChunkRow]
+    """The golds that were not retrieved alone."""
     no_chunks: str
     """Why there are no chunks; '' if there are some."""
     top_score: float
@@ -111,6 +114,8 @@ class CaseView:
     judgements: Sequence[JudgementRow]
     gates: Sequence[Mapping[str, Any]]
     """The gates that fail, as the record has them."""
+    failed: Sequence[FailingGate]
+    """The gates that fail, with their arithmetic."""
     gates_held: int
     """How many gates hold."""
     scores: Sequence[ScoreRow]
@@ -119,7 +124,7 @@ class CaseView:
     """The reasons why metrics do not apply, each with its metrics."""
     trace: str | None
     """What the system reported of its steps, as JSON."""
-    comparison: Mapping[str, Any] | None
+    comparison: CaseComparison | None
     """The case before and after; None without another run."""
     other: str | None
     """The id of the run before."""

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from pytest_rageval.comparison.case_diff import AlignedChunk, aligned_chunks, be
 from pytest_rageval.metrics.answer import stated_facts
 from pytest_rageval.model import EvalCase, Gold
 from pytest_rageval.text import NO_VALUE, change, printable, score_text, short
-from pytest_rageval.views.text_diff import word_diff
+from pytest_rageval.views.text_diff import DiffPiece, marked_diff
 
 LONGEST_TEXT = 4_000
 """Characters of a question or an answer; chunks are as long as in results.jsonl."""
@@ -84,6 +85,7 @@ class ChunkRow(NamedTuple):
     place: str
     score: float | None
     text: str | None
+    """The text of the chunk, or what a missed gold quotes; None if it is not known."""
     note: str = ""
     """How the rank explains a failure; '' if it does not."""
     parts: Sequence[TextPart] = ()
@@ -121,10 +123,13 @@ def chunk_rows(
         if number in matched:
             continue
         note = ""
+        text = " … ".join(_snippets(case, record, [number])) or None
         if number in before:
             note = f"; it stood at rank {before[number]['rank']} before"
+            # A gold that is labelled by its place alone has the text of the chunk that matched it.
+            text = text or before[number]["text"]
         mark = f"gold {number + 1} of {len(golds)}"
-        yield ChunkRow(rank=None, kind="missed", mark=mark, place=name, score=None, text=None, note=note)
+        yield ChunkRow(rank=None, kind="missed", mark=mark, place=name, score=None, text=text, note=note)
 
 
 def no_chunks(record: Mapping[str, Any]) -> str:
@@ -189,6 +194,37 @@ def draft_line(record: Mapping[str, Any], line: Mapping[str, Any] | None, run_id
     if printable(text) != text:
         text = json.dumps(draft).replace("##", "#\\u0023")
     return DraftLine(text, drafts_file_of(record), command)
+
+
+@dataclass(frozen=True, slots=True)
+class FailingGate:
+    """A gate that fails."""
+
+    metric: str
+    """The metric, with its cut-off."""
+    value: str
+    """The value of the case."""
+    threshold: str
+    """The limit, as in `>= 0.5`."""
+    tag: str
+    """The tag of the failure; '' without one."""
+    terms: str
+    """The arithmetic of the value; '' if it is not known."""
+    is_new: bool
+    """The case failed in the other run too, but not by this gate."""
+
+    @property
+    def note(self) -> str:
+        """Return the note on a gate that is new; '' for any other."""
+        return "new: did not fail before" if self.is_new else ""
+
+    @property
+    def line(self) -> str:
+        """Return `mrr = 0.5, needs >= 1 (L3_rank): 1 / rank 2`."""
+        line = f"{self.metric} = {self.value}, needs {self.threshold}"
+        if self.tag:
+            line += f" ({self.tag})"
+        return f"{line}: {self.terms}" if self.terms else line
 
 
 class KeyFact(NamedTuple):
@@ -265,35 +301,59 @@ class MovedScore(NamedTuple):
     delta: str
 
 
+@dataclass(frozen=True, slots=True)
+class CaseComparison:
+    """A case before and after."""
+
+    is_known: bool
+    """The other run keeps a record of the case; if not, all else is empty."""
+    is_same_answer: bool = False
+    """Both runs have the same answer, or none."""
+    answer_before: str | None = None
+    """The answer of the other run, cut to the length that is shown; None without one."""
+    pieces: Sequence[DiffPiece] = ()
+    """Both answers as one text with words that are gone and new; () unless at least half of the words are shared."""
+    moved: Sequence[MovedScore] = ()
+    """The scores that differ, the furthest first."""
+    equal: int = 0
+    """The number of scores that do not differ."""
+    chunks: Sequence[tuple[str, ...]] = ()
+    """Kind, ranks, golds, place and state of each chunk of either side."""
+    equal_chunks: int = 0
+    """The number of chunks with the same rank on both sides."""
+
+    @property
+    def is_equal(self) -> bool:
+        """Return True if answer, scores and chunks are the same."""
+        return self.is_same_answer and not self.moved and self.equal_chunks == len(self.chunks)
+
+
 def case_comparison(
     record: Mapping[str, Any],
     earlier: Mapping[str, Any] | None,
     answer: str | None,
     answer_before: str | None,
     names: Mapping[str, str],
-) -> dict[str, Any]:
+) -> CaseComparison:
     """Return the case before and after; `earlier` is None if the other run keeps no record of it."""
     if earlier is None:
-        return {"is_known": False}
+        return CaseComparison(is_known=False)
     scores = record.get("scores", {})
     moved = _moved(scores, earlier.get("scores", {}), names)
     chunks = aligned_chunks(earlier["retrieved_chunks"], record["retrieved_chunks"])
-    equal_chunks = sum(chunk.state == "equal" for chunk in chunks)
-    is_same_answer = answer == answer_before
-    if is_same_answer and not moved and equal_chunks == len(chunks):
-        return {"is_known": True, "is_equal": True}
-    return {
-        "is_known": True,
-        "is_equal": False,
-        "outcome_before": earlier.get("outcome"),
-        "diff": [] if is_same_answer else word_diff(answer_before or "", answer or ""),
-        "answer_before": answer_before,
-        "answer_after": answer,
-        "moved": moved,
-        "equal": len(scores) - len(moved),
-        "chunks": [_aligned_cells(chunk) for chunk in chunks],
-        "equal_chunks": equal_chunks,
-    }
+    pieces: Sequence[DiffPiece] = ()
+    if answer and answer_before and answer != answer_before:
+        pieces = marked_diff(answer_before, answer)
+    return CaseComparison(
+        is_known=True,
+        is_same_answer=answer == answer_before,
+        answer_before=answer_before,
+        pieces=pieces,
+        moved=moved,
+        equal=len(scores) - len(moved),
+        chunks=[_aligned_cells(chunk) for chunk in chunks],
+        equal_chunks=sum(chunk.state == "equal" for chunk in chunks),
+    )
 
 
 def _aligned_cells(chunk: AlignedChunk) -> tuple[str, ...]:

@@ -13,27 +13,60 @@ from pytest_rageval.model import Observation
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.text import short
 from pytest_rageval.views.case_content import CaseContext
-from pytest_rageval.views.case_parts import ChunkRow, error_line
+from pytest_rageval.views.case_parts import ChunkRow, FailingGate, error_line
 
 OF_RETRIEVAL = ("L2", "L3")
 """Layers whose failure the golds that were not retrieved explain."""
 
 
+def failed_gates(
+    record: Mapping[str, Any], earlier: Mapping[str, Any] | None, observation: Observation | None, run: CaseContext
+) -> Iterator[FailingGate]:
+    """Yield the gates that fail. `earlier`: the record of the other run; None without one."""
+    failed_before = (earlier or {}).get("verdict", {}).get("failed_gates") or ()
+    names_before = {run.names.get(gate["metric"], gate["metric"]) for gate in failed_before}
+    for gate in record["verdict"]["failed_gates"]:
+        yield FailingGate(
+            metric=gate["metric"],
+            value=short(gate["value"]),
+            threshold=gate["threshold"],
+            tag=gate["tag"] or "",
+            terms=arithmetic(gate["metric"], observation, run),
+            is_new=bool(names_before) and gate["metric"] not in names_before,
+        )
+
+
 def reasons(
-    record: Mapping[str, Any], observation: Observation | None, chunks: Sequence[ChunkRow], run: CaseContext
+    record: Mapping[str, Any], failed: Sequence[FailingGate], missed: Sequence[ChunkRow], remarks: Sequence[str]
 ) -> Iterator[str]:
-    """Yield the error, or each failed gate with its arithmetic; then the golds that are missing."""
+    """Yield the error, or each failed gate with its arithmetic; then the golds that are missing, and the remarks."""
     yield from error_lines(record)
+    for gate in failed:
+        yield gate.line
+    for chunk in missed:
+        yield f"{chunk.mark} “{chunk.place}” was not retrieved{chunk.note}"
+    yield from remarks
+
+
+def remarks_on_failure(
+    record: Mapping[str, Any], chunks: Sequence[ChunkRow], *, has_retrieval_failed: bool
+) -> Iterator[str]:
+    """Yield what explains a failure besides gates and missed golds: late ranks, spellings, the test's own reason."""
     gates = record["verdict"]["failed_gates"]
-    for gate in gates:
-        yield _failed_gate_line(gate, observation, run)
-    layers = [run.metrics.get(gate["metric"], {}).get("layer") for gate in gates]
-    if any(layer in OF_RETRIEVAL for layer in layers):
-        yield from _missing_golds(chunks)
+    if has_retrieval_failed:
+        for chunk in chunks:
+            if chunk.rank and chunk.note:
+                yield f"{chunk.mark} “{chunk.place}” stands at rank {chunk.rank}{chunk.note}"
     if gates:
         yield from (flag for flag in record.get("flags", ()) if MISSED in flag)
     if not gates and not record["error"] and record.get("reason"):
         yield str(record["reason"])
+
+
+def has_retrieval_failed(record: Mapping[str, Any], run: CaseContext) -> bool:
+    """Return True if a gate on retrieval fails, which golds that were not retrieved explain."""
+    layers = [run.metrics.get(gate["metric"], {}).get("layer") for gate in record["verdict"]["failed_gates"]]
+    return any(layer in OF_RETRIEVAL for layer in layers)
 
 
 def error_lines(record: Mapping[str, Any]) -> Iterator[str]:
@@ -69,21 +102,3 @@ def arithmetic(name: str, observation: Observation | None, run: CaseContext) -> 
         return "" if is_described(measure.metric) else measure.arithmetic(observation)
     except RagevalError:  # a metric that is no longer registered
         return ""
-
-
-def _failed_gate_line(gate: Mapping[str, Any], observation: Observation | None, run: CaseContext) -> str:
-    line = f"{gate['metric']} = {short(gate['value'])}, needs {gate['threshold']}"
-    if gate["tag"]:
-        line += f" ({gate['tag']})"
-    terms = arithmetic(gate["metric"], observation, run)
-    return f"{line}: {terms}" if terms else line
-
-
-def _missing_golds(chunks: Sequence[ChunkRow]) -> Iterator[str]:
-    """Yield the golds that were not retrieved, then those beyond the cut-off."""
-    for chunk in chunks:
-        if not chunk.rank:
-            yield f"{chunk.mark} “{chunk.place}” was not retrieved{chunk.note}"
-    for chunk in chunks:
-        if chunk.rank and chunk.note:
-            yield f"{chunk.mark} “{chunk.place}” stands at rank {chunk.rank}{chunk.note}"

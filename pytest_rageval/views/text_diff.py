@@ -31,6 +31,19 @@ def word_diff(before: str, after: str) -> list[DiffPiece]:
     return list(_pieces(_words(before), _words(after)))
 
 
+def marked_diff(before: str, after: str) -> Sequence[DiffPiece]:
+    """Return both texts as one if at least half of their words are shared, else ().
+
+    Marks in texts that have little in common are harder to read than both texts.
+    """
+    words_before = word_set(before)
+    words_after = word_set(after)
+    shared = len(words_before & words_after)
+    if 2 * shared < max(len(words_before), len(words_after), 1):
+        return ()
+    return word_diff(before, after)
+
+
 def word_set(text: str) -> frozenset[str]:
     """Return the words of a text in lower case, without punctuation."""
     if text.isascii():  # a tenth of the time

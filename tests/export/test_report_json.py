@@ -31,7 +31,7 @@ def test_every_run_leaves_what_export_writes(project: Project):
     }
     assert {case["test_case_id"]: case for case in whole["cases"]} == records
     assert all("trace" in case for case in whole["cases"])
-    for again in (["export", "one", "--format", "json"], ["score", "one"]):
+    for again in (["export", "one", "--format", "report"], ["export", "one", "--format", "json"], ["score", "one"]):
         (project.runs[-1] / "report.json").unlink()
         project.rageval(*again)
         assert (project.runs[-1] / "report.json").read_bytes() == written
@@ -45,19 +45,17 @@ def test_it_can_be_turned_off(project: Project):
     assert (project.runs[-1] / "summary.md").exists()
 
 
-def test_of_too_many_cases_it_holds_the_worst_and_says_so(project: Project, monkeypatch: pytest.MonkeyPatch):
+def test_a_large_run_writes_none_and_the_command_writes_all_cases(project: Project, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(report_json, "MOST_CASES", 2)
     project.cases([*SOME, a_missed_case("missed")])
     project.run("-q", "--rageval-run-id", "one", "--rageval-repeat", "2")
-    whole = report(project)
-    assert [(case["test_case_id"], case["trial"]) for case in whole["cases"]][:2] == [("boil", 0), ("boil", 1)]
-    assert "missed" in {case["test_case_id"] for case in whole["cases"]}
-    assert len(whole["cases"]) == 4
-    assert whole["cases_left_out"] == 3
-    assert whole["note"] == ("the other 3 have better scores; rageval export one --format json holds all cases")
-    project.rageval("export", "one", "--format", "json", "--output", "all.json")
-    everything = json.loads((project.path / "all.json").read_text())
-    assert (len(everything["cases"]), everything["cases_left_out"]) == (10, 0)
+    path = project.runs[-1] / "report.json"
+    assert not path.exists()
+    project.rageval("export", "one", "--format", "report")
+    assert len(report(project)["cases"]) == 10
+    path.write_text("out of date")
+    project.rageval("score", "one")
+    assert len(report(project)["cases"]) == 10, "an exported one is kept up to date"
 
 
 def test_where_it_cannot_be_written_the_run_ends_all_the_same(project: Project, monkeypatch: pytest.MonkeyPatch):

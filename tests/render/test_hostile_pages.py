@@ -24,6 +24,7 @@ from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.render.html.report_page import fragments, report_html
 from pytest_rageval.render.html.sections import HeatCell
 from pytest_rageval.text import printable
+from pytest_rageval.views.text_diff import DiffPiece
 
 pytestmark = pytest.mark.browser
 
@@ -157,6 +158,8 @@ def called_directly(page: PageRun) -> Iterator[str]:
     yield called.heat(HeatCell(text, text, 1, "fall", 1, text))
     yield called.verdict(SimpleNamespace(symbol=text, headline=text, details=text))
     yield called.outcome(text, "")
+    pieces = [DiffPiece("same", text), DiffPiece("gone", text)]
+    yield called.diff(pieces, text, text) + called.one_side(pieces, "gone", False)
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +184,9 @@ def test_a_macro_that_escapes_nothing_is_seen(few: PageRun, name: str, monkeypat
     assert unescaped(few) != []
 
 
-@pytest.mark.parametrize("name", ["case", "case_list", "first_screen", "sections", "page", "notebook", "test_table"])
+@pytest.mark.parametrize(
+    "name", ["case", "case_list", "first_screen", "sections", "run_macros", "page", "notebook", "test_table"]
+)
 def test_a_template_that_escapes_nothing_is_seen(few: PageRun, name: str, monkeypatch: pytest.MonkeyPatch):
     source = environment.environment().loader.get_source(environment.environment(), f"{name}.html")[0]
     weakened(monkeypatch, **{name: without_escaping(source)})

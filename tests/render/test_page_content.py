@@ -29,7 +29,7 @@ from stored_runs import (
 )
 
 from pytest_rageval.comparison.case_diff import aligned_chunks
-from pytest_rageval.render.html import first_screen, report_page, sections
+from pytest_rageval.render.html import first_screen, report_page
 from pytest_rageval.render.html.figures import (
     doubling_histogram,
     histogram,
@@ -38,11 +38,13 @@ from pytest_rageval.render.html.figures import (
     spark,
     time_chart,
 )
+from pytest_rageval.render.html.metric_rows import metric_layers
 from pytest_rageval.render.html.report_page import BODIES, report_html
 from pytest_rageval.runs.records.result_line import to_line
 from pytest_rageval.text import score_text
 from pytest_rageval.views.case_parts import marked_text
 from pytest_rageval.views.comparison import settings_table
+from pytest_rageval.views.text_diff import marked_diff
 
 
 def blocks_of(html: str) -> list[Any]:
@@ -151,15 +153,16 @@ def test_chunks_of_both_sides_stand_in_one_list():
 
 def test_tiles_of_metrics_with_gates_come_first_failed_ones_before_all(tmp_path: Path):
     tiles = list(first_screen.tiles(a_page(tmp_path, "gate failed")))
-    assert tiles[0].name == "recall_any@5"
-    assert tiles[0].gate is not None
-    assert tiles[0].gate[0] is False
+    assert (tiles[0].name, tiles[0].value, tiles[0].change) == ("pass rate", "70 %", "was 100 %")
+    assert tiles[1].name == "recall_any@5"
+    assert tiles[1].gate is not None
+    assert tiles[1].gate[0] is False
     assert tiles[-1].name == "p95 latency"
 
 
 def test_a_regressed_metric_names_its_cases_the_largest_fall_first(tmp_path: Path):
     page = a_page(tmp_path, "worse")
-    rows = {row.name: causes for _, _, _, layer in sections.metric_layers(page) for row, causes in layer}
+    rows = {row.name: causes for layer in metric_layers(page, ["token_f1"]) for row, causes in layer.rows}
     fallen = rows["token_f1"]
     assert fallen is not None
     causes = [(case.id.rpartition("-")[2], was, now) for case, was, now in fallen.cases[:2]]
@@ -254,14 +257,16 @@ def test_a_claim_says_which_chunk_supports_it_or_speaks_against_it_where_its_jud
     assert "✔ supported by chunk 1</span> <q>It is kept in the northern one.</q></li>" in body
     assert "≠ contradicted by chunk 2</span> <q>Since 2019.</q>" in body
     assert "but it says:</span> <q>Closed in 2018.</q>" in body
-    assert "nearest" not in body
+    assert "← nearest" not in body
 
 
 def test_what_a_judge_said_of_each_metric_stands_on_the_page_of_the_case(tmp_path: Path):
     said = {"score": 0.25, "reasoning": "another <b>town</b>", "model": "gpt-x", "heuristic": False}
     record = {"judgements": {"reference_match": said, "abstained": said | {"score": 0.0, "reasoning": "it answers"}}}
     body = a_case_body(tmp_path, {**record, "scores": {"reference_match": 0.25}})
-    assert '>reference_match</a> <span class="badge">LLM as judge</span> 0.25 <span class="faint">gpt-x</span>' in body
+    assert (
+        '>reference_match</span> <span class="badge">LLM as judge</span> 0.25 <span class="faint">gpt-x</span>' in body
+    )
     assert ": another &lt;b&gt;town&lt;/b&gt;</p>" in body
     assert '<p>abstained 0 <span class="faint">gpt-x</span>: it answers</p>' in body
 
@@ -333,3 +338,32 @@ def test_a_case_can_be_copied_as_a_draft(tmp_path: Path):
     }  # fmt: skip
     assert "gold" not in line
     assert f"rageval cases draft now evalcases/warehouse.jsonl::{LONG}-0" in body
+
+
+def test_an_answer_has_word_marks_only_if_half_of_its_words_are_shared():
+    shared = marked_diff("It is kept in the northern hall.", "It is kept in the southern hall.")
+    assert [piece.text.strip() for piece in shared if piece.kind != "same"] == ["northern", "southern"]
+    assert marked_diff("It is kept in the northern hall.", "Nobody knows where that is.") == ()
+
+
+def test_a_known_failure_marks_the_gate_that_is_new_and_a_missed_gold_has_its_text(tmp_path: Path):
+    before = some_cases(1, "xfailed", cases=1)
+    after = [replace(before[0], failed=(*before[0].failed, ("recall_any@5", "L2_doc_retrieval_fail")))]
+    chunks = [a_chunk(1, "stock/north.md", [0], text="Kept in the north."), a_chunk(2, "b.md", [1], text="Since 2019.")]
+    first = a_full_record(before[0], retrieved_chunks=chunks)
+    now = a_full_record(after[0], retrieved_chunks=[a_chunk(1, "c.md", text="Another.")], answer="Nobody can say.")
+    for name, rows, record in (("before", before, first), ("now", after, now)):
+        folder = store(tmp_path, name, rows, plan=PAGE_PLAN, records={rows[0].key: record})
+        supports = [{"rel_path": "stock/north.md", "snippets": ["in the north"]}, {"rel_path": "b.md"}]
+        line = to_line(an_observation(rows[0], supports=supports))
+        (folder / "observations.jsonl").write_text(line + "\n", encoding="utf-8")
+    body = body_of(report_html(page_between(tmp_path, "before", "now")))
+    gates = body.partition('<div class="why"')[2].partition("</div>")[0]
+    assert gates.count("new: did not fail before") == 1
+    assert "recall_any@5 = 0.2, needs &gt;= 0.5 (L2_doc_retrieval_fail) <b" in gates
+    missed = body.partition("Gold that was not retrieved")[2].partition("</ul>")[0]
+    assert "in the north</div>" in missed, "what the label quotes"
+    assert "Since 2019.</div>" in missed, "the chunk that matched it before"
+    assert "Answer before" in body
+    assert "In the northern one." in body
+    assert "<ins" not in body, "the answers have little in common"

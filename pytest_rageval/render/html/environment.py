@@ -22,6 +22,8 @@ from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUn
 from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 
+from pytest_rageval.metrics import load_registry
+from pytest_rageval.metrics.registry import LAYERS, Metric, Registry, doc_parts
 from pytest_rageval.render.html.figures import FRAME
 from pytest_rageval.text import counted, printable, score_text, short
 
@@ -75,8 +77,9 @@ def environment() -> Environment:
         "thousands": _thousands,
         "bare": _bare,
         "filled": filled_rows,
-        "linked": _linked,
-        "metric": metric_link,
+        "tipped": _tipped,
+        "metric": metric_name,
+        "tip": _tip,
         "labelled_metric": _labelled_metric,
         "filter_word": _filter_word,
     }
@@ -151,10 +154,9 @@ def on_one_line(text: str | None, most: int = 90) -> str:
     return line[: most - 1].rstrip() + "…"
 
 
-def case_address(key: str, is_compared: bool = False) -> str:
-    """Return the part of the page's address that opens a case or its comparison: `#/case/` and the key, escaped."""
-    address = f"#/case/{quote(printable(key), safe='')}"
-    return f"{address}/compare" if is_compared else address
+def case_address(key: str) -> str:
+    """Return the part of the page's address that opens a case: `#/case/` and the key, escaped."""
+    return f"#/case/{quote(printable(key), safe='')}"
 
 
 def list_address(query: str) -> str:
@@ -163,9 +165,28 @@ def list_address(query: str) -> str:
 
 
 @lru_cache(maxsize=1_000)
-def metric_link(name: str, shown: str | None = None) -> Markup:
-    """Return a link from a metric's name, or from `shown`, to its definition in the HTML report."""
-    return Markup('<a class="metric" href="#def-{}">{}</a>').format(_bare(name), shown or name)
+def metric_name(name: str, shown: str | None = None) -> Markup:
+    """Return a metric's name, or `shown`, with the metric's definition as its tip."""
+    return Markup('<span class="metric" title="{}">{}</span>').format(_tip(name), shown or name)
+
+
+@lru_cache(maxsize=1_000)
+def _tip(name: str) -> str:
+    known = _built_in_metrics()
+    bare = _bare(name)
+    return metric_tip(known[bare]) if bare in known else "a metric of the project's own"
+
+
+def metric_tip(metric: Metric) -> str:
+    """Return the definition of a metric, after the tag and the title of its layer."""
+    layer = " ".join(dict.fromkeys((metric.layer, LAYERS[metric.layer])))
+    definition = doc_parts(metric).definition or "a metric of the project's own, without a description"
+    return f"{layer}: {definition}"
+
+
+@cache
+def _built_in_metrics() -> Registry:
+    return load_registry()
 
 
 def filled_rows(rows: Iterable[Sequence[str]], pattern: str) -> Markup:
@@ -182,17 +203,17 @@ def filled_rows(rows: Iterable[Sequence[str]], pattern: str) -> Markup:
     return Markup("".join(lines))  # noqa: S704 because the values are escaped
 
 
-def _linked(rows: Iterable[Sequence[str]]) -> Iterator[tuple[str, ...]]:
-    """Yield rows that begin with a metric's name with what a link to its definition needs before it."""
-    return ((_bare(row[0]), *row) for row in rows)
+def _tipped(rows: Iterable[Sequence[str]]) -> Iterator[tuple[str, ...]]:
+    """Yield rows that begin with a metric's name, with the metric's definition before it."""
+    return ((_tip(row[0]), *row) for row in rows)
 
 
 def _labelled_metric(name: str, is_judged_by_model: bool) -> Markup:
-    """Return the link, with a badge where a model gave the score of the metric whose name hides it."""
-    link = metric_link(name)
+    """Return the name, with a badge where a model gave the score of the metric whose name hides it."""
+    shown = metric_name(name)
     if is_judged_by_model and _bare(name) == "reference_match":
-        return link + Markup(' <span class="badge">LLM as judge</span>')
-    return link
+        return shown + Markup(' <span class="badge">LLM as judge</span>')
+    return shown
 
 
 def _bare(name: str) -> str:
@@ -206,8 +227,8 @@ def _filter_word(text: str) -> str:
     return '"' + re.sub(r'(["\\])', r"\\\1", printable(text)) + '"'
 
 
-def _is_long(text: str) -> bool:
+def _is_long(text: str, lines: int = FOLDED_LINES) -> bool:
     """Return True if a text takes more lines than are shown unfolded."""
-    if len(text) < LINE_WIDTH and text.count("\n") < FOLDED_LINES:
+    if len(text) < LINE_WIDTH and text.count("\n") < lines:
         return False
-    return sum(1 + len(line) // LINE_WIDTH for line in re.split("\n", text)) > FOLDED_LINES
+    return sum(1 + len(line) // LINE_WIDTH for line in re.split("\n", text)) > lines

@@ -1,21 +1,28 @@
-"""The first screen of the HTML report: tiles of main metrics, flipped cases, metrics that moved, settings."""
+"""The first screen of the HTML report: tiles of main metrics, causes, flipped cases, metrics that moved, settings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
+from pytest_rageval.cases.gold_places import cannot_be_won_line
 from pytest_rageval.comparison.case_list import ListedCase
 from pytest_rageval.comparison.gate_lines import gate_line
+from pytest_rageval.comparison.notes import missing_changes
+from pytest_rageval.render.html.figures import spark
+from pytest_rageval.render.html.metric_rows import MetricRow, metric_row
 from pytest_rageval.render.html.page_run import PageRun
-from pytest_rageval.render.html.sections import MetricRow, metric_row
+from pytest_rageval.render.html.sections import pass_rates
+from pytest_rageval.runs.causes import NO_CAUSE, TITLES
 from pytest_rageval.runs.config_diff import flat_settings
-from pytest_rageval.text import NO_VALUE, duration, short
-from pytest_rageval.views.compared_metrics import ComparedMetric, moved_metrics
-from pytest_rageval.views.parts import Tone
+from pytest_rageval.text import NO_VALUE, duration, percent
+from pytest_rageval.views.compared_metrics import ComparedMetric, fallen_lines, moved_metrics
+from pytest_rageval.views.comparison import settings_table
+from pytest_rageval.views.parts import FigureTable, Tone
 
-TILES = 5
-"""Tiles of metrics; one of latency and cost follows."""
+TILES = 4
+"""Tiles of metrics between that of the pass rate and that of latency and cost."""
 PREFERRED = (
     "reference_match",
     "faithfulness",
@@ -32,22 +39,112 @@ PREFERRED = (
 )
 """Metrics that readers look for, the first ones first."""
 SHOWN_FLIPS = 5
+SHOWN_CAUSES = 5
+OWN_WORDS = ("gate", "system_error", "judge_error", "evaluation_error", NO_CAUSE)
+"""Causes whose title says less than the reason of the case."""
 
 
-class Flips(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CauseLine:
+    """Cases that fail for one cause."""
+
+    text: str
+    """The cause in words."""
+    cases: int
+    """The number of cases."""
+    query: str
+    """The filter that lists the cases of causes of this kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailingCase:
+    """A case of the first screen."""
+
+    case: ListedCase
+    """The case, whose question and answer are shown."""
+    cause: str
+    """Why it fails, in a few words."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailingCases:
     """The cases that newly fail, or that fail if there is no comparison."""
 
     title: str
+    """The heading."""
     cases: int
     """Their number."""
     query: str
     """The filter that lists them all."""
-    first: Sequence[tuple[ListedCase, str]]
-    """The first of them, each with its largest fall."""
+    first: Sequence[FailingCase]
+    """The first of them."""
+    nothing: str
+    """The sentence shown if there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstScreen:
+    """What a reader of the HTML report sees before the list of cases."""
+
+    changed: FigureTable
+    """The settings that differ from the other run."""
+    equal: int
+    """The number of settings that do not differ."""
+    judge: Mapping[str, Any] | None
+    """The judge, as metrics.json has it; None if nothing was judged."""
+    notes: Sequence[str]
+    """What a reader must know of the run's files and of the comparison."""
+    unwinnable: str | None
+    """How many cases cannot be won; None if none is known."""
+    tiles: Sequence[MetricRow]
+    """The pass rate, the main metrics and the latency."""
+    causes: Sequence[CauseLine]
+    """Why cases fail, the most frequent cause first."""
+    more_causes: int
+    """The number of causes that are not shown."""
+    news: FailingCases
+    """The cases that newly fail."""
+    moves: Sequence[ComparedMetric]
+    """The metrics that moved, the worst verdict first; empty without a comparison."""
+    no_moves: str
+    """The sentence shown if no metric moved."""
+    fallen: Sequence[str]
+    """The metrics that got worse in the same cases, a line for each group."""
+
+
+def first_screen(page: PageRun) -> FirstScreen:
+    """Return the content of the first screen."""
+    comparison = page.comparison or {}
+    problems = [problem["said"] for problem in comparison.get("problems", ())]
+    # A missing change is shown as – in its place, with the reason as its tip.
+    missing = set(missing_changes(page.compared)) if page.compared else set()
+    notes = [note for note in comparison.get("notes", ()) if note not in missing]
+    causes = cause_lines(page)
+    return FirstScreen(
+        changed=settings_table(comparison or {"configuration": ()}),
+        equal=equal_settings(page),
+        judge=page.metrics.get("judge"),
+        notes=[*page.missing, *notes, *problems],
+        unwinnable=cannot_be_won_line(page.config),
+        tiles=list(tiles(page)),
+        causes=causes[:SHOWN_CAUSES],
+        more_causes=max(len(causes) - SHOWN_CAUSES, 0),
+        news=news_of(page),
+        moves=moves(page),
+        no_moves=no_moves(page),
+        fallen=fallen_lines(page.compared or {}),
+    )
+
+
+def cause_lines(page: PageRun) -> list[CauseLine]:
+    """Return why cases of the run fail; empty for a run of an older version."""
+    causes = page.metrics.get("causes") or ()
+    return [CauseLine(cause["text"], len(cause["cases"]), f"cause:{cause['kind']}") for cause in causes]
 
 
 def tiles(page: PageRun) -> Iterator[MetricRow]:
-    """Yield the metrics with gates, failing ones first; then those that readers look for; then the latency."""
+    """Yield the pass rate; metrics with gates, failing ones first; those that readers look for; the latency."""
+    yield _pass_rate(page)
     gates: dict[str, Mapping[str, Any]] = {}
     for gate in sorted(page.gates, key=lambda gate: gate["passed"] is not False):
         gates.setdefault(gate["metric"], gate)
@@ -66,6 +163,23 @@ def tiles(page: PageRun) -> Iterator[MetricRow]:
             row = row._replace(gate=(decided["passed"], gate_line(decided)))
         yield row
     yield _speed(page)
+
+
+def _pass_rate(page: PageRun) -> MetricRow:
+    outcomes = page.metrics.get("outcomes") or {}
+    total = page.metrics["total_tests"]
+    passed = outcomes.get("passed", 0)
+    value = percent(passed / total) if total else NO_VALUE
+    row = MetricRow("pass rate", value, interval=page.verdict.pass_rate, line=spark(pass_rates(page.trend), 0.1))
+    paired = (page.compared or {}).get("paired")
+    if not paired or not paired["cases"]:
+        return row
+    before = paired["passed_before"]
+    after = paired["passed_after"]
+    tone: Tone = "plain"
+    if after != before:
+        tone = "better" if after > before else "worse"
+    return row._replace(change=f"was {percent(before / paired['cases'])}", tone=tone)
 
 
 def _speed(page: PageRun) -> MetricRow:
@@ -91,11 +205,11 @@ def _p95(metrics: Mapping[str, Any]) -> float | None:
     return p95
 
 
-def flips(page: PageRun) -> Flips:
+def news_of(page: PageRun) -> FailingCases:
     """Return newly failing cases and errors, or without a comparison all failing ones."""
     is_alone = page.compared is None
-    news = [number for number, case in enumerate(page.cases) if _is_news(case, is_alone=is_alone)]
-    errors = sum(page.cases[number].outcome == "error" for number in news)
+    news = [case for case in page.cases if _is_news(case, is_alone=is_alone)]
+    errors = sum(case.outcome == "error" for case in news)
     if is_alone:
         title, query = "Failing", "outcome:failed,error,xfailed"
     elif not errors:
@@ -104,8 +218,8 @@ def flips(page: PageRun) -> Flips:
         title, query = "Errors", "outcome:error"
     else:
         title, query = "Newly failing, and errors", "outcome:error,failed"
-    first = [(page.cases[number], _move(page.cases[number], number, page)) for number in news[:SHOWN_FLIPS]]
-    return Flips(title, len(news), query, first)
+    first = [FailingCase(case, _cause(case)) for case in news[:SHOWN_FLIPS]]
+    return FailingCases(title, len(news), query, first, _no_failing_case(page))
 
 
 def _is_news(case: ListedCase, *, is_alone: bool) -> bool:
@@ -114,13 +228,20 @@ def _is_news(case: ListedCase, *, is_alone: bool) -> bool:
     return case.change == "worse" or case.outcome == "error"
 
 
-def _move(case: ListedCase, number: int, page: PageRun) -> str:
-    """Return the largest fall of a case as `mrr 1 → 0.5`; '' if none of its scores fell."""
-    name = case.fallen or ""
-    for fall in page.falls.get(name, ()):
-        if fall.number == number:
-            return f"{name.partition('@')[0]} {short(fall.before)} → {short(fall.after)}"
-    return ""
+def _cause(case: ListedCase) -> str:
+    return case.why if case.cause in OWN_WORDS else TITLES[case.cause]
+
+
+def _no_failing_case(page: PageRun) -> str:
+    if not page.cases and page.metrics["total_tests"]:
+        return "The cases of this run are not kept."
+    if not page.cases:
+        return "This run has no cases."
+    failing = sum(case.is_failing for case in page.cases)
+    if not page.compared or not failing:
+        return "No case fails."
+    cases = "1 case fails" if failing == 1 else f"{failing:,} cases fail"
+    return f"Nothing newly fails. {cases} as before."
 
 
 def moves(page: PageRun) -> list[ComparedMetric]:

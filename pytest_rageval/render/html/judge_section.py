@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from pytest_rageval.check.calibration_record import CalibrationRecord
+from pytest_rageval.render.html.metric_rows import interval_text
 from pytest_rageval.render.html.page_run import PageRun
-from pytest_rageval.render.html.sections import interval_text
 from pytest_rageval.runs.judge_notes import failure_note
 from pytest_rageval.text import counted, percent, score_text
 

@@ -13,24 +13,17 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from pytest_rageval.cases.gold_places import cannot_be_won_line
 from pytest_rageval.comparison.case_filter import all_rounded
-from pytest_rageval.comparison.case_list import ListedCase
-from pytest_rageval.comparison.gate_lines import gate_line
+from pytest_rageval.comparison.case_list import FLAKY, ListedCase
 from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 from pytest_rageval.render.html import first_screen, sections
 from pytest_rageval.render.html.case_view import case_views
 from pytest_rageval.render.html.environment import macro, on_one_line, policy, rendered, script, style
-from pytest_rageval.render.html.figures import Chart
-from pytest_rageval.render.html.judge_section import judge_rows
 from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.runs.causes import NO_CAUSE, TITLES
 from pytest_rageval.text import printable
-from pytest_rageval.views.compared_metrics import METRIC_COLUMNS, fallen_lines
-from pytest_rageval.views.comparison import ONE_SIDED, settings_table, versions_table
-from pytest_rageval.views.history import runs_table
-from pytest_rageval.views.run import SHOWN_ERRORS, equal_errors
+from pytest_rageval.views.comparison import ONE_SIDED
 
 BODIES = 96
 """Cases in a block of rendered fragments: to open a case, its block is inflated, 1 MB in 1 ms. Each block repeats what
@@ -54,12 +47,10 @@ SECTIONS = (
     ("cases", "Cases"),
     ("heat", "Layers"),
     ("metrics", "Metrics"),
-    ("distributions", "Distributions"),
     ("speed", "Speed"),
     ("judge", "Judge"),
     ("history", "History"),
     ("config", "Configuration"),
-    ("definitions", "Definitions"),
 )
 KEYS = (
     ("/", "filter"),
@@ -67,8 +58,6 @@ KEYS = (
     ("Enter", "open"),
     ("Esc", "back"),
     ("n p", "next, previous case of the filter"),
-    ("c", "compare"),
-    ("d", "difference or plain"),
     ("y", "copy link"),
     ("r", "copy the command that runs the case again"),
     ("m", "copy as Markdown"),
@@ -111,7 +100,7 @@ def page_start(page: PageRun) -> dict[str, Any]:
         "about": _about(page),
         "total": len(page.cases),
         "one_sided": ONE_SIDED,
-        **_first_screen(page),
+        "first": first_screen.first_screen(page),
         **_case_list(page),
     }
 
@@ -220,41 +209,6 @@ def fragments(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[str]:
 # ── parts ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _first_screen(page: PageRun) -> Mapping[str, Any]:
-    comparison = page.comparison or {}
-    problems = [problem["said"] for problem in comparison.get("problems", ())]
-    tags = [(tag, len(keys)) for tag, keys in (page.metrics.get("failure_tags") or {}).items()]
-    tags.sort(key=lambda item: (-item[1], item[0]))
-    return {
-        "changed": settings_table(comparison or {"configuration": ()}),
-        "equal": first_screen.equal_settings(page),
-        "judge": page.metrics.get("judge"),
-        "notes": [*page.missing, *comparison.get("notes", ()), *problems],
-        "unwinnable": cannot_be_won_line(page.config),
-        "tiles": list(first_screen.tiles(page)),
-        "flips": first_screen.flips(page),
-        "no_flips": _no_flips(page),
-        "moves": first_screen.moves(page),
-        "no_moves": first_screen.no_moves(page),
-        "fallen": fallen_lines(page.compared or {}),
-        "errors": equal_errors(page.cases)[:SHOWN_ERRORS],
-        "tags": tags,
-    }
-
-
-def _no_flips(page: PageRun) -> str:
-    """Return the sentence shown if no case newly fails."""
-    if not page.cases and page.metrics["total_tests"]:
-        return "The cases of this run are not kept."
-    if not page.cases:
-        return "This run has no cases."
-    failing = sum(case.is_failing for case in page.cases)
-    if not page.compared or not failing:
-        return "No case fails."
-    cases = "1 case fails" if failing == 1 else f"{failing} cases fail"
-    return f"Nothing newly fails. {cases} as before."
-
-
 def _case_list(page: PageRun) -> Mapping[str, Any]:
     outcomes = Counter(map(attrgetter("outcome"), page.cases))
     changes = Counter(map(attrgetter("change"), page.cases))
@@ -264,6 +218,8 @@ def _case_list(page: PageRun) -> Mapping[str, Any]:
         ("newly failing", "changed:worse", changes["worse"]),
         ("failing", f"outcome:{','.join(present)}", failing),
         ("errors", "outcome:error", outcomes["error"]),
+        ("flaky", f"flaky:{FLAKY}", sum(case.flaky == FLAKY for case in page.cases)),
+        ("known", "outcome:xfailed", outcomes["xfailed"]),
         ("fixed", "changed:fixed", changes["fixed"]),
     ]
     filled_chips = [(word, query, cases) for word, query, cases in chips if cases]
@@ -276,33 +232,8 @@ def _case_list(page: PageRun) -> Mapping[str, Any]:
 
 
 def page_sections(page: PageRun) -> Mapping[str, Any]:
-    """Return what the templates of the sections show: they go through the scores of all cases."""
-    heat_layers, heat_rows = sections.heat(page)
-    history_names = [tile.name for tile in first_screen.tiles(page) if tile.n is not None]
-    history = None
-    history_charts: list[tuple[str, Chart]] = []
-    if page.trend:
-        history = runs_table(page.trend, history_names)
-        history_charts = list(sections.history_charts(page, history_names))
-    return {
-        "heat_layers": heat_layers,
-        "heat_rows": heat_rows,
-        "metric_layers": sections.metric_layers(page),
-        "unscored": sections.unscored(page),
-        "gates": [(gate["passed"], gate_line(gate)) for gate in page.gates],
-        "distributions": list(sections.distributions(page)),
-        "latency_rows": sections.latency_rows(page),
-        "latency_chart": sections.latency_chart(page),
-        "slowest": sections.slowest(page),
-        "cost_rows": sections.cost_rows(page),
-        "judge_rows": judge_rows(page),
-        "history_charts": history_charts,
-        "history": history,
-        "configuration": sections.configuration(page),
-        "versions": versions_table(page.comparison) if page.comparison else None,
-        "definitions": sections.definitions_of(page.metrics["metrics"], page.registry),
-        "change_columns": [column for column in METRIC_COLUMNS if column.page_head],
-    }
+    """Return what the template of the sections shows: they go through the scores of all cases."""
+    return {"parts": sections.report_sections(page)}
 
 
 def case_columns(page: PageRun) -> dict[str, Any]:
@@ -313,7 +244,6 @@ def case_columns(page: PageRun) -> dict[str, Any]:
     return {
         "run": page.run_id,
         "compared": page.compared is not None,
-        "both": page.has_both_sides,
         "id": [printable(case.id) for case in cases],
         **_coded("file", [case.file for case in cases]),
         **_coded("outcome", [case.outcome for case in cases]),
@@ -322,6 +252,7 @@ def case_columns(page: PageRun) -> dict[str, Any]:
         **_coded_descriptions(cases),
         **_coded("doubt", [case.doubt for case in cases]),
         **_coded("cause", [case.cause for case in cases]),
+        **_coded("flaky", [case.flaky for case in cases]),
         "causes_known": [*TITLES, NO_CAUSE],
         "tag": tags,
         "tags": list(map(printable, tag_codes)),

@@ -4,40 +4,45 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.case_list import ListedCase
+from pytest_rageval.comparison.gate_lines import gate_line
 from pytest_rageval.comparison.layer_table import LayerCell, layer_rows
 from pytest_rageval.comparison.pairing import by_category
 from pytest_rageval.comparison.severity import shares_of
-from pytest_rageval.metrics.registry import LAYERS, Metric, Registry, doc_parts
 from pytest_rageval.render.html.figures import (
     Chart,
-    IntervalFigure,
-    Spark,
-    change_figure,
     doubling_histogram,
-    histogram,
-    interval_figure,
-    least_span,
-    spark,
     time_chart,
+)
+from pytest_rageval.render.html.judge_section import JudgeRow, judge_rows
+from pytest_rageval.render.html.metric_rows import (
+    MetricLayer,
+    distributions,
+    interval_text,
+    measured_metrics,
+    metric_layers,
+    unscored,
 )
 from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.runs.columns import Column
 from pytest_rageval.runs.config_diff import flat_settings, setting_text
+from pytest_rageval.runs.history import PastRun
 from pytest_rageval.stats.intervals import cases_with_values, mean_of_means_interval
-from pytest_rageval.text import NO_VALUE, change, denominator, duration, score_text
-from pytest_rageval.views.compared_metrics import ComparedMetric, compared_metric
-from pytest_rageval.views.parts import Tone
+from pytest_rageval.text import NO_VALUE, change, duration, score_text
+from pytest_rageval.views.compared_metrics import (
+    METRIC_COLUMNS,
+    MetricColumn,
+)
+from pytest_rageval.views.comparison import settings_table, versions_table
+from pytest_rageval.views.parts import FigureTable
 
 SHOWN_CATEGORIES = 30
-SHOWN_CAUSES = 10
 SHADES_OF_A_SCALE = 30
 """The darkest shade of a change stands for about a third of the scale."""
-CULPRITS = ("worse", "doubtful")
-"""Tones of metrics that are shown with the cases that fell."""
 PERCENTILES = ("p50", "p95", "p99")
 
 
@@ -55,49 +60,79 @@ class HeatCell(NamedTuple):
     change: str
 
 
-class MetricRow(NamedTuple):
-    """A metric of the table or a tile of the first screen, with what moved."""
-
-    name: str
-    value: str
-    """The mean."""
-    figure: IntervalFigure | None = None
-    """The mean with its interval, drawn."""
-    interval: str = ""
-    n: int | None = None
-    """The cases behind the mean; None for a figure that is no metric."""
-    top: str = ""
-    """The end of the scale, if it is not 1."""
-    better: str = "higher"
-    denominator: str = ""
-    """How many cases were scored, of how many."""
-    compared: ComparedMetric | None = None
-    """The metric in the comparison; None without one."""
-    change_figure: IntervalFigure | None = None
-    """The change with its interval, drawn."""
-    tone: Tone = "plain"
-    line: Spark | None = None
-    """The metric in the runs of the trend."""
-    why: str = ""
-    """Why no change is shown."""
-    change: str = ""
-    gate: tuple[bool | None, str] | None = None
-    """Whether the run's gate on it passes, with its line; only of a tile."""
-    is_judged_by_model: bool = False
-    """A model gave the score, which the name of `reference_match` hides."""
-
-
-class Causes(NamedTuple):
-    """The cases that fell in a metric."""
-
-    fallen: int
-    """Their number."""
-    cases: Sequence[tuple[ListedCase, str, str]]
-    """The first of them, with their scores before and after."""
-
-
 Columns = dict[str, Column]
 """The score of each case by metric, None for a case without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sections:
+    """What the HTML report shows below the list of cases."""
+
+    heat_layers: Sequence[str]
+    """The layers of the table of categories."""
+    heat_rows: Sequence[tuple[str, int, list[HeatCell | None]]]
+    """Each category with its number of cases and a cell for each layer."""
+    moved: Sequence[MetricLayer]
+    """The metrics that moved; without a comparison, all with a value."""
+    unmoved: Sequence[MetricLayer]
+    """The metrics that did not move."""
+    unmoved_metrics: int
+    """The number of metrics that did not move."""
+    unscored: Sequence[str]
+    """The metrics without a value in this run."""
+    gates: Sequence[tuple[bool | None, str]]
+    """Whether each gate of the run passes, with its line."""
+    distributions: Sequence[tuple[str, int, Chart]]
+    """Histograms of the metrics that moved."""
+    unmoved_distributions: Sequence[tuple[str, int, Chart]]
+    """Histograms of the other metrics."""
+    latency_rows: Sequence[tuple[str, ...]]
+    """Percentiles of the phases of asking."""
+    latency_chart: Chart | None
+    """The cases by their latency."""
+    slowest: Sequence[tuple[ListedCase, str]]
+    """The slowest cases with their times."""
+    cost_rows: Sequence[tuple[str, str]]
+    """The cost by kind."""
+    judge_rows: Sequence[JudgeRow]
+    """Who judged, and how far that judge can be trusted."""
+    history: Chart | None
+    """The pass rate in the last runs of the same cases."""
+    changed: FigureTable
+    """The settings that differ from the other run."""
+    configuration: Sequence[tuple[str, str]]
+    """Every setting by name."""
+    versions: FigureTable | None
+    """The versions of both runs; None without another run."""
+    change_columns: Sequence[MetricColumn]
+    """The figures of a compared metric."""
+
+
+def report_sections(page: PageRun) -> Sections:
+    """Return the content of the sections."""
+    heat_layers, heat_rows = heat(page)
+    moved, unmoved = measured_metrics(page)
+    return Sections(
+        heat_layers=heat_layers,
+        heat_rows=heat_rows,
+        moved=metric_layers(page, moved),
+        unmoved=metric_layers(page, unmoved),
+        unmoved_metrics=len(unmoved),
+        unscored=unscored(page),
+        gates=[(gate["passed"], gate_line(gate)) for gate in page.gates],
+        distributions=list(distributions(page, moved)),
+        unmoved_distributions=list(distributions(page, unmoved)),
+        latency_rows=latency_rows(page),
+        latency_chart=latency_chart(page),
+        slowest=slowest(page),
+        cost_rows=cost_rows(page),
+        judge_rows=judge_rows(page),
+        history=history_chart(page),
+        changed=settings_table(page.comparison or {"configuration": ()}),
+        configuration=configuration(page),
+        versions=versions_table(page.comparison) if page.comparison else None,
+        change_columns=[column for column in METRIC_COLUMNS if column.page_head],
+    )
 
 
 # ── heat ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -152,100 +187,7 @@ def _cell(cell: LayerCell, columns: Columns) -> HeatCell | None:
     return HeatCell(value, interval, n, way, shade, moved)
 
 
-# ── metrics ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def metric_layers(page: PageRun) -> list[tuple[str, str, str, list[tuple[MetricRow, Causes | None]]]]:
-    """Return the name, title, score and metrics of each layer; a metric that got worse with its causes."""
-    described = page.metrics["metrics"]
-    layers = []
-    for layer, title in LAYERS.items():
-        names = sorted(name for name, metric in described.items() if metric["layer"] == layer)
-        rows = []
-        for name in names:
-            if described[name]["mean"] is not None:
-                row = metric_row(name, page)
-                rows.append((row, _causes(row, page)))
-        if rows:
-            score = (page.metrics["by_layer"].get(layer) or {}).get("score")
-            layers.append((layer, title, score_text(score), rows))
-    return layers
-
-
-def _causes(row: MetricRow, page: PageRun) -> Causes | None:
-    """Return the cases that fell in a metric that got worse; None if there are none."""
-    falls = page.falls.get(row.name, ())
-    if row.tone not in CULPRITS or not falls:
-        return None
-    first = [
-        (page.cases[fall.number], score_text(fall.before), score_text(fall.after)) for fall in falls[:SHOWN_CAUSES]
-    ]
-    return Causes(len(falls), first)
-
-
-def unscored(page: PageRun) -> list[str]:
-    """Return the metrics without a value in this run."""
-    return sorted(name for name, metric in page.metrics["metrics"].items() if metric["mean"] is None)
-
-
-def metric_row(name: str, page: PageRun) -> MetricRow:
-    """Return a metric of the run with its change."""
-    metric = page.metrics["metrics"][name]
-    scale = metric["scale"]
-    row = MetricRow(
-        name=name,
-        value=score_text(metric["mean"]),
-        figure=interval_figure(metric["mean"], metric.get("ci"), scale),
-        interval=interval_text(metric.get("ci")),
-        n=metric.get("n_scored"),
-        top="" if scale[1] == 1 else f" of {scale[1]:g}",
-        better=metric["better"],
-        denominator=denominator(metric),
-        line=spark(page.values_in_time(name), least_span(scale)),
-        is_judged_by_model=_is_judged_by_model(name, page),
-    )
-    moved = page.compared["metrics"].get(name) if page.compared else None
-    if not moved:
-        return row
-    compared = compared_metric(name, moved)
-    return row._replace(
-        compared=compared,
-        change_figure=change_figure(moved["delta"], moved["ci"], scale),
-        tone=compared.tone,
-        why=moved["why"],
-        change="" if moved["delta"] is None else change(moved["delta"]),
-    )
-
-
-def _is_judged_by_model(name: str, page: PageRun) -> bool:
-    judge = page.metrics.get("judge")
-    return name.partition("@")[0] == "reference_match" and judge is not None and not judge["heuristic"]
-
-
-def interval_text(ci: Sequence[float | None] | None) -> str:
-    """Return `0.82 to 0.95`; '' without an interval."""
-    low, high = ci or (None, None)
-    if low is None or high is None:
-        return ""
-    return f"{low:.2f} to {high:.2f}"
-
-
-# ── distributions, speed ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def distributions(page: PageRun) -> Iterator[tuple[str, int, Chart]]:
-    """Return histograms of the metrics that have more than two values, with those of the baseline."""
-    described = page.metrics["metrics"]
-    layers = list(LAYERS)
-    for name in sorted(described, key=lambda name: (layers.index(described[name]["layer"]), name)):
-        values = _present(page.listed.scores.get(name, ()))
-        before = _present(page.before_columns.get(name, ()))
-        if len(set(values)) > 2:
-            yield name, len(values), histogram(values, described[name]["scale"], before)
-
-
-def _present(scores: Iterable[float | None]) -> list[float]:
-    return [score for score in scores if score is not None]
+# ── speed ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def latency_rows(page: PageRun) -> list[tuple[str, ...]]:
@@ -284,21 +226,19 @@ def latency_chart(page: PageRun) -> Chart | None:
     return doubling_histogram(times, marks)
 
 
-def history_charts(page: PageRun, names: Iterable[str]) -> Iterator[tuple[str, Chart]]:
-    """Yield the pass rate and some metrics in the runs of the trend, each against the baseline."""
+def history_chart(page: PageRun) -> Chart | None:
+    """Return the pass rate in the last runs of the same cases, against the other run; None for fewer than two."""
     dates = [run.timestamp[5:10] for run in page.trend]
     before: Mapping[str, Any] = page.before.metrics if page.before is not None else {}
-    rates = [_pass_rate(run.outcomes, run.total) for run in page.trend]
     rate_before = _pass_rate(before.get("outcomes") or {}, before.get("total_tests", 0))
-    chart = time_chart(rates, dates, rate_before, 0.1)
-    if chart is not None:
-        yield "pass rate", chart
-    for name in names:
-        mean_before = ((before.get("metrics") or {}).get(name) or {}).get("mean")
-        scale = page.metrics["metrics"][name]["scale"]
-        chart = time_chart(page.values_in_time(name), dates, mean_before, least_span(scale))
-        if chart is not None:
-            yield name, chart
+    if not page.is_of_same_cases:
+        rate_before = None
+    return time_chart(pass_rates(page.trend), dates, rate_before, 0.1)
+
+
+def pass_rates(runs: Iterable[PastRun]) -> list[float | None]:
+    """Return the share of the cases that passed in each run."""
+    return [_pass_rate(run.outcomes, run.total) for run in runs]
 
 
 def _pass_rate(outcomes: Mapping[str, int], total: int) -> float | None:
@@ -333,7 +273,7 @@ def cost_rows(page: PageRun) -> list[tuple[str, str]]:
     return rows
 
 
-# ── configuration, definitions ─────────────────────────────────────────────────────────────────────────────
+# ── configuration ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def configuration(page: PageRun) -> list[tuple[str, str]]:
@@ -341,37 +281,3 @@ def configuration(page: PageRun) -> list[tuple[str, str]]:
     if not page.config:
         return []
     return [(name, setting_text(value)) for name, value in flat_settings(page.config).items()]
-
-
-class DefinitionText(NamedTuple):
-    """A metric's definition in parts, as `rageval metrics NAME` shows it."""
-
-    name: str
-    layer: str
-    values: str
-    definition: str
-    details: str
-    rule: str
-    source: str
-    gates: Sequence[str]
-
-
-def definitions_of(metrics: Iterable[str], registry: Registry) -> list[DefinitionText]:
-    """Return the definitions of these metrics, each once whatever its cut-offs, as far as they are registered."""
-    names = dict.fromkeys(name.partition("@")[0] for name in metrics)
-    return [_definition_of(registry[name]) for name in names if name in registry]
-
-
-def _definition_of(metric: Metric) -> DefinitionText:
-    parts = doc_parts(metric)
-    title = LAYERS[metric.layer]
-    return DefinitionText(
-        name=metric.name,
-        layer=metric.layer if metric.layer == title else f"{metric.layer} {title}",
-        values=f"{metric.values}, {metric.better} is better",
-        definition=parts.definition or "A metric of the project's own, without a description.",
-        details=parts.details,
-        rule=parts.rule,
-        source=parts.source,
-        gates=metric.gates,
-    )

@@ -14,7 +14,6 @@ from pytest_rageval.views.case_parts import ChunkRow
 
 HEADS = ("rank", "gold", "score", "place and text")
 NOT_KEPT = "not kept"
-MARKS = {"gold": "✔ ", "missed": "✘ missed ", "other": "· "}
 STATED = {True: "✔ ", False: "✘ ", None: "· "}
 _SPACE = re.compile("[\\s\ufeff]+")
 _TICKS = re.compile("`+")
@@ -35,15 +34,33 @@ def _fenced(text: str) -> str:
 
 def _parts(view: CaseView) -> Iterator[tuple[str, str]]:
     yield "case", view.id
-    if view.why:
-        yield "why", "\n".join(view.why)
     yield "question", NOT_KEPT if view.question is None else view.question
     yield "expected", "\n".join(_expected(view))
+    before = view.comparison
+    if before is not None and before.is_known and not before.is_same_answer:
+        yield "answer before", NOT_KEPT if before.answer_before is None else before.answer_before
     yield "answer", view.no_answer or (NOT_KEPT if view.answer is None else view.answer)
-    if view.chunks and not view.no_chunks:
-        rows = [HEADS, *map(_cells, view.chunks)]
+    if view.why or view.cause:
+        yield "why", "\n".join(_why(view))
+    if not view.no_chunks:
+        rows = [HEADS, *(_cells(chunk) for chunk in view.chunks if chunk.rank)]
         yield "chunks", "\n".join(map(_row_text, rows))
+    if view.missed:
+        yield "missed gold", "\n".join(map(_missed_line, view.missed))
     yield "rerun", view.rerun or view.explain
+
+
+def _why(view: CaseView) -> Iterator[str]:
+    if view.cause:
+        yield view.cause
+    yield from view.errors
+    for gate in view.failed:
+        yield f"✘ {gate.line} {gate.note}".rstrip()
+    yield from view.remarks
+
+
+def _missed_line(gold: ChunkRow) -> str:
+    return f"✘ missed {gold.mark} {gold.place}{gold.note} {gold.text or ''}".rstrip()
 
 
 def _row_text(cells: Sequence[str]) -> str:
@@ -64,5 +81,5 @@ def _expected(view: CaseView) -> Iterator[str]:
 def _cells(chunk: ChunkRow) -> tuple[str, ...]:
     place = f"{chunk.place}{chunk.note} {chunk.text or ''}"
     score = "" if chunk.score is None else score_text(chunk.score)
-    mark = MARKS[chunk.kind] + chunk.mark
-    return str(chunk.rank or "–"), mark, score, place
+    mark = f"✔ {chunk.mark}" if chunk.kind == "gold" else "·"
+    return str(chunk.rank), mark, score, place

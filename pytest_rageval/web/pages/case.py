@@ -15,7 +15,6 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.render.html.case_view import case_views, read_case_lines, recorded_case_of
 from pytest_rageval.render.html.report_page import KEYS
-from pytest_rageval.render.html.sections import definitions_of
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.line_form import (
     OBSERVATION,
@@ -90,17 +89,12 @@ def show_case(
         raise UnknownPageError(f"run {run_id} has no case {key!r}")
     shown: CaseView | None
     if report is not None:
-        registry = report.registry
         shown = next(case_views(report, [case]), None)
     else:
         registry = registry_of(stored)
         records = read_case_lines(stored, {case.key})[case.key].records
         shown = recorded_case_of(stored, representative_trial(records), registry, site.project().baseline_file).view
     has_both_sides = report is not None and report.has_both_sides
-    names: list[str] = []
-    if shown is not None:
-        names += [score.metric for score in shown.scores]
-        names += [gate["metric"] for gate in shown.gates]
     return page(
         request,
         "case_page.html",
@@ -111,7 +105,6 @@ def show_case(
         neighbours=opened.neighbours(case.key, CaseQuery(q, sort)),
         has_both_sides=has_both_sides,
         head=origin_of(stored.config),
-        definitions=definitions_of(names, registry),
         keys=KEYS,
     )
 

@@ -38,7 +38,7 @@ const caseParts = (() => {
   const showTrial = () => choices().length && pick(Math.max(picked(), 0));
   const stepTrial = (by) => {
     const last = choices().length - 1;
-    if (last < 0 || document.getElementById("case").classList.contains("comparing")) return false;
+    if (last < 0) return false;
     pick(Math.min(Math.max(picked() + by, 0), last));
     return true;
   };

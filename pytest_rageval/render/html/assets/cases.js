@@ -84,10 +84,10 @@
   const NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$/;
   const OUTCOMES = ["passed", "failed", "error", "skipped", "xfailed"], CHANGES = ["worse", "fixed", "unmeasured", "new", "same"];
   // The column of each word that is compared as a whole.
-  const columns = () => ({ outcome: "outcome", changed: "change", ...Object.fromEntries(index.descriptive.map((name) => [name, name])), file: "file", doubt: "doubt", cause: "cause" });
+  const columns = () => ({ outcome: "outcome", changed: "change", ...Object.fromEntries(index.descriptive.map((name) => [name, name])), file: "file", doubt: "doubt", cause: "cause", flaky: "flaky" });
   const COMPARE = { "<": (a, b) => a < b, ">": (a, b) => a > b, "<=": (a, b) => a <= b, ">=": (a, b) => a >= b, "=": (a, b) => a === b };
   const shown = (names) => names.filter(Boolean).slice(0, 8).join(", ");
-  const always = () => ({ cause: index.causes_known, outcome: OUTCOMES, changed: CHANGES, doubt: ["document", "last_heading", "folder", "spelling", "none"] });
+  const always = () => ({ flaky: ["yes", "no"], cause: index.causes_known, outcome: OUTCOMES, changed: CHANGES, doubt: ["document", "last_heading", "folder", "spelling", "none"] });
   const choices = (kind, names, value) => (names.includes(value) ? [value] : value.split(",")).map((word) => {
     const code = names.indexOf(word);
     if (code < 0 && !always()[kind]?.includes(word)) throw new Error(`no ${kind} “${word}”; there are ${shown(names) || "none"}`);
@@ -187,7 +187,7 @@
     const note = change === "worse" ? " new" : change === "fixed" ? " fixed" : "";
     cell(row, "outcome " + outcome, `${MARKS[outcome]} ${WORDS[outcome] || outcome}${note}`);
     const link = cell(row, "id", "").appendChild(element("a", "", index.id[number]));
-    link.href = address(number) + (change === "worse" && index.both ? "/compare" : "");
+    link.href = address(number);
     cell(row, "category", name("category", number));
     const question = cell(row, "question", ""), fallen = name("fallen", number);
     cell(row, "drop", fallen ? `${onScale(index.drop[number] * index.widths[fallen])} ${fallen.split("@")[0]}` : index.compared ? "" : index.level[number]?.toFixed(2) ?? "–");
@@ -239,7 +239,7 @@
   };
 
   // ── case ────────────────────────────────────────────────────────────────────────────────────────────────────
-  let isDiff = true, current = -1;
+  let current = -1;
   const button = (what, key, text) => {
     const made = element("button", "", text);
     made.type = "button";
@@ -247,17 +247,16 @@
     made.append(" ", element("kbd", "", key));
     return made;
   };
-  const bar = (number, isCompared) => {
+  const bar = (number) => {
     const made = element("nav", "case-bar"), place = order.indexOf(number);
     made.setAttribute("aria-label", "Case");
     const home = made.appendChild(element("a", "", "← cases"));
     home.href = back;
     if (place >= 0) made.append(element("span", "faint", `${place + 1} of ${order.length}`), button("next", "n", "next"), button("previous", "p", "previous"));
-    if (index.both) made.append(button("compare", "c", isCompared ? "case" : "compare"));
-    made.append(button("diff", "d", isCompared ? "differences only" : "difference / plain"), button("link", "y", "copy link"), button("rerun", "r", "copy command"), button("markdown", "m", "copy as Markdown"), button("draft", "s", "copy as draft case"));
+    made.append(button("link", "y", "copy link"), button("rerun", "r", "copy command"), button("markdown", "m", "copy as Markdown"), button("draft", "s", "copy as draft case"));
     return made;
   };
-  const open = async (key, isCompared) => {
+  const open = async (key) => {
     const number = numberOf(key);
     if (report.hidden === false) scrolled = scrollY;
     current = number;
@@ -265,19 +264,17 @@
     if (current !== number) return;
     page.replaceChildren();
     if (number < 0) {
-      page.append(bar(number, false), element("p", "note", `This run has no case “${key}”.`));
+      page.append(bar(number), element("p", "note", `This run has no case “${key}”.`));
     } else if (!body) {
       const [, question, answer, why] = await textsOf(number);
-      page.append(bar(number, false), element("h2", "", index.id[number]), ...[why, question, answer].map((text) => element("p", "", text)));
+      page.append(bar(number), element("h2", "", index.id[number]), ...[why, question, answer].map((text) => element("p", "", text)));
       page.append(element("p", "note", `The page of this case is not in this file (rageval report ${index.run} --full puts all in). It is shown by:`), element("code", "", `rageval explain ${index.run} '${key}'`));
     } else {
       page.innerHTML = body; // escaped by the template; the policy forbids handlers and scripts
-      page.prepend(bar(number, isCompared));
+      page.prepend(bar(number));
       for (const hidden of page.querySelectorAll(".scripted")) hidden.hidden = false;
       showTrial();
     }
-    page.classList.toggle("comparing", isCompared && index.both);
-    page.classList.toggle("differing", isDiff);
     report.hidden = true;
     page.hidden = false;
     scrollTo(0, 0);
@@ -296,14 +293,14 @@
   const title = document.title;
   const step = (by) => {
     const place = order.indexOf(current) + by;
-    if (place >= 0 && place < order.length) location.hash = address(order[place]) + (page.classList.contains("comparing") ? "/compare" : "");
+    if (place >= 0 && place < order.length) location.hash = address(order[place]);
   };
 
   // ── address ─────────────────────────────────────────────────────────────────────────────────────────────────
   const route = async () => {
     const hash = location.hash;
-    const match = /^#\/case\/(.+?)(\/compare)?$/.exec(hash);
-    if (match) return open(decoded(match[1]), Boolean(match[2]));
+    const match = /^#\/case\/(.+?)(\/compare)?$/.exec(hash); // links of older reports end in /compare
+    if (match) return open(decoded(match[1]));
     close();
     if (hash.startsWith("#/cases")) {
       const asks = new URLSearchParams(hash.split("?")[1] || "");
@@ -339,8 +336,6 @@
     keys: () => $("keys").showModal(),
     next: () => step(1),
     previous: () => step(-1),
-    compare: () => (location.hash = address(current) + (page.classList.contains("comparing") ? "" : "/compare")),
-    diff: () => ((isDiff = !isDiff), page.classList.toggle("differing", isDiff)),
     link: () => copy(location.href, "link"),
     rerun: () => copy(page.querySelector("[data-md=rerun]")?.textContent || `pytest '${keyOf(current)}'`, "command"),
     markdown: () => copy(markdown(), "Markdown"),
@@ -352,7 +347,7 @@
     left: () => stepTrial(-1) || step(-1),
     right: () => stepTrial(1) || step(1),
   };
-  const CASE_KEYS = { n: "next", p: "previous", c: "compare", d: "diff", y: "link", r: "rerun", m: "markdown", s: "draft", ArrowRight: "right", ArrowLeft: "left" };
+  const CASE_KEYS = { n: "next", p: "previous", y: "link", r: "rerun", m: "markdown", s: "draft", ArrowRight: "right", ArrowLeft: "left" };
   const listKey = (key) => {
     if (key === "j" || key === "ArrowDown") return move(1), true;
     if (key === "k" || key === "ArrowUp") return move(-1), true;
@@ -362,7 +357,7 @@
   };
   const caseKey = (key) => {
     if (key === "Escape") return (location.hash = back), true;
-    if (!(key in CASE_KEYS) || (key === "c" && !index.both)) return false;
+    if (!(key in CASE_KEYS)) return false;
     ACTIONS[CASE_KEYS[key]]();
     return true;
   };
@@ -394,7 +389,7 @@
     details.addEventListener("toggle", () => details.open && details.append(inside));
   };
   const foldTables = () => {
-    for (const details of document.querySelectorAll(".plot details, #config details, .causes details"))
+    for (const details of document.querySelectorAll(".plot details, #config details, .causes details, #metrics > details"))
       if (!details.open) fold(details);
   };
 
