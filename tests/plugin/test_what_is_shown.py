@@ -243,7 +243,7 @@ def test_equal_errors_stand_once_with_their_number(project: Project):
     )
     project.configure('target = "bot:answer"')
     result = project.run()
-    result.stdout.fnmatch_lines(["5 × *RuntimeError: index not loaded*", "2 different errors: see run.log"])
+    result.stdout.fnmatch_lines(["why cases fail", "  5 × the system failed: *RuntimeError: index not loaded*"])
     page = (project.runs[-1] / "report.html").read_text(encoding="utf-8")
     assert "index not loaded (at bot.py:2)</a> · " in page.split('class="errors"')[1][:400]
     assert "<b>one</b>" not in page
