@@ -20,7 +20,8 @@ RUN_THROUGH = (0, 1)
 def reasons_to_fail(facts: VerdictFacts) -> list[str]:
     """Return why a run fails the build, the most serious first: `5 cases newly fail`. Empty if it passes."""
     reasons = [*_error_reasons(facts), *_case_reasons(facts), *_gate_reasons(facts)]
-    reasons += [_problem_reason(name, problem) for name, problem in facts.problems.items()]
+    # By name, as metrics.json keeps them: the sentence of a stored run is that of the run.
+    reasons += [_problem_reason(name, problem) for name, problem in sorted(facts.problems.items())]
     if facts.is_refused and not (facts.is_waived or facts.is_partial or facts.problems):
         reasons.append("not comparable with the baseline")
     if facts.exit_status not in RUN_THROUGH:
