@@ -29,6 +29,7 @@ from pytest_rageval.runs.run_files import put_in_order
 from pytest_rageval.scale.dispatch import ClusterRun, Crew, crew_size, waiting_cases
 from pytest_rageval.targets.target import BaseTarget
 from pytest_rageval.text import counted
+from pytest_rageval.views.run import may_be_accepted
 
 RESUME = "rageval run --resume"
 REPORTS = ("summary.md", "report.html")
@@ -301,5 +302,5 @@ class CommandRun:
             yield f"rageval explain {self.run_id} {shlex.quote(failing[0])}"
         if finished.metrics["comparison"] is not None:
             yield f"rageval compare baseline {self.run_id}"
-        elif finished.metrics["can_be_baseline"] and not self.is_interrupted:
+        elif may_be_accepted(finished.metrics) and not self.is_interrupted:
             yield "rageval run --update-baseline"

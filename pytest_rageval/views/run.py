@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from pytest_rageval.comparison.case_list import ListedCase
 from pytest_rageval.comparison.gate_lines import gate_line, gate_name, is_warning
 from pytest_rageval.comparison.layer_table import LayerRow, layer_rows, total_row
+from pytest_rageval.comparison.verdict_sentence import with_verdict
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.runs.row import Row
@@ -108,9 +109,15 @@ def _layers(metrics: Content) -> Iterator[Block]:
     rows_of_all = len(rows) - len(metrics["by_category"])
     shown = rows_of_all + SHOWN_CATEGORIES
     yield FigureTable(heads, tuple(rows), what="categories: see summary.md", most=shown)
-    if not comparison and metrics.get("can_be_baseline", not metrics["partial"]):
+    if not comparison and may_be_accepted(metrics):
         yield Line("no baseline to compare with yet: --rageval-update-baseline makes one")
     yield from trials_line(metrics)
+
+
+def may_be_accepted(metrics: Content) -> bool:
+    """Return True if a run may be advised as the new baseline: one that fails the build never is."""
+    is_failing = with_verdict(metrics)["verdict"].get("fails_build", False)
+    return bool(metrics.get("can_be_baseline", not metrics["partial"])) and not is_failing
 
 
 def _layer_row(row: LayerRow) -> TableRow:
@@ -174,7 +181,7 @@ def _ids(keys: Iterable[str]) -> tuple[str, ...]:
 
 
 def _changed(metrics: Content) -> Iterator[NameList]:
-    advice = " (tighten it with --rageval-update-baseline)" if metrics.get("can_be_baseline") else ""
+    advice = " (tighten it with --rageval-update-baseline)" if may_be_accepted(metrics) else ""
     comparison = metrics.get("comparison") or {}
     for changed in cases_by_change(comparison, "the baseline", is_partial=metrics["partial"]):
         if changed.name == "only_after":

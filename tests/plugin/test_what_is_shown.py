@@ -134,10 +134,10 @@ def test_chunks_that_are_sent_where_nothing_is_read_are_said_once(project: Proje
 CATEGORIES = ("사실관계 확인 질문", "multi_hop", "specificity", "conflict")
 
 
-def test_the_verdict_is_the_first_line_of_the_summary(project: Project):
+def test_the_verdict_is_the_first_line_of_the_last_block(project: Project):
     project.cases(SOME)
     lines = project.run().outlines
-    head = next(number for number, line in enumerate(lines) if line.startswith("=") and " rageval " in line)
+    head = next(number for number, line in enumerate(lines) if line.startswith("=") and " rageval verdict " in line)
     assert lines[head + 1] == "○ Passes: nothing fails, and there is no baseline yet. 4 of 4 pass."
 
 

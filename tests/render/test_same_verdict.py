@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from eight_runs import ENDINGS, begun, options_of_pytest
+from eight_runs import BOT, ENDINGS, a_peak, begun, options_of_pytest
 from project import Project
 
 
@@ -79,7 +79,26 @@ def test_equal_errors_are_one_cause_without_a_table(project: Project):
     result = project.rageval("run")
     causes = [line for line in result.outlines if line.startswith("  12 × the system failed: ")]
     assert len(causes) == 1
+    assert len([line for line in result.outlines if line.startswith("ERROR ")]) == 1
     assert not any("multi_hop" in line for line in result.outlines)
+
+
+def test_a_run_that_fails_is_never_advised_as_the_baseline(project: Project):
+    project.write("bot.py", BOT)
+    project.cases(map(a_peak, range(1, 4)))
+    table = 'target = "bot:answer"\n[tool.rageval.params]\nwrong = [1]\n[tool.rageval.gates]\n'
+    project.configure(f'{table}case = ["gold_in_answer off", "correctness off"]\nrun = ["exact_match >= 0.9"]\n')
+    result = project.rageval("run", "--json")
+    assert result.ret == 1
+    assert "--update-baseline" not in result.stdout.str()
+
+
+def test_a_count_names_its_cases(project: Project):
+    project.write("bot.py", BOT)
+    project.cases(map(a_peak, range(1, 6)))
+    gates = '[tool.rageval.gates]\ncase = ["recall_any off", "gold_in_answer off", "over_abstention off"]\n'
+    project.configure(f'target = "bot:answer"\n{gates}')
+    assert "3 cases passed though no gate looked at the gold: q1, q3, q4" in plain(project.rageval("run").stdout.str())
 
 
 def test_the_slowest_calls_are_shown_on_demand(project: Project):
