@@ -74,6 +74,17 @@ def test_the_verdict_is_on_the_last_screen(project: Project):
     assert len([line for line in result.outlines if line.startswith("FAILED evalcases/")]) == 100
 
 
+def test_compare_says_what_changed_under_the_verdict_and_causes_before_cases(project: Project):
+    begun(project, ENDINGS["five failing"])
+    project.rageval("run")
+    lines = project.rageval("compare", "baseline", "latest", COLUMNS="120").outlines
+    assert "Fails the build: 5 cases newly fail" in lines[0]
+    assert lines[2].split() == ["params.min_score", "–", "→", "0.5"]
+    cause = lines.index("  5 × nothing was retrieved: q1, q2, q3 and 2 more")
+    assert lines[cause - 1] == "why cases newly fail"
+    assert cause < next(place for place, line in enumerate(lines) if line.startswith("Fail now, did not before"))
+
+
 def test_equal_errors_are_one_cause_without_a_table(project: Project):
     begun(project, ENDINGS["all errors"])
     result = project.rageval("run")
