@@ -266,6 +266,12 @@ def _ungated_notes(metrics: Content, rows: Sequence[Row]) -> Iterator[Line]:
         keys = [row.key for row in rows if row.has_ungated_facts]
         text = f"{counted(number, 'case has', 'cases have')} key facts that no gate looks at"
         yield Line(_named(text, keys), "doubtful")
+    number = metrics.get("answers_without_gate")
+    if number:
+        keys = [row.key for row in rows if row.has_ungated_answer]
+        have = counted(number, "case has a gold answer", "cases have gold answers")
+        text = f"{have} that no gate compares; a model as judge does, or the gate `token_recall >= 0.5`"
+        yield Line(_named(text, keys), "doubtful")
 
 
 def _abstention_notes(metrics: Content, rows: Sequence[Row]) -> Iterator[Line]:
