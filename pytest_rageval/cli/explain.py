@@ -13,9 +13,10 @@ from pytest_rageval.cli.output import columns
 from pytest_rageval.cli.stored_run import open_run, tell_damage
 from pytest_rageval.render.html.case_view import recorded_case_of
 from pytest_rageval.render.markdown.case_markdown import case_markdown
-from pytest_rageval.render.text.explain import Form, explanation
+from pytest_rageval.render.text.explain import Explained, Form, explanation
 from pytest_rageval.runs.stored_plan import plan_of, settings_of
 from pytest_rageval.text import counted
+from pytest_rageval.views.case_before import case_before, failed_gate_lines
 
 FORMATS = ("text", "markdown", "json")
 WIDTH = 160
@@ -37,8 +38,8 @@ WIDTH = 160
 @click.option("--full", "is_full", is_flag=True, help="Show texts of answer and chunks in full, not their first lines.")
 @REPORTS
 def explain(run: str, case: str, form: str, is_full: bool, reports: str | None) -> None:
-    """Explain CASE (an id or key) of RUN (an id, `latest`, `latest~1` or a folder): gold, what came, claims, every
-    metric's arithmetic and every gate.
+    """Explain CASE (an id or key) of RUN (an id, `latest`, `latest~1` or a folder): failed gates, gold, answer, chunks,
+    the run before, claims, every metric's arithmetic and every gate.
     """
     project, stored = open_run(run, reports=reports)
     record = stored.find(case)
@@ -56,7 +57,13 @@ def explain(run: str, case: str, form: str, is_full: bool, reports: str | None) 
         click.echo(case_markdown(explained.view), nl=False)
     else:
         observation = stored.observation(record["case_key"])
-        for line in explanation(explained.view, observation, Form(columns(WIDTH), is_full)):
+        shown = Explained(
+            explained.view,
+            observation,
+            failed_gates=list(failed_gate_lines(explained.record, explained.before)),
+            before=case_before(explained.before),
+        )
+        for line in explanation(shown, Form(columns(WIDTH), is_full)):
             click.echo(line)
         notes = plan.place_rules.notes
         if observation is not None and isinstance(notes, NoteFolder):

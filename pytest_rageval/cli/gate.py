@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import click
 
 from pytest_rageval.cli.options import JSON, echo_json, exit_codes
-from pytest_rageval.cli.stored_run import exit_code_of, open_run, run_argument, show
+from pytest_rageval.cli.stored_run import exit_code_of, open_run, run_argument, show_figures, show_verdict
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.rescore.regate import plan_of_gates, regate
@@ -63,8 +63,9 @@ def gate(
         }
         echo_json(content, _next(finished, at.run.run_id))
     else:
-        show(finished, plan)
+        show_figures(finished, plan)
         _show_cases(finished)
+        show_verdict(finished, at.project.baseline_file)
     raise SystemExit(code)
 
 

@@ -12,7 +12,7 @@ from pytest_rageval.cli.case_files import CaseSelection
 from pytest_rageval.cli.options import INTERNAL, as_written_here
 from pytest_rageval.cli.output import from_here
 from pytest_rageval.cli.screen import CaseProgress, Screen
-from pytest_rageval.cli.stored_run import show
+from pytest_rageval.cli.stored_run import exit_code_of, show_figures, show_verdict
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import JudgeUnavailable, SettingsError
 from pytest_rageval.io.masking import public_target
@@ -29,6 +29,7 @@ from pytest_rageval.runs.run_files import put_in_order
 from pytest_rageval.scale.dispatch import ClusterRun, Crew, crew_size, waiting_cases
 from pytest_rageval.targets.target import BaseTarget
 from pytest_rageval.text import counted
+from pytest_rageval.views.run import may_be_accepted
 
 RESUME = "rageval run --resume"
 REPORTS = ("summary.md", "report.html")
@@ -245,15 +246,18 @@ class CommandRun:
             return INTERNAL
         code = 0
         if self.finished is not None:
-            code = show(self.finished, self.prepared.plan, as_written_here)
+            show_figures(self.finished, self.prepared.plan, as_written_here)
+            code = exit_code_of(self.finished, self.prepared.plan)
         for note in run.notes:
             screen.line(as_written_here(note), colour="yellow")
+        if self.finished is not None:
+            show_verdict(self.finished, self.prepared.project.baseline_file, as_written_here)
         for path in self._reports:
             screen.line(f"{path.stem}: {from_here(path)}")
         if self._judge_command is not None:
             screen.line(f"judge its answers later: {self._judge_command}", colour="yellow")
         if self._resume_command is not None:
-            screen.line(f"interrupted; {self._resume_command} finishes it", colour="yellow")
+            screen.line(f"{run.why_unfinished}; {self._resume_command} finishes it", colour="yellow")
         elif self.is_interrupted:
             screen.line("interrupted before anything was answered: nothing is kept", colour="yellow")
         if self.is_interrupted:
@@ -298,5 +302,5 @@ class CommandRun:
             yield f"rageval explain {self.run_id} {shlex.quote(failing[0])}"
         if finished.metrics["comparison"] is not None:
             yield f"rageval compare baseline {self.run_id}"
-        elif finished.metrics["can_be_baseline"] and not self.is_interrupted:
+        elif may_be_accepted(finished.metrics) and not self.is_interrupted:
             yield "rageval run --update-baseline"

@@ -55,6 +55,7 @@ class CaseProgress:
         self._workers = workers
         self._count = Progress("case", total, end=self._in_flight)
         self._done = 0
+        self._shown_errors: set[str] = set()
 
     def tick(self) -> None:
         """Show the progress; called now and then while nothing ends."""
@@ -63,17 +64,24 @@ class CaseProgress:
     def end_case(self, case: EvaluatedCase) -> None:
         """Show a case that has ended here, with the output of its code if it did not pass, as pytest does."""
         result = case.result
-        if result.outcome in ("failed", "error"):
-            first_line = (result.reason or "").partition("\n")[0]
-            self.failed(result.key, result.outcome, first_line)
+        first_line = (result.reason or "").partition("\n")[0]
+        if result.outcome in ("failed", "error") and self.failed(result.key, result.outcome, first_line):
             for stream, text in case.printed.texts():
                 self._screen.line(f"  captured {stream}:\n{indent(text.rstrip(), '    ')}")
         self.advance(1)
 
-    def failed(self, key: str, outcome: str, reason: str) -> None:
-        """Show a case that did not pass."""
+    def failed(self, key: str, outcome: str, reason: str) -> bool:
+        """Show a case that did not pass; return False, and show nothing, for an error that was shown already.
+
+        The causes at the end count equal errors.
+        """
+        if outcome == "error":
+            if reason in self._shown_errors:
+                return False
+            self._shown_errors.add(reason)
         self._count.wipe()
         self._screen.line(f"{WORDS[outcome]} {key} - {as_written_here(reason)}", colour=COLOURS[outcome])
+        return True
 
     def advance(self, cases: int) -> None:
         """Count this many more cases as ended."""

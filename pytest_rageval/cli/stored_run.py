@@ -12,6 +12,7 @@ import click
 from pytest_rageval.cli.options import BASELINE, REPORTS
 from pytest_rageval.cli.output import echo_view
 from pytest_rageval.comparison.baseline import Side, project_baseline
+from pytest_rageval.comparison.what_changed import changes_since
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.render.gate_tests import gate_tests
@@ -21,6 +22,7 @@ from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.text import printable
 from pytest_rageval.views.run import run_view
+from pytest_rageval.views.verdict_block import verdict_view
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -65,24 +67,31 @@ def end(finished: Finished, plan: Plan, baseline: Path, worded: Callable[[str], 
     """Show a run that was just written, write its reports, and leave with its exit code."""
     code = exit_code_of(finished, plan)
     reports = write_all_reports(finished.folder, plan, finished.cases, baseline, exit_status=code)
-    show(finished, plan, worded)
+    show_figures(finished, plan, worded)
     for note in reports.notes:
         click.secho(printable(note), fg="yellow")
+    show_verdict(finished, baseline, worded)
     click.echo(f"summary: {finished.folder / 'summary.md'}")
     if reports.page is not None:
         click.echo(printable(reports.page.problem or f"report:  {reports.page.path}"))
     sys.exit(code)
 
 
-def show(finished: Finished, plan: Plan, worded: Callable[[str], str] = str) -> int:
-    """Show the result of a run, each line as `worded` makes it, and return its exit code."""
+def show_figures(finished: Finished, plan: Plan, worded: Callable[[str], str] = str) -> None:
+    """Show the figures of a run, its notes and its failed gates, each line as `worded` makes it."""
     echo_view(run_view(finished.metrics, finished.rows), worded)
     for note in finished.notes:
         click.secho(worded(printable(note)), fg="yellow")
     for test in gate_tests(finished, plan):
         if test.outcome == "failed":
             click.secho(worded(printable(f"FAILED {test.name} - {test.message}")), fg="red")
-    return exit_code_of(finished, plan)
+
+
+def show_verdict(finished: Finished, baseline: Path, worded: Callable[[str], str] = str) -> None:
+    """Show why cases fail, the verdict, and what changed since the compared run, which comes last of all."""
+    changes = changes_since(StoredRun(finished.folder), finished.metrics["comparison"], baseline)
+    click.echo()
+    echo_view(verdict_view(finished.metrics, finished.rows, changes), worded)
 
 
 def exit_code_of(finished: Finished, plan: Plan) -> int:

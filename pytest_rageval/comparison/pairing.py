@@ -16,6 +16,7 @@ from pytest_rageval.comparison.gates_now import Both
 from pytest_rageval.comparison.notes import comparison_notes
 from pytest_rageval.comparison.pair_verdict import pair_verdict
 from pytest_rageval.comparison.verdict_sentence import RunVerdict
+from pytest_rageval.comparison.what_changed import changes_between
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Gates
 from pytest_rageval.metrics import load_registry
@@ -23,7 +24,7 @@ from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.run.plan import Plan, make_plan
 from pytest_rageval.runs.columns import CaseColumns, SharedCases, values_at
 from pytest_rageval.runs.comparable import Mismatch
-from pytest_rageval.runs.config_diff import SettingChange, config_changes
+from pytest_rageval.runs.config_diff import SettingChange
 
 VERSIONS = {
     "dataset": "dataset_version",
@@ -145,7 +146,7 @@ def build_comparison(
     current = current.model_copy(update={"ignore_invariants": ignore_invariants})
     comparison = compare_sides(before, after, plan_for(after, current))
     compared = comparison.content
-    changes = config_changes(before.config, after.config) if before.config and after.config else []
+    changes = changes_between(before.config, after.config) if before.config and after.config else []
     parts = versions(before, after, is_other_dataset=_is_other_dataset(comparison))
     changed, is_warning = change_at_a_time(parts, changes)
     sides = before, after
@@ -173,9 +174,21 @@ def build_comparison(
     if compared["compared"]:
         content |= {name: compared[name] for name in COPIED}
         content["gates"] = list(comparison.gates)
+        content["causes"] = _causes_of_new_failures(after, compared)
         if is_detailed:
             content |= _cases(before, after, comparison)
     return ComparisonReport(content, comparison.problems, verdict, comparison.both)
+
+
+def _causes_of_new_failures(after: Side, compared: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return why the cases fail that did not, or fail a new gate: the causes of metrics.json with these cases alone."""
+    keys = {*compared["flipped_to_fail"], *compared["fails_new_gate"]}
+    causes = []
+    for cause in after.metrics.get("causes", ()):
+        cases = [key for key in cause["cases"] if key in keys]
+        if cases:
+            causes.append({**cause, "cases": cases})
+    return sorted(causes, key=lambda cause: -len(cause["cases"]))
 
 
 def _is_other_dataset(comparison: Comparison) -> bool:

@@ -130,7 +130,8 @@ def _gate_reasons(facts: VerdictFacts) -> Iterator[str]:
 
 
 def _problem_reasons(problems: Mapping[str, str]) -> Iterator[str]:
-    for name, problem in list(problems.items())[:SHOWN_PROBLEMS]:
+    # By name, as metrics.json keeps them: the sentence of a stored run is that of the run.
+    for name, problem in sorted(problems.items())[:SHOWN_PROBLEMS]:
         yield _problem_reason(name, problem)
     hidden = len(problems) - SHOWN_PROBLEMS
     if hidden > 0:

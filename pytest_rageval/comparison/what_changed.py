@@ -28,9 +28,14 @@ def changes_since(run: StoredRun, comparison: Mapping[str, Any] | None, baseline
     before = _config_before(run, comparison, baseline)
     if before is None:
         return []
-    changes = config_changes(before, run.config)
+    return changes_between(before, run.config)
+
+
+def changes_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[SettingChange]:
+    """Return what differs between two config.json: settings and versions, then the commit of the project."""
+    changes = config_changes(before, after)
     was = _commit_text(before)
-    now = _commit_text(run.config)
+    now = _commit_text(after)
     # A committed baseline names no commit: only the folder of its run does.
     if was is not None and now is not None and was != now:
         changes.append(SettingChange("commit", was, now))

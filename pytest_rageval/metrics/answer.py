@@ -34,6 +34,22 @@ def _answers(obs: Observation, _: int) -> str:
     return f"against {counted(len(obs.gold.answers or ()), 'gold answer')}"
 
 
+def _f1_terms(obs: Observation, _: int, *, normalizer: Normalizer = "default", hangul: Hangul = "word") -> str:
+    """Return the arithmetic of F1 with the nearest gold answer: shared tokens, precision and recall."""
+    golds = gold_answers(obs, normalizer)
+    if not golds or is_refused(obs):
+        return _answers(obs, 0)
+    pairs = [_compared_tokens(obs.answer.text or "", gold, normalizer, hangul) for gold in golds]
+    answer, gold = max(pairs, key=lambda pair: _f1(*pair))
+    if not answer or not gold:
+        return _answers(obs, 0)
+    shared = shared_tokens(answer, gold)
+    of_answer = f"precision {shared} / {counted(len(answer), 'token')} of the answer = {shared / len(answer):.3f}"
+    of_gold = f"recall {shared} / {counted(len(gold), 'token')} of the gold answer = {shared / len(gold):.3f}"
+    formula = f"F1 2·{shared} / ({len(answer)} + {len(gold)})"
+    return f"{counted(shared, 'shared token')}, {of_answer}, {of_gold}, {formula}"
+
+
 def unanswered(obs: Observation) -> NotApplicable | None:
     """Return why there is no answer to compare."""
     return NO_ANSWER if obs.answer.text is None else None
@@ -79,7 +95,7 @@ def exact_match(obs: Observation, *, normalizer: Normalizer = "default") -> floa
     gates=("token_f1 >= 0.50 when answer=layered tag L5_wrong_answer",),
     yields_to="reference_match",
     settled_by="gold_in_answer",
-    terms=_answers,
+    terms=_f1_terms,
 )
 def token_f1(obs: Observation, *, normalizer: Normalizer = "default", hangul: Hangul = "word") -> float | NotApplicable:
     """Bag-of-tokens F1 of the answer and the gold answer that it is nearest to.
@@ -220,6 +236,16 @@ def best_f1(answer: str, golds: Sequence[str], normalizer: Normalizer = "default
     if answer.isascii():
         return max(_f1(*with_bound_figures(answer_tokens, tokens(gold))) for gold in golds)
     return max(_f1(*with_bound_figures(*split_compounds(answer_tokens, tokens(gold)))) for gold in golds)
+
+
+def _compared_tokens(
+    answer: str, gold: str, normalizer: Normalizer, hangul: Hangul
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the tokens of both texts as `best_f1` compares them."""
+    cut = _cut(normalizer, hangul)
+    if cut is not tokens:
+        return cut(answer), cut(gold)
+    return with_bound_figures(*split_compounds(tokens(answer), tokens(gold)))
 
 
 def _cut(normalizer: Normalizer, hangul: Hangul) -> Callable[[str], list[str]]:

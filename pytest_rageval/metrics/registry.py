@@ -222,7 +222,9 @@ class Measure:
             return f"{judgement.model} gave {judgement.scores[self.metric.name]:g} on {low:g} to {high:g}{reasoning}"
         if self.metric.terms is None:
             return ""
-        formula = partial(self.metric.terms, obs, self.k or len(obs.hits))
+        known = inspect.signature(self.metric.terms).parameters
+        options = {name: value for name, value in self.metric.options.items() if name in known}
+        formula = partial(self.metric.terms, obs, self.k or len(obs.hits), **options)
         if not self.metric.is_foreign:
             return formula()
         from pytest_rageval.metrics.own_calls import formula_of  # here, because most projects have no metrics

@@ -11,6 +11,7 @@ from typing import NoReturn
 import pytest
 
 from pytest_rageval.cases.project_cases import pattern_problems
+from pytest_rageval.comparison.what_changed import changes_since
 from pytest_rageval.config.options import kind_of
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.model import EvalCase
@@ -18,7 +19,15 @@ from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.batches import plan_batches
 from pytest_rageval.plugin.case_hook import add_to_config
 from pytest_rageval.plugin.display.progress_line import ProgressLine, tally_text
-from pytest_rageval.plugin.display.run_verdict import report_gates, report_verdict, summarised, write_summary
+from pytest_rageval.plugin.display.run_verdict import (
+    RunEnd,
+    report_gates,
+    report_verdict,
+    summarised,
+    write_figures,
+    write_verdict,
+)
+from pytest_rageval.plugin.display.summary_end import SummaryEnd
 from pytest_rageval.plugin.extent import extent_of
 from pytest_rageval.plugin.items import EvalItem
 from pytest_rageval.plugin.preflight import (
@@ -41,6 +50,7 @@ from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.run.prepare import check_can_answer, run_configuration
 from pytest_rageval.runs.interrupts import Interrupted, Interrupts, is_called_by_script
 from pytest_rageval.runs.judge_notes import estimate
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.result_line import RecordLine
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.text import printable
@@ -63,7 +73,9 @@ class Controller:
         self._report: EndReport | None = None
         self._extent = Extent(frozenset(), frozenset())
         self._workers: ControlledWorkers | None = None
+        self._summary_end = SummaryEnd(self._write_end)
         manager = self.config.pluginmanager
+        manager.register(self._summary_end, "rageval-summary-end")
         if manager.hasplugin("dsession"):
             self._workers = ControlledWorkers(self.active, self.cannot_write)
             manager.register(self._workers, WORKERS)
@@ -315,9 +327,14 @@ class Controller:
             terminal.line("")  # after the progress line
             terminal.write_line(printable(self.active.mask.text(message)), red=True)
 
+    @pytest.hookimpl(tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Write the figures between pytest's failures and its short summary; `SummaryEnd` writes what follows that."""
+        if self._summary_end.folded is not None:
+            self._summary_end.folded.unfold()
+            self._summary_end.folded.write_note()
         if self.active.finished is not None:
-            write_summary(terminalreporter, self.active.finished, self.session.notes, self.session.root, self._report)
+            write_figures(terminalreporter, self.active.finished, self.session.notes)
             if os.environ.get("GITHUB_ACTIONS") == "true":  # most runs need not load this
                 from pytest_rageval.plugin.display.github_report import report_to_github
 
@@ -326,3 +343,13 @@ class Controller:
         else:
             for note in self.session.notes:
                 terminalreporter.write_line(printable(note), yellow=True)
+
+    def _write_end(self, terminal: pytest.TerminalReporter) -> None:
+        """Write the verdict, below pytest's short summary."""
+        finished = self.active.finished
+        if finished is None:
+            return
+        baseline = self.active.prepared.project.baseline_file
+        changes = changes_since(StoredRun(finished.folder), finished.metrics["comparison"], baseline)
+        end = RunEnd(changes, self.active.opened().why_unfinished)
+        write_verdict(terminal, finished, end, self.session.root, self._report)

@@ -28,9 +28,12 @@ from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.runs.records.result_line import RecordLine
 from pytest_rageval.runs.results_file import InterruptedRun, RunJournal, RunWriter
 from pytest_rageval.targets.target import BaseTarget
+from pytest_rageval.text import cut
 
 INTERRUPTED = 2
 """The exit status of a run that a signal ended."""
+_LONGEST_FAILURE = 120
+"""Characters of a call's failure in the line on how to finish the run."""
 
 
 def _leave_at_once() -> NoReturn:
@@ -281,6 +284,13 @@ class OngoingRun:
                 f"rageval: the first {FIRST_CALLS} calls all failed alike, so the others were not made: "
                 f"{self._first_calls[-1][1]}; mend that and run again"
             )
+
+    @property
+    def why_unfinished(self) -> str:
+        """Return why the run has cases left, for a line that goes on with how to finish it."""
+        if self.broken_off is None:
+            return "interrupted"
+        return f"stopped, since its first calls all failed: {cut(self._first_calls[-1][1], _LONGEST_FAILURE)}"
 
     def recorded(self, evaluated: Evaluation) -> tuple[Evaluation, list[RecordLine]]:
         """Return the evaluation with its records; one that JSON cannot hold becomes an error."""

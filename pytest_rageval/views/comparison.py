@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pytest_rageval.comparison.gate_lines import gate_line
 from pytest_rageval.comparison.layer_table import layer_gain
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS
+from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.runs.config_diff import setting_text
 from pytest_rageval.text import NO_VALUE, change, counted
@@ -26,6 +27,7 @@ from pytest_rageval.views.parts import (
     TableRow,
     Tone,
 )
+from pytest_rageval.views.verdict_block import SHOWN_CAUSES, cause_line
 
 OUTCOMES = {
     "passed": "passed",
@@ -57,9 +59,11 @@ class ComparisonView:
     """Two runs as every face shows them. If they cannot be compared, all is empty from the metrics on."""
 
     head: Section
-    """The verdict, both runs, and why they cannot be compared, if so."""
-    settings: Section
-    """What was configured otherwise."""
+    """The verdict, and what was configured otherwise."""
+    sides: Section
+    """Both runs, and why they cannot be compared, if so."""
+    causes: Section
+    """Why cases newly fail or fail a new gate, the most frequent cause first."""
     metrics: Section
     """The metrics that moved."""
     gates: Section
@@ -79,8 +83,9 @@ def comparison_view(content: Content) -> ComparisonView:
     """Return the view of the content of a `ComparisonReport`."""
     shown = content if content["compared"] else _NO_COMPARISON
     return ComparisonView(
-        head=tuple(_head(content)),
-        settings=(_settings_line(content), settings_table(content)),
+        head=(_verdict_line(content), _settings_line(content), settings_table(content)),
+        sides=tuple(_sides(content)),
+        causes=tuple(_causes(content)),
         metrics=tuple(metrics_section(shown)),
         gates=tuple(map(gate_point, shown["gates"])),
         categories=tuple(_categories(shown)),
@@ -101,9 +106,25 @@ _NO_COMPARISON: Content = {
 """The compared part of runs that cannot be compared."""
 
 
-def _head(content: Content) -> Iterator[Block]:
+def _verdict_line(content: Content) -> Line:
     verdict = content["verdict"]
-    yield Line(f"{SYMBOLS[verdict['word']]} {verdict['sentence']}", TONES[verdict["tone"]], "title")
+    return Line(f"{SYMBOLS[verdict['word']]} {verdict['sentence']}", TONES[verdict["tone"]], "title")
+
+
+def _causes(content: Content) -> Iterator[Line]:
+    """Yield a line a cause; nothing for comparisons from before causes were recorded."""
+    causes = content.get("causes", ())
+    if not causes:
+        return
+    yield Line("why cases newly fail", "strong")
+    for cause in causes[:SHOWN_CAUSES]:
+        yield cause_line(cause["text"], [key.partition("::")[2] for key in cause["cases"]])
+    hidden = len(causes) - SHOWN_CAUSES
+    if hidden > 0:
+        yield Line(and_more(hidden, "causes"), form="detail")
+
+
+def _sides(content: Content) -> Iterator[Block]:
     yield LabelledText("before", _side(content["before"]))
     yield LabelledText("after", _side(content["after"]))
     for problem in content["problems"]:
@@ -118,7 +139,7 @@ def _head(content: Content) -> Iterator[Block]:
 def _side(run: Content) -> str:
     """Return `latest · run 20251218_063617 · 42 cases: 40 passed, 2 failed · partial`."""
     outcomes = run["outcomes"]
-    counts = [f"{outcomes[name]} {word}" for name, word in OUTCOMES.items() if outcomes.get(name)]
+    counts = [f"{outcomes[name]:,} {word}" for name, word in OUTCOMES.items() if outcomes.get(name)]
     parts = [run["name"]]
     if run["run_id"] != run["name"]:
         parts.append(f"run {run['run_id']}")

@@ -1,4 +1,4 @@
-"""The end of a run: verdict, layers by category, failed gates, changed cases, the cost of judging."""
+"""The figures of a run on a terminal: layers by category, failed gates, changed cases, the cost of judging."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.case_list import ListedCase
-from pytest_rageval.comparison.gate_lines import gate_line, is_warning
+from pytest_rageval.comparison.gate_lines import gate_line, gate_name, is_warning
 from pytest_rageval.comparison.layer_table import LayerRow, layer_rows, total_row
-from pytest_rageval.comparison.verdict_sentence import SYMBOLS, with_verdict
+from pytest_rageval.comparison.verdict_sentence import with_verdict
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import change, counted, denominator, duration, excerpt, score_text
-from pytest_rageval.views.parts import TONES, Block, FigureTable, Line, NameList, Section, TableRow, Tone
+from pytest_rageval.views.parts import Block, FigureTable, Line, NameList, Section, TableRow, Tone
 
 Content = Mapping[str, Any]
 SHOWN_CATEGORIES = 12
+SHOWN_NAMES = 3
 SLOWEST = 3
 SHOWN_ERRORS = 3
 LONGEST_ERROR = 120
@@ -27,44 +29,47 @@ LONGEST_ERROR = 120
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """The end of a run on a terminal."""
+    """The figures of a run on a terminal; causes and verdict follow in a `VerdictView`."""
 
     head: Section
-    """The verdict, and the outcomes of all cases."""
+    """The outcomes of all cases."""
     layers: Section
-    """The scores of layers by category."""
+    """The scores of layers by category; empty if all cases ended in errors."""
     metrics: Section
     """Every metric with its change; empty unless they are wanted."""
     gates: Section
-    """The gates of the run that fail, or pass with a warning."""
-    failed_gates: Section
-    """The cases that fail, by the tag of the gate."""
+    """The gates of the run that fail, pass with a warning, or were not measured."""
     changed: Section
     """The cases that differ from the baseline."""
     notes: Section
-    """The slowest calls, the judge and its cost, the most frequent errors."""
+    """The slowest calls if wanted, cases that no gate examined, the judge and its cost."""
 
 
-def run_view(metrics: Content, rows: Sequence[Row], *, is_verbose: bool = False) -> RunView:
-    """Return the view of a run by the content of its metrics.json. `rows`: one for each case."""
+def run_view(
+    metrics: Content, rows: Sequence[Row], *, is_verbose: bool = False, has_durations: bool = False
+) -> RunView:
+    """Return the figures of a run by the content of its metrics.json.
+
+    rows           one for each case
+    is_verbose     True for every metric
+    has_durations  True for the slowest calls
+    """
+    is_all_errors = 0 < metrics["total_tests"] == metrics["outcomes"]["error"]
+    slowest = tuple(_slowest(rows)) if has_durations else ()
     return RunView(
-        head=tuple(_head(metrics)),
-        layers=tuple(_layers(metrics)),
+        head=(_outcomes(metrics),),
+        layers=() if is_all_errors else tuple(_layers(metrics)),
         metrics=tuple(_metrics(metrics)) if is_verbose else (),
-        gates=tuple(gates_to_show(metrics)),
-        failed_gates=tuple(_failures(metrics, rows)),
+        gates=tuple(_gates(metrics)),
         changed=tuple(_changed(metrics)),
-        notes=tuple(run_notes(metrics, rows)),
+        notes=(*slowest, *run_notes(metrics, rows)),
     )
 
 
-def _head(metrics: Content) -> Iterator[Line]:
-    verdict = with_verdict(metrics)["verdict"]
-    tone: Tone = "strong" if verdict["tone"] == "grey" else TONES[verdict["tone"]]
-    yield Line(f"{SYMBOLS[verdict['word']]} {verdict['sentence']}", tone)
-    total = metrics["total_tests"]
+def _outcomes(metrics: Content) -> Line:
+    """Return `12 cases: 7 passed, 5 failed · overall 0.583`."""
     counts = ", ".join(_outcome_counts(metrics["outcomes"]))
-    yield Line(f"{counted(total, 'case')}: {counts or 'none ran'} · {_overall(metrics)}")
+    return Line(f"{counted(metrics['total_tests'], 'case')}: {counts or 'none ran'} · {_overall(metrics)}")
 
 
 def _outcome_counts(outcomes: Mapping[str, int]) -> Iterator[str]:
@@ -77,7 +82,7 @@ def _outcome_counts(outcomes: Mapping[str, int]) -> Iterator[str]:
     }
     for outcome, noun in nouns.items():
         if outcomes[outcome]:
-            yield f"{outcomes[outcome]} {noun}"
+            yield f"{outcomes[outcome]:,} {noun}"
 
 
 def _overall(metrics: Content) -> str:
@@ -85,7 +90,7 @@ def _overall(metrics: Content) -> str:
     broken = metrics["outcomes"]["error"]
     if broken and metrics["overall_score"] is not None:
         # The note keeps a broken run, which is scored without its errors, from looking like the best one.
-        overall += f" of the {metrics['total_tests'] - broken} without errors"
+        overall += f" of the {metrics['total_tests'] - broken:,} without errors"
     if metrics["partial"]:
         overall += " · partial run"
     return overall
@@ -104,14 +109,20 @@ def _layers(metrics: Content) -> Iterator[Block]:
     rows_of_all = len(rows) - len(metrics["by_category"])
     shown = rows_of_all + SHOWN_CATEGORIES
     yield FigureTable(heads, tuple(rows), what="categories: see summary.md", most=shown)
-    if not comparison and metrics.get("can_be_baseline", not metrics["partial"]):
+    if not comparison and may_be_accepted(metrics):
         yield Line("no baseline to compare with yet: --rageval-update-baseline makes one")
     yield from trials_line(metrics)
 
 
+def may_be_accepted(metrics: Content) -> bool:
+    """Return True if a run may be advised as the new baseline: one that fails the build never is."""
+    is_failing = with_verdict(metrics)["verdict"].get("fails_build", False)
+    return bool(metrics.get("can_be_baseline", not metrics["partial"])) and not is_failing
+
+
 def _layer_row(row: LayerRow) -> TableRow:
     scores = [score_text(cell.score) for cell in row.cells.values()]
-    return TableRow((row.name, str(row.cases), str(row.passed), *scores))
+    return TableRow((row.name, f"{row.cases:,}", f"{row.passed:,}", *scores))
 
 
 def trials_line(metrics: Content) -> Iterator[Line]:
@@ -155,18 +166,14 @@ def gates_to_show(metrics: Content) -> Iterator[Line]:
             yield Line(gate_line(gate) + shown_only, "worse" if is_failing else "doubtful", "point")
 
 
-def _failures(metrics: Content, rows: Sequence[Row]) -> Iterator[Block]:
-    """Yield failed gates by tag with the cases behind them; known failures are counted, not listed."""
-    failed = {row.key for row in rows if row.outcome == "failed"}
-    ids_by_tag = {}
-    for tag, keys in metrics["failure_tags"].items():
-        ids = _ids(key for key in keys if key in failed)
-        if ids:
-            ids_by_tag[tag] = ids
-    if ids_by_tag:
-        yield Line("failed gates", "strong")
-    for tag, ids in sorted(ids_by_tag.items(), key=lambda item: -len(item[1])):
-        yield NameList(tag, ids, "worse")
+def _gates(metrics: Content) -> Iterator[Block]:
+    """Yield the run's failed gates and warnings, then in one line the gates that were not measured."""
+    measured = [gate for gate in metrics["gates"] if gate["passed"] is not None]
+    yield from gates_to_show({**metrics, "gates": measured})
+    unmeasured = tuple(gate_name(gate) for gate in metrics["gates"] if gate["passed"] is None)
+    if unmeasured:
+        gates = counted(len(unmeasured), "gate was", "gates were")
+        yield Line(f"{gates} not measured: {listed(unmeasured, SHOWN_NAMES)}", "doubtful")
 
 
 def _ids(keys: Iterable[str]) -> tuple[str, ...]:
@@ -174,7 +181,7 @@ def _ids(keys: Iterable[str]) -> tuple[str, ...]:
 
 
 def _changed(metrics: Content) -> Iterator[NameList]:
-    advice = " (tighten it with --rageval-update-baseline)" if metrics.get("can_be_baseline") else ""
+    advice = " (tighten it with --rageval-update-baseline)" if may_be_accepted(metrics) else ""
     comparison = metrics.get("comparison") or {}
     for changed in cases_by_change(comparison, "the baseline", is_partial=metrics["partial"]):
         if changed.name == "only_after":
@@ -218,10 +225,9 @@ def cases_by_change(comparison: Content, other: str, *, is_partial: bool) -> Ite
 
 
 def run_notes(metrics: Content, rows: Sequence[Row] = ()) -> Iterator[Line]:
-    """Yield the slowest calls, cases without gates, the judge and its cost, and the most frequent errors."""
-    yield from _slowest(rows)
-    yield from _ungated_notes(metrics)
-    yield from _abstention_notes(metrics)
+    """Yield what no gate examined, the judge and its cost. With `rows`, the notes name their cases."""
+    yield from _ungated_notes(metrics, rows)
+    yield from _abstention_notes(metrics, rows)
     judge = metrics.get("judge")
     if judge:
         kind = ""
@@ -229,12 +235,12 @@ def run_notes(metrics: Content, rows: Sequence[Row] = ()) -> Iterator[Line]:
             kind = ", a heuristic without a model; its scores gate only where you wrote the gate"
         yield Line(f"judge: {judge['model']}{kind}")
     yield from map(Line, _judging(metrics["volatile"]["cost"], metrics["total_tests"]))
-    errors = equal_errors(rows)
-    for text, number in errors[:SHOWN_ERRORS]:
-        if number > 1:
-            yield Line(f"{number} × {text}", "doubtful")
-    if len(errors) > 1:
-        yield Line(f"{len(errors)} different errors: see run.log", "doubtful")
+
+
+def _named(text: str, keys: Iterable[str]) -> str:
+    """Return the text with the ids of its cases: `1 undecided: q7`; the text alone if they are not known."""
+    ids = _ids(keys)
+    return f"{text}: {listed(ids, SHOWN_NAMES)}" if ids else text
 
 
 def _slowest(rows: Sequence[Row]) -> Iterator[Line]:
@@ -245,34 +251,42 @@ def _slowest(rows: Sequence[Row]) -> Iterator[Line]:
         yield Line("slowest calls: " + ", ".join(named))
 
 
-def _ungated_notes(metrics: Content) -> Iterator[Line]:
+def _ungated_notes(metrics: Content, rows: Sequence[Row]) -> Iterator[Line]:
     """Yield how many cases no gate examined, or no gate of their gold."""
-    cases = metrics["without_gate"]
-    if cases:
-        yield Line(f"{counted(cases, 'case was', 'cases were')} examined by no gate", "doubtful")
-    cases = metrics.get("gold_without_gate")
-    if cases:
-        yield Line(f"{counted(cases, 'case')} passed though no gate looked at the gold", "doubtful")
-    cases = metrics.get("facts_without_gate")
-    if cases:
-        yield Line(f"{counted(cases, 'case has', 'cases have')} key facts that no gate looks at", "doubtful")
-    cases = metrics.get("answers_without_gate")
-    if cases:
-        have = counted(cases, "case has a gold answer", "cases have gold answers")
-        yield Line(
-            f"{have} that no gate compares; a model as judge does, or the gate `token_recall >= 0.5`", "doubtful"
-        )
+    number = metrics["without_gate"]
+    if number:
+        keys = [row.key for row in rows if row.gates_examined == 0 and row.outcome != "error"]
+        yield Line(_named(f"{counted(number, 'case was', 'cases were')} examined by no gate", keys), "doubtful")
+    number = metrics.get("gold_without_gate")
+    if number:
+        keys = [row.key for row in rows if row.has_ungated_gold and row.outcome == "passed"]
+        yield Line(_named(f"{counted(number, 'case')} passed though no gate looked at the gold", keys), "doubtful")
+    number = metrics.get("facts_without_gate")
+    if number:
+        keys = [row.key for row in rows if row.has_ungated_facts]
+        text = f"{counted(number, 'case has', 'cases have')} key facts that no gate looks at"
+        yield Line(_named(text, keys), "doubtful")
+    number = metrics.get("answers_without_gate")
+    if number:
+        keys = [row.key for row in rows if row.has_ungated_answer]
+        have = counted(number, "case has a gold answer", "cases have gold answers")
+        text = f"{have} that no gate compares; a model as judge does, or the gate `token_recall >= 0.5`"
+        yield Line(_named(text, keys), "doubtful")
 
 
-def _abstention_notes(metrics: Content) -> Iterator[Line]:
+def _abstention_notes(metrics: Content, rows: Sequence[Row]) -> Iterator[Line]:
     """Yield what the wording of answers left open about abstentions."""
     undecided = metrics.get("undecided")
     if undecided:
         answers = counted(undecided, "answer neither answers nor declines", "answers neither answer nor decline")
-        yield Line(f"{answers} plainly: undecided, and no gate of abstention looked at them", "doubtful")
+        keys = [row.key for row in rows if row.is_undecided]
+        text = f"{answers} plainly: undecided, and no gate of abstention looked at them"
+        yield Line(_named(text, keys), "doubtful")
     for language, number in (metrics.get("untrained_languages") or {}).items():
         answers = counted(number, "answer is", "answers are")
-        yield Line(f"{answers} in {language}: abstentions were detected without training in it", "doubtful")
+        keys = [row.key for row in rows if row.untrained_language == language]
+        text = f"{answers} in {language}: abstentions were detected without training in it"
+        yield Line(f"{text} ({listed(_ids(keys), SHOWN_NAMES)})" if keys else text, "doubtful")
 
 
 def equal_errors(rows: Iterable[Row | ListedCase]) -> list[tuple[str, int]]:

@@ -173,6 +173,19 @@ def test_a_server_that_refuses_every_call_ends_the_run(project: Project, how: tu
         assert project.metrics()["partial"] is True
 
 
+@pytest.mark.parametrize("face", ["pytest", "run"])
+def test_the_last_line_says_why_a_run_stopped(project: Project, face: str):
+    with FaultServer(status(403)) as server:
+        if face == "pytest":
+            result = ask(project, server.url)
+        else:
+            project.cases([a_case(f"q{number}") for number in range(CASES)])
+            result = project.rageval("run", "--target", server.url)
+    last = [line for line in result.outlines if "--rageval-resume" in line or "--resume" in line][-1]
+    assert re.match(r"stopped, since its first calls all failed: POST \S+: status 403; ", last)
+    assert "interrupted" not in last
+
+
 def test_fewer_cases_than_that_are_all_asked(project: Project):
     with FaultServer(status(401)) as server:
         assert not has_stopped(project, ask(project, server.url, cases=15))

@@ -110,6 +110,16 @@ def test_the_rest_of_a_refused_run_is_told_with_what_the_server_allows():
     assert allowance("the system", 0.2, 12) == "the system allows about 12 a minute; 60 s left"
 
 
+def test_nothing_is_told_of_what_a_server_allows_before_it_was_measured():
+    served = ServedRate()
+    served.note_refusal(5.0)
+    for number in range(20):
+        served.note_success(5 + number / 2488)
+    assert served.recent is None, "a burst after a refusal is no pace"
+    served.note_success(7.0)
+    assert served.recent == pytest.approx(21 / 2, rel=0.1)
+
+
 def test_progress_names_what_the_judge_allows_while_cases_wait(project: Project):
     said: set[str] = set()
     observed = Prefetcher.observed

@@ -14,10 +14,19 @@ import pytest
 
 from pytest_rageval.render.gate_tests import GateTest
 from pytest_rageval.render.html.report_file import EndReport
-from pytest_rageval.render.text.view_text import view_lines
+from pytest_rageval.render.text.view_text import STYLES, view_lines
 from pytest_rageval.run.finish import Finished
+from pytest_rageval.runs.config_diff import SettingChange
 from pytest_rageval.text import printable
-from pytest_rageval.views.run import run_view
+from pytest_rageval.views.run import RunView, run_view
+from pytest_rageval.views.verdict_block import VerdictView, verdict_line, verdict_view
+
+
+class RunEnd(NamedTuple):
+    """What is known of the end of a run besides its results: what changed, and why it has cases left, if so."""
+
+    changes: Sequence[SettingChange]
+    why_unfinished: str
 
 
 class Crash(NamedTuple):
@@ -62,20 +71,31 @@ def summarised(longrepr: Any, path: str, lineno: int = 0, *, is_line: bool = Fal
     return text
 
 
-def write_summary(
-    terminal: pytest.TerminalReporter, finished: Finished, notes: Sequence[str], root: Path, report: EndReport | None
-) -> None:
-    """Write the summary: short by default, by metric with -v, nothing with -qq."""
-    if terminal.verbosity < -1:
+def write_figures(terminal: pytest.TerminalReporter, finished: Finished, notes: Sequence[str]) -> None:
+    """Write scores, gates, changed cases and notes, every metric with -v; nothing with -q."""
+    if terminal.verbosity < 0:
         return
     terminal.write_sep("=", "rageval")
-    view = run_view(finished.metrics, finished.rows, is_verbose=terminal.verbosity > 0)
-    for line in view_lines(view, terminal.config.get_terminal_writer().fullwidth):
-        terminal.write_line(line.text, **({} if line.style == "plain" else {line.style: True}))
+    has_durations = terminal.config.getoption("durations", None) is not None
+    view = run_view(finished.metrics, finished.rows, is_verbose=terminal.verbosity > 0, has_durations=has_durations)
+    _write_view(terminal, view)
     for note in (*finished.notes, *notes):
         terminal.write_line(printable(note), yellow=True)
-    if finished.is_unfinished:
-        terminal.write_line(f"interrupted; pytest --rageval-resume {finished.folder.name} finishes it", yellow=True)
+
+
+def write_verdict(
+    terminal: pytest.TerminalReporter, finished: Finished, end: RunEnd, root: Path, report: EndReport | None
+) -> None:
+    """Write causes, verdict, what changed and where the reports are; the verdict alone with -q, nothing with -qq."""
+    if terminal.verbosity < -1:
+        return
+    if terminal.verbosity < 0:
+        line = verdict_line(finished.metrics)
+        style = STYLES[line.tone]
+        terminal.write_line(printable(line.text), **({} if style == "plain" else {style: True}))
+        return
+    terminal.write_sep("=", "rageval verdict")
+    _write_view(terminal, verdict_view(finished.metrics, finished.rows, end.changes))
     folder = finished.folder
     shown = folder.relative_to(root) if folder.is_relative_to(root) else folder
     terminal.write_line(f"summary: {shown / 'summary.md'}")
@@ -84,6 +104,14 @@ def write_summary(
             terminal.write_line(f"report:  {shown / report.path.name}")
         else:
             terminal.write_line(printable(report.problem), yellow=True)
+    if finished.is_unfinished:
+        resume = f"{end.why_unfinished}; pytest --rageval-resume {folder.name} finishes it"
+        terminal.write_line(printable(resume), yellow=True)
+
+
+def _write_view(terminal: pytest.TerminalReporter, view: RunView | VerdictView) -> None:
+    for line in view_lines(view, terminal.config.get_terminal_writer().fullwidth):
+        terminal.write_line(line.text, **({} if line.style == "plain" else {line.style: True}))
 
 
 FILE = "rageval-gates"

@@ -60,6 +60,8 @@ class RecordedCase:
     observation: Record | None
     """Its line of observations.jsonl; None if the run keeps none."""
     view: CaseView
+    before: Record | None = None
+    """Its record in the run that this one was compared with; None if that run does not keep it."""
 
 
 def recorded_case_of(
@@ -72,8 +74,10 @@ def recorded_case_of(
     record = representative_trial(lines.records)
     metrics = (run.metrics or {}).get("metrics", {})
     context = CaseContext(run.run_id, run.config, metrics, registry, names={}, plan=plan)
-    view = case_view(lines, _earlier(run, key, baseline), "same", context)
-    return RecordedCase(listed_case(record), record, lines.observations.get(record["trial"]), view)
+    earlier = _earlier(run, key, baseline)
+    view = case_view(lines, earlier, "same", context)
+    before = representative_trial(earlier.records) if earlier is not None else None
+    return RecordedCase(listed_case(record), record, lines.observations.get(record["trial"]), view, before)
 
 
 def _earlier(run: StoredRun, key: str, baseline: Path) -> CaseLines | None:

@@ -1,4 +1,4 @@
-"""One case in full: question, expected and retrieved chunks, matches, each metric's arithmetic, each gate."""
+"""One case in full: failed gates, question, expected, answer, chunks, the run before, each metric's arithmetic."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.model import Observation
 from pytest_rageval.render.text.columns import aligned, column_widths, last_wrapped, shortened, wrapped
 from pytest_rageval.text import printable, score_text
+from pytest_rageval.views.case_before import CaseBefore
 from pytest_rageval.views.case_content import CaseView
 from pytest_rageval.views.case_parts import ChunkRow
 
@@ -28,30 +29,52 @@ class Form(NamedTuple):
     is_full: bool = False
 
 
-def explanation(case: CaseView, obs: Observation | None, form: Form) -> Iterator[str]:
-    """Return the lines of a case. `obs` holds the uncut texts, if the run keeps them."""
-    return map(printable, _lines(case, obs, form))
+class Explained(NamedTuple):
+    """A case to explain.
+
+    view          what every face shows of it
+    obs           the uncut texts, if the run keeps them
+    failed_gates  each failed gate with value and limit, and a mark if it is new
+    before        the case in the compared run
+    """
+
+    view: CaseView
+    obs: Observation | None = None
+    failed_gates: Sequence[str] = ()
+    before: CaseBefore | None = None
 
 
-def _lines(case: CaseView, obs: Observation | None, form: Form) -> Iterator[str]:
+def explanation(explained: Explained, form: Form) -> Iterator[str]:
+    """Return the lines of a case, failed gates first."""
+    return map(printable, _lines(explained, form))
+
+
+def _lines(explained: Explained, form: Form) -> Iterator[str]:
+    case = explained.view
+    obs = explained.obs
     yield f"{case.key}   {case.outcome}"
     yield " · ".join([f"written at {case.place}", *map(_short, case.facts)])
     if "requests" in case.latency:
         yield f"latency: {case.latency}"
+    yield from _section("fails", [(gate,) for gate in explained.failed_gates], form.width)
+    yield from _section("errors", [(error,) for error in case.errors], form.width)
     yield ""
     if not case.has_observation:
         yield "no observation was kept"
-    yield from _texts(case, obs, form)
+    if case.question is not None:
+        yield from _labelled_text("question", case.question, form)
     labels = [(name, _short(text)) for name, text in case.labels]
     yield from _section("expected", labels, form.width)
+    yield ""
+    yield from _answer(case, obs, form)
     yield from _retrieved(case, obs, form)
     flags = (*obs.matching.flags, *case.flags) if obs else case.flags
     for flag in dict.fromkeys(flags):
         yield f"  note: {flag}"
+    yield from _before(explained.before, form)
     yield from _section("claims", list(_claims(case, form)), form.width)
     scores = [(name, value, _short(terms)) for name, value, terms in case.scores]
     yield from _section("metrics", scores, form.width)
-    yield from _section("errors", [(error,) for error in case.errors], form.width)
     yield from _section("doubts about the judge's replies", case.doubts, form.width)
     gates = list(dict.fromkeys(case.every_gate))  # two gates may say the same under different conditions
     yield from _section("gates", gates or [("no gate examined this case",)], form.width)
@@ -59,10 +82,18 @@ def _lines(case: CaseView, obs: Observation | None, form: Form) -> Iterator[str]
     yield from _section("not applicable", skipped, form.width)
 
 
-def _texts(case: CaseView, obs: Observation | None, form: Form) -> Iterator[str]:
+def _before(before: CaseBefore | None, form: Form) -> Iterator[str]:
+    if before is None:
+        return
+    rows = [("outcome", before.outcome)]
+    if before.answer is not None:
+        rows.append(("answer", _short(before.answer)))
+    rows += [("failed", gate) for gate in before.failed_gates]
+    yield from _section("before", rows, form.width)
+
+
+def _answer(case: CaseView, obs: Observation | None, form: Form) -> Iterator[str]:
     answer = obs.answer.text if obs else case.answer
-    if case.question is not None:
-        yield from _labelled_text("question", case.question, form)
     if answer is not None:
         yield from _labelled_text("answer", answer, form)
     if obs and obs.answer.abstained is not None:

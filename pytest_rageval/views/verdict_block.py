@@ -1,0 +1,98 @@
+"""The end of a run on every terminal: why cases fail, then the verdict and what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_rageval.comparison.verdict_sentence import SYMBOLS, with_verdict
+from pytest_rageval.comparison.what_changed import arrow_text
+from pytest_rageval.io.suggestions import and_more, listed
+from pytest_rageval.runs.config_diff import SettingChange
+from pytest_rageval.runs.row import Row
+from pytest_rageval.text import counted
+from pytest_rageval.views.parts import TONES, Line, Section, Tone
+
+Content = Mapping[str, Any]
+FAILING = ("failed", "error")
+SHOWN_CAUSES = 6
+SHOWN_CHANGES = 5
+SHOWN_IDS = 3
+SHOWN_TAGS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictView:
+    """The end of a run: on a terminal of 24 lines all of it is visible."""
+
+    causes: Section
+    """Why cases fail, the most frequent cause first; empty if none fails."""
+    verdict: Section
+    """The verdict in one line, then the settings, versions and commits that changed."""
+
+
+def verdict_view(metrics: Content, rows: Sequence[Row], changes: Sequence[SettingChange]) -> VerdictView:
+    """Return the end of a run by the content of its metrics.json.
+
+    rows     one for each case
+    changes  what differs since the compared run
+    """
+    failing = [row.key for row in rows if row.outcome in FAILING]
+    return VerdictView(
+        causes=tuple(causes_lines(metrics, failing)),
+        verdict=(verdict_line(metrics), *changes_lines(changes)),
+    )
+
+
+def verdict_line(metrics: Content) -> Line:
+    """Return the symbol and the sentence of the verdict."""
+    verdict = with_verdict(metrics)["verdict"]
+    tone: Tone = "strong" if verdict["tone"] == "grey" else TONES[verdict["tone"]]
+    return Line(f"{SYMBOLS[verdict['word']]} {verdict['sentence']}", tone)
+
+
+def changes_lines(changes: Sequence[SettingChange]) -> Iterator[Line]:
+    """Yield `what changed: k 5 → 7, params.min_score – → 0.5`; nothing if nothing did."""
+    if not changes:
+        return
+    shown = ", ".join(map(arrow_text, changes[:SHOWN_CHANGES]))
+    hidden = len(changes) - SHOWN_CHANGES
+    more = f" {and_more(hidden)}: see rageval compare" if hidden > 0 else ""
+    yield Line(f"what changed: {shown}{more}", form="title")
+
+
+def cause_line(text: str, ids: Sequence[str], tags: Sequence[str] = ()) -> Line:
+    """Return `5 × refused although an answer exists (over_abstention): q1, q2, q3 and 2 more`."""
+    beside = f" ({listed(tags, SHOWN_TAGS)})" if tags else ""
+    return Line(f"{len(ids):,} × {text}{beside}: {listed(ids, SHOWN_IDS)}", "worse", "detail")
+
+
+def causes_lines(metrics: Content, failing: Sequence[str]) -> Iterator[Line]:
+    """Yield a line a cause of the failing cases, which it names in their order; known failures are left out."""
+    lines = []
+    for cause in metrics.get("causes", ()):
+        of_cause = set(cause["cases"])
+        keys = [key for key in failing if key in of_cause]
+        if keys:
+            tags = _shared_tags(metrics, keys)
+            lines.append((len(keys), cause_line(cause["text"], [_id(key) for key in keys], tags)))
+    if not lines:
+        return
+    yield Line("why cases fail", "strong")
+    lines.sort(key=lambda counted_line: -counted_line[0])
+    yield from (line for _, line in lines[:SHOWN_CAUSES])
+    others = lines[SHOWN_CAUSES:]
+    if others:
+        cases = counted(sum(number for number, _ in others), "case")
+        yield Line(f"{and_more(len(others), 'causes')} of {cases}", form="detail")
+
+
+def _shared_tags(metrics: Content, keys: Sequence[str]) -> list[str]:
+    """Return the tags of the failed gates that all of these cases share."""
+    tags = metrics.get("failure_tags", {})
+    return [tag for tag, tagged in tags.items() if set(keys) <= set(tagged)]
+
+
+def _id(key: str) -> str:
+    return key.partition("::")[2]
