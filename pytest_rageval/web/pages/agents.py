@@ -30,7 +30,9 @@ from pytest_rageval.web.pages.agent_form import (
     with_default_prompt,
 )
 from pytest_rageval.web.pages.agent_values import agent_values, found_values
+from pytest_rageval.web.pages.compared_agents import rivals
 from pytest_rageval.web.rendering import page, path_to, redirect
+from pytest_rageval.web.run_list import RunFolders, TheFolders
 from pytest_rageval.web.site import Site, TheSite
 from pytest_rageval.web.versions.agent import MAIN_RUBRIC, Agent, AgentVersion, editable_rubrics, threshold_gate
 from pytest_rageval.web.versions.agent_store import FIRST_METRICS, AgentStore, agent_warnings, new_agent
@@ -140,13 +142,15 @@ def _ask(site: Site, store: AgentStore, submitted: FormData, form_page: Callable
 
 
 @router.get("/agents/{slug}")
-def agent_page(request: Request, site: TheSite, store: Agents, slug: str) -> Response:
-    return _version_page(request, site, store, store.newest(slug))
+def agent_page(request: Request, site: TheSite, store: Agents, folders: TheFolders, slug: str) -> Response:
+    return _version_page(request, site, store, folders, store.newest(slug))
 
 
 @router.get("/agents/{slug}/versions/{number}")
-def agent_version_page(request: Request, site: TheSite, store: Agents, slug: str, number: int) -> Response:
-    return _version_page(request, site, store, store.read(slug, number))
+def agent_version_page(
+    request: Request, site: TheSite, store: Agents, folders: TheFolders, slug: str, number: int
+) -> Response:
+    return _version_page(request, site, store, folders, store.read(slug, number))
 
 
 @router.get("/agents/{slug}/versions/{number}/toml")
@@ -188,7 +192,9 @@ def agent_diff_page(
 # ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _version_page(request: Request, site: Site, store: AgentStore, version: AgentVersion) -> Response:
+def _version_page(
+    request: Request, site: Site, store: AgentStore, folders: RunFolders, version: AgentVersion
+) -> Response:
     versions, problems = store.versions(version.slug)
     agent = version.agent
     held = []
@@ -211,6 +217,7 @@ def _version_page(request: Request, site: Site, store: AgentStore, version: Agen
         keys=needed_keys(agent, site.settings.env_file),
         warnings=agent_warnings(agent, store.registry),
         newest=store.last(version.slug),
+        rivals=rivals(folders.rows(), version.slug, version.number),
         place=store.path(version.slug, version.number),
     )
 
