@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from pytest_rageval.export.calibration_labels import label_lines
 from pytest_rageval.export.csv_format import csv_lines
 from pytest_rageval.export.export_source import ExportSource
 from pytest_rageval.export.report_json import json_lines
@@ -14,6 +15,7 @@ from pytest_rageval.export.trec_files import trec_qrels_lines, trec_run_lines
 TEXTS: Mapping[str, Callable[[ExportSource], Iterator[str]]] = {
     "csv": csv_lines,
     "json": json_lines,
+    "labels": label_lines,
     "trec-run": trec_run_lines,
     "trec-qrels": trec_qrels_lines,
 }

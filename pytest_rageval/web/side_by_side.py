@@ -27,7 +27,7 @@ VISIBLE = 0.005
 """Smaller moves, as shares of a scale, vanish in the two decimals of the page."""
 
 
-class MovedScore(NamedTuple):
+class PairedScore(NamedTuple):
     """The score of a case in one metric on both sides; `gain` is a share of the scale, positive if B is better."""
 
     metric: str
@@ -41,7 +41,7 @@ class PairedCase(NamedTuple):
 
     a: ListedCase
     b: ListedCase
-    moved: Sequence[MovedScore]
+    moved: Sequence[PairedScore]
     is_other_question: bool
 
     @property
@@ -109,17 +109,17 @@ class SideBySide:
                 paired.append(PairedCase(a, b, () if is_other else scores, is_other))
         return paired
 
-    def _moved(self) -> dict[str, list[MovedScore]]:
+    def _moved(self) -> dict[str, list[PairedScore]]:
         """Return the visible moves of each case, in the metrics that both runs have."""
         before = _columns(self.a)
         after = _columns(self.b)
         shared = shared_cases(before, after)
         described = self.b.report.metrics["metrics"] if self.b.report else {}
-        moved: dict[str, list[MovedScore]] = {}
+        moved: dict[str, list[PairedScore]] = {}
         for name, moves in moved_scores(before, after, shared, described):
             for place, old, new, gain in moves:
                 if abs(gain) >= VISIBLE:
-                    moved.setdefault(shared.keys[place], []).append(MovedScore(name, old, new, gain))
+                    moved.setdefault(shared.keys[place], []).append(PairedScore(name, old, new, gain))
         return moved
 
     @cached_property

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.export.calibration_labels import label_lines
 from pytest_rageval.export.csv_format import csv_line, csv_lines
 from pytest_rageval.export.report_json import json_lines
 from pytest_rageval.render.html.report_file import FILES
@@ -28,7 +29,7 @@ from pytest_rageval.web.run_rows import origin_of
 from pytest_rageval.web.site import TheSite, UnknownPageError
 from pytest_rageval.web.versions.version_folder import is_slug
 
-FORMATS = ("csv", "json", "xlsx")
+FORMATS = ("csv", "json", "xlsx", "labels")
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 UNFINISHED = (("cases", "Cases"), ("files", "Files"))
 """The sections of an unfinished run: their ids and titles."""
@@ -177,6 +178,10 @@ def export_run(
     if form == "xlsx":
         cells = table.cells(keys, table.columns(col or ()))
         return Response(workbook(cells), media_type=XLSX, headers=headers)
+    if form == "labels":
+        headers = {"Content-Disposition": f'attachment; filename="{name}.labels.jsonl"'}
+        lines = label_lines(table.narrowed(keys))
+        return StreamingResponse(_encoded(lines), media_type="application/jsonl; charset=utf-8", headers=headers)
     lines = csv_lines(table.narrowed(keys))
     if col:
         lines = map(csv_line, table.cells(keys, table.columns(col)))
