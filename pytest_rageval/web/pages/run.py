@@ -254,9 +254,15 @@ def _choice_form(request: Request, rows: Rows, a: str = "", b: str = "", problem
 
 
 @router.get("/jobs/{job_id}")
-def show_job(request: Request, jobs: TheJobs, job_id: str) -> Response:
-    """Show one job: what it runs, its progress and its log. A script that polls gets the changing part alone."""
-    return page(request, "job.html", job_status=jobs.status(job_id), log=jobs.log(job_id))
+def show_job(request: Request, jobs: TheJobs, job_id: str, *, follow: Annotated[bool, Query()] = False) -> Response:
+    """Show one job: what it runs, its progress and its log. A script that polls gets the changing part alone.
+
+    follow  goes on to the run once it has come to its end: asked by a page that watched the job go on
+    """
+    job_status = jobs.status(job_id)
+    if follow and job_status.state == "finished" and job_status.has_run:
+        return _leave_for(request, path_to("runs", job_id))
+    return page(request, "job.html", job_status=job_status, log=jobs.log(job_id))
 
 
 @router.post("/jobs/{job_id}/cancel")
