@@ -157,3 +157,16 @@ def test_another_choice_shows_at_once_what_it_takes(app: WebApp, chromium: Chrom
         page.page.select_option("#source", "connector")
         page.page.wait_for_selector("input[type=file]", state="detached")
         assert page.problems == []
+
+
+@pytest.mark.child_process
+def test_a_page_that_watches_a_run_goes_on_to_it_when_it_ends(tmp_path: Path):
+    jobs = project_with_bot(tmp_path)
+    job = jobs.start(an_order(1))
+    with served(tmp_path) as app:
+        until(jobs, job.id, ended)
+        watched = app.get(f"/jobs/{job.id}?follow=true")
+        assert (watched.status_code, watched.headers["location"]) == (303, f"/runs/{job.id}")
+        by_script = app.get(f"/jobs/{job.id}?follow=true", headers={"HX-Request": "true"})
+        assert by_script.headers["hx-redirect"] == f"/runs/{job.id}"
+        assert "Open the run" in app.page(f"/jobs/{job.id}"), "its log can still be read"
