@@ -10,7 +10,7 @@ TESTS  ?= tests
 # Where it is set, each of the processes that tests start compiles 130 modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick torture coverage lint bench shots clean
+.PHONY: help demo test quick torture coverage lint docs bench shots clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile
@@ -46,6 +46,10 @@ lint: $(VENV)/.ready  ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(VENV)/.ready  ## the site in site/; a link that leads nowhere is an error
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/python docs/make_site.py
+
 bench: $(VENV)/.ready  ## time and memory beside other tools, written into docs/performance.md
 	$(BIN)/python benchmarks/run.py --write
 
@@ -53,4 +57,4 @@ shots: $(VENV)/.ready  ## the pictures of the report in docs/images, from the de
 	$(BIN)/python docs/shots.py
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build site .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -239,7 +239,7 @@ def test_a_gate_is_held_against_the_mean_of_the_trials_in_which_it_looks():
     assert [failed.value for failed in gate_verdict([gate], trials).failed] == [3.0]
     # A trial that only a heuristic judged is no part of the mean.
     trials = [judged_trial(4.0, heuristic=False), judged_trial(0.0, heuristic=True)]
-    assert gate_verdict([gate], trials) == (1, (), (), False, False)
+    assert gate_verdict([gate], trials) == (1, (), (), False, False, False)
 
 
 def test_gold_is_unexamined_where_no_gate_that_is_meant_for_it_could_look():

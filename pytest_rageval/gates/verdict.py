@@ -11,6 +11,8 @@ from pytest_rageval.metrics.answer import answer_kinds
 from pytest_rageval.model import FailedGate, Observation, Outcome, Problem
 
 KEY_FACTS = "key_fact_recall"
+_JUDGED_BY_REFERENCE = frozenset({"correctness", "composite"})
+"""Rubrics that need no gold answer, and compare with it where there is one."""
 
 
 class GatedTrial(NamedTuple):
@@ -34,6 +36,8 @@ class GateVerdict(NamedTuple):
     is_gold_examined: bool = False
     has_ungated_facts: bool = False
     """Whether key facts are the only gold of the answer, and no gate examined them."""
+    has_ungated_answer: bool = False
+    """Whether an answer was given for which gold answers exist, and no gate compared it with them."""
 
 
 def gate_verdict(gates: Iterable[Gate], trials: Sequence[GatedTrial]) -> GateVerdict:
@@ -43,6 +47,7 @@ def gate_verdict(gates: Iterable[Gate], trials: Sequence[GatedTrial]) -> GateVer
     unexamined: dict[str, None] = {}
     has_examined_gold = False
     are_facts_examined = False
+    is_answer_compared = False
     measured: set[str] = set()
     for trial in trials:
         measured.update(trial.scores, trial.unobserved)
@@ -58,6 +63,7 @@ def gate_verdict(gates: Iterable[Gate], trials: Sequence[GatedTrial]) -> GateVer
             continue
         has_examined_gold |= looks_at_gold
         are_facts_examined |= name == KEY_FACTS
+        is_answer_compared |= _compares_answers(gate)
         value = math.fsum(values) / len(values)
         if gate.holds(value):
             held += 1
@@ -67,7 +73,22 @@ def gate_verdict(gates: Iterable[Gate], trials: Sequence[GatedTrial]) -> GateVer
             failed[name, threshold] = FailedGate(name, value, threshold, gate.tag)
     missed = () if has_examined_gold else tuple(unexamined)
     has_ungated_facts = not are_facts_examined and any(map(_has_facts_alone, trials))
-    return GateVerdict(held, tuple(failed.values()), missed, has_examined_gold, has_ungated_facts)
+    has_ungated_answer = not is_answer_compared and any(map(_has_gold_answer, trials))
+    return GateVerdict(held, tuple(failed.values()), missed, has_examined_gold, has_ungated_facts, has_ungated_answer)
+
+
+def _compares_answers(gate: Gate) -> bool:
+    """Return True if the gate's metric compares the answer with gold answers, by a formula or by a judge."""
+    if gate.measure is None:
+        return False
+    metric = gate.measure.metric
+    if metric.layer == "L5" and metric.looks_at_gold:
+        return True
+    return not _JUDGED_BY_REFERENCE.isdisjoint(metric.rubrics)
+
+
+def _has_gold_answer(trial: GatedTrial) -> bool:
+    return bool(trial.observation.gold.answers) and trial.observation.answer.text is not None
 
 
 def _has_facts_alone(trial: GatedTrial) -> bool:

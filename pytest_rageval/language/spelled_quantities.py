@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from pytest_rageval.language.plain_counts import with_plain_counts
+
 _SMALL_NUMBERS = {
     name: str(number)
     for number, names in enumerate(
@@ -43,7 +45,7 @@ def with_plain_spellings(text: str) -> str:
         text = _VERSION_LETTER.sub("", text)
     if any(name in lowered for name in _NAMES_OF_INSTEAD):
         text = _INSTEAD.sub(" statt ", text)
-    return text
+    return with_plain_counts(text, lowered)
 
 
 def _with_half(match: re.Match[str]) -> str:

@@ -47,8 +47,10 @@ def quantities_at(clause: list[str], at: int, *, is_denied: bool) -> Iterator[Qu
         if len(high) < len(low) == _DIGITS_OF_A_YEAR:
             high = low[: len(low) - len(high)] + high
             figure = f"{low}-{high}"
-        yield Quantity(low, unit, comparison, is_denied, is_choice=True)
-        yield Quantity(high, unit, comparison, is_denied, is_choice=True)
+        # From 10:00 to 14:00 both hold: one is the beginning, the other the end.
+        is_choice = ":" not in low
+        yield Quantity(low, unit, comparison, is_denied, is_choice)
+        yield Quantity(high, unit, comparison, is_denied, is_choice)
         yield Quantity(figure, unit, comparison, is_denied)
         return
     yield Quantity(figure, without_particles(unit) if unit else unit, comparison, is_denied)
@@ -143,6 +145,8 @@ def are_same_number(one: Quantity, other: Quantity) -> bool:
     """Check whether two quantities with figures have the same value, in whatever units: 90 minutes are 1.5 hours."""
     if _is_clock_of(one, other) or _is_clock_of(other, one):
         return True
+    if _are_hundredths_of(one, other) or _are_hundredths_of(other, one):
+        return True
     value = number(one)
     if value is None:
         return False
@@ -151,6 +155,25 @@ def are_same_number(one: Quantity, other: Quantity) -> bool:
     if one.unit in _BINARY and other.unit in _BINARY:
         return number(other) is not None and _binary(one) == _binary(other)
     return False
+
+
+def _are_hundredths_of(coins: Quantity, money: Quantity) -> bool:
+    """Check whether an amount in coins has the value of one in its currency: 50 cents are $0.50."""
+    if money.unit not in _CURRENCIES_OF_COINS.get(coins.unit, ()):
+        return False
+    try:
+        return Decimal(coins.figure) == 100 * Decimal(money.figure)
+    except InvalidOperation:
+        return False
+
+
+_CURRENCIES_OF_COINS = {
+    **dict.fromkeys(("cent", "cents"), ("€", "$")),
+    **dict.fromkeys(("pence", "penny", "p"), ("£",)),
+    **dict.fromkeys(("centime", "centimes"), ("€", "chf")),
+    "rappen": ("chf",),
+}
+"""Units of which a hundred are one of the currency."""
 
 
 def _binary(quantity: Quantity) -> Decimal:

@@ -352,6 +352,8 @@ class CaseResult:
     """Whether a gate examined gold of the case."""
     has_ungated_facts: bool = False
     """Whether key facts are the only gold of the answer, and no gate examined them."""
+    has_ungated_answer: bool = False
+    """Whether an answer was given for which gold answers exist, and no gate compared it with them."""
     error: Problem | None = None
     metric_errors: Mapping[str, str] = field(default_factory=dict)
     """Metrics without a score because a judgement failed, and the reason."""

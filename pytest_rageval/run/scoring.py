@@ -91,6 +91,7 @@ def _decided(case: MeasuredTrial, trials: Sequence[tuple[Observation, MeasuredTr
         "unexamined": gated.unexamined,
         "is_gold_examined": gated.is_gold_examined,
         "has_ungated_facts": gated.has_ungated_facts,
+        "has_ungated_answer": gated.has_ungated_answer,
     }
 
 

@@ -92,6 +92,7 @@ def _reservations(rows: Sequence[Row]) -> dict[str, Any]:
         "without_gate": sum(row.gates_examined == 0 and row.outcome != "error" for row in rows),
         "gold_without_gate": sum(row.has_ungated_gold and row.outcome == "passed" for row in rows),
         "facts_without_gate": sum(row.has_ungated_facts for row in rows),
+        "answers_without_gate": sum(row.has_ungated_answer for row in rows),
         **doubts_in(rows),
         **open_abstentions(rows),
         "judge": _judge(rows),

@@ -41,9 +41,10 @@ def cost_of(costs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     tokens = _known(costs, "judge_tokens")
     dollars = _known(costs, "judge_cost_usd")
     saved = _known(costs, "judge_saved_usd")
-    counts = {name: round(math.fsum(cost.get(name, 0) for cost in costs)) for name in _COUNTED_IF_ANY}
+    # A share of a joint request may come to less than one: a model was asked all the same.
+    sums = {name: math.fsum(cost.get(name, 0) for cost in costs) for name in _COUNTED_IF_ANY}
     return {
-        **{name: count for name, count in counts.items() if count},
+        **{name: round(total) for name, total in sums.items() if total},
         "judge_saved_usd": _total(saved),
         "judge_total_tokens": sum(tokens) if tokens else None,
         "judge_total_usd": _total(dollars),

@@ -98,6 +98,8 @@ class Row:
     """Whether the case has gold that no gate examined."""
     has_ungated_facts: bool = False
     """Whether key facts are the only gold of the answer, and no gate examined them."""
+    has_ungated_answer: bool = False
+    """Whether the case has a gold answer, and no gate compared the answer with it."""
     attempts: int = 1
     """How often the case was asked until it had this outcome, where a plugin runs tests again."""
     doubts: Mapping[str, int] = field(default_factory=dict)
@@ -147,6 +149,7 @@ class Row:
             metric_errors=shared.value(frozenset(record.get("metric_errors", ()))),
             has_ungated_gold=verdict.get("gold_examined") is False,
             has_ungated_facts=verdict.get("facts_examined") is False,
+            has_ungated_answer=verdict.get("answer_compared") is False,
             attempts=record.get("attempts", 1),
             doubts=record.get("doubt") or NOTHING,
             cause=Cause(**record["cause"]) if record.get("cause") else None,

@@ -256,6 +256,12 @@ def _ungated_notes(metrics: Content) -> Iterator[Line]:
     cases = metrics.get("facts_without_gate")
     if cases:
         yield Line(f"{counted(cases, 'case has', 'cases have')} key facts that no gate looks at", "doubtful")
+    cases = metrics.get("answers_without_gate")
+    if cases:
+        have = counted(cases, "case has a gold answer", "cases have gold answers")
+        yield Line(
+            f"{have} that no gate compares; a model as judge does, or the gate `token_recall >= 0.5`", "doubtful"
+        )
 
 
 def _abstention_notes(metrics: Content) -> Iterator[Line]:

@@ -120,3 +120,39 @@ def test_a_refused_question_scores_nothing(name):
 
 def test_a_refused_question_states_no_key_fact():
     assert score("key_fact_recall", answered("Not Paris, I guess.", key_facts=("Paris",), abstained=True)) == 0
+
+
+@pytest.mark.parametrize(
+    ("question", "gold", "right", "wrong"),
+    [
+        ("Wie hoch ist die Gebühr?", "höchstens 10 Euro", "3 Prozent, höchstens jedoch 10 Euro.", "Höchstens 12 Euro."),
+        (
+            "What is the fee?",
+            "at most 10 dollars",
+            "3 percent, but at most only 10 dollars.",
+            "At most just 9 dollars.",
+        ),
+        ("When do you close on Saturdays?", "2 pm", "Saturdays 10:00-14:00", "Saturdays 10:00-15:00"),
+        ("Was kostet eine Mahnung?", "0,50 Euro", "Sie kostet fünfzig Cent.", "Sie kostet sechzig Cent."),
+        ("What is the late fee?", "50 cents", "The late fee is $0.50.", "The late fee is $0.60."),
+        ("What is the late fee?", "80 pence", "The late fee is £0.80.", "The late fee is £8."),
+        ("몇 권까지 빌릴 수 있나요?", "15권", "열다섯 권까지 빌릴 수 있습니다.", "열세 권까지 빌릴 수 있습니다."),
+        ("몇 명까지 들어갈 수 있나요?", "20명", "스무 명까지 들어갈 수 있습니다.", "서른 명까지 들어갈 수 있습니다."),
+        ("Kann ich verlängern?", "Ja, zweimal", "Ja, Sie können zweimal verlängern.", "Ja, dreimal."),
+        ("Can I renew?", "Yes, twice", "Yes, you can renew two times.", "Yes, three times."),
+        ("How often can I renew?", "twice", "You can renew it 2 times.", "You can renew it only once."),
+        (
+            "How often can I renew?",
+            "once a year",
+            "You can renew it one time a year.",
+            "You can renew it twice a year.",
+        ),
+    ],
+)
+def test_counts_limits_and_coins_are_read_however_they_are_written(question, gold, right, wrong):
+    assert best_fit(right, [gold], question).share >= 0.5
+    assert best_fit(wrong, [gold], question).share < 0.5
+
+
+def test_once_before_a_condition_is_no_count():
+    assert best_fit("Once you have paid, you can renew it.", ["once"], "How often can I renew?").share < 0.5

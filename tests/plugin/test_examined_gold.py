@@ -44,6 +44,19 @@ def test_gold_that_no_gate_is_meant_for_may_pass_and_is_counted(project: Project
     assert project.metrics()["gold_without_gate"] == 2
 
 
+def test_a_gold_answer_that_no_gate_compares_is_counted_though_its_places_are_gated(project: Project):
+    long = "At sea level, where a column of air weighs most, clean water boils at a hundred degrees"
+    project.cases([a_case("long", gold={"answer": long}), a_case("short", gold={"answer": "100 degrees"})])
+    result = project.run()
+    result.assert_outcomes(passed=2)
+    assert lines_with(result, "1 case has a gold answer that no gate compares")
+    assert project.metrics()["answers_without_gate"] == 1
+    project.run("--rageval-gate", "token_recall >= 0.1")
+    assert project.metrics()["answers_without_gate"] == 0
+    project.rageval("score", "latest")
+    assert project.metrics()["answers_without_gate"] == 0
+
+
 LONG = "At sea level, where a column of air weighs most, clean water boils at a hundred degrees"
 
 

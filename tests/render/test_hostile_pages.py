@@ -155,8 +155,7 @@ def called_directly(page: PageRun) -> Iterator[str]:
     labels = [AxisValue(1, text)]
     yield called.chart(Chart(text, labels, labels, marks=labels), text)
     yield called.heat(HeatCell(text, text, 1, "fall", 1, text))
-    count = SimpleNamespace(before=text, number=text, label=text)
-    yield called.verdict(SimpleNamespace(symbol=text, word=text, counts=[count], asides=[text], gates=text))
+    yield called.verdict(SimpleNamespace(symbol=text, headline=text, details=text))
     yield called.outcome(text, "")
 
 

@@ -79,8 +79,9 @@ def test_list_dashboard_run_and_comparison_say_the_same(app: WebApp, run_id: str
     shown_word = re.findall(r"\S (.*?) ·", title_of(run))[0].strip()
     assert shown_word.lower() in row_of(app.page("/runs"), run_id).lower()
     if run_id == "worse":  # the last one of its series
-        assert NOTE in text_of(app.page("/"))
-        assert shown_word in text_of(app.page("/"))
+        dashboard = text_of(app.page("/"))
+        assert "Fails the build: 1 case newly fails" in dashboard
+        assert "changed case" in dashboard
 
 
 def test_cases_that_changed_came_or_went_are_listed_and_compared_with_nothing(app: WebApp):
@@ -117,7 +118,7 @@ def test_versions_without_a_case_in_common_are_not_comparable_anywhere(tmp_path:
             assert "Not comparable" in title_of(html)
             assert 'class="verdict red"' in html
         assert "not comparable" in row_of(app.page("/runs"), "two")
-        assert "Not comparable" in text_of(app.page("/"))
+        assert "Fails the build: not comparable with the baseline" in text_of(app.page("/"))
     project.close()
 
 

@@ -169,14 +169,18 @@ def verdict_record(result: CaseResult, overall: CaseResult) -> dict[str, Any]:
     """Return the verdict of the gates on a case, and whether this trial alone passes them."""
     # False for a case whose gold no gate examined; None without gold or without an observation.
     has_gold = overall.observation is not None and (not overall.case.answerable or not overall.case.gold.is_empty)
-    facts = {"facts_examined": False} if overall.has_ungated_facts else {}
+    reservations = {}
+    if overall.has_ungated_facts:
+        reservations["facts_examined"] = False
+    if overall.has_ungated_answer:
+        reservations["answer_compared"] = False
     return {
         "passed": not overall.failed_gates and overall.error is None,
         "gates_held": overall.passed_gates,
         "failed_gates": [gate._asdict() for gate in overall.failed_gates],
         "gold_examined": overall.is_gold_examined or (False if has_gold else None),
         "unexamined": overall.unexamined,
-        **facts,
+        **reservations,
         "unobserved": result.unobserved,
         "trial_passed": not result.failed_gates and result.error is None,
     }
@@ -312,6 +316,7 @@ def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observatio
         unexamined=tuple(verdict.get("unexamined", ())),
         is_gold_examined=bool(verdict.get("gold_examined")),
         has_ungated_facts=verdict.get("facts_examined") is False,
+        has_ungated_answer=verdict.get("answer_compared") is False,
         metric_errors=record.get("metric_errors", {}),
     )
 
