@@ -57,7 +57,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
     helper = some_cases(0, cases=MANY)
     worse = some_cases(MANY, cases=MANY)
     helper[10:12] = worse[10:12]
-    helper[20] = replace(helper[20], scores=helper[20].scores | {"token_f1": 0.95})
+    helper[20] = replace(helper[20], scores={**helper[20].scores, "token_f1": 0.95})
     store_agent(reports, "of-shop", "shop", shop, {}, 1)
     answers = {0: "In the south.", 1: "In the south.", 10: f"Nowhere {ATTACK}", 11: "Nowhere."}
     store_agent(reports, "of-help", "help", helper, answers, 2)

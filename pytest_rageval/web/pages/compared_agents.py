@@ -42,18 +42,21 @@ def compare_answers(
         selected = [*dict.fromkeys(run)]
         if len(selected) != 2:
             raise SettingsError(f"{len(selected)} runs are selected: select two")
-        a, b = sorted(selected, key=lambda name: (rows[name].begun if name in rows else "", name))
+        begun = {name: row.begun for name, row in rows.items()}
+        a, b = sorted(selected, key=lambda name: (begun.get(name, ""), name))
         return redirect(path_to(*ADDRESS, a=a, b=b))
     if not (a and b):
         return redirect(path_to("compare", a=a, b=b))
     compared = SideBySide(_opened(site, runs, a), _opened(site, runs, b))
     shown = compared.page(show, number)
+    name_a = _agent_name(site, rows.get(a), a)
+    name_b = _agent_name(site, rows.get(b), b)
     return page(
         request,
         "compare_answers.html",
         a=a,
         b=b,
-        names=(_agent_name(site, rows.get(a), a), _agent_name(site, rows.get(b), b)),
+        names=(name_a, name_b),
         runs=(rows.get(a), rows.get(b)),
         compared=compared,
         shown=shown,
