@@ -36,8 +36,9 @@ def export(
     """Export RUN (an id, `latest`, `latest~1` or a folder), each case and trial once, sorted by case key.
 
     csv: a row each, with a column for each metric; report (or json): report.json, with configuration, aggregates
-    and all records; sqlite: tables runs, cases, scores and chunks; parquet: as csv, with the chunks in it;
-    trec-run and trec-qrels: what was retrieved and what of it is relevant, for trec_eval.
+    and all records; sqlite: tables runs, cases, scores and chunks; parquet: as csv, with the chunks in it; labels:
+    the thumbs of rageval web, for rageval calibrate; trec-run and trec-qrels: what was retrieved and what of it is
+    relevant, for trec_eval.
     """
     if form is None:
         raise click.UsageError(f"--format is missing; choose one of {', '.join([*TEXTS, *FILES])}")

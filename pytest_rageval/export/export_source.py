@@ -12,6 +12,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.json_text import harmless, json_text
 from pytest_rageval.io.sealed_lines import Place
 from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
+from pytest_rageval.runs.ratings import Rating, read_ratings, with_rating
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.line_form import OBSERVATION, OBSERVATIONS, RESULT, RESULTS
 from pytest_rageval.runs.records.record_files import Key, index, record_at, record_paths, record_texts, whole_records
@@ -34,6 +35,8 @@ FIELDS = (
     "failed_gates",
     "total_ms",
     "error",
+    "thumb",
+    "note",
 )
 """The columns of the flat formats before the metrics."""
 
@@ -65,8 +68,9 @@ class ExportSource:
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the record of each case and trial, in key order."""
         full = self.full or {}
+        ratings = read_ratings(self.run.path)
         for key in self.watch(sorted(self.places)):
-            record = record_at(self.places[key])
+            record = with_rating(record_at(self.places[key]), ratings)
             if key in full:
                 _with_texts(record, record_at(full[key]))
             yield record
@@ -76,8 +80,20 @@ class ExportSource:
         if self.full is not None:
             yield from (json_text(record, None) for record in self.records())
             return
-        places = (self.places[key] for key in self.watch(sorted(self.places)))
-        yield from map(harmless, record_texts(places))
+        ratings = read_ratings(self.run.path)
+        keys = self.watch(sorted(self.places))
+        if ratings:
+            for key in keys:
+                yield from self._texts_of(key, ratings)
+            return
+        yield from map(harmless, record_texts(self.places[key] for key in keys))
+
+    def _texts_of(self, key: Key, ratings: Mapping[str, Rating]) -> Iterator[str]:
+        """Yield the record of a key as JSON, with its rating if it has one."""
+        if key[0] in ratings:
+            yield json_text(with_rating(record_at(self.places[key]), ratings), None)
+        else:
+            yield from map(harmless, record_texts([self.places[key]]))
 
     def columns(self) -> tuple[str, ...]:
         """Return the flat columns: fields, metrics, `NAME.explanation` of judged metrics, and `origin.NAME`.

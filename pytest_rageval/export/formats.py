@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from pytest_rageval.export.calibration_labels import label_lines
 from pytest_rageval.export.csv_format import csv_lines
 from pytest_rageval.export.export_source import ExportSource
 from pytest_rageval.export.report_json import REPORT, json_lines
@@ -15,6 +16,7 @@ TEXTS: Mapping[str, Callable[[ExportSource], Iterator[str]]] = {
     "csv": csv_lines,
     "report": json_lines,
     "json": json_lines,
+    "labels": label_lines,
     "trec-run": trec_run_lines,
     "trec-qrels": trec_qrels_lines,
 }

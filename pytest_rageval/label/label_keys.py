@@ -30,6 +30,7 @@ KEYS = (
     _key("z", "do('undo')", "undo", "undo, redo with Z (all cases)"),
     _key("g", "do('next_group')", "group", "group of golds to come"),
     _key("right", "do('go', 1)", "case", "save, other case", "←→"),
+    _key("o", "open_texts", "open", "the whole question and expected answer"),
     _key("b", "hide_scores", "blind", "hide the scores"),
     _key("s", "do('skip')", "skip", "skip: leave as it was"),
     _key("1", "do('put_in_group', 1)", "", "into group n", "1–9"),

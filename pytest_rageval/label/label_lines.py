@@ -16,7 +16,7 @@ from string import ascii_letters
 
 from pytest_rageval.errors import CaseError
 from pytest_rageval.label.label_session import LabelSession
-from pytest_rageval.label.marks_view import case_title, clean, golds_line, marks_view, question_line
+from pytest_rageval.label.marks_view import case_title, clean, expected_line, golds_line, marks_view, question_line
 from pytest_rageval.label.pools import Candidate
 from pytest_rageval.text import printable
 
@@ -25,9 +25,12 @@ HELP = """\
   g2 5       gold 5 goes into group 2                  v 3 2-4  lines 2 to 4 of chunk 3 as snippet
   a  u       answerable, unanswerable (clears golds)   show 3 the whole text of chunk 3
   w WORDS    the next chunk that holds them            / TEXT ask another query and add its chunks
+  o          the whole question and expected answer
   (nothing)  save, next case        p  case before     t      next unlabelled      s  skip
   z  Z       undo, redo             y  n  drafts: accept, drop    e  edit          q  save and quit"""
 SHOWN_LINES, SHOWN_CHARACTERS = 3, 300
+PLAIN_CHARACTERS, MOST_CHARACTERS = 480, 100_000
+"""Characters of a question or expected answer: six rows of a terminal, and all of them after `o`."""
 SESSION_CALLS: Mapping[str, tuple[str, *tuple[object, ...]]] = {
     "save": ("go", 1),
     "a": ("set_answerable",),
@@ -58,6 +61,7 @@ class LabelLines:
             "/": self._ask,
             "show": self._show,
             "e": lambda _: edit_draft(session),
+            "o": lambda _: self._write_texts(MOST_CHARACTERS),
             "?": lambda _: self._write(HELP),
         }
 
@@ -90,7 +94,7 @@ class LabelLines:
             self._write(f"! {printable(session.message)}")
         if session.case is not case:
             self._show_case()
-        elif line and verb not in ("?", "w", "/", "show"):
+        elif line and verb not in ("?", "w", "/", "show", "o"):
             self._write(self._marked())
 
     # ── showing ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -98,9 +102,17 @@ class LabelLines:
     def _show_case(self) -> None:
         self.session.source.wait(self.session.source.pool(self.session.case))
         self._write(f"\n{case_title(self.session)}")
-        self._write(question_line(self.session))
+        self._write_texts(PLAIN_CHARACTERS)
         self._show_chunks(0)
         self._write(self._marked())
+
+    def _write_texts(self, most: int) -> None:
+        """Write the question and the expected answer, each cut to so many characters."""
+        for text in (question_line(self.session), expected_line(self.session)):
+            if len(text) > most:
+                self._write(f"{text[:most]} … (o shows the rest)")
+            elif text:
+                self._write(text)
 
     def _show_chunks(self, first: int) -> None:
         pool = self.session.pool

@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from itertools import accumulate
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 from textual import work
@@ -23,6 +24,7 @@ from textual.widgets.text_area import Selection
 from pytest_rageval.label.label_keys import DRAFT_KEYS, KEYS, KeysScreen
 from pytest_rageval.label.label_lines import edit_draft
 from pytest_rageval.label.label_session import LabelSession
+from pytest_rageval.label.label_texts import TextsScreen
 from pytest_rageval.label.marks_view import (
     GAP,
     MOST_SHOWN,
@@ -30,6 +32,7 @@ from pytest_rageval.label.marks_view import (
     case_title,
     clean,
     displayed,
+    expected_line,
     golds_line,
     marks_view,
     question_line,
@@ -41,6 +44,9 @@ from pytest_rageval.text import counted, printable
 LEAST_WIDTH, LEAST_HEIGHT, LEAST = 40, 12, "40 × 12"
 TYPED = r"[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*"
 SNIPPET = "snippet: ↑↓ to the last line, ⏎ takes it, esc leaves it"
+QUESTION_ROWS, EXPECTED_ROWS, ROOMY_HEIGHT = 3, 2, 20
+"""Rows of a folded question and expected answer, and the height from which there is room for more than one."""
+OPENS, LEAST_TEXT = " … o", 8
 WIDE = 72
 """Columns from which list and text stand side by side."""
 
@@ -112,6 +118,7 @@ class LabelScreen(App[None]):
     CSS = """
     Screen { overflow: hidden; }
     .line { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    .texts { height: auto; padding: 0 1; }
     #body { height: 1fr; layout: horizontal; }
     OptionList, #place { height: 1fr; width: 11fr; border: none; border-top: solid; padding: 0; scrollbar-size: 1 1; }
     OptionList { background: transparent; overflow-y: auto; color: ansi_default; max-height: 100%; }
@@ -129,7 +136,7 @@ class LabelScreen(App[None]):
     .-narrow OptionList, .-narrow #place { width: 100%; border-left: none; }
     #small, .-small #all { display: none; }
     .-small #small { display: block; }
-    KeysScreen { background: ansi_default; padding: 0 1; }
+    KeysScreen, TextsScreen { background: ansi_default; padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         *KEYS,
@@ -153,7 +160,8 @@ class LabelScreen(App[None]):
         yield Static(id="small")
         with Vertical(id="all"):
             yield Static(id="case", classes="line")
-            yield Static(id="question", classes="line")
+            yield Static(id="question", classes="texts")
+            yield Static(id="expected", classes="texts")
             with Container(id="body"):
                 yield OptionList(id="chunks", markup=False)
                 with Vertical(id="place"):
@@ -185,7 +193,8 @@ class LabelScreen(App[None]):
         texts: dict[str, Text | Table] = {
             "small": Text(f"{size.width} × {size.height} is too small\nmake it {LEAST}, or\n--plain; q quits"),
             "case": _two_ends(case_title(session), self._progress()),
-            "question": _two_ends(question_line(session), answerable),
+            "question": self._question(answerable),
+            "expected": self._folded(expected_line(session), EXPECTED_ROWS, size.width - 2),
             "golds": Text(golds_line(session, view)),
             "message": Text(message),
             "notes": Text("\n".join(self._notes(view))),
@@ -196,9 +205,33 @@ class LabelScreen(App[None]):
         is_typing = bool(self._asks)
         screen.query_one(Input).display = is_typing
         screen.query_one("#message").display = not is_typing
+        screen.query_one("#expected").display = bool(expected_line(session))
         screen.query_one("#place").border_title = Text(self._place(view))
         screen.query_one(ChunkText).show(view.text, view.spans, self._words)
         self._draw_chunks(screen.query_one(OptionList), view)
+
+    def _question(self, answerable: str) -> Table:
+        """Return the question with whether it is answerable at its right end."""
+        line = Table.grid(expand=True, padding=(0, 1))
+        line.add_column(ratio=1)
+        line.add_column(no_wrap=True)
+        room = self.size.width - len(answerable) - 4  # the padding of the line, and that of its two columns
+        line.add_row(self._folded(question_line(self.session), QUESTION_ROWS, room), Text(answerable))
+        return line
+
+    def _folded(self, text: str, most_rows: int, width: int) -> Text:
+        """Return a text in so many rows at most, one on a low screen, with the key that opens the rest."""
+        if self.size.height < ROOMY_HEIGHT:
+            most_rows = 1
+        width = max(width, LEAST_TEXT)  # a window that is too small has none
+        wrapped = Text(text[:MOST_SHOWN]).wrap(self.console, width)
+        if len(wrapped) <= most_rows:
+            return Text(text)
+        kept = Text("\n").join(wrapped[:most_rows])
+        free = width - cell_len(wrapped[most_rows - 1].plain)
+        if free < len(OPENS):
+            kept.right_crop(len(OPENS) - free)
+        return kept.append(OPENS, style="dim")
 
     @property
     def _is_wide(self) -> bool:
@@ -245,7 +278,8 @@ class LabelScreen(App[None]):
         session = self.session
         waiting = f"asking {clean(', '.join(session.source.systems)) or 'the search'} …"
         chunks.border_title = Text(view.title if session.waits_for is None else waiting)
-        options = [Option(row_text(row)) for row in view.rows]
+        has_words = self.size.height >= ROOMY_HEIGHT
+        options = [Option(row_text(row, has_words=has_words)) for row in view.rows]
         if not options and session.waits_for is None:
             options.append(Option(Text(" no chunks; / asks another query"), disabled=True))
         problems = (Text(f" ! {clean(problem)}", style="red") for problem in session.pool.problems)
@@ -273,6 +307,10 @@ class LabelScreen(App[None]):
         self._hides_scores = not self._hides_scores
         self.session.message = "scores are hidden" if self._hides_scores else "scores are shown"
         self.draw()
+
+    def action_open_texts(self) -> None:
+        """Show the whole question and expected answer."""
+        self.push_screen(TextsScreen(question_line(self.session), expected_line(self.session)))
 
     def action_scroll_text(self, rows: int) -> None:
         self.query_one(ChunkText).scroll_relative(y=rows, animate=False)

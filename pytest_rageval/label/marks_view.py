@@ -11,12 +11,14 @@ from rich.text import Text
 from pytest_rageval.label.label_session import LabelSession
 from pytest_rageval.label.pools import Candidate, MatchedMarks
 from pytest_rageval.language.words import fold
-from pytest_rageval.text import counted, printable
+from pytest_rageval.text import counted, cut, printable
 
 SYMBOLS = {"gold": "✔", "irrelevant": "✘", "": ""}
 GAP = " › "
 MOST_SHOWN, LONGEST_LINE = 20_000, 500
 """Characters of a chunk that are shown, and of a line before it is broken: the widget lays out whole lines."""
+FIRST_WORDS, MOST_READ = 120, 1_000
+"""Characters of a chunk in the list, and how many are read for them: its first ones may be blank."""
 
 
 class ChunkView(NamedTuple):
@@ -25,6 +27,7 @@ class ChunkView(NamedTuple):
     mark     gold, irrelevant, or nothing
     origin   its groups, and S if only the search found it, – if only the case names it
     groups   of its golds; 0 for a gold without one
+    beginning  the first words of its text, on one line
     """
 
     number: int
@@ -34,6 +37,7 @@ class ChunkView(NamedTuple):
     place: str
     headings: tuple[str, ...]
     is_meant: bool
+    beginning: str
 
     @property
     def symbol(self) -> str:
@@ -114,6 +118,7 @@ def _rows(session: LabelSession, matches: MatchedMarks) -> Iterator[ChunkView]:
             place=chunk.rel_path or chunk.chunk_id or chunk.doc_id or "no place",
             headings=tuple(filter(None, headings)),
             is_meant=at in session.selected,
+            beginning=cut(clean((chunk.text or "")[:MOST_READ]), FIRST_WORDS),
         )
 
 
@@ -154,6 +159,19 @@ def question_line(session: LabelSession) -> str:
     return f"Q  {shown}{clean(session.case.question)}"
 
 
+def expected_answers(session: LabelSession) -> str:
+    """Return the reference answers; blank without any, and for a blind labeller: they tell what is answerable."""
+    if session.is_blind:
+        return ""
+    return " | ".join(session.case.gold.answers or ())
+
+
+def expected_line(session: LabelSession) -> str:
+    """Return the expected answer as a line below the question; blank if it is not known."""
+    expected = clean(expected_answers(session))
+    return f"A  {expected}" if expected else ""
+
+
 def golds_line(session: LabelSession, view: MarksView) -> str:
     """Return the numbers of the golds by group, of the irrelevant chunks, and of the steps to undo."""
     golds = "none, unanswerable"
@@ -169,8 +187,11 @@ def _group_text(group: int, numbers: Sequence[int]) -> str:
     return f"group {group} = {{{chunks}}}" if numbers else f"group {group} = –"
 
 
-def row_text(row: ChunkView) -> Text:
-    """Return the row of a chunk: the note and its last heading first, which are cut last."""
+def row_text(row: ChunkView, *, has_words: bool = False) -> Text:
+    """Return the row of a chunk: the note and its last heading first, which are cut last.
+
+    has_words  adds a second line with the first words of the chunk
+    """
     folder, _, name = row.place.rpartition("/")
     heading = "".join(f"{GAP}{heading}" for heading in row.headings[-1:])
     pointer = "▸" if row.is_meant else " "
@@ -179,7 +200,10 @@ def row_text(row: ChunkView) -> Text:
     head = f" {pointer} {row.number:>2} ({mark}) {origin:<2} "
     style = {"gold": "bold", "irrelevant": "dim", "": ""}[row.mark]
     text = f"{head}{clean(name + heading)}  {clean(folder)}"
-    return Text(text, style=style)
+    shown = Text(text, style=style)
+    if has_words and row.beginning:
+        shown.append(f"\n          {row.beginning}", style="dim")
+    return shown
 
 
 @lru_cache(maxsize=64)

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import RagevalError
+from pytest_rageval.http.address import endpoint
 from pytest_rageval.http.call_limit import IMPATIENT
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.metrics.registry import Registry
@@ -32,6 +34,7 @@ WITHIN_S = 60.0
 LOOK_S, MOST_BYTES = 20.0, 2_000_000
 """Limits of each attempt to find out how a server takes a question."""
 SHOWN = 4_000
+REFUSED, NO_SUCH_PLACE = (401, 403), (404, 405)
 NO_ANSWER_IN_TIME = f"no answer within {WITHIN_S:g} s"
 OTHER_FIELD = "Does it take the question in a field of its own? Name it above, and ask again."
 NO_PASSAGES = "No passages came with the answer: faithfulness and retrieval cannot be measured without them."
@@ -42,6 +45,8 @@ class FirstAnswer(NamedTuple):
 
     places   how the system names the places of its passages
     mapping  one that fits a server's own JSON; None if none is needed or found
+    url      where the answer was found, if it was looked for
+    is_refused  whether the server wants a key, or another one
     """
 
     question: str
@@ -51,6 +56,24 @@ class FirstAnswer(NamedTuple):
     problems: Sequence[str] = ()
     places: str = ""
     mapping: Mapping[str, Any] | None = None
+    url: str = ""
+    is_refused: bool = False
+
+    @property
+    def mapping_in_words(self) -> Sequence[tuple[str, str]]:
+        """Return what the mapping finds where, for people."""
+        if not self.mapping:
+            return ()
+        response = self.mapping.get("response", {})
+        found = [("question", name) for name in self.mapping.get("request", {})][:1]
+        if isinstance(response.get("answer"), str):
+            found.append(("answer", response["answer"]))
+        chunks = response.get("retrieved_chunks")
+        if isinstance(chunks, Mapping):
+            chunks = chunks.get("each")
+        if isinstance(chunks, str):
+            found.append(("passages", chunks))
+        return found
 
 
 def ask_one_question(
@@ -71,7 +94,7 @@ def ask_one_question(
         mask = Mask(settings.secrets(environment))
         check_listed(settings, root)
         with closing(BackgroundLoop(min(WITHIN_S, settings.longest_call))) as loop:
-            told = loop.run(_told(told, agent, Project(root, settings), environment, key))
+            told = loop.run(_told(told, agent, registry, Project(root, settings), environment, key))
     except TimeoutError:
         told = told._replace(problems=[NO_ANSWER_IN_TIME])
     except LoopBlockedError as error:
@@ -87,21 +110,50 @@ def ask_one_question(
 
 
 async def _told(
-    told: FirstAnswer, agent: Agent, project: Project, environment: Mapping[str, str], key: str
+    told: FirstAnswer,
+    agent: Agent,
+    registry: Registry,
+    project: Project,
+    environment: Mapping[str, str],
+    key: str,
 ) -> FirstAnswer:
-    """Ask through the target. If a server without a mapping cannot be read, find out how it replies."""
-    is_unmapped = agent.target_kind == "http" and agent.mapping is None
+    """Ask through the target. If a server without a mapping cannot be read, find out how it replies, and ask it so."""
     answer = await _answer(project, environment, told.question)
-    if isinstance(answer, Problem):
-        if not is_unmapped:
-            return told._replace(problems=[answer.message])
-        contact = await _contact(project, environment, told.question, key)
-        problems = [line for line in contact.said if contact.mapping is None or line.startswith("missing")]
-        if contact.mapping is None and OTHER_API in answer.message:
+    if not isinstance(answer, Problem):
+        return _with_answer(told, answer, agent)
+    told = told._replace(is_refused=answer.status in REFUSED)
+    if agent.target_kind != "http" or agent.mapping is not None:
+        return told._replace(problems=[answer.message])
+    contact = await _contact(project, environment, told.question, key)
+    if not contact.is_answered and answer.status in NO_SUCH_PLACE:
+        of_server = project.settings.model_copy(update={"target": _server_of(project.settings.target or "")})
+        found = await _contact(Project(project.root, of_server), environment, told.question, key)
+        if found.is_answered or found.is_refused:
+            contact = found
+    if not contact.is_usable:
+        problems = list(contact.said)
+        if OTHER_API in answer.message:
             problems.append(OTHER_FIELD)
-        return told._replace(problems=problems, mapping=contact.mapping)
+        return told._replace(problems=problems, is_refused=told.is_refused or contact.is_refused)
+
+    mapping = dict(contact.mapping or {})
+    path = mapping.pop("path", "")
+    url = endpoint(contact.url, path) if path else contact.url
+    told = told._replace(mapping=mapping or None, url=url, is_refused=False)
+    mapped = agent.model_copy(update={"target": url, "mapping": mapping or None})
+    with configured(mapped, registry) as (settings, _):
+        mapped_project = Project(project.root, settings)
+    answer = await _answer(mapped_project, environment, told.question)
+    if isinstance(answer, Problem):
+        return told._replace(problems=[answer.message], is_refused=answer.status in REFUSED)
+    missing = [line for line in contact.said if line.startswith("missing")]
+    told = _with_answer(told, answer, mapped)
+    return told._replace(problems=missing or told.problems)
+
+
+def _with_answer(told: FirstAnswer, answer: Answer, agent: Agent) -> FirstAnswer:
     chunks = answer.chunks or ()
-    problems = [NO_PASSAGES] if is_unmapped and not chunks else []
+    problems = [NO_PASSAGES] if agent.target_kind == "http" and not chunks else []
     places = places_line(chunks) if chunks else ""
     return told._replace(text=answer.text, chunks=chunks, problems=problems, places=places)
 
@@ -125,3 +177,9 @@ async def _contact(project: Project, environment: Mapping[str, str], question: s
     )
     async with asyncio.timeout(WITHIN_S):
         return await first_contact(settings.target or "", question, connection, key)
+
+
+def _server_of(url: str) -> str:
+    """Return a URL without its path: where the usual paths are tried if nothing answers at this one."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"

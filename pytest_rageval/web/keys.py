@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pytest_rageval.config.settings import ENVIRONMENT
 from pytest_rageval.errors import RagevalError, SettingsError
+from pytest_rageval.io.atomic import write_bytes
 from pytest_rageval.io.environment_secrets import SENT_FROM_ENVIRONMENT, WEB_TOKEN
 from pytest_rageval.providers import PROVIDERS
 from pytest_rageval.web.versions.agent import Agent
@@ -90,6 +91,35 @@ def run_environment(root: Path, env_file: Path | None, environment: Mapping[str,
     if variables.get("PYTHONPATH"):
         paths += os.pathsep + variables["PYTHONPATH"]
     return variables | {"PYTHONPATH": paths, "PYTHONUNBUFFERED": "1"}
+
+
+MOST_VALUE = 4_000
+_STORABLE_NAME = re.compile(r"(?!RAGEVAL_)[A-Z][A-Z0-9_]{0,60}(KEY|TOKEN|SECRET)")
+_STORABLE_VALUE = re.compile(r"[^'\"\\$\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+
+
+def store_key(env_file: Path | None, name: str, value: str) -> None:
+    """Write a key into `.env`, in place of an earlier one of this name, readable for its owner only.
+
+    Other names than those of keys are refused: a variable such as PYTHONPATH would run code.
+    Raise SettingsError, which never holds the value, if it cannot be stored or would not count.
+    """
+    if env_file is None:
+        raise SettingsError(f"there is no .env here: set {name} in the environment, and start rageval web again")
+    if not _STORABLE_NAME.fullmatch(name):
+        raise SettingsError("the name of a key is in capitals and ends with KEY, TOKEN or SECRET, as in BOT_KEY")
+    if len(value) > MOST_VALUE or not _STORABLE_VALUE.fullmatch(value):
+        raise SettingsError(f"the key is blank, has a quotation mark, \\ or $ in it, or is longer than {MOST_VALUE:,}")
+    if os.environ.get(name):
+        raise SettingsError(f"{name} is set in the environment, which counts: change it there, or use another name")
+    kept: list[str] = []
+    if read_env_file(env_file):
+        for line in env_file.read_text(encoding="utf-8").removeprefix("\ufeff").splitlines():
+            match = _LINE.fullmatch(line.strip())
+            if match is None or match["name"] != name:
+                kept.append(line)
+    content = "\n".join([*kept, f'{name}="{value}"']) + "\n"
+    write_bytes(env_file, content.encode(), mode=0o600)
 
 
 class KeyState(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from pytest_rageval.label.label_session import LabelSession
-from pytest_rageval.label.marks_view import MarksView, marks_view
+from pytest_rageval.label.marks_view import MarksView, expected_answers, marks_view
 from pytest_rageval.web.label_desk import Blank, LabelPlace
 
 MOST_LINES, LONGEST_LINE = 200, 2_000
@@ -37,6 +37,7 @@ class LabelView:
     lines: list[LineView]
     more_lines: int
     draft: str | None
+    expected: str
 
     @property
     def groups(self) -> list[tuple[int, list[int]]]:
@@ -64,7 +65,9 @@ def label_view(session: LabelSession, *, hides_scores: bool = False) -> LabelVie
         shown = line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}… ({len(line):,} characters)"
         lines.append(LineView(number, shown, is_marked))
         start = end + 1
-    return LabelView(session, view, lines, max(0, len(written) - MOST_LINES), _draft(session))
+    return LabelView(
+        session, view, lines, max(0, len(written) - MOST_LINES), _draft(session), expected_answers(session)
+    )
 
 
 def _draft(session: LabelSession) -> str | None:

@@ -9,16 +9,19 @@ from io import BytesIO
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.case_list import CaseList
+from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.csv_format import as_text
 from pytest_rageval.export.export_source import ExportSource, flat, look_through
 from pytest_rageval.model.case_fields import CATEGORY, PROMINENT_NAMES
+from pytest_rageval.runs.ratings import Rating, read_ratings, with_rating
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.line_form import OBSERVATIONS
 from pytest_rageval.runs.records.record_files import record_at, record_paths
 from pytest_rageval.text import cut, printable, score_text
 
 TEXTS = ("question", "answer", "reference")
-MORE = (CATEGORY, "tags", *(name for name in PROMINENT_NAMES if name != CATEGORY), "latency")
+RATING = ("thumb", "note")
+MORE = (*RATING, CATEGORY, "tags", *(name for name in PROMINENT_NAMES if name != CATEGORY), "latency")
 EXPLANATION = "explanation"
 LONGEST = 280
 """Characters of a text in a cell."""
@@ -73,8 +76,17 @@ class ResultsTable:
 
     @property
     def usual(self) -> list[str]:
-        """Return the columns that are shown unless others are chosen."""
-        return [*TEXTS, *self.gated, EXPLANATION]
+        """Return the columns that are shown unless others are chosen: those of ratings once there are any."""
+        ratings = RATING if self.ratings else ()
+        return [*TEXTS, *self.gated, EXPLANATION, *ratings]
+
+    @property
+    def ratings(self) -> Mapping[str, Rating]:
+        """Return the thumbs and notes of the run, as the file has them now; none if it cannot be read."""
+        try:
+            return read_ratings(self.run.path)
+        except SettingsError:
+            return {}
 
     def columns(self, chosen: Sequence[str]) -> list[str]:
         """Return the chosen columns in their usual order, the usual ones if none of them exists."""
@@ -83,7 +95,8 @@ class ResultsTable:
     def rows(self, keys: Sequence[str], columns: Sequence[str]) -> dict[str, list[ShownCell]]:
         """Return the cells of some cases, from their records alone, whose places are known."""
         places = self.listed.places
-        records = {key: record_at(places[key]) for key in keys if key in places}
+        ratings = self.ratings
+        records = {key: with_rating(record_at(places[key]), ratings) for key in keys if key in places}
         return {key: [_shown(record, name) for name in columns] for key, record in records.items()}
 
     def objects(self, keys: Sequence[str]) -> list[dict[str, Any]]:

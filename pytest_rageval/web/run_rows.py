@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from pytest_rageval.comparison.verdict_sentence import SYMBOLS, with_verdict
+from pytest_rageval.comparison.verdict_facts import VerdictFacts
+from pytest_rageval.comparison.verdict_sentence import SYMBOLS, run_verdict, with_verdict
 from pytest_rageval.config.tables import Origin
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import open_regular
@@ -46,7 +47,8 @@ class RunRow:
     selected       number of selected cases of a partial run
     points         change of the pass rate since `compared_with`, in per cent of the compared cases
     seconds        from start to end
-    tone, word, sentence  of the verdict; None without one
+    tone, word, headline, sentence  of the verdict; None without one
+    fails_build    whether the commands exit with 1; None without a verdict
     problem        why it is unreadable or has no aggregates
     """
 
@@ -69,7 +71,9 @@ class RunRow:
     description: str | None = None
     tone: str | None = None
     word: str | None = None
+    headline: str | None = None
     sentence: str | None = None
+    fails_build: bool | None = None
     problem: str | None = None
 
     @property
@@ -192,8 +196,26 @@ def _ended_row(run: StoredRun, row: RunRow) -> RunRow:
         description=past.description,
         tone=verdict["tone"],
         word=verdict["word"],
+        headline=_headline(metrics),
         sentence=verdict["sentence"],
+        fails_build=verdict.get("fails_build", verdict["tone"] == "red"),
     )
+
+
+def _headline(metrics: Mapping[str, Any]) -> str:
+    """Return the first clause of the recorded sentence; the whole sentence of an older or edited run."""
+    decided = metrics["verdict"]
+    facts = VerdictFacts(
+        metrics,
+        metrics.get("comparison"),
+        metrics["gates"],
+        decided.get("problems") or {},
+        decided.get("exit_status", 0),
+        known_failures=decided.get("known_failures") or "fail",
+    )
+    verdict = run_verdict(facts)
+    sentence: str = decided["sentence"]
+    return verdict.headline if verdict.sentence == sentence else sentence
 
 
 def _state(metrics: Mapping[str, Any], selection: Mapping[str, int]) -> RunState:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from label_desk import BOT
+from labelling import write_cases
 from project import Project
 
 from pytest_rageval.cases.loading import load_file
@@ -203,3 +204,13 @@ def test_without_the_extra_there_are_numbers_by_line(
     assert _has_screen(is_plain=False) is False
     line = "the full screen needs pip install 'pytest-rageval[cli]'; numbers by line instead\n"
     assert capsys.readouterr().err == line
+
+
+def test_the_plain_face_shows_the_expected_answer_and_o_the_rest_of_a_long_question(desk: Project, typed: Any):
+    question = "What does the cream " + "from the island " * 60 + "cost?"
+    write_cases(desk.path / "cases.jsonl", {"id": "c0", "question": question, "gold": {"answer": "32,000 won"}})
+    typed("o", "q")
+    lines = desk.rageval("label", "cases.jsonl", "--plain").outlines
+    assert [line for line in lines if line.endswith("… (o shows the rest)")]
+    assert f"Q  {question}" in lines
+    assert lines.count("A  32,000 won") == 2

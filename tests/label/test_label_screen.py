@@ -319,3 +319,38 @@ def test_a_snippet_of_a_hostile_text_is_the_text_itself(file: Path):
             await press(app, pilot, "down")
 
     play(file, story, texts=HOSTILE)
+
+
+LONG_QUESTION = "Which of the creams " + "that we sold in the shop " * 40 + "costs least?"
+
+
+def test_the_question_is_wrapped_with_the_expected_answer_below_and_o_opens_the_rest(tmp_path: Path):
+    case = {"id": "c0", "question": LONG_QUESTION, "gold": {"answer": "The olive cream [b]costs[/b] 28,000 won."}}
+    file = write_cases(tmp_path / "cases.jsonl", case)
+
+    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
+        screen = rows(app)
+        assert screen[1].startswith(" Q  Which of the creams")
+        assert "answerable? [a] yes" in screen[1]
+        assert "… o" in screen[3]
+        assert "A  The olive cream [b]costs[/b] 28,000 won." in screen[4]
+        assert "a says the price is 0" in shown(app), "the first words of a passage"
+        assert "costs least?" not in shown(app)
+        await press(app, pilot, "o")
+        assert "costs least?" in shown(app)
+        assert "o closes this" in shown(app)
+        await press(app, pilot, "o")
+        assert "costs least?" not in shown(app)
+
+    play(file, story)
+
+
+def test_a_blind_labeller_is_not_told_the_expected_answer(tmp_path: Path):
+    file = write_cases(tmp_path / "cases.jsonl", {"id": "c0", "question": "Why?", "gold": {"answer": "Because."}})
+
+    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
+        app.session.is_blind = True
+        await press(app, pilot, "down")
+        assert "Because." not in shown(app)
+
+    play(file, story)

@@ -224,6 +224,7 @@ def pages_of(app: WebApp) -> dict[str, list[str]]:
         "/runs/{run_id}/sections": ["/runs/now/sections", "/runs/alone/sections?against=now"],
         "/runs/{run_id}/cases/{key:path}": [now, f"{now}?view=compare", alone],
         "/compare": ["/compare", "/compare?a=before&b=now", path_to("compare", a=ALL[:300], b="now")],
+        "/compare/answers": ["/compare/answers?a=before&b=now", "/compare/answers?a=now&b=alone&show=different"],
         "/history": ["/history", path_to("history", metric=ALL[:300], agent=ALL[:300])],
         "/agents": ["/agents", path_to("agents", q=ALL)], "/agents/new": ["/agents/new"],
         "/agents/{slug}": ["/agents/hostile"], "/agents/{slug}/edit": ["/agents/hostile/edit"],

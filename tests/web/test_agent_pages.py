@@ -7,9 +7,10 @@ import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
-from web_app import Fields, WebApp, allow_code, errors_beside, sent_by
+from web_app import Fields, WebApp, allow_code, errors_beside, sent_by, served, text_of
 
 from pytest_rageval.web.versions.agent import default_prompt
 from pytest_rageval.web.versions.agent_store import AgentStore
@@ -293,18 +294,18 @@ def test_passages_that_a_single_expression_finds_survive_an_edit(app: WebApp):
     }
 
 
-def test_one_question_finds_the_mapping_of_a_server_with_json_of_its_own(app: WebApp, own_server: str):
+def test_one_question_finds_the_mapping_of_a_server_and_shows_its_answer_at_once(app: WebApp, own_server: str):
     own = {"target_kind": "http", "url": own_server, "judge_kind": "openai"}
     sent = sent_by(app.page("/agents/new"), "/agents") | own
-    first = app.post("/agents", sent | {"question": "Does it boil?", "ask": "yes"})
-    found = sent_by(first.text, "/agents")
+    page = app.post("/agents", sent | {"question": "Does it boil?", "ask": "yes"}).text
+    found = sent_by(page, "/agents")
     assert {name: found[name] for name in found if name.startswith("map_")} == {
         "map_question": "query", "map_answer": "result.text", "map_chunks": "hits", "map_text": "body",
         "map_path": "meta.source", "map_heading": "", "map_id": "", "map_score": "",
     }  # fmt: skip
-    second = app.post("/agents", found | {"ask": "yes"})
-    assert "You asked Does it boil?" in second.text
-    assert "notes/water.md" in second.text
+    assert "You asked Does it boil?" in page
+    assert "notes/water.md" in page
+    assert "question in query , answer in result.text , passages in hits" in text_of(page).replace(", ", " , ")
     slug = begin(
         app, "Own JSON", **{name: value for name, value in found.items() if name not in ("name", "judge_kind")}
     )
@@ -316,6 +317,48 @@ def test_one_question_finds_the_mapping_of_a_server_with_json_of_its_own(app: We
         },
     }
     assert edited(app, slug)["map_answer"] == "result.text"
+
+
+class LockedServer(OwnServer):
+    """Answers at /api/chat alone, and there only who sends the key."""
+
+    def do_POST(self) -> None:
+        is_there = self.path == "/api/chat"
+        if is_there and self.headers.get("Authorization") == "Bearer sk-the-key-of-the-bot":
+            super().do_POST()
+            return
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(401 if is_there else 404)
+        self.end_headers()
+
+
+def test_a_path_that_is_not_there_leads_to_the_usual_ones_and_a_key_can_be_entered(tmp_path: Path):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), LockedServer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    origin = f"http://127.0.0.1:{server.server_port}"
+    keys = tmp_path / ".env"
+    keys.write_text("OTHER=1\n", encoding="utf-8")
+    with served(tmp_path, env_file=keys) as app:
+        sent = sent_by(app.page("/agents/new"), "/agents") | {"target_kind": "http", "url": f"{origin}/wrong/path"}
+        refused = app.post("/agents", sent | {"ask": "yes"}).text
+        assert "It wants a key" in refused
+        assert "401" in refused
+        with_key = sent_by(refused, "/agents") | {"ask": "key", "key_value": "sk-the-key-of-the-bot"}
+        page = app.post("/agents", with_key).text
+        assert "You asked What can you help me with?" in page
+        assert "sk-the-key" not in page
+        found = sent_by(page, "/agents")
+        assert (found["url"], found["map_answer"]) == (f"{origin}/api/chat", "result.text")
+        assert found["header_value"] == ["env:BOT_KEY", ""]
+        assert keys.read_text(encoding="utf-8") == 'OTHER=1\nBOT_KEY="Bearer sk-the-key-of-the-bot"\n'
+        assert keys.stat().st_mode & 0o077 == 0
+        for variable, value in (("PYTHONPATH", "/x"), ("RAGEVAL_WEB_TOKEN", "x"), ("BOT_KEY", 'a"b'), ("BOT_KEY", "")):
+            wrong = app.post("/agents", with_key | {"key_variable": variable, "key_value": value})
+            assert 'role="alert"' in wrong.text
+        assert keys.read_text(encoding="utf-8").count("\n") == 2
+        assert "sk-the-key" not in "".join(path.read_text() for path in (tmp_path / "data").rglob("*.toml"))
+    server.shutdown()
+    server.server_close()
 
 
 def test_one_question_needs_no_more_than_the_field_of_the_question(app: WebApp, own_server: str):
@@ -352,3 +395,27 @@ def test_a_version_names_its_author_whom_the_next_form_suggests(app: WebApp):
     assert store_of(app).newest(slug).author == "Anna"
     assert "Anna" in app.page(f"/agents/{slug}")
     assert edited(app, slug)["author"] == "Anna"
+
+
+def test_a_new_agent_is_judged_by_a_model_whose_key_is_set_else_by_words_and_that_is_said(
+    web_app: WebApp, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    page = web_app.page("/agents/new")
+    assert sent_by(page, "/agents")["judge_kind"] == "lexical"
+    assert "compared by their words alone" in text_of(page)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-a-key-for-the-test")
+    page = web_app.page("/agents/new")
+    sent = sent_by(page, "/agents")
+    assert (sent["judge_kind"], str(sent["judge_model"])[:7]) == ("anthropic", "claude-")
+    assert "A model judges: ANTHROPIC_API_KEY is set in the environment" in text_of(page)
+    (web_app.settings.root / "rageval.toml").write_text('judge = "openai:qwen@http://localhost:8000/v1"\n')
+    page = web_app.page("/agents/new")
+    sent = sent_by(page, "/agents")
+    assert (sent["judge_kind"], sent["judge_model"], sent["judge_url"]) == (
+        "server",
+        "qwen",
+        "http://localhost:8000/v1",
+    )
+    assert "as the project's configuration says" in text_of(page)

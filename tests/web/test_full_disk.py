@@ -113,7 +113,9 @@ def forms(app: WebApp) -> Iterator[Sent]:
     lines = (app.settings.reports / "runs" / "now" / "results.jsonl").read_text().splitlines()
     yield "/runs/selected", "/runs/selected", {"action": "archive", "run": "before"}, {}
     yield "/runs/{run_id}/description", "/runs/now/description", {"description": "x"}, {}
-    yield "/runs/{run_id}/draft", "/runs/now/draft", {"case": json.loads(lines[0])["case_key"]}, {}
+    key = json.loads(lines[0])["case_key"]
+    yield "/runs/{run_id}/draft", "/runs/now/draft", {"case": key}, {}
+    yield "/runs/{run_id}/rating", "/runs/now/rating", {"case": key, "do": "up", "note": "right"}, {}
     yield "/jobs/{job_id}/resume", f"/jobs/{STOPPED}/resume", {}, {}
 
 

@@ -67,7 +67,7 @@ def test_a_job_that_is_finished_has_nothing_to_resume(tmp_path: Path):
 
 @pytest.mark.browser
 @pytest.mark.child_process
-def test_the_page_follows_a_run_to_its_end_and_then_asks_no_more(tmp_path: Path, chromium: Chromium):
+def test_the_page_follows_a_run_to_its_end_and_then_goes_on_to_it(tmp_path: Path, chromium: Chromium):
     gate = tmp_path / "gate"
     jobs = project_with_bot(tmp_path, f"BOT_SECONDS=0.2\nBOT_GATE={gate}\n")
     job = jobs.start(an_order(12))
@@ -79,10 +79,11 @@ def test_the_page_follows_a_run_to_its_end_and_then_asks_no_more(tmp_path: Path,
             lambda: page.page.evaluate("document.querySelector('progress')?.value ?? 0") >= 2, "two answers are shown"
         )
         assert jobs.status(job.id).is_going
-        gate.touch()
-        page.page.wait_for_selector("#progress:not([hx-trigger])", timeout=PATIENCE_MS)
         assert page.shifts() == []
-        assert page.page.evaluate("document.querySelectorAll('[hx-trigger]').length") == 0
+        gate.touch()
+        page.page.wait_for_url(f"**/runs/{job.id}", timeout=PATIENCE_MS)
+        page.page.wait_for_selector("#cases", timeout=PATIENCE_MS)
+        assert page.page.evaluate("document.querySelectorAll('#progress').length") == 0
         assert page.problems == []
         assert jobs_of(tmp_path).status(job.id).progress.done == 12
 
@@ -157,3 +158,16 @@ def test_another_choice_shows_at_once_what_it_takes(app: WebApp, chromium: Chrom
         page.page.select_option("#source", "connector")
         page.page.wait_for_selector("input[type=file]", state="detached")
         assert page.problems == []
+
+
+@pytest.mark.child_process
+def test_a_page_that_watches_a_run_goes_on_to_it_when_it_ends(tmp_path: Path):
+    jobs = project_with_bot(tmp_path)
+    job = jobs.start(an_order(1))
+    with served(tmp_path) as app:
+        until(jobs, job.id, ended)
+        watched = app.get(f"/jobs/{job.id}?follow=true")
+        assert (watched.status_code, watched.headers["location"]) == (303, f"/runs/{job.id}")
+        by_script = app.get(f"/jobs/{job.id}?follow=true", headers={"HX-Request": "true"})
+        assert by_script.headers["hx-redirect"] == f"/runs/{job.id}"
+        assert "Open the run" in app.page(f"/jobs/{job.id}"), "its log can still be read"

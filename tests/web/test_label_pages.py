@@ -246,3 +246,18 @@ def test_a_checkbox_marks_its_own_chunk_and_is_ticked_then(app: WebApp):
     person.press("", toggle=boxes[1][0])
     assert 'aria-checked="true"' not in person.page
     assert app.post("/label/cases", {"case": "x", "do": "", "toggle": "../x"}).status_code == 400
+
+
+def test_the_whole_question_the_expected_answer_and_the_first_words_are_shown(app: WebApp, file: Path):
+    question = "What does the cream " + "from the island " * 60 + "cost?"
+    case = {"id": "long", "question": question, "gold": {"answer": ["32,000 won <b>each</b>", "32,000"]}}
+    file.write_text(json.dumps(case) + "\n", encoding="utf-8")
+    page = app.page(f"/label/cases?file={FILE}")
+    assert question in page
+    assert "<b>Expected answer</b> 32,000 won &lt;b&gt;each&lt;/b&gt; | 32,000</p>" in page
+    person = Labeller(app, f"/label/cases?file={FILE}")
+    deadline = time.monotonic() + PATIENCE_S
+    while 'class="beginning"' not in page and time.monotonic() < deadline:
+        page = app.page(f"/label/cases?file={FILE}")
+    assert re.search(r'class="beginning">[^<]*The cream costs 32,000 won\.', page)
+    assert person.title == "long"

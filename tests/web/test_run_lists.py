@@ -85,6 +85,14 @@ def test_runs_are_narrowed_by_an_address(app: WebApp, asked: str, runs: set[str]
     assert runs or "No run meets this filter." in text_of(html)
 
 
+def test_the_lists_say_what_a_run_does_to_the_build_and_why(app: WebApp):
+    for address in ("/runs", "/"):
+        html = app.page(address)
+        headlines = re.findall(r'<small class="headline( fails)?">(.*?)</small>', html)
+        assert (" fails", "Fails the build: 4 cases fail") in headlines
+        assert ("", "Passes: nothing fails, and there is no baseline yet") in headlines
+
+
 def test_why_a_run_cannot_be_read_stands_below_it(app: WebApp):
     assert "metrics.json is not JSON as we write it" in text_of(app.page("/runs?state=unreadable"))
     assert "its page says how to finish it" in text_of(app.page("/runs?state=stopped"))

@@ -13,12 +13,13 @@ from starlette.datastructures import FormData
 from starlette.responses import PlainTextResponse, Response
 
 from pytest_rageval.config.options import TARGET_FORMS
+from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric, Registry, doc_parts
 from pytest_rageval.providers import PROVIDERS
 from pytest_rageval.web.first_question import ask_one_question
 from pytest_rageval.web.forms import FormState, Submitted
-from pytest_rageval.web.keys import KEYS_OF_PROVIDERS, key_environment, key_states, needed_keys
+from pytest_rageval.web.keys import KEYS_OF_PROVIDERS, key_environment, key_states, needed_keys, store_key
 from pytest_rageval.web.pages.agent_form import (
     CHAT_PROVIDERS,
     JUDGES,
@@ -30,7 +31,10 @@ from pytest_rageval.web.pages.agent_form import (
     with_default_prompt,
 )
 from pytest_rageval.web.pages.agent_values import agent_values, found_values
+from pytest_rageval.web.pages.compared_agents import rivals
+from pytest_rageval.web.pages.usual_judge import usual_judge
 from pytest_rageval.web.rendering import page, path_to, redirect
+from pytest_rageval.web.run_list import RunFolders, TheFolders
 from pytest_rageval.web.site import Site, TheSite
 from pytest_rageval.web.versions.agent import MAIN_RUBRIC, Agent, AgentVersion, editable_rubrics, threshold_gate
 from pytest_rageval.web.versions.agent_store import FIRST_METRICS, AgentStore, agent_warnings, new_agent
@@ -40,6 +44,8 @@ from pytest_rageval.web.versions.version_folder import NewerVersion, mentions, s
 router = APIRouter()
 AUTHOR = "author"
 """The key of the session for the name that its forms suggest."""
+SIGNS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than", "==": "exactly", "=": "exactly"}
+"""The comparisons of gates in words."""
 TITLES = {"reference_match": "Judged correctness", "faithfulness": "Faithfulness to sources"}
 """The names that people know the first metrics by."""
 
@@ -64,8 +70,10 @@ def agents_page(request: Request, store: Agents, q: str = "") -> Response:
 
 
 @router.get("/agents/new")
-def new_agent_page(request: Request, store: Agents) -> Response:
-    return _form_page(request, store, FormState(agent_values(new_agent(), store.registry)), None, 0)
+def new_agent_page(request: Request, site: TheSite, store: Agents) -> Response:
+    judge = usual_judge(site)
+    values = agent_values(new_agent(judge=judge.spec), store.registry)
+    return _form_page(request, store, FormState(values), None, 0, judge_reason=judge.reason)
 
 
 @router.post("/agents")
@@ -120,6 +128,9 @@ def _decide(request: Request, site: Site, store: AgentStore, submitted: FormData
 
 def _ask(site: Site, store: AgentStore, submitted: FormData, form_page: Callable[..., Response]) -> Response:
     """Ask the agent one question; its name and how it is measured may still be wrong, and are replaced."""
+    key_problem = ""
+    if submitted.get("ask") == "key":
+        submitted, key_problem = _with_key(site, submitted)
     sound = {"name": "asked", "judge_kind": "lexical", "metrics": "token_f1", "other_metrics": "", "gates": ""}
     key = str(submitted.get("map_question", "")).strip()
     other_fields = [name for name in (*MAPPED, "mapping") if name != "map_question"]
@@ -134,19 +145,67 @@ def _ask(site: Site, store: AgentStore, submitted: FormData, form_page: Callable
         return form_page(replace(read, values=values), status=422)
     environment = key_environment(site.settings.env_file)
     answer = ask_one_question(agent, store.registry, site.settings.root, environment, read.model.question, key)
+    if answer.url:
+        values["url"] = answer.url
     if answer.mapping:
-        values |= found_values(answer.mapping, read.model.url.strip())
-    return form_page(FormState(values), told=answer)
+        values |= found_values(answer.mapping, answer.url)
+    wanted = _wanted_key(agent) if answer.is_refused else None
+    return form_page(FormState(values), told=answer, wanted_key=wanted, key_problem=key_problem)
+
+
+class WantedKey(NamedTuple):
+    """The key that a server wants: the variable that holds it, and the header that sends it; "" for a provider's."""
+
+    variable: str
+    header: str
+
+
+BEARER = "Authorization"
+
+
+def _wanted_key(agent: Agent) -> WantedKey:
+    if agent.target_kind == "chat" and agent.target and "@http" not in agent.target:
+        provider = agent.target.partition(":")[0]
+        if provider in KEYS_OF_PROVIDERS:
+            return WantedKey(KEYS_OF_PROVIDERS[provider], "")
+    for header, value in agent.headers.items():
+        if value.startswith("env:"):
+            return WantedKey(value.removeprefix("env:"), header)
+    return WantedKey("BOT_KEY", BEARER)
+
+
+def _with_key(site: Site, submitted: FormData) -> tuple[FormData, str]:
+    """Store the typed key in `.env`; return the form with the header that sends it, and what is wrong with the key."""
+    variable, header, value = (
+        str(submitted.get(name, "")).strip() for name in ("key_variable", "key_header", "key_value")
+    )
+    if header.lower() == BEARER.lower() and value and " " not in value:
+        value = f"Bearer {value}"
+    try:
+        store_key(site.settings.env_file, variable, value)
+    except SettingsError as error:
+        return submitted, str(error)
+    if not header:
+        return submitted, ""
+    names = [str(name).strip() for name in submitted.getlist("header_name")]
+    values = [str(value) for value in submitted.getlist("header_value")]
+    pairs = [pair for pair in zip(names, values, strict=False) if pair[0] and pair[0].lower() != header.lower()]
+    others = [(name, text) for name, text in submitted.multi_items() if name not in ("header_name", "header_value")]
+    for name, text in [*pairs, (header, f"env:{variable}")]:
+        others += [("header_name", name), ("header_value", text)]
+    return FormData(others), ""
 
 
 @router.get("/agents/{slug}")
-def agent_page(request: Request, site: TheSite, store: Agents, slug: str) -> Response:
-    return _version_page(request, site, store, store.newest(slug))
+def agent_page(request: Request, site: TheSite, store: Agents, folders: TheFolders, slug: str) -> Response:
+    return _version_page(request, site, store, folders, store.newest(slug))
 
 
 @router.get("/agents/{slug}/versions/{number}")
-def agent_version_page(request: Request, site: TheSite, store: Agents, slug: str, number: int) -> Response:
-    return _version_page(request, site, store, store.read(slug, number))
+def agent_version_page(
+    request: Request, site: TheSite, store: Agents, folders: TheFolders, slug: str, number: int
+) -> Response:
+    return _version_page(request, site, store, folders, store.read(slug, number))
 
 
 @router.get("/agents/{slug}/versions/{number}/toml")
@@ -188,7 +247,9 @@ def agent_diff_page(
 # ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _version_page(request: Request, site: Site, store: AgentStore, version: AgentVersion) -> Response:
+def _version_page(
+    request: Request, site: Site, store: AgentStore, folders: RunFolders, version: AgentVersion
+) -> Response:
     versions, problems = store.versions(version.slug)
     agent = version.agent
     held = []
@@ -211,6 +272,7 @@ def _version_page(request: Request, site: Site, store: AgentStore, version: Agen
         keys=needed_keys(agent, site.settings.env_file),
         warnings=agent_warnings(agent, store.registry),
         newest=store.last(version.slug),
+        rivals=rivals(folders.rows(), version.slug, version.number),
         place=store.path(version.slug, version.number),
     )
 
@@ -262,7 +324,7 @@ def _form_page(
         keys={provider: states[variable] for provider, variable in KEYS_OF_PROVIDERS.items()},
         on=on,
         are_prompts_open=not to_see.isdisjoint(editable_rubrics()),
-        **{"conflict": None, "told": None, **content},
+        **{"conflict": None, "told": None, "wanted_key": None, "key_problem": "", "judge_reason": "", **content},
     )
 
 
@@ -299,12 +361,13 @@ def _metric_choice(registry: Registry, metric: Metric) -> MetricChoice:
 
 
 def _own_gate(registry: Registry, name: str) -> str:
-    """Return the default gate of a metric, without the tag of a failure."""
+    """Return the default gate of a metric in words, as `at least 1`, without the tag of a failure."""
     bare = name.partition("@")[0]
     if bare not in registry or not registry[bare].gates:
         return ""
     condition = registry[bare].gates[0].partition(" tag ")[0].partition(" when ")[0]
-    return condition.removeprefix(f"{bare} ")
+    sign, _, limit = condition.removeprefix(f"{bare} ").partition(" ")
+    return f"{SIGNS[sign]} {limit}" if sign in SIGNS else f"{sign} {limit}".strip()
 
 
 def _number_or(written: object, otherwise: int) -> int:

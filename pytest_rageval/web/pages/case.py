@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 from fastapi import APIRouter, Query, Request
+from pydantic import AfterValidator, BaseModel, Field
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from pytest_rageval.cases.drafts import ENDING, add_drafts, answer_draft, drafts_file_of
 from pytest_rageval.comparison.case_diff import representative_trial
+from pytest_rageval.comparison.case_list import ListedCase
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.render.html.case_view import case_views, read_case_lines, recorded_case_of
 from pytest_rageval.render.html.report_page import KEYS
+from pytest_rageval.runs.ratings import (
+    LONGEST_NOTE,
+    THUMBS,
+    Rating,
+    Thumb,
+    answer_hash,
+    rate,
+    read_ratings,
+)
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.line_form import (
     OBSERVATION,
@@ -25,7 +37,7 @@ from pytest_rageval.runs.records.record_files import index, record_at, record_pa
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import printable
 from pytest_rageval.views.case_content import CaseView
-from pytest_rageval.web.forms import Submitted
+from pytest_rageval.web.forms import Submitted, read_form
 from pytest_rageval.web.label_desk import LabelPlace
 from pytest_rageval.web.opened_runs import TheRuns
 from pytest_rageval.web.pages.run import any_cases
@@ -37,6 +49,8 @@ from pytest_rageval.web.site import TheSite, UnknownPageError
 View = Literal["case", "compare"]
 
 router = APIRouter()
+RATING_KEYS = (("+ -", "good answer, bad answer; again: take it back"), ("w", "write a note; Enter saves it"),
+               ("g", "open a draft of the case"))  # fmt: skip
 OTHER_DRAFTS = f"evalcases/answers{ENDING}"
 """The drafts file for cases whose own file is unknown or outside the project."""
 
@@ -95,9 +109,14 @@ def show_case(
         records = read_case_lines(stored, {case.key})[case.key].records
         shown = recorded_case_of(stored, representative_trial(records), registry, site.project().baseline_file).view
     has_both_sides = report is not None and report.has_both_sides
+    rating, is_rating_old, rating_problem = _rating(stored, case)
     return page(
         request,
         "case_page.html",
+        rating=rating,
+        is_rating_old=is_rating_old,
+        rating_problem=rating_problem,
+        longest_note=LONGEST_NOTE,
         page=report,
         case=case,
         c=shown,
@@ -105,8 +124,54 @@ def show_case(
         neighbours=opened.neighbours(case.key, CaseQuery(q, sort)),
         has_both_sides=has_both_sides,
         head=origin_of(stored.config),
-        keys=KEYS,
+        keys=(*KEYS, *RATING_KEYS),
     )
+
+
+def _rating(run: StoredRun, case: ListedCase) -> tuple[Rating, bool, str]:
+    """Return the rating of a case, whether it is of an earlier answer, and why it cannot be read."""
+    try:
+        rating = read_ratings(run.path).get(case.key, Rating())
+    except SettingsError as error:
+        return Rating(), False, str(error)
+    is_old = not rating.is_blank and not rating.is_of({"trial": case.trial, "answer": case.answer})
+    return rating, is_old, ""
+
+
+class RatingForm(BaseModel):
+    """A thumb or a note for the answer of a case; `back` is the address of the page with the form."""
+
+    case: str
+    do: Literal["up", "down", "note", "clear"]
+    note: Annotated[str, AfterValidator(printable)] = Field("", max_length=LONGEST_NOTE)
+    back: str = ""
+
+
+@router.post("/runs/{run_id}/rating")
+def rate_answer(submitted: Submitted, site: TheSite, runs: TheRuns, run_id: str) -> Response:
+    """Store a thumb and a note beside the run; the same thumb again takes it back."""
+    form = read_form(RatingForm, submitted)
+    if form.model is None:
+        problem = f"A note has at most {LONGEST_NOTE:,} characters, and a rating a button of its page."
+        raise HTTPException(422, problem)
+    sent = form.model
+    stored = site.stored_run(run_id)
+    case = any_cases(runs, stored).case(printable(sent.case))
+    if case is None:
+        raise UnknownPageError(f"run {run_id} has recorded no case {sent.case!r}")
+    before, is_old, problem = _rating(stored, case)
+    if problem:
+        raise SettingsError(problem)
+    thumb = None if is_old else before.thumb
+    if sent.do in THUMBS:
+        thumb = None if thumb == sent.do else cast("Thumb", sent.do)
+    rating = Rating(thumb, sent.note.strip(), case.trial, answer_hash(case.answer))
+    if sent.do == "clear":
+        rating = Rating()
+    rate(stored.path, case.key, rating)
+    own = path_to("runs", run_id, "cases", printable(case.key))
+    is_own = sent.back.partition("?")[0] == own  # any other address may lead out of the app
+    return redirect(sent.back if is_own else own)
 
 
 @router.post("/runs/{run_id}/draft")

@@ -155,7 +155,7 @@ def new_run_page(
 ) -> Response:
     """Show the form with what the chosen run takes; the address holds the choice."""
     options = stores.options()
-    agent = _chosen(agent, options["agents"])
+    agent = _chosen(agent or _answering_agent(stores.folders.rows()), options["agents"])
     dataset = _chosen(dataset, options["datasets"])
     if source not in get_args(Source):
         source = _usual_source(stores, agent)
@@ -171,6 +171,14 @@ def _usual_source(stores: Stores, agent: str) -> Source:
             if stores.agents.read(*named).agent.target is None:
                 return "uploaded answers"
     return "connector"
+
+
+def _answering_agent(rows: Rows) -> str:
+    """Return the agent of the newest run that got an answer: one that never answered is nobody's first choice."""
+    for row in rows:
+        if row.agent and row.past and row.past.total > row.past.outcomes.get("error", 0):
+            return row.agent
+    return ""
 
 
 def _chosen(written: str, options: Sequence[tuple[str, str]]) -> str:

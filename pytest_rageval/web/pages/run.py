@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.export.calibration_labels import label_lines
 from pytest_rageval.export.csv_format import csv_line, csv_lines
 from pytest_rageval.export.report_json import json_lines
 from pytest_rageval.render.html.report_file import FILES
@@ -28,7 +29,7 @@ from pytest_rageval.web.run_rows import origin_of
 from pytest_rageval.web.site import TheSite, UnknownPageError
 from pytest_rageval.web.versions.version_folder import is_slug
 
-FORMATS = ("csv", "json", "xlsx")
+FORMATS = ("csv", "json", "xlsx", "labels")
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 UNFINISHED = (("cases", "Cases"), ("files", "Files"))
 """The sections of an unfinished run: their ids and titles."""
@@ -177,6 +178,10 @@ def export_run(
     if form == "xlsx":
         cells = table.cells(keys, table.columns(col or ()))
         return Response(workbook(cells), media_type=XLSX, headers=headers)
+    if form == "labels":
+        headers = {"Content-Disposition": f'attachment; filename="{name}.labels.jsonl"'}
+        lines = label_lines(table.narrowed(keys))
+        return StreamingResponse(_encoded(lines), media_type="application/jsonl; charset=utf-8", headers=headers)
     lines = csv_lines(table.narrowed(keys))
     if col:
         lines = map(csv_line, table.cells(keys, table.columns(col)))
@@ -249,9 +254,15 @@ def _choice_form(request: Request, rows: Rows, a: str = "", b: str = "", problem
 
 
 @router.get("/jobs/{job_id}")
-def show_job(request: Request, jobs: TheJobs, job_id: str) -> Response:
-    """Show one job: what it runs, its progress and its log. A script that polls gets the changing part alone."""
-    return page(request, "job.html", job_status=jobs.status(job_id), log=jobs.log(job_id))
+def show_job(request: Request, jobs: TheJobs, job_id: str, *, follow: Annotated[bool, Query()] = False) -> Response:
+    """Show one job: what it runs, its progress and its log. A script that polls gets the changing part alone.
+
+    follow  goes on to the run once it has come to its end: asked by a page that watched the job go on
+    """
+    job_status = jobs.status(job_id)
+    if follow and job_status.state == "finished" and job_status.has_run:
+        return _leave_for(request, path_to("runs", job_id))
+    return page(request, "job.html", job_status=job_status, log=jobs.log(job_id))
 
 
 @router.post("/jobs/{job_id}/cancel")

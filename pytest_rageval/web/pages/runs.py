@@ -83,7 +83,7 @@ class SelectedForm(BaseModel):
     """The selected runs, and what is done with them."""
 
     run: list[str] = Field(default_factory=list, max_length=1_000)
-    action: Literal["compare", "archive", "unarchive", "delete", "restore"]
+    action: Literal["compare", "answers", "archive", "unarchive", "delete", "restore"]
 
 
 @router.post("/runs/selected")
@@ -94,6 +94,8 @@ def change_selected(request: Request, shelf: TheShelf, submitted: Submitted) -> 
         raise HTTPException(400, "This button is none of the list of runs.")
     if form.action == "compare":
         return redirect(f"/compare?{urlencode({'run': form.run}, doseq=True)}")
+    if form.action == "answers":
+        return redirect(f"/compare/answers?{urlencode({'run': form.run}, doseq=True)}")
     if not form.run:
         raise SettingsError("no run is selected: tick the runs first")
     if form.action in ("archive", "unarchive"):

@@ -105,12 +105,13 @@ def configured(agent: Agent, registry: Registry, reports: Path | None = None) ->
         yield load_settings(folder, options, environment={}), folder
 
 
-def new_agent(name: str = "", description: str = "") -> Agent:
+def new_agent(name: str = "", description: str = "", judge: str = "lexical") -> Agent:
     """Return the default new agent: the demo system with two judged metrics."""
     return Agent(
         name=name,
         description=description,
         target="demo",
+        judge=judge,
         metrics=FIRST_METRICS,
         thresholds=dict.fromkeys(FIRST_METRICS, DEFAULT_THRESHOLD),
     )

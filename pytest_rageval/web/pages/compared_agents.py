@@ -1,0 +1,95 @@
+"""The page of two agents: what each answered to the same questions, and which cases got better or worse."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.text import printable
+from pytest_rageval.web.opened_runs import OpenedRuns, TheRuns
+from pytest_rageval.web.pages.run import Name, any_cases
+from pytest_rageval.web.rendering import page, path_to, redirect
+from pytest_rageval.web.run_cases import RunCases
+from pytest_rageval.web.run_list import Rows, TheFolders
+from pytest_rageval.web.run_rows import RunRow
+from pytest_rageval.web.side_by_side import DIRECTIONS, MOST_MOVED, Direction, SideBySide
+from pytest_rageval.web.site import Site, TheSite
+from pytest_rageval.web.versions.version_folder import version_name
+
+router = APIRouter()
+ADDRESS = ("compare", "answers")
+MOST_RIVALS = 20
+
+
+@router.get("/compare/answers")
+def compare_answers(
+    request: Request,
+    site: TheSite,
+    runs: TheRuns,
+    folders: TheFolders,
+    a: Name = "",
+    b: Name = "",
+    show: Direction | None = None,
+    run: Annotated[list[str] | None, Query()] = None,
+    number: Annotated[int, Query(alias="page", ge=1, le=1_000_000)] = 1,
+) -> Response:
+    """Show the answers of two runs side by side; two selected runs (`run`) in order of their start."""
+    rows = {row.run_id: row for row in folders.rows()}
+    if run and not (a or b):
+        selected = [*dict.fromkeys(run)]
+        if len(selected) != 2:
+            raise SettingsError(f"{len(selected)} runs are selected: select two")
+        begun = {name: row.begun for name, row in rows.items()}
+        a, b = sorted(selected, key=lambda name: (begun.get(name, ""), name))
+        return redirect(path_to(*ADDRESS, a=a, b=b))
+    if not (a and b):
+        return redirect(path_to("compare", a=a, b=b))
+    compared = SideBySide(_opened(site, runs, a), _opened(site, runs, b))
+    shown = compared.page(show, number)
+    name_a = _agent_name(site, rows.get(a), a)
+    name_b = _agent_name(site, rows.get(b), b)
+    return page(
+        request,
+        "compare_answers.html",
+        a=a,
+        b=b,
+        names=(name_a, name_b),
+        runs=(rows.get(a), rows.get(b)),
+        compared=compared,
+        shown=shown,
+        texts=compared.texts(shown.rows),
+        show=show,
+        directions=DIRECTIONS,
+        most_moved=MOST_MOVED,
+    )
+
+
+def _opened(site: Site, runs: OpenedRuns, run_id: str) -> RunCases:
+    return any_cases(runs, site.stored_run(run_id))
+
+
+def _agent_name(site: Site, row: RunRow | None, run_id: str) -> str:
+    """Return `Shop bot v4`; for a run without an agent its description, else its id."""
+    if row is None:
+        return printable(run_id)
+    if row.agent:
+        return f"{version_name(site.settings.data, 'agents', row.agent)} v{row.agent_version}"
+    return row.description or row.run_id
+
+
+def rivals(rows: Rows, agent: str, version: int) -> list[tuple[RunRow, RunRow]]:
+    """Return the last complete run of each other agent version on a dataset of this one, and this one's run there."""
+    own: dict[str, RunRow] = {}
+    others: dict[tuple[str, int | None, str], RunRow] = {}
+    for row in rows:
+        if not (row.is_complete and row.agent and row.dataset):
+            continue
+        if (row.agent, row.agent_version) == (agent, version):
+            own.setdefault(row.dataset, row)
+        else:
+            others.setdefault((row.agent, row.agent_version, row.dataset), row)
+    found = [(row, own[row.dataset]) for row in others.values() if row.dataset in own]
+    return found[:MOST_RIVALS]
