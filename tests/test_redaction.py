@@ -154,9 +154,18 @@ def test_by_default_the_beginnings_are_kept_and_everything_for_scoring_again(pro
     assert longest <= CUT + 1
     assert set(words_kept(project)) <= {
         "reports/cache/judge_cache.sqlite",
+        "reports/metrics.json",  # the message of an error, as a cause
         *(
             f"reports/runs/{project.runs[-1].name}/{name}"
-            for name in ("results.jsonl", "report.json", "report.html", "observations.jsonl", "run.log")
+            for name in (
+                "results.jsonl",
+                "report.json",
+                "report.html",
+                "observations.jsonl",
+                "run.log",
+                "summary.md",
+                "metrics.json",
+            )
         ),
     }
     assert WORDS["trace"] in (project.runs[-1] / "observations.jsonl").read_text(encoding="utf-8")

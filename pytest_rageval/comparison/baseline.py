@@ -191,7 +191,8 @@ def write_baseline(
     cases_now = cases_of(rows)
     write_texts(path, str(metrics["volatile"].get("run_id")), cases_now, folder)
     # The comparison was with the baseline that this one replaces.
-    kept = {name: value for name, value in metrics.items() if name != "comparison"}
+    # What a baseline holds is committed: causes quote messages of errors.
+    kept = {name: value for name, value in metrics.items() if name not in ("comparison", "causes")}
     kept["config"] = {name: value for name, value in config.items() if name not in OF_THE_RUN}
     head = json_text(kept, sort_keys=True).removesuffix("\n}")
     cases = ",\n".join(f"  {json_text(row.key)}: {_case_line(row)}" for row in cases_now)

@@ -25,7 +25,7 @@ def reporting(project: Project, coverage: dict[str, Any]) -> pytest.RunResult:
         'def answer(question):\n    return {"answer": "At 100.", "indexing_coverage": COVERAGE}\n',
     )
     project.cases([a_case("boil")])
-    return project.run("-q")
+    return project.run()
 
 
 def test_the_counts_of_the_metrics_document_give_its_rates(project: Project):
@@ -95,7 +95,7 @@ def test_the_latency_of_an_answers_file_counts(project: Project, name: str):
         cell = json.dumps(latency).replace('"', '""')
         project.write(name, f'id,answer,latency\nboil,At 100.,"{cell}"\n')
     project.cases([a_case("boil")])
-    project.run("-q", "--rageval-target", f"answers:{name}")
+    project.run("--rageval-target", f"answers:{name}")
     assert project.records()["boil"]["latency"]["total_ms"] == 1234
     assert project.metrics()["volatile"]["latency"]["p95_ms"] == 1234
 
@@ -110,8 +110,8 @@ def config(project: Project, run_id: str) -> dict[str, Any]:
 def test_stated_versions_make_the_version_tuple_and_a_comparison(project: Project):
     project.cases(SOME)
     project.configure('target = "bot:answer"', STATED)
-    project.run("-q", "--rageval-run-id", "a")
-    project.run("-q", "--rageval-run-id", "b", "--rageval-version", "llm=llama3.3", "--rageval-version", "prompt=v2")
+    project.run("--rageval-run-id", "a")
+    project.run("--rageval-run-id", "b", "--rageval-version", "llm=llama3.3", "--rageval-version", "prompt=v2")
     before, after = config(project, "a"), config(project, "b")
     assert before["observed"] == {"llm": "llama3.2", "chunker": "v1.2"}
     assert after["observed"] == {"llm": "llama3.3", "chunker": "v1.2", "prompt": "v2"}
@@ -126,7 +126,7 @@ def test_stated_versions_make_the_version_tuple_and_a_comparison(project: Projec
 def test_a_run_that_was_scored_again_keeps_its_stated_versions(project: Project):
     project.cases(SOME)
     project.configure('target = "bot:answer"', STATED)
-    project.run("-q", "--rageval-run-id", "a")
+    project.run("--rageval-run-id", "a")
     project.configure('target = "bot:answer"')
     project.rageval("score", "a")
     assert config(project, "a")["observed"] == {"llm": "llama3.2", "chunker": "v1.2"}
@@ -137,7 +137,7 @@ def test_the_reported_version_counts_and_the_difference_is_named(project: Projec
     text = (project.path / "bot.py").read_text()
     project.write("bot.py", text.replace('"abstained": False,', '"abstained": False, "versions": {"llm": "llama4"},'))
     project.configure('target = "bot:answer"', STATED)
-    result = project.run("-q", "--rageval-run-id", "a")
+    result = project.run("--rageval-run-id", "a")
     assert config(project, "a")["observed"] == {"llm": "llama4", "chunker": "v1.2"}
     (line,) = lines_with(result, "versions.llm is stated as 'llama3.2'")
     assert "'llama4'" in line
@@ -152,7 +152,7 @@ def test_the_reported_version_counts_and_the_difference_is_named(project: Projec
 )
 def test_a_version_that_means_nothing_is_a_usage_error(project: Project, written: str, words: str):
     project.cases(SOME)
-    result = project.run("-q", "--rageval-version", written)
+    result = project.run("--rageval-version", written)
     assert result.ret == 4
     assert lines_with(result, words)
 
@@ -165,7 +165,7 @@ def test_config_names_cpu_memory_and_gpu(project: Project, tmp_path: Path, monke
     monkeypatch.setattr(config_module, "CPUS", cpus)
     monkeypatch.setattr(config_module, "GPUS", gpus)
     project.cases(SOME)
-    project.run("-q", "--rageval-run-id", "a")
+    project.run("--rageval-run-id", "a")
     machine = config(project, "a")["hardware"]
     assert (machine["cpu_model"], machine["gpu_model"]) == ("EPYC 9354", "NVIDIA L4")
     assert machine["memory_mib"] > 0

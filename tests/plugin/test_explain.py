@@ -141,7 +141,7 @@ def test_as_json_it_is_the_record_with_its_observation(told: Project):
 
 def test_as_markdown_it_is_in_fenced_parts(told: Project):
     text = told.rageval("explain", "latest", "boil", "--format", "markdown").stdout.str()
-    assert "**case**\n\n```text\nboil\n```\n\n**why**" in text
+    assert "**case**\n\n```text\nboil\n```\n\n**question**" in text
     assert "2 | ✔ gold 1 |" in text
     assert "**rerun**\n\n```text\npytest evalcases/a.jsonl::boil\n```" in text
 

@@ -127,7 +127,7 @@ def test_the_page_says_the_verdict_and_links_to_the_report_of_the_run(project: P
     project.run(*ALONE)
     text = table_of(project).text
     assert f'href="../reports/runs/{project.runs[-1].name}/report.html"' in text
-    assert "1</b> case fails" in text
+    assert "1 case fails" in text
     project.configure('target = "bot:answer"\nreport = false')
     project.run(*ALONE)
     text = table_of(project).text

@@ -91,7 +91,7 @@ def test_its_steps_run_the_cases_fill_the_page_of_the_job_and_write_the_comment(
     ended = job.run(run, arguments="evalcases -p rageval --rageval-description 'a run of two words' -q")
     assert ended.returncode == 1, ended.stdout + ended.stderr
     assert "::error file=evalcases/a.jsonl,line=5,title=failing%3A missed::" in ended.stdout
-    assert job.summary.read_text(encoding="utf-8").startswith("### ❌ Fails the build: 1 case fails")
+    assert job.summary.read_text(encoding="utf-8").startswith("> [!CAUTION]\n> **Fails the build: 1 case fails.")
     assert "a run of two words" in job.summary.read_text(encoding="utf-8")
     assert "inputs.artifact" in artifact.condition
     assert list((project.path / "reports" / "runs").glob("*/report.html"))
@@ -101,7 +101,8 @@ def test_its_steps_run_the_cases_fill_the_page_of_the_job_and_write_the_comment(
         written = job.run(comment, token="secret-token", name="faq")
     assert written.returncode == 0, written.stderr
     assert written.stdout.startswith("comment: https://github.com/o/r/pull/7#issuecomment-1")
-    assert github.comments[1].startswith("<!-- pytest-rageval: faq -->\n### ❌ Fails the build: 1 case fails")
+    comment_text = github.comments[1]
+    assert comment_text.startswith("<!-- pytest-rageval: faq -->\n> [!CAUTION]\n> **Fails the build: 1 case fails.")
     assert github.tokens == {"Bearer secret-token"}
 
 

@@ -118,7 +118,7 @@ def test_uploaded_answers_have_no_baseline_before_others_were_uploaded(app: WebA
     answers = (FOUNDING / "uploaded.csv").read_bytes()
     first, again = (finished(app, app.post(upload(app, answers)[1]).headers["location"]) for _ in range(2))
     assert first.finished_metrics["comparison"] is None
-    assert "No baseline" in first.finished_metrics["verdict"]["sentence"]
+    assert "no baseline yet" in first.finished_metrics["verdict"]["sentence"]
     assert again.finished_metrics["comparison"]["baseline_run_id"] == first.run_id
 
 

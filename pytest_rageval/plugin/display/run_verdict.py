@@ -72,13 +72,16 @@ def summarised(longrepr: Any, path: str, lineno: int = 0, *, is_line: bool = Fal
 
 
 def write_figures(terminal: pytest.TerminalReporter, finished: Finished, notes: Sequence[str]) -> None:
-    """Write scores, gates, changed cases and notes, every metric with -v; nothing with -q."""
-    if terminal.verbosity < 0:
+    """Write scores, gates, changed cases and notes, every metric with -v; the notes alone with -q, nothing with -qq."""
+    if terminal.verbosity < -1:
         return
-    terminal.write_sep("=", "rageval")
-    has_durations = terminal.config.getoption("durations", None) is not None
-    view = run_view(finished.metrics, finished.rows, is_verbose=terminal.verbosity > 0, has_durations=has_durations)
-    _write_view(terminal, view)
+    if terminal.verbosity >= 0:
+        terminal.write_sep("=", "rageval")
+        durations = terminal.config.getoption("durations", None)
+        is_verbose = terminal.verbosity > 0
+        view = run_view(finished.metrics, finished.rows, is_verbose=is_verbose, has_durations=durations is not None)
+        _write_view(terminal, view)
+    # What was not written, or not understood, must not pass unseen.
     for note in (*finished.notes, *notes):
         terminal.write_line(printable(note), yellow=True)
 
@@ -93,6 +96,7 @@ def write_verdict(
         line = verdict_line(finished.metrics)
         style = STYLES[line.tone]
         terminal.write_line(printable(line.text), **({} if style == "plain" else {style: True}))
+        _write_resume(terminal, finished, end)
         return
     terminal.write_sep("=", "rageval verdict")
     _write_view(terminal, verdict_view(finished.metrics, finished.rows, end.changes))
@@ -104,8 +108,12 @@ def write_verdict(
             terminal.write_line(f"report:  {shown / report.path.name}")
         else:
             terminal.write_line(printable(report.problem), yellow=True)
+    _write_resume(terminal, finished, end)
+
+
+def _write_resume(terminal: pytest.TerminalReporter, finished: Finished, end: RunEnd) -> None:
     if finished.is_unfinished:
-        resume = f"{end.why_unfinished}; pytest --rageval-resume {folder.name} finishes it"
+        resume = f"{end.why_unfinished}; pytest --rageval-resume {finished.folder.name} finishes it"
         terminal.write_line(printable(resume), yellow=True)
 
 

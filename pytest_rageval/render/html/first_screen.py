@@ -57,7 +57,7 @@ class CauseLine:
 
 
 @dataclass(frozen=True, slots=True)
-class FailingCase:
+class FirstCase:
     """A case of the first screen."""
 
     case: ListedCase
@@ -76,7 +76,7 @@ class FailingCases:
     """Their number."""
     query: str
     """The filter that lists them all."""
-    first: Sequence[FailingCase]
+    first: Sequence[FirstCase]
     """The first of them."""
     nothing: str
     """The sentence shown if there are none."""
@@ -218,7 +218,7 @@ def news_of(page: PageRun) -> FailingCases:
         title, query = "Errors", "outcome:error"
     else:
         title, query = "Newly failing, and errors", "outcome:error,failed"
-    first = [FailingCase(case, _cause(case)) for case in news[:SHOWN_FLIPS]]
+    first = [FirstCase(case, _cause(case)) for case in news[:SHOWN_FLIPS]]
     return FailingCases(title, len(news), query, first, _no_failing_case(page))
 
 

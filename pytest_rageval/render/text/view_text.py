@@ -63,7 +63,8 @@ def _block(block: Block, width: int) -> Iterator[StyledLine]:
         case Line(text, tone, form):
             one_line = " ".join(printable(text).splitlines())
             for part in _parts(one_line, form, width):
-                yield StyledLine(part, STYLES[tone])
+                # Wrapping may bring to the beginning of a line what a CI service takes for a command there.
+                yield StyledLine(printable(part), STYLES[tone])
         case FigureTable():
             yield from table_lines(block, width)
         case LabelledText(label):
