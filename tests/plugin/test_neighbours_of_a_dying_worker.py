@@ -174,4 +174,5 @@ def test_a_case_that_such_a_distribution_runs_again_fails_the_run_as_its_error_i
     assert verdict["word"] == "Failed"
     assert "--dist load runs no case again" in verdict["problems"]["verdicts"]
     assert lines_with(result, "rageval-gates::verdicts")
-    assert lines_with(result, f"worker gw0 died, and --dist {dist} gives its case to another")
+    # Which of the two gets the case is the machine's choice.
+    assert lines_with(result, f" died, and --dist {dist} gives its case to another")
