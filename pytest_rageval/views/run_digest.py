@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,25 +14,13 @@ from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.line_form import RESULTS
 from pytest_rageval.runs.records.line_scan import trials_of
 from pytest_rageval.text import NO_VALUE
+from pytest_rageval.views.causes import CauseView, causes_of
 from pytest_rageval.views.compared_metrics import ComparedMetric, moved_metrics
 
 Content = Mapping[str, Any]
 FAILING = ("error", "failed")
 SHOWN_CASES = 10
 ABSTENTION = "an abstention: the documents hold no answer"
-
-
-class CauseView(NamedTuple):
-    """A cause with the keys of the cases that it made fail."""
-
-    kind: str
-    text: str
-    keys: Sequence[str]
-
-    @property
-    def title(self) -> str:
-        """Return `101 × nothing was retrieved`."""
-        return f"{len(self.keys):,} × {self.text}"
 
 
 class FailingCase(NamedTuple):
@@ -82,14 +70,14 @@ def run_digest(run: StoredRun, metrics: Content, baseline: Path, *, previous: Co
     """
     comparison = metrics.get("comparison")
     failing = failing_cases(run, metrics)
-    causes = tuple(causes_of(metrics, {case.key for case in failing}))
+    causes = tuple(causes_of(metrics, sorted(case.key for case in failing)))
     known = {key for cause in metrics.get("causes", ()) for key in cause["cases"]}
     known.difference_update(case.key for case in failing)
     return RunDigest(
         metrics=metrics,
         changes=tuple(map(arrow_text, changes_since(run, comparison or previous, baseline))),
         causes=causes,
-        known_causes=tuple(causes_of(metrics, known)),
+        known_causes=tuple(causes_of(metrics, sorted(known))),
         failing=tuple(failing),
         cases=tuple(_with_texts(run, failing[:SHOWN_CASES], causes)),
         moved=tuple(moved_against(comparison)),
@@ -105,16 +93,6 @@ def failing_cases(run: StoredRun, metrics: Content) -> list[ListedCase]:
     listed = list_cases(side_of_run(run), changes_of(comparison))
     failing = (case for case in listed.cases if case.outcome in FAILING)
     return sorted(failing, key=lambda case: new.get(case.key, len(new)))
-
-
-def causes_of(metrics: Content, keys: Collection[str]) -> Iterator[CauseView]:
-    """Yield the causes of some cases, the most frequent first."""
-    causes: list[CauseView] = []
-    for cause in metrics.get("causes", ()):
-        of_these = [key for key in cause["cases"] if key in keys]
-        if of_these:
-            causes.append(CauseView(cause["kind"], cause["text"], of_these))
-    yield from sorted(causes, key=lambda cause: -len(cause.keys))
 
 
 def moved_against(comparison: Content | None) -> list[ComparedMetric]:

@@ -12,6 +12,7 @@ from pytest_rageval.io.suggestions import and_more, listed
 from pytest_rageval.runs.config_diff import SettingChange
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import counted
+from pytest_rageval.views.causes import causes_of
 from pytest_rageval.views.parts import TONES, Line, Section, Tone
 
 Content = Mapping[str, Any]
@@ -70,21 +71,16 @@ def cause_line(text: str, ids: Sequence[str], tags: Sequence[str] = ()) -> Line:
 
 def causes_lines(metrics: Content, failing: Sequence[str]) -> Iterator[Line]:
     """Yield a line a cause of the failing cases, which it names in their order; known failures are left out."""
-    lines = []
-    for cause in metrics.get("causes", ()):
-        of_cause = set(cause["cases"])
-        keys = [key for key in failing if key in of_cause]
-        if keys:
-            tags = _shared_tags(metrics, keys)
-            lines.append((len(keys), cause_line(cause["text"], [_id(key) for key in keys], tags)))
-    if not lines:
+    causes = causes_of(metrics, failing)
+    if not causes:
         return
     yield Line("why cases fail", "strong")
-    lines.sort(key=lambda counted_line: -counted_line[0])
-    yield from (line for _, line in lines[:SHOWN_CAUSES])
-    others = lines[SHOWN_CAUSES:]
+    for cause in causes[:SHOWN_CAUSES]:
+        ids = [_id(key) for key in cause.keys]
+        yield cause_line(cause.text, ids, _shared_tags(metrics, cause.keys))
+    others = causes[SHOWN_CAUSES:]
     if others:
-        cases = counted(sum(number for number, _ in others), "case")
+        cases = counted(sum(len(cause.keys) for cause in others), "case")
         yield Line(f"{and_more(len(others), 'causes')} of {cases}", form="detail")
 
 

@@ -10,7 +10,7 @@ from pytest_rageval.comparison.gate_lines import gate_line, gate_name
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.render.text.columns import shortened
 from pytest_rageval.text import printable
-from pytest_rageval.views.run_digest import CauseView, causes_of
+from pytest_rageval.views.causes import CauseView, causes_of
 
 MOST = 10
 """GitHub shows ten errors of a step and silently drops the rest."""
@@ -49,7 +49,7 @@ def _cause_lines(metrics: Mapping[str, Any], cases: Sequence[ListedCase]) -> Ite
     case_by_key = {case.key: case for case in cases}
     place_by_key = {case.key: place for place, case in enumerate(cases)}
     explained: set[str] = set()
-    for cause in causes_of(metrics, case_by_key.keys()):
+    for cause in causes_of(metrics, sorted(case_by_key)):
         explained.update(cause.keys)
         in_order = sorted(cause.keys, key=place_by_key.__getitem__)
         first = case_by_key[in_order[0]]

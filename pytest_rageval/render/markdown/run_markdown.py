@@ -9,8 +9,9 @@ from pytest_rageval.comparison.gate_lines import gate_line
 from pytest_rageval.io.suggestions import and_more, listed
 from pytest_rageval.render.markdown.markdown_text import MARKS, as_code, as_html, bounded, table, without_gaps
 from pytest_rageval.text import NO_VALUE, counted
+from pytest_rageval.views.causes import CauseView
 from pytest_rageval.views.compared_metrics import ComparedMetric, fallen_lines
-from pytest_rageval.views.run_digest import CauseView, FailingCase, RunDigest
+from pytest_rageval.views.run_digest import FailingCase, RunDigest
 
 ALERTS = {"red": "CAUTION", "amber": "WARNING", "green": "TIP", "grey": "NOTE"}
 """The alerts of GitHub's Markdown by the tone of a verdict."""

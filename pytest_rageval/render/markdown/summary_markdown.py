@@ -16,10 +16,11 @@ from pytest_rageval.runs.config_diff import setting_text
 from pytest_rageval.runs.judge_notes import failure_note
 from pytest_rageval.stats.intervals import share_interval
 from pytest_rageval.text import NO_VALUE, change, counted, duration, score_text
+from pytest_rageval.views.causes import CauseView
 from pytest_rageval.views.compared_metrics import ComparedMetric, fallen_lines
 from pytest_rageval.views.parts import Line
 from pytest_rageval.views.run import cases_by_change, run_notes, trials_line
-from pytest_rageval.views.run_digest import CauseView, FailingCase, RunDigest, moved_against
+from pytest_rageval.views.run_digest import FailingCase, RunDigest, moved_against
 
 Content = Mapping[str, Any]
 BUILT = {"index": "index_build", "retriever": "retriever", "answerer": "answerer"}
