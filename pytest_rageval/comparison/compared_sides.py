@@ -248,6 +248,7 @@ class _MetricVerdicts:
                 "layer": described["layer"],
                 "scale": described["scale"],
                 "better": described["better"],
+                **({"unit": described["unit"]} if "unit" in described else {}),
                 **change.as_mapping(),
                 "verdict": self.verdict_of[name],
                 "label": self.label(name),

@@ -21,7 +21,7 @@ def is_regression(gate: Mapping[str, Any]) -> bool:
 
 def gate_name(gate: Mapping[str, Any]) -> str:
     """Return `recall_any@5 drop`, or `recall_any@5` for an absolute gate."""
-    return f"{gate['metric']} {gate['op']}" if is_regression(gate) else str(gate["metric"])
+    return f"{gate['metric']} {gate['op']}" if is_regression(gate) else str(gate.get("label", gate["metric"]))
 
 
 def gate_line(gate: Mapping[str, Any]) -> str:

@@ -230,6 +230,7 @@ def plan_for(side: Side, current: Settings) -> Plan:
                 layer=described["layer"],
                 better=described["better"],
                 run_level=described["run_level"],
+                unit=described.get("unit"),
             )
             registry.add(metric)
     k = side.config["k"] if side.config else current.k
@@ -289,7 +290,8 @@ def _errors(cases: CaseColumns) -> dict[str, str]:
 
 def _gains(before: Mapping[str, float], after: Mapping[str, float], described: Mapping[str, Any]) -> dict[str, float]:
     """Return, for each metric scored on both sides that moved, its change as a share of its scale."""
-    names = sorted(before.keys() & after.keys() & described.keys())
+    shared = sorted(before.keys() & after.keys() & described.keys())
+    names = [name for name in shared if "unit" not in described[name]]
     gains = {name: gain(after[name] - before[name], described[name]) for name in names}
     return {name: share for name, share in gains.items() if share}
 

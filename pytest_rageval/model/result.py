@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from pytest_rageval.model.case import Answer, EvalCase, Gold, Json
+from pytest_rageval.text import short
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +326,7 @@ class FailedGate(NamedTuple):
     tag: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.metric} is {self.value:.4g}, gate {self.threshold}" + (f" ({self.tag})" if self.tag else "")
+        return f"{self.metric} is {short(self.value)}, gate {self.threshold}" + (f" ({self.tag})" if self.tag else "")
 
 
 @dataclass(frozen=True, slots=True)

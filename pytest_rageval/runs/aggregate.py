@@ -12,6 +12,7 @@ from operator import attrgetter
 from statistics import stdev
 from typing import Any
 
+from pytest_rageval.gates.gate import Gate
 from pytest_rageval.metrics.index_coverage import coverage_by_doc_type, with_rates
 from pytest_rageval.metrics.registry import LAYERS, Measure, RunScore
 from pytest_rageval.model import NotApplicable, RunFacts
@@ -19,7 +20,7 @@ from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import failed_metric
 from pytest_rageval.runs.causes import causes_of_cases
-from pytest_rageval.runs.latency_and_cost import cost_of, latency_of
+from pytest_rageval.runs.latency_and_cost import cost_of, latency_of, operations_of, statistics_of
 from pytest_rageval.runs.reservations import doubts_in, not_judged, open_abstentions, reruns
 from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, flagged, in_order, legacy_names
 from pytest_rageval.stats.intervals import Interval, mean_interval, share_interval
@@ -66,7 +67,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         **{f"by_{name}": groups for name, groups in breakdowns.items()},
         "failure_tags": _failed_by_tag(rows),
         "causes": _causes(rows),
-        "gates": [_run_gate(gate, metrics) for gate in plan.run_gates],
+        "gates": [_run_gate(gate, metrics, rows) for gate in plan.run_gates],
         "aggregate_metrics": {
             **_aggregate_metrics(metrics, info, plan.settings.k),
             "by_tag": {tag: _only_averages(group) for tag, group in breakdowns["tag"].items()},
@@ -106,7 +107,13 @@ def _volatile(trials: Sequence[Row], info: RunInfo) -> dict[str, Any]:
     """Return what differs between two runs of equal results."""
     cost = cost_of([row.cost for row in trials])
     hit_rate = cost["judgements_cached"] / cost["judgements"] if cost["judgements"] else None
-    return {**info.volatile, "latency": latency_of(trials), "cost": cost, "cache_hit_rate": hit_rate}
+    return {
+        **info.volatile,
+        "latency": latency_of(trials),
+        "operations": operations_of(trials),
+        "cost": cost,
+        "cache_hit_rate": hit_rate,
+    }
 
 
 def _only_averages(group: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,8 +160,10 @@ class _CountedRows:
 def _metric(measure: Measure, counted: _CountedRows, expected: int) -> dict[str, Any]:
     name = measure.name
     values = _scored(counted.rows, name)
+    statistics = statistics_of(values) if measure.metric.unit is not None else {}
     return _described(measure) | {
         "mean": mean(values),
+        **statistics,
         "ci": _interval(measure, values),
         "n_scored": len(values),
         "n_not_applicable": sum(count for names, count in counted.not_applicable.items() if name in names),
@@ -171,6 +180,8 @@ def _interval(measure: Measure, values: Sequence[float]) -> Interval | None:
     """Return the 95 % confidence interval of the mean. The trials of a case are dependent: their mean counts once."""
     if values and measure.metric.binary and all(value in (0, 1) for value in values):
         return share_interval(sum(values) / len(values), len(values))
+    if measure.metric.unit is not None:
+        return mean_interval(values, (0, math.inf))
     return mean_interval(values, measure.metric.scale)
 
 
@@ -212,6 +223,7 @@ def _described(measure: Measure) -> dict[str, Any]:
         "better": metric.better,
         "aggregate": metric.aggregate or measure.name,
         "run_level": metric.run_level,
+        **({} if metric.unit is None else {"unit": metric.unit}),
     }
 
 
@@ -274,7 +286,9 @@ def _layers(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     layers: dict[str, Any] = {}
     for layer, title in LAYERS.items():
         names = [name for name, metric in metrics.items() if metric["layer"] == layer]
-        present = [metrics[name] for name in names if metrics[name]["mean"] is not None]
+        # Amounts have no scale to be a share of.
+        shares = [metrics[name] for name in names if "unit" not in metrics[name]]
+        present = [metric for metric in shares if metric["mean"] is not None]
         values = [normalised(metric["mean"], metric["scale"], metric["better"]) for metric in present]
         if values:
             layers[layer] = {"title": title, "score": mean(values), "metrics": sorted(names)}
@@ -336,10 +350,14 @@ def _failed_by_tag(rows: Sequence[Row]) -> dict[str, list[str]]:
     return dict(sorted(keys_by_tag.items()))
 
 
-def _run_gate(gate: Any, metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _run_gate(gate: Gate, metrics: Mapping[str, Mapping[str, Any]], rows: Sequence[Row]) -> dict[str, Any]:
     """Evaluate a gate on an aggregate; it fails if the aggregate has no value."""
     metric = metrics[gate.name]
     value = metric["mean"]
+    statistic = {}
+    if gate.statistic != "mean":
+        value = statistics_of(_scored(rows, gate.name))[gate.statistic]
+        statistic = {"statistic": gate.statistic, "label": gate.subject}
     return {
         "metric": gate.name,
         "op": gate.op,
@@ -349,6 +367,7 @@ def _run_gate(gate: Any, metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, 
         "tag": gate.tag,
         "passed": value is not None and gate.holds(value),
         **{name: metric[name] for name in ("n_scored", "n_expected")},
+        **statistic,
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import tuples_of
-from pytest_rageval.config.tables import Abstention, Gates, Versions
+from pytest_rageval.config.tables import Abstention, Gates, Price, Versions
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.run.plan import Plan, make_plan
@@ -48,6 +48,7 @@ def settings_of(run: StoredRun, current: Settings) -> Settings:
     gates = written.pop("gates")
     abstention = written.pop("abstention", {"phrases": ()})
     versions = written.pop("versions", {})
+    prices = written.pop("prices", {})
     then = {name: tuples_of(value) for name, value in written.items() if name in Settings.model_fields}
     return current.model_copy(
         update=then
@@ -57,6 +58,7 @@ def settings_of(run: StoredRun, current: Settings) -> Settings:
             "gates": Gates(case=tuple(gates["case"]), run=tuple(gates["run"])),
             "abstention": Abstention(phrases=tuple(abstention["phrases"])),
             "versions": Versions(**versions),
+            "prices": {model: Price(**price) for model, price in prices.items()},
             "enabled": tuple(run.config["metrics"]),
         }
     )

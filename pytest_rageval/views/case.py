@@ -16,7 +16,7 @@ from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
 from pytest_rageval.runs.causes import Cause
 from pytest_rageval.runs.records.observation_line import observation_of
 from pytest_rageval.runs.row import IS_BAD
-from pytest_rageval.text import duration, score_text, short
+from pytest_rageval.text import duration, short
 from pytest_rageval.views.case_claims import checked_claims
 from pytest_rageval.views.case_content import CaseContext, CaseView, JudgementRow, ScoreRow
 from pytest_rageval.views.case_parts import (
@@ -271,7 +271,7 @@ def _scores(record: Mapping[str, Any], observation: Observation | None, run: Cas
             terms.append(formula)
         if run.plan:
             terms += _details(record["score_details"].get(name, {}))
-        yield ScoreRow(name, score_text(value) + run.scale_end(name), "; ".join(terms))
+        yield ScoreRow(name, run.value_text(name, value), "; ".join(terms))
 
 
 def _details(details: Mapping[str, Any]) -> Iterator[str]:

@@ -43,9 +43,9 @@ class MetricColumn(NamedTuple):
 
 
 def _after(metric: Content) -> str:
-    score = score_text(metric["after"])
+    score = score_text(metric["after"], metric.get("unit"))
     _, end = metric["scale"]
-    if metric["after"] is None or end == 1:
+    if metric["after"] is None or end == 1 or "unit" in metric:
         return score
     return f"{score} of {end:g}"
 
@@ -54,6 +54,9 @@ def _interval(metric: Content) -> str:
     low, high = metric["ci"] or (None, None)
     if low is None or high is None:
         return NO_VALUE
+    unit = metric.get("unit")
+    if unit is not None:
+        return f"{change(low, unit)} to {change(high, unit)}"
     return f"{low:+.3f} to {high:+.3f}"
 
 
@@ -63,9 +66,9 @@ def _p_value(metric: Content) -> str:
 
 
 METRIC_COLUMNS = (
-    MetricColumn("before", lambda metric: score_text(metric["before"])),
+    MetricColumn("before", lambda metric: score_text(metric["before"], metric.get("unit"))),
     MetricColumn("after", _after, ""),
-    MetricColumn("change", lambda metric: change(metric["delta"])),
+    MetricColumn("change", lambda metric: change(metric["delta"], metric.get("unit"))),
     MetricColumn("95 %", _interval, "95 % of the change"),
     MetricColumn("p", _p_value),
     MetricColumn("n", lambda metric: str(metric["n_paired"]), ""),
@@ -119,7 +122,7 @@ def moved_metrics(content: Content) -> list[ComparedMetric]:
 
 
 def _is_to_show(name: str, metric: Content) -> bool:
-    is_moved = change(metric["delta"]) not in ("=", NO_VALUE)
+    is_moved = change(metric["delta"], metric.get("unit")) not in ("=", NO_VALUE)
     is_renamed = metric["label"] != name
     return metric["verdict"] not in QUIET or is_moved or is_renamed
 

@@ -65,6 +65,7 @@ def result_record(
         "config": config_hash,
         "indexing_coverage": answer.indexing_coverage,
         "latency": _latency(result.timings, answer),
+        "operations": operations_of_case(obs, result.scores, plan) if obs else {},
         "retrieval_metrics": _flat_scores(result.scores, plan.settings.k),
     }
     record |= _score_fields(result, plan, text)
@@ -114,6 +115,20 @@ def _latency(timings: Timings, answer: Answer) -> dict[str, Any]:
         "judge_ms": timings.judge_ms,
         "retry_wait_ms": timings.retry_wait_ms,
     }
+
+
+def operations_of_case(obs: Observation, scores: Mapping[str, float], plan: Plan) -> dict[str, float]:
+    """Return what asking took by the names of the metrics of operations, whether or not the run scores these."""
+    operations: dict[str, float] = {}
+    for operation in plan.operations:
+        amount = scores.get(operation.name)
+        if amount is None:
+            measured = operation.score(obs)
+            if not isinstance(measured, float):
+                continue
+            amount = measured
+        operations[operation.name] = amount
+    return operations
 
 
 def _flat_scores(scores: Mapping[str, float], k: int) -> dict[str, Any]:
