@@ -152,8 +152,9 @@ def metric_figures(name: str, metrics: Content) -> Iterator[tuple[str, str]]:
     metric = metrics["metrics"][name]
     comparison = metrics.get("comparison") or {}
     compared = comparison.get("metrics", {}).get(name)
-    yield "mean", score_text(metric["mean"])
-    yield "change", change(compared["delta"] if compared else None)
+    unit = metric.get("unit")
+    yield "mean", score_text(metric["mean"], unit)
+    yield "change", change(compared["delta"] if compared else None, unit)
     yield "scored", denominator(metric)
 
 
@@ -244,7 +245,7 @@ def _named(text: str, keys: Iterable[str]) -> str:
 
 
 def _slowest(rows: Sequence[Row]) -> Iterator[Line]:
-    timed = ((row.latency["total_ms"], row.key) for row in rows if "total_ms" in row.latency)
+    timed = ((row.operations["latency_ms"], row.key) for row in rows if "latency_ms" in row.operations)
     slowest = heapq.nsmallest(SLOWEST, timed, key=lambda call: (-call[0], call[1]))
     if slowest:
         named = [f"{key.partition('::')[2]} {duration(milliseconds)}" for milliseconds, key in slowest]

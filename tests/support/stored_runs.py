@@ -98,6 +98,7 @@ def a_chunk(rank: int, place: str = "a.md", golds: Sequence[int] = (), **fields:
 def a_record(row: Row, **fields: Any) -> dict[str, Any]:
     """A line of results.jsonl, as much of it as a comparison and a report read."""
     failed = [{"metric": metric, "value": 0.0, "threshold": ">= 1", "tag": tag} for metric, tag in row.failed]
+    timed = {"latency_ms": row.latency["total_ms"]} if "total_ms" in row.latency else {}
     return {
         "schema": SCHEMA, "case_key": row.key, "test_case_id": row.key.partition("::")[2], "trial": row.trial,
         "question": f"What is {row.key}?", "answer": "An answer.",
@@ -106,6 +107,7 @@ def a_record(row: Row, **fields: Any) -> dict[str, Any]:
         "outcome": row.outcome, "content_hash": row.content_hash, "category": row.groups["category"][0], "reason": None,
         "tags": list(row.groups["tag"]), "difficulty": None, "domain": None, "answerable": True, "judge": row.judge,
         "scores": dict(row.scores), "skipped_metrics": {}, "latency": dict(row.latency), "cost": dict(row.cost),
+        "operations": dict(row.operations) or timed,
         "requires_kg": False, "gold": "anchors", "references": [], "indexing_coverage": None, "versions": None,
         "groundedness": None, "correctness": None, "judge_input": None, "score_details": {}, "attempts": 1,
         "source": {"file": row.key.partition("::")[0], "line": 1},

@@ -217,7 +217,7 @@ def _percentiles(name: str, latency: Mapping[str, Any]) -> tuple[str, ...]:
 
 def latency_chart(page: PageRun) -> Chart | None:
     """Return the cases by their latency; percentiles of the baseline are marked."""
-    times = [case.latency for case in page.cases if case.latency is not None]
+    times = [case.latency_ms for case in page.cases if case.latency_ms is not None]
     marks = {}
     for percentile in PERCENTILES[:2]:
         time = page.latency_before.get(f"{percentile}_ms")
@@ -247,9 +247,9 @@ def _pass_rate(outcomes: Mapping[str, int], total: int) -> float | None:
 
 def slowest(page: PageRun) -> list[tuple[ListedCase, str]]:
     """Return the five slowest cases with their times."""
-    timed = (case for case in page.cases if case.latency is not None)
-    slowest_cases = heapq.nlargest(5, timed, lambda case: case.latency or 0)
-    return [(case, duration(case.latency or 0)) for case in slowest_cases]
+    timed = (case for case in page.cases if case.latency_ms is not None)
+    slowest_cases = heapq.nlargest(5, timed, lambda case: case.latency_ms or 0)
+    return [(case, duration(case.latency_ms or 0)) for case in slowest_cases]
 
 
 def cost_rows(page: PageRun) -> list[tuple[str, str]]:
