@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_rageval.gates.gate import FEWEST_FOR_P95
 from pytest_rageval.text import NO_VALUE, short
 
 UNCOMPARED = {
@@ -33,6 +34,8 @@ def gate_line(gate: Mapping[str, Any]) -> str:
     name = gate.get("label", gate["metric"])
     if not is_regression(gate):
         value = "has no value in this run" if gate["value"] is None else f"is {short(gate['value'])}"
+        if gate["value"] is None and gate.get("statistic") == "p95":
+            value += f" (a p95 needs {FEWEST_FOR_P95})"
         line = f"{name} {value}, gate {gate['op']} {short(gate['limit'])}"
         return f"{line} · {gate['n_scored']} of {gate['n_expected']} cases" if "n_scored" in gate else line
     limit = f"tolerated {gate['op']} {short(gate['limit'])}"

@@ -51,6 +51,8 @@ def ttft_ms(obs: Observation) -> float | NotApplicable:
     >>> score("ttft_ms", called(latency={"ttft_ms": 140.0}))
     140.0
     """
+    if obs.timings.ttft_ms is not None:
+        return obs.timings.ttft_ms
     stated = _first_amount(obs.answer.latency, ("ttft_ms",))
     return NO_FIRST_TOKEN if stated is None else stated
 
@@ -84,7 +86,7 @@ def output_tokens(obs: Observation) -> float | NotApplicable:
 
 
 @metric(layer="operations", better="lower", scale=SCALE, unit="US dollars", on_by_default=False)
-def cost_usd(obs: Observation, *, prices: PriceList = LISTED_PRICES) -> float | NotApplicable:
+def cost_usd(obs: Observation, prices: PriceList = LISTED_PRICES) -> float | NotApplicable:
     """US dollars that the system's models cost for this answer; the judge's cost is not part of it.
 
     Lower is better. As the system reports it (`cost_usd` in its usage), else its tokens at the prices of

@@ -151,8 +151,14 @@ def _ask_timings(queue_ms: float | None, taken_ms: float, tally: CallTally) -> T
         queue_ms = round(queue_ms + tally.queued_ms, 3)
     ask_ms = round(max(0.0, taken_ms - tally.queued_ms - tally.retry_wait_ms), 3)
     if not tally.requests and not tally.retry_wait_ms:
-        return Timings(queue_ms, ask_ms)
-    return Timings(queue_ms, ask_ms, None, round(tally.retry_wait_ms, 3), tally.requests or None)
+        return Timings(queue_ms, ask_ms, ttft_ms=tally.ttft_ms)
+    return Timings(
+        queue_ms,
+        ask_ms,
+        retry_wait_ms=round(tally.retry_wait_ms, 3),
+        requests=tally.requests or None,
+        ttft_ms=tally.ttft_ms,
+    )
 
 
 def _fit(answer: Answer, plan: Plan) -> Answer:

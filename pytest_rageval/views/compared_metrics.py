@@ -9,6 +9,7 @@ from pytest_rageval.comparison.changes import gain
 from pytest_rageval.comparison.gate_lines import p_text
 from pytest_rageval.io.suggestions import and_more, listed
 from pytest_rageval.text import NO_VALUE, change, score_text
+from pytest_rageval.views.operations import operations_section
 from pytest_rageval.views.parts import Block, FigureTable, Line, TableRow, Tone
 
 Content = Mapping[str, Any]
@@ -138,6 +139,7 @@ def metrics_section(content: Content) -> Iterator[Block]:
     if rest:
         yield Line(f"{rest} more metric{'s' if rest != 1 else ''} did not move")
     yield from map(Line, fallen_lines(content))
+    yield from operations_section(content.get("operations") or {})
 
 
 def _metric_row(metric: ComparedMetric) -> TableRow:

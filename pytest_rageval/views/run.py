@@ -16,6 +16,7 @@ from pytest_rageval.io.suggestions import listed
 from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import change, counted, denominator, duration, excerpt, score_text
+from pytest_rageval.views.operations import operation_lines
 from pytest_rageval.views.parts import Block, FigureTable, Line, NameList, Section, TableRow, Tone
 
 Content = Mapping[str, Any]
@@ -138,6 +139,7 @@ def _metrics(metrics: Content) -> Iterator[FigureTable]:
     names: list[str] = []
     for layer in metrics["by_layer"].values():
         names += layer["metrics"]
+    names += [name for name, metric in metrics["metrics"].items() if "unit" in metric]
     names += run_level_names(metrics)
     rows = []
     for name in names:
@@ -235,6 +237,7 @@ def run_notes(metrics: Content, rows: Sequence[Row] = ()) -> Iterator[Line]:
         if judge["heuristic"]:
             kind = ", a heuristic without a model; its scores gate only where you wrote the gate"
         yield Line(f"judge: {judge['model']}{kind}")
+    yield from operation_lines(metrics)
     yield from map(Line, _judging(metrics["volatile"]["cost"], metrics["total_tests"]))
 
 

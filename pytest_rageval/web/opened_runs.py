@@ -50,6 +50,8 @@ def recorded_cases(run: StoredRun) -> RunCases:
         if bare in registry:
             metric = registry[bare]
             described[name] = {"scale": metric.scale, "better": metric.better, "layer": metric.layer}
+            if metric.unit is not None:
+                described[name]["unit"] = metric.unit
     return RunCases(list_cases(recorded_side(run, described), before=CaseColumns()), run)
 
 

@@ -114,6 +114,7 @@ def _latency(timings: Timings, answer: Answer) -> dict[str, Any]:
         **{phase: phases.get(phase) for phase in PHASES},
         "judge_ms": timings.judge_ms,
         "retry_wait_ms": timings.retry_wait_ms,
+        **({} if timings.ttft_ms is None else {"ttft_ms": timings.ttft_ms}),
     }
 
 
@@ -349,4 +350,5 @@ def _read_timings(record: Mapping[str, Any]) -> Timings:
         latency["judge_ms"],
         latency.get("retry_wait_ms"),
         record.get("requests"),
+        latency.get("ttft_ms"),
     )

@@ -1,0 +1,228 @@
+"""Latency, tokens, cost and requests as metrics, against real servers: measured, gated, compared."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterable
+
+import pytest
+from fault_server import Behaviour, Connection, FaultServer, gives, status
+from project import Project, a_case, lines_with
+
+BOILING = "Water boils at 100 degrees at sea level."
+ANSWER = {"answer": BOILING}
+USAGE = {"input_tokens": 1_200, "output_tokens": 80}
+NO_JUDGE = "--rageval-judge=none"
+
+
+def some(number: int) -> list[dict[str, object]]:
+    return [a_case(f"q{n}", gold_supports=[]) for n in range(number)]
+
+
+def after(seconds: float, then: Behaviour) -> Behaviour:
+    async def wait(connection: Connection) -> None:
+        await asyncio.sleep(seconds)
+        await then(connection)
+
+    return wait
+
+
+def operations(project: Project, case: str = "q0") -> dict[str, float]:
+    found: dict[str, float] = project.records()[case]["operations"]
+    return found
+
+
+def test_a_slow_answer_fails_a_gate_on_its_latency(project: Project):
+    project.cases(some(3))
+    fast = gives(ANSWER)
+    with FaultServer(fast, after(0.4, fast), fast) as server:
+        target = f"--rageval-target={server.url}"
+        ran = project.run(target, NO_JUDGE, "--rageval-concurrency=1", "--rageval-gate=latency_ms <= 300")
+    ran.assert_outcomes(passed=2, failed=1)
+    taken = {key: record["operations"]["latency_ms"] for key, record in project.records().items()}
+    assert taken["q1"] >= 400 > 300 > max(taken["q0"], taken["q2"])
+    failed = project.records()["q1"]["verdict"]["failed_gates"][0]
+    assert (failed["metric"], failed["value"], failed["threshold"]) == ("latency_ms", taken["q1"], "<= 300")
+
+
+def test_waiting_for_a_retry_or_a_rate_limit_or_a_place_is_no_latency(project: Project):
+    project.cases(some(3))
+    gates = [NO_JUDGE, "--rageval-gate=latency_ms <= 300", "--rageval-gate=requests <= 3"]
+    refused = status(429, retry_after="1")
+    behaviours = (status(503, retry_after="1"), after(0.05, gives(ANSWER)), refused, after(0.05, gives(ANSWER)))
+    with FaultServer(*behaviours) as server:
+        began = time.perf_counter()
+        ran = project.run(f"--rageval-target={server.url}", "--rageval-concurrency=1", *gates)
+        assert time.perf_counter() - began > 2
+    ran.assert_outcomes(passed=3)
+    sent = sorted(record["scores"]["requests"] for record in project.records().values())
+    assert sent == [1, 2, 2]
+    for record in project.records().values():
+        assert 50 <= record["scores"]["latency_ms"] == record["operations"]["latency_ms"] < 300
+
+
+async def streams(connection: Connection) -> None:
+    """A chat endpoint whose first token takes 100 ms, and the last one 300 ms more."""
+    assert connection.request.json["stream"] is True
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+    await connection.send(head)
+
+    async def event(delta: dict[str, str], **members: object) -> None:
+        chunk = {"model": "m1", "choices": [{"index": 0, "delta": delta, "finish_reason": None} | members]}
+        await connection.send(f"data: {json.dumps(chunk)}\n\n".encode())
+
+    await event({"role": "assistant", "content": ""})
+    await asyncio.sleep(0.1)
+    await event({"content": "Water boils "})
+    await asyncio.sleep(0.3)
+    await event({"content": "at 100 degrees at sea level."}, finish_reason="stop")
+    usage = {"prompt_tokens": 1_200, "completion_tokens": 80}
+    await connection.send(f"data: {json.dumps({'choices': [], 'usage': usage})}\n\ndata: [DONE]\n\n".encode())
+    connection.close()
+
+
+def test_the_time_to_the_first_token_of_a_streaming_chat_endpoint_is_measured(project: Project):
+    project.cases(some(1))
+    project.configure('[tool.rageval.prices."m1"]\ninput = 1\noutput = 10')
+    with FaultServer(streams) as server:
+        target = ("--rageval-target", f"openai:m1@{server.url}", "--rageval-param", "stream=true", NO_JUDGE)
+        ran = project.run(*target, "--rageval-gate=ttft_ms <= 250")
+    ran.assert_outcomes(passed=1)
+    record = project.records()["q0"]
+    assert record["answer"] == BOILING
+    measured = operations(project)
+    assert 100 <= measured["ttft_ms"] < 250 < 400 <= measured["latency_ms"]
+    assert (measured["input_tokens"], measured["output_tokens"]) == (1_200, 80)
+    assert measured["cost_usd"] == pytest.approx((1_200 * 1 + 80 * 10) / 1e6)
+
+
+@pytest.mark.parametrize(
+    "events", ['data: {"choices": [{"delta": {"content": "Wa"}}]}\n\n', 'data: {"error": "busy"}\n\n']
+)
+def test_a_stream_that_breaks_off_is_an_error_and_no_answer(project: Project, events: str):
+    async def breaks_off(connection: Connection) -> None:
+        await connection.reply(200, events.encode(), content_type="text/event-stream")
+
+    project.cases(some(1))
+    with FaultServer(breaks_off) as server:
+        project.run("--rageval-target", f"openai:m1@{server.url}", "--rageval-param", "stream=true", NO_JUDGE)
+    error = project.records()["q0"]["error"]
+    assert (error["kind"], "stream" in error["message"]) == ("invalid_response", True)
+
+
+def test_a_function_that_yields_its_answer_has_a_time_to_the_first_token(project: Project):
+    project.cases(some(1))
+    project.write(
+        "bot.py",
+        "import time\n\n\ndef answer(question):\n    time.sleep(0.05)\n    yield 'Water boils '\n"
+        "    time.sleep(0.1)\n    yield 'at 100 degrees at sea level.'\n",
+    )
+    project.run("--rageval-target=bot:answer", NO_JUDGE)
+    measured = operations(project)
+    assert 50 <= measured["ttft_ms"] <= measured["latency_ms"] - 100
+
+
+def test_a_recorded_answer_has_the_latency_and_usage_that_its_file_states_and_no_other(project: Project):
+    project.cases(some(2))
+    stated = {"latency": {"total_ms": 812.5, "ttft_ms": 140}, "usage": USAGE | {"cost_usd": 0.0021}}
+    rows: Iterable[dict[str, object]] = [{"id": "q0", **ANSWER, **stated}, {"id": "q1", **ANSWER}]
+    project.write("given.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    project.run("--rageval-target=answers:given.jsonl", NO_JUDGE, "--rageval-gate=latency_ms <= 3000")
+    assert operations(project, "q0") == {
+        "latency_ms": 812.5, "ttft_ms": 140.0, "input_tokens": 1200.0, "output_tokens": 80.0, "cost_usd": 0.0021,
+    }  # fmt: skip
+    assert operations(project, "q1") == {}
+    assert "no call was timed" in project.records()["q1"]["skipped_metrics"]["latency_ms"]
+    described = project.metrics()["volatile"]["operations"]
+    assert (described["latency_ms"]["n"], described["latency_ms"]["p95"]) == (1, None)
+
+
+def test_a_replayed_run_has_no_latency(project: Project):
+    project.cases(some(1))
+    with FaultServer(after(0.05, gives(ANSWER))) as server:
+        project.run(f"--rageval-target={server.url}", NO_JUDGE, "--rageval-run-id=asked")
+    assert operations(project)["latency_ms"] >= 50
+    project.run("--rageval-target=run:asked", NO_JUDGE, "--rageval-run-id=replayed")
+    assert operations(project) == {}
+
+
+def test_an_unknown_price_is_not_applicable_and_never_nothing(project: Project):
+    project.cases(some(1))
+    replies = {"answer": BOILING, "debug": {"usage": USAGE, "versions": {"llm": "our-own-model"}}}
+    gate = "--rageval-gate=cost_usd <= 1"
+    with FaultServer(gives(replies)) as server:
+        ran = project.run(f"--rageval-target={server.url}", NO_JUDGE, gate)
+        record = project.records()["q0"]
+        assert "cost_usd" not in record["scores"] | record["operations"]
+        why = "no price of model 'our-own-model' is known; write one into [tool.rageval.prices]"
+        assert record["skipped_metrics"]["cost_usd"] == why
+        assert lines_with(ran, "unmeasured: no case that the gate is for has a value of cost_usd")
+        project.configure("[tool.rageval.prices]\nour-own-model = { input = 0.5, output = 2 }")
+        project.run(f"--rageval-target={server.url}", NO_JUDGE, gate)
+    assert project.records()["q0"]["scores"]["cost_usd"] == pytest.approx((1_200 * 0.5 + 80 * 2) / 1e6)
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ("[tool.rageval.prices]\nm = { input = 1 }", "prices.m"),
+        ("[tool.rageval.prices]\nm = { input = -1, output = 2 }", "prices.m.input"),
+        ("[tool.rageval.prices]\nm = { input = 1, outputs = 2 }", "prices.m.outputs"),
+        ('gates = { run = ["latency_ms p99 <= 3"] }', "'p99' is no statistic of a run; did you mean 'p95'?"),
+        ('gates = { case = ["latency_ms p50 <= 3"] }', "p50 is of all cases of a run; write 'run latency_ms p50 <= 3'"),
+        ('gates = { run = ["error_rate p50 <= 0.1"] }', "error_rate is one value of the whole run, which has no p50"),
+        ('gates = { case = ["latency_ms <= 50%"] }', "latency_ms is in ms, which have no 100 %"),
+        ('regression = ["latency_ms rise 10%"]', "latency_ms is in ms, which have no 100 %"),
+    ],
+)
+def test_what_means_nothing_is_said_before_anything_is_asked(project: Project, table: str, problem: str):
+    project.cases(some(1))
+    project.configure(table)
+    with FaultServer(gives(ANSWER)) as server:
+        ran = project.run(f"--rageval-target={server.url}", NO_JUDGE)
+        assert not server.requests
+    assert ran.ret == pytest.ExitCode.USAGE_ERROR
+    assert lines_with(ran, problem)
+
+
+def test_a_p95_of_19_cases_is_refused_before_anything_is_asked(project: Project):
+    project.cases(some(19))
+    project.configure('gates = { run = ["latency_ms p95 <= 2500"] }')
+    refusal = "gate 'run latency_ms p95 <= 2500': a p95 needs 20 cases or more, and there are 19"
+    with FaultServer(gives(ANSWER)) as server:
+        target = f"--rageval-target={server.url}"
+        ran = project.run(target, NO_JUDGE)
+        assert ran.ret == pytest.ExitCode.USAGE_ERROR
+        assert lines_with(ran, refusal)
+        assert lines_with(project.rageval("run", f"--target={server.url}"), refusal)
+        assert not server.requests
+
+
+def test_a_p95_beyond_its_limit_fails_the_build_and_is_named(project: Project):
+    project.cases(some(20))
+    project.configure('gates = { run = ["latency_ms p95 <= 150", "latency_ms p50 <= 2000", "latency_ms max <= 9000"] }')
+    fast = gives(ANSWER)
+    slow = after(0.3, fast)
+    with FaultServer(slow, slow, fast) as server:
+        ran = project.run(f"--rageval-target={server.url}", NO_JUDGE, "--rageval-concurrency=1")
+    ran.assert_outcomes(passed=22, failed=1)
+    p95, p50, largest = project.metrics()["gates"]
+    assert (p95["passed"], p95["statistic"], p95["label"]) == (False, "p95", "latency_ms p95")
+    assert p95["value"] >= 300 > p50["value"]
+    assert (p50["passed"], largest["passed"]) == (True, True)
+    assert lines_with(ran, "rageval-gates::latency_ms p95")
+    verdict = project.metrics()["verdict"]["sentence"]
+    assert f"run gate latency_ms p95 {p95['value']:.4g} > 150" in verdict
+
+
+def test_a_p95_that_too_few_cases_have_a_value_for_is_no_pass(project: Project):
+    project.cases(some(20))
+    rows = [{"id": f"q{n}", **ANSWER, **({"latency": {"total_ms": 5}} if n else {})} for n in range(20)]
+    project.write("given.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    gate = "--rageval-gate=run latency_ms p95 <= 2500"
+    ran = project.run("--rageval-target=answers:given.jsonl", NO_JUDGE, gate)
+    ran.assert_outcomes(passed=20, failed=1)
+    assert lines_with(ran, "latency_ms p95 has no value in this run (a p95 needs 20), gate <= 2500 · 19 of 20 cases")
+    assert not lines_with(ran, "report: not written")
