@@ -85,7 +85,21 @@ def output_tokens(obs: Observation) -> float | NotApplicable:
     return NO_TOKENS if tokens is None else float(tokens)
 
 
-@metric(layer="operations", better="lower", scale=SCALE, unit="US dollars", on_by_default=False)
+def _cost_terms(obs: Observation, _: int) -> str:
+    if _first_amount(obs.answer.usage, _COSTS) is not None:
+        return "as the system reports it"
+    usage = usage_of(obs)
+    return f"{usage.input_tokens:,} input and {usage.output_tokens:,} output tokens of {model_of(obs) or 'its model'}"
+
+
+@metric(
+    layer="operations",
+    better="lower",
+    scale=SCALE,
+    unit="US dollars",
+    on_by_default=False,
+    terms=_cost_terms,
+)
 def cost_usd(obs: Observation, prices: PriceList = LISTED_PRICES) -> float | NotApplicable:
     """US dollars that the system's models cost for this answer; the judge's cost is not part of it.
 
@@ -96,7 +110,7 @@ def cost_usd(obs: Observation, prices: PriceList = LISTED_PRICES) -> float | Not
     >>> score("cost_usd", called(usage={"input_tokens": 1200, "output_tokens": 80, "cost_usd": 0.0021}))
     0.0021
     """
-    stated = _first_amount(obs.answer.usage, ("cost_usd", "total_cost_usd", "cost"))
+    stated = _first_amount(obs.answer.usage, _COSTS)
     if stated is not None:
         return stated
     usage = usage_of(obs)
@@ -127,6 +141,7 @@ OPERATIONS: tuple[Metric, ...] = (latency_ms, ttft_ms, input_tokens, output_toke
 OPERATION_UNITS: Mapping[str, str | None] = {operation.name: operation.unit for operation in OPERATIONS}
 """The unit of each operation, by its name."""
 
+_COSTS = ("cost_usd", "total_cost_usd", "cost")
 _INPUT = ("input_tokens", "prompt_tokens", "prompt_eval_count")
 _OUTPUT = ("output_tokens", "completion_tokens", "eval_count")
 _CACHED = ("cache_read_input_tokens", "cached_tokens")

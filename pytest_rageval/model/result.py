@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from pytest_rageval.model.case import Answer, EvalCase, Gold, Json
-from pytest_rageval.text import short
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +327,9 @@ class FailedGate(NamedTuple):
     tag: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.metric} is {short(self.value)}, gate {self.threshold}" + (f" ({self.tag})" if self.tag else "")
+        is_large = 10_000 <= abs(self.value) < 1e15
+        value = f"{self.value:,.0f}" if is_large else f"{self.value:.4g}"
+        return f"{self.metric} is {value}, gate {self.threshold}" + (f" ({self.tag})" if self.tag else "")
 
 
 @dataclass(frozen=True, slots=True)

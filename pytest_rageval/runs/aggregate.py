@@ -12,7 +12,6 @@ from operator import attrgetter
 from statistics import stdev
 from typing import Any
 
-from pytest_rageval.gates.gate import Gate
 from pytest_rageval.metrics.index_coverage import coverage_by_doc_type, with_rates
 from pytest_rageval.metrics.registry import LAYERS, Measure, RunScore
 from pytest_rageval.model import NotApplicable, RunFacts
@@ -23,6 +22,7 @@ from pytest_rageval.runs.causes import causes_of_cases
 from pytest_rageval.runs.latency_and_cost import cost_of, latency_of, operations_of, statistics_of
 from pytest_rageval.runs.reservations import doubts_in, not_judged, open_abstentions, reruns
 from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, flagged, in_order, legacy_names
+from pytest_rageval.runs.run_gates import run_gate_result
 from pytest_rageval.stats.intervals import Interval, mean_interval, share_interval
 
 BREAKDOWNS = (CATEGORY, "tag", *OTHER_DESCRIPTIVE_NAMES, "answerable")
@@ -67,7 +67,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         **{f"by_{name}": groups for name, groups in breakdowns.items()},
         "failure_tags": _failed_by_tag(rows),
         "causes": _causes(rows),
-        "gates": [_run_gate(gate, metrics, rows) for gate in plan.run_gates],
+        "gates": [run_gate_result(gate, metrics[gate.name], values_of(rows, gate.name)) for gate in plan.run_gates],
         "aggregate_metrics": {
             **_aggregate_metrics(metrics, info, plan.settings.k),
             "by_tag": {tag: _only_averages(group) for tag, group in breakdowns["tag"].items()},
@@ -159,7 +159,7 @@ class _CountedRows:
 
 def _metric(measure: Measure, counted: _CountedRows, expected: int) -> dict[str, Any]:
     name = measure.name
-    values = _scored(counted.rows, name)
+    values = values_of(counted.rows, name)
     statistics = statistics_of(values) if measure.metric.unit is not None else {}
     return _described(measure) | {
         "mean": mean(values),
@@ -172,7 +172,7 @@ def _metric(measure: Measure, counted: _CountedRows, expected: int) -> dict[str,
     }
 
 
-def _scored(rows: Iterable[Row], name: str) -> list[float]:
+def values_of(rows: Iterable[Row], name: str) -> list[float]:
     return [row.scores[name] for row in rows if name in row.scores]
 
 
@@ -330,7 +330,7 @@ def _breakdown(rows: Iterable[Row], name: str, scored: Sequence[str], k: int) ->
 def _group(rows: Sequence[Row], scored: Sequence[str], k: int) -> dict[str, Any]:
     metrics = {}
     for name in scored:
-        values = _scored(rows, name)
+        values = values_of(rows, name)
         if values:
             metrics[name] = {"mean": mean(values), "n_scored": len(values)}
     averages = _averages({name: metric["mean"] for name, metric in metrics.items()}, k)
@@ -348,27 +348,6 @@ def _failed_by_tag(rows: Sequence[Row]) -> dict[str, list[str]]:
         for tag in dict.fromkeys(tag for _, tag in row.failed):
             keys_by_tag.setdefault(tag, []).append(row.key)
     return dict(sorted(keys_by_tag.items()))
-
-
-def _run_gate(gate: Gate, metrics: Mapping[str, Mapping[str, Any]], rows: Sequence[Row]) -> dict[str, Any]:
-    """Evaluate a gate on an aggregate; it fails if the aggregate has no value."""
-    metric = metrics[gate.name]
-    value = metric["mean"]
-    statistic = {}
-    if gate.statistic != "mean":
-        value = statistics_of(_scored(rows, gate.name))[gate.statistic]
-        statistic = {"statistic": gate.statistic, "label": gate.subject}
-    return {
-        "metric": gate.name,
-        "op": gate.op,
-        "limit": gate.threshold,
-        "value": value,
-        "when": None,
-        "tag": gate.tag,
-        "passed": value is not None and gate.holds(value),
-        **{name: metric[name] for name in ("n_scored", "n_expected")},
-        **statistic,
-    }
 
 
 def _aggregate_metrics(metrics: Mapping[str, Mapping[str, Any]], info: RunInfo, k: int) -> dict[str, Any]:

@@ -22,7 +22,11 @@ def described_metrics(plan: Plan) -> dict[str, dict[str, Any]]:
     shipped = load_registry()
     metrics = [measure.metric for measure in (*plan.measures, *plan.run_measures)]
     own = {metric.name: metric for metric in metrics if metric.name not in shipped}
-    return {name: {key: getattr(metric, key) for key in DESCRIBED} for name, metric in own.items()}
+    described = {name: {key: getattr(metric, key) for key in DESCRIBED} for name, metric in own.items()}
+    for name, metric in own.items():
+        if metric.unit is not None:
+            described[name]["unit"] = metric.unit
+    return described
 
 
 def meanings(plan: Plan) -> dict[str, str]:

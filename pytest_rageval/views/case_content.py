@@ -80,6 +80,9 @@ class CaseView:
     facts: Sequence[str]
     """Difficulty, domain, category and tags."""
     latency: str
+    """The time that the system and the judge took, with the tokens, cost and requests."""
+    has_notable_operations: bool
+    """More than a time is known of what asking took, or the run scores any of it."""
     """The time that the system and the judge took, phase by phase."""
     cause: str
     """Why the case fails, in a few words; '' if it does not, and for a run whose records have no causes."""

@@ -226,3 +226,67 @@ def test_a_p95_that_too_few_cases_have_a_value_for_is_no_pass(project: Project):
     ran.assert_outcomes(passed=20, failed=1)
     assert lines_with(ran, "latency_ms p95 has no value in this run (a p95 needs 20), gate <= 2500 · 19 of 20 cases")
     assert not lines_with(ran, "report: not written")
+
+
+def test_two_runs_are_compared_in_what_they_took_and_other_concurrency_is_remarked(project: Project):
+    project.cases(some(6))
+    gate = "--rageval-gate=latency_ms <= 5000"
+    fast = gives({**ANSWER, "debug": {"usage": USAGE}})
+    for run, behaviour, concurrency in (("fast", fast, 1), ("slow", after(0.3, fast), 2)):
+        with FaultServer(behaviour) as server:
+            target = f"--rageval-target={server.url}"
+            project.run(target, NO_JUDGE, gate, f"--rageval-concurrency={concurrency}", f"--rageval-run-id={run}")
+    compared = project.rageval("compare", "fast", "slow")
+    assert compared.ret == 0, "no gate guards latency against another run unless one is written"
+    shown = compared.stdout.str()
+    assert "times were measured with up to 1 calls in flight before, and up to 2 now: they depend on that" in shown
+    moved = next(line for line in compared.outlines if line.startswith("latency_ms") and "regressed" in line)
+    assert " ms" in moved
+    assert lines_with(compared, "mean before")
+    assert lines_with(compared, "input_tokens")
+    content = json.loads(project.rageval("compare", "fast", "slow", "--format", "json").stdout.str())
+    latency = content["metrics"]["latency_ms"]
+    assert (latency["unit"], latency["verdict"]) == ("ms", "regressed")
+    assert 250 < latency["delta"] < 2000
+    assert content["operations"]["input_tokens"]["after"]["total"] == 6 * 1_200
+    same = json.loads(project.rageval("compare", "slow", "slow", "--format", "json").stdout.str())
+    assert not [note for note in same["notes"] if "calls in flight" in note]
+
+
+def test_a_regression_gate_on_latency_is_in_milliseconds_and_fails_the_build(project: Project):
+    project.cases(some(6))
+    project.configure('regression = [{ metric = "latency_ms", max_rise = 100 }]')
+    fast = gives(ANSWER)
+    with FaultServer(fast) as server:
+        project.run(f"--rageval-target={server.url}", NO_JUDGE, "--rageval-update-baseline")
+    with FaultServer(after(0.4, fast)) as server:
+        ran = project.run(f"--rageval-target={server.url}", NO_JUDGE)
+    assert ran.ret == pytest.ExitCode.TESTS_FAILED
+    (gate,) = project.metrics()["gates"]
+    assert (gate["metric"], gate["op"], gate["passed"]) == ("latency_ms", "rise", False)
+    overall = project.metrics()["comparison"]["metrics"]["overall_score"]
+    assert (overall["delta"], overall["why"]) == (0, "")
+
+
+def test_every_face_shows_operations_in_their_units(project: Project):
+    project.cases(some(2))
+    project.configure("[tool.rageval.prices]\n'*' = { input = 0.5, output = 2 }")
+    with FaultServer(gives({**ANSWER, "debug": {"usage": USAGE}})) as server:
+        ran = project.run(f"--rageval-target={server.url}", NO_JUDGE, "--rageval-gate=cost_usd <= 1")
+    spent = (1_200 * 0.5 + 80 * 2) / 1e6
+    assert lines_with(ran, f"cost_usd: mean ${spent:.6f}, p50 ${spent:.6f}, max ${spent:.6f}, in all ${2 * spent:.6f}")
+    folder = project.runs[-1]
+    report = (folder / "report.html").read_text(encoding="utf-8")
+    assert f"${2 * spent:.6f}" in report
+    assert "2,400" in report
+    summary = (folder / "summary.md").read_text(encoding="utf-8")
+    assert "2,400 input tokens, 160 output tokens" in summary
+    assert lines_with(
+        project.rageval("explain", "latest", "q0"), f"input tokens 1,200 · output tokens 80 · cost ${spent:.6f}"
+    )
+    assert lines_with(project.rageval("history", "--metric", "cost_usd"), f"${spent:.6f}")
+    exported = project.rageval("export", "latest", "--format", "csv")
+    assert exported.ret == 0
+    listed = project.rageval("metrics")
+    for name in ("latency_ms", "ttft_ms", "input_tokens", "output_tokens", "cost_usd", "requests"):
+        assert lines_with(listed, name)

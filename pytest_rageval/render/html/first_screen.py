@@ -188,11 +188,13 @@ def _speed(page: PageRun) -> MetricRow:
     statistic = "p50" if timed and timed["p95"] is None else "p95"
     now = timed.get(statistic)
     before = (page.operations_before.get("latency_ms") or {}).get(statistic)
+    is_of_other_cases = page.before is not None and page.compared is not None and not page.is_of_same_cases
     return MetricRow(
         f"{statistic} latency",
         NO_VALUE if now is None else duration(now),
         interval=_spent(page),
         change="" if before is None else f"was {duration(before)}",
+        why="not of the same cases" if is_of_other_cases and now is not None else "",
     )
 
 
