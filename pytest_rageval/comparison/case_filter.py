@@ -137,7 +137,8 @@ class CaseFilter:
         return operations if self.listed.falls is None else (*operations, "drop", "level")
 
     def _test(self, term: Term) -> Test:
-        word, value = term.word, term.value
+        word = term.word
+        value = term.value
         if not word:
             text = value.lower()
             return lambda number: text in self.texts[number]

@@ -23,7 +23,8 @@ def doc_parts(metric: Metric) -> DocParts:
     definition, _, rest = metric.doc.partition("\n\n")
     details, _, example = rest.partition("\n\n")
     if ">>>" in details:
-        details, example = "", rest
+        details = ""
+        example = rest
     line = " ".join(details.split())
     line, _, source = line.partition(" Source: ")
     before, _, rule = line.partition("Not applicable ")

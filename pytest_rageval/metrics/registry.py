@@ -190,12 +190,15 @@ class Measure:
     @cached_property
     def score(self) -> Callable[[Any], Scored]:
         """Return the scoring function: plain float for a score without detail. Bound once, before the first case."""
-        checked, missing, top = self._checked, self.metric.guard, self.k or 0
+        checked = self._checked
+        missing = self.metric.guard
+        top = self.k or 0
         options = dict(self.metric.options)
         if self.metric.function is None:
             return lambda _: _NOT_AT_HAND
         if self.metric.run_level and top:
-            options["k"], top = top, 0
+            options["k"] = top
+            top = 0
         function: Callable[..., Any] = partial(self.metric.function, **options) if options else self.metric.function
         low, high = self.metric.scale
         high = min(high, sys.float_info.max)
