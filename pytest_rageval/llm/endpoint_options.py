@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_rageval.errors import ModelFailure, SettingsError
@@ -156,7 +156,7 @@ class Tariff(NamedTuple):
         """
         if tokens_in is None or tokens_out is None:
             return None
-        where = {"provider_api_url": self.url}
+        where: dict[str, Any] = {"provider_api_url": self.url}
         parts = urlsplit(self.url)
         if parts.scheme == "any-llm":
             where = {"provider_id": _PROVIDERS.get(parts.netloc, parts.netloc)}
@@ -179,7 +179,7 @@ class Tariff(NamedTuple):
 
 @lru_cache(4096)  # 180 µs each, and many answers use as many tokens as another
 def listed_price(
-    model: str, tokens_in: int, tokens_out: int, tokens_cached: int | None = None, **where: str
+    model: str, tokens_in: int, tokens_out: int, tokens_cached: int | None = None, **where: Any
 ) -> float | None:
     """Return the price of one request by genai-prices, or None if the library or the model is not there.
 
