@@ -16,6 +16,8 @@ from pytest_rageval.model import Json
 from pytest_rageval.text import excerpt
 
 _END = b"[DONE]"
+LONGEST_BEGUN = 200
+"""Bytes that a token can have begun with: the name of its member and the white space behind it."""
 _TOKEN = re.compile(rb'"(?:content|reasoning_content|reasoning)"\s*:\s*"[^"]')
 """A piece of a text that is not empty, in the JSON of an event."""
 
@@ -41,8 +43,8 @@ class FirstToken:
         self._unread += piece
         if _TOKEN.search(self._unread):
             self.ms = round((time.perf_counter() - self._sent_at) * 1000, 3)
-        # Whole lines hold no token, so that a long stream without one is not searched again and again.
-        self._unread = self._unread.rpartition(b"\n")[2]
+        # What was searched holds no token: only a begun one is kept, so that no part is searched again and again.
+        self._unread = self._unread.rpartition(b"\n")[2][-LONGEST_BEGUN:]
 
 
 def completion_of(body: bytes, where: str) -> Json:

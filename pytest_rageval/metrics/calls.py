@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pytest_rageval.llm.price_list import LISTED_PRICES, PriceList, Usage
 from pytest_rageval.metrics.registry import Metric, metric
 from pytest_rageval.model import Json, NotApplicable, Observation
+from pytest_rageval.text import excerpt
 
 LARGEST = 1e15
 """The end of a scale that has none: up to here sums stay exact enough, and finite."""
@@ -89,7 +90,8 @@ def _cost_terms(obs: Observation, _: int) -> str:
     if _first_amount(obs.answer.usage, _COSTS) is not None:
         return "as the system reports it"
     usage = usage_of(obs)
-    return f"{usage.input_tokens:,} input and {usage.output_tokens:,} output tokens of {model_of(obs) or 'its model'}"
+    model = excerpt(model_of(obs) or "its model", 80)
+    return f"{usage.input_tokens:,} input and {usage.output_tokens:,} output tokens of {model}"
 
 
 @metric(
@@ -120,7 +122,7 @@ def cost_usd(obs: Observation, prices: PriceList = LISTED_PRICES) -> float | Not
     cost = prices.cost(model, usage)
     if cost is not None:
         return cost
-    named = "its model, which the system does not name," if model is None else f"model {model!r}"
+    named = "its model, which the system does not name," if model is None else f"model {excerpt(model, 80)!r}"
     return NotApplicable(f"no price of {named} is known; write one into [tool.rageval.prices]")
 
 
