@@ -203,7 +203,7 @@ def _scale_of(metric: Mapping[str, Any], pairs: Pairs) -> Sequence[float]:
     if "unit" not in metric:
         scale: Sequence[float] = metric["scale"]
         return scale
-    largest = max(*pairs.before, *pairs.after, 0.0)
+    largest = max([*pairs.before, *pairs.after], default=0.0)
     return 0.0, largest or 1.0
 
 

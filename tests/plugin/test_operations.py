@@ -37,19 +37,19 @@ def operations(project: Project, case: str = "q0") -> dict[str, float]:
 def test_a_slow_answer_fails_a_gate_on_its_latency(project: Project):
     project.cases(some(3))
     fast = gives(ANSWER)
-    with FaultServer(fast, after(0.4, fast), fast) as server:
+    with FaultServer(fast, after(1.1, fast), fast) as server:
         target = f"--rageval-target={server.url}"
-        ran = project.run(target, NO_JUDGE, "--rageval-concurrency=1", "--rageval-gate=latency_ms <= 300")
+        ran = project.run(target, NO_JUDGE, "--rageval-concurrency=1", "--rageval-gate=latency_ms <= 1000")
     ran.assert_outcomes(passed=2, failed=1)
     taken = {key: record["operations"]["latency_ms"] for key, record in project.records().items()}
-    assert taken["q1"] >= 400 > 300 > max(taken["q0"], taken["q2"])
+    assert taken["q1"] >= 1100 > 1000 > max(taken["q0"], taken["q2"])
     failed = project.records()["q1"]["verdict"]["failed_gates"][0]
-    assert (failed["metric"], failed["value"], failed["threshold"]) == ("latency_ms", taken["q1"], "<= 300")
+    assert (failed["metric"], failed["value"], failed["threshold"]) == ("latency_ms", taken["q1"], "<= 1000")
 
 
 def test_waiting_for_a_retry_or_a_rate_limit_or_a_place_is_no_latency(project: Project):
     project.cases(some(3))
-    gates = [NO_JUDGE, "--rageval-gate=latency_ms <= 300", "--rageval-gate=requests <= 3"]
+    gates = [NO_JUDGE, "--rageval-gate=latency_ms <= 900", "--rageval-gate=requests <= 3"]
     refused = status(429, retry_after="1")
     behaviours = (status(503, retry_after="1"), after(0.05, gives(ANSWER)), refused, after(0.05, gives(ANSWER)))
     with FaultServer(*behaviours) as server:
@@ -60,11 +60,11 @@ def test_waiting_for_a_retry_or_a_rate_limit_or_a_place_is_no_latency(project: P
     sent = sorted(record["scores"]["requests"] for record in project.records().values())
     assert sent == [1, 2, 2]
     for record in project.records().values():
-        assert 50 <= record["scores"]["latency_ms"] == record["operations"]["latency_ms"] < 300
+        assert 50 <= record["scores"]["latency_ms"] == record["operations"]["latency_ms"] < 900
 
 
 async def streams(connection: Connection) -> None:
-    """A chat endpoint whose first token takes 100 ms, and the last one 300 ms more."""
+    """A chat endpoint whose first token takes 100 ms, and the last one 900 ms more."""
     assert connection.request.json["stream"] is True
     head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
     await connection.send(head)
@@ -76,7 +76,7 @@ async def streams(connection: Connection) -> None:
     await event({"role": "assistant", "content": ""})
     await asyncio.sleep(0.1)
     await event({"content": "Water boils "})
-    await asyncio.sleep(0.3)
+    await asyncio.sleep(0.9)
     await event({"content": "at 100 degrees at sea level."}, finish_reason="stop")
     usage = {"prompt_tokens": 1_200, "completion_tokens": 80}
     await connection.send(f"data: {json.dumps({'choices': [], 'usage': usage})}\n\ndata: [DONE]\n\n".encode())
@@ -88,12 +88,12 @@ def test_the_time_to_the_first_token_of_a_streaming_chat_endpoint_is_measured(pr
     project.configure('[tool.rageval.prices."m1"]\ninput = 1\noutput = 10')
     with FaultServer(streams) as server:
         target = ("--rageval-target", f"openai:m1@{server.url}", "--rageval-param", "stream=true", NO_JUDGE)
-        ran = project.run(*target, "--rageval-gate=ttft_ms <= 250")
+        ran = project.run(*target, "--rageval-gate=ttft_ms <= 900")
     ran.assert_outcomes(passed=1)
     record = project.records()["q0"]
     assert record["answer"] == BOILING
     measured = operations(project)
-    assert 100 <= measured["ttft_ms"] < 250 < 400 <= measured["latency_ms"]
+    assert 100 <= measured["ttft_ms"] < 900 < 1000 <= measured["latency_ms"]
     assert (measured["input_tokens"], measured["output_tokens"]) == (1_200, 80)
     assert measured["cost_usd"] == pytest.approx((1_200 * 1 + 80 * 10) / 1e6)
 
@@ -202,19 +202,19 @@ def test_a_p95_of_19_cases_is_refused_before_anything_is_asked(project: Project)
 
 def test_a_p95_beyond_its_limit_fails_the_build_and_is_named(project: Project):
     project.cases(some(20))
-    project.configure('gates = { run = ["latency_ms p95 <= 150", "latency_ms p50 <= 2000", "latency_ms max <= 9000"] }')
+    project.configure('gates = { run = ["latency_ms p95 <= 700", "latency_ms p50 <= 700", "latency_ms max <= 9000"] }')
     fast = gives(ANSWER)
-    slow = after(0.3, fast)
+    slow = after(0.8, fast)
     with FaultServer(slow, slow, fast) as server:
         ran = project.run(f"--rageval-target={server.url}", NO_JUDGE, "--rageval-concurrency=1")
     ran.assert_outcomes(passed=22, failed=1)
     p95, p50, largest = project.metrics()["gates"]
     assert (p95["passed"], p95["statistic"], p95["label"]) == (False, "p95", "latency_ms p95")
-    assert p95["value"] >= 300 > p50["value"]
+    assert p95["value"] >= 800 > p50["value"]
     assert (p50["passed"], largest["passed"]) == (True, True)
     assert lines_with(ran, "rageval-gates::latency_ms p95")
     verdict = project.metrics()["verdict"]["sentence"]
-    assert f"run gate latency_ms p95 {p95['value']:.4g} > 150" in verdict
+    assert f"run gate latency_ms p95 {p95['value']:.4g} > 700" in verdict
 
 
 def test_a_p95_that_too_few_cases_have_a_value_for_is_no_pass(project: Project):
@@ -247,10 +247,24 @@ def test_two_runs_are_compared_in_what_they_took_and_other_concurrency_is_remark
     content = json.loads(project.rageval("compare", "fast", "slow", "--format", "json").stdout.str())
     latency = content["metrics"]["latency_ms"]
     assert (latency["unit"], latency["verdict"]) == ("ms", "regressed")
-    assert 250 < latency["delta"] < 2000
+    assert 250 < latency["delta"] < 3000
     assert content["operations"]["input_tokens"]["after"]["total"] == 6 * 1_200
     same = json.loads(project.rageval("compare", "slow", "slow", "--format", "json").stdout.str())
     assert not [note for note in same["notes"] if "calls in flight" in note]
+
+
+def test_an_operation_that_one_of_two_runs_has_no_value_of_is_not_compared(project: Project):
+    project.cases(some(6))
+    gates = [NO_JUDGE, "--rageval-gate=latency_ms <= 5000", "--rageval-gate=input_tokens <= 5000"]
+    with FaultServer(gives({**ANSWER, "debug": {"usage": USAGE}})) as server:
+        project.run(f"--rageval-target={server.url}", *gates, "--rageval-run-id=known")
+    with FaultServer(gives(ANSWER)) as server:
+        ran = project.run(f"--rageval-target={server.url}", *gates, "--rageval-run-id=unknown")
+    assert not lines_with(ran, "not written")
+    for sides in (("known", "unknown"), ("unknown", "known")):
+        compared = json.loads(project.rageval("compare", *sides, "--format", "json").stdout.str())
+        assert compared["metrics"]["input_tokens"]["delta"] is None
+        assert compared["metrics"]["overall_score"]["why"] == ""
 
 
 def test_a_regression_gate_on_latency_is_in_milliseconds_and_fails_the_build(project: Project):
