@@ -73,9 +73,15 @@ def layer_gain(layer: str, changes: Content, comparison: Content) -> float | Non
     if comparison["layers"].get(layer, {}).get("delta") is None:
         return None
     described = comparison["metrics"]
-    names = [name for name in changes if described[name]["layer"] == layer and "unit" not in described[name]]
-    gains = [gain(changes[name]["delta"], described[name]) for name in names]
-    return mean([each for each in gains if each is not None])
+    gains: list[float] = []
+    for name, change in changes.items():
+        metric = described[name]
+        if metric["layer"] != layer or "unit" in metric:
+            continue
+        share = gain(change["delta"], metric)
+        if share is not None:
+            gains.append(share)
+    return mean(gains)
 
 
 def layer_notes(comparison: Content | None) -> list[str]:

@@ -18,11 +18,11 @@ def operation_changes(before: Metrics, after: Metrics) -> dict[str, dict[str, An
     """
     was = _operations(before)
     now = _operations(after)
-    return {
-        name: {"unit": unit, "before": was[name], "after": now[name]}
-        for name, unit in OPERATION_UNITS.items()
-        if name in was and name in now
-    }
+    changes: dict[str, dict[str, Any]] = {}
+    for name, unit in OPERATION_UNITS.items():
+        if name in was and name in now:
+            changes[name] = {"unit": unit, "before": was[name], "after": now[name]}
+    return changes
 
 
 def _operations(metrics: Metrics) -> Mapping[str, Any]:

@@ -196,7 +196,9 @@ def _with_ontology(
 
 def _with_prices(settings: Settings, registry: Registry) -> Registry:
     """Bind the prices of the system's models to the metric of its cost."""
-    own = {model: ModelPrice(price.input, price.output, price.cached_input) for model, price in settings.prices.items()}
+    own: dict[str, ModelPrice] = {}
+    for model, price in settings.prices.items():
+        own[model] = ModelPrice(price.input, price.output, price.cached_input)
     prices = price_list(own, settings.target, settings.versions.llm)
     priced = replace(registry[cost_usd.name], options={"prices": prices})
     return Registry(priced if one.name == cost_usd.name else one for one in registry)

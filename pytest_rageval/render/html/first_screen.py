@@ -183,19 +183,18 @@ def _pass_rate(page: PageRun) -> MetricRow:
 
 
 def _speed(page: PageRun) -> MetricRow:
-    timed = page.operations.get("latency_ms") or {}
+    timed = page.operations.get("latency_ms")
+    row = MetricRow("p95 latency", NO_VALUE, interval=_spent(page))
+    if timed is None:
+        return row
     # Of fewer than 20 cases, the 95th percentile would be the slowest one.
-    statistic = "p50" if timed and timed["p95"] is None else "p95"
-    now = timed.get(statistic)
-    before = (page.operations_before.get("latency_ms") or {}).get(statistic)
-    is_of_other_cases = page.before is not None and page.compared is not None and not page.is_of_same_cases
-    return MetricRow(
-        f"{statistic} latency",
-        NO_VALUE if now is None else duration(now),
-        interval=_spent(page),
-        change="" if before is None else f"was {duration(before)}",
-        why="not of the same cases" if is_of_other_cases and now is not None else "",
-    )
+    statistic = "p50" if timed["p95"] is None else "p95"
+    row = row._replace(name=f"{statistic} latency", value=duration(timed[statistic]))
+    if page.before is not None and page.compared is not None and not page.is_of_same_cases:
+        return row._replace(why="not of the same cases")
+    timed_before = page.operations_before.get("latency_ms") or {}
+    before = timed_before.get(statistic)
+    return row if before is None else row._replace(change=f"was {duration(before)}")
 
 
 def _spent(page: PageRun) -> str:
