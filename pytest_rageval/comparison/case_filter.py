@@ -183,7 +183,7 @@ class CaseFilter:
         if column is None:
             words = (*WORDS, "id")
             otherwise = f"; words: {', '.join([*words, *self.measured])}, or a metric"
-            remedy = did_you_mean(word, {*words, *self.listed.scores}, otherwise)
+            remedy = did_you_mean(word, {*words, *self.measured, *self.listed.scores}, otherwise)
             raise FilterError(f"{word!r} is nothing to filter by{remedy}")
         if sign not in COMPARISONS or not _NUMBER.fullmatch(value):
             raise FilterError(f"'{word}{sign}{value}' needs a comparison with a number, as in {word}<0.5")
