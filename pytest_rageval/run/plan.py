@@ -22,6 +22,7 @@ from pytest_rageval.judges.requests import can_join
 from pytest_rageval.judges.rubrics import Rubric, check_rubrics, load_rubric
 from pytest_rageval.judges.rubrics.prompt_text import joint_prompt
 from pytest_rageval.matching.dialects import ANY_PLACES, PlaceRules
+from pytest_rageval.metrics.assertions import is_of_assertions
 from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.ontology.rates import CHECKED, load_validator
 from pytest_rageval.metrics.registry import GENERATED, LAYERS, Measure, Metric, Registry, RunScore, option_types
@@ -66,6 +67,11 @@ class Plan:
     def scores_answers(self) -> bool:
         """Return True if any metric is about the answer or abstention."""
         return any(one.metric.layer in ("L5", "abstention") for one in (*self.measures, *self.run_measures))
+
+    @property
+    def assertion_metrics(self) -> list[str]:
+        """Return the metrics that assertions of the cases add to the run."""
+        return [metric.name for metric in self.registry if is_of_assertions(metric)]
 
     @property
     def judge_prompts(self) -> list[str]:
