@@ -132,7 +132,10 @@ def test_a_hostile_pattern_does_not_hang_the_run(shop: Project):
 
 
 def test_nothing_of_an_answer_is_kept_where_texts_are_left_out(shop: Project):
-    unclear = [{"language": "de"}, {"any": [{"contains": "x"}, {"latency": 1}, {"similar": "a week"}]}]
+    unclear: list[dict[str, Any]] = [
+        {"language": "de"},
+        {"any": [{"contains": "x"}, {"latency": 1}, {"similar": "a week"}]},
+    ]
     shop.cases([asserted("bad", BROKEN), asserted("unclear", *unclear), asserted("all", *unclear, BROKEN)])
     shop.run("--rageval-redact")
     for path in shop.runs[-1].iterdir():
