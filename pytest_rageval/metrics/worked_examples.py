@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+from pytest_rageval.assertions.reading import read_assertions
+from pytest_rageval.io.messages import Findings
 from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics.builtin import builtin_metrics
 from pytest_rageval.metrics.ontology.claims import Validator
@@ -40,6 +42,14 @@ def score(name: str, obs: Observation | RunFacts, k: int = 5, **options: Any) ->
     measure = Registry(builtin_metrics()).measure(name, k)
     score = Measure(replace(measure.metric, options=options), measure.k)(obs)
     return score if isinstance(score, NotApplicable) else score.value
+
+
+def asserted(text: str, *written: Mapping[str, Any]) -> Observation:
+    """Return an answer to a case with these assertions."""
+    findings = Findings()
+    assertions = read_assertions(written, findings)
+    assert not findings, findings.first
+    return observe(replace(_case(Gold()), assertions=assertions), Answer(text=text))
 
 
 def retrieved(

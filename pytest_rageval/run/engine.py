@@ -73,7 +73,7 @@ async def observe_case(
     asked = await ask(target, question, plan, places, submitted)
     if isinstance(asked, AskFailure):
         return asked
-    if judge is not None and plan.rubrics:
+    if judge is not None and (plan.rubrics or case.assertions):
         asked = await _judged(judge, case, asked, plan, trial, places)
     settings = plan.settings
     has_called = target.is_called

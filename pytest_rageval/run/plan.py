@@ -23,6 +23,7 @@ from pytest_rageval.judges.rubrics import Rubric, check_rubrics, load_rubric
 from pytest_rageval.judges.rubrics.prompt_text import joint_prompt
 from pytest_rageval.llm.price_list import ModelPrice, price_list
 from pytest_rageval.matching.dialects import ANY_PLACES, PlaceRules
+from pytest_rageval.metrics.assertions import is_of_assertions
 from pytest_rageval.metrics.calls import OPERATIONS, cost_usd
 from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.ontology.rates import CHECKED, load_validator
@@ -73,6 +74,11 @@ class Plan:
     def operations(self) -> tuple[Measure, ...]:
         """Return the measures of what asking takes, which each record holds."""
         return tuple(Measure(self.registry[one.name]) for one in OPERATIONS)
+
+    @property
+    def assertion_metrics(self) -> list[str]:
+        """Return the metrics that assertions of the cases add to the run."""
+        return [metric.name for metric in self.registry if is_of_assertions(metric)]
 
     @property
     def judge_prompts(self) -> list[str]:

@@ -78,7 +78,7 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
     if labelled:
         expected = list(labelled.gold.answers or ())
         facts = tuple(labelled.gold.key_facts or ())
-        labels = list(gold_labels(labelled.gold))
+        labels = list(gold_labels(labelled))
     comparison = None
     if run.other is not None:
         answer_before = _answer_before(before, earlier)
@@ -279,7 +279,8 @@ def _scores(record: Mapping[str, Any], observation: Observation | None, run: Cas
 def _details(details: Mapping[str, Any]) -> Iterator[str]:
     for name, value in details.items():
         if name != "decided_by":
-            yield f"{name.replace('_', ' ')}: {value}"
+            shown = "; ".join(map(str, value)) if isinstance(value, list | tuple) else value
+            yield f"{name.replace('_', ' ')}: {shown}"
 
 
 def _skipped(record: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
