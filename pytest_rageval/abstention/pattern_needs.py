@@ -51,6 +51,8 @@ class _Part(NamedTuple):
 _ANY = "any letter"
 _NO_LETTER = _Part(may_be_empty=True)
 _ANY_LETTER = _Part(frozenset({_ANY}))
+_LETTERS = re.compile(r"[^\\()\[\]|?*+{}.^$]+(?![?*+{])")
+"""Letters that stand for themselves, each once."""
 _LOOKAROUND = re.compile(r"\(\?<?[=!]")
 _SET = re.compile(r"\[\^?\]?(?:[^\]\\]|\\.)*\]")
 _REPETITION = re.compile(r"(?:[*+?]|\{[0-9,]+\})[?+]?")
@@ -85,7 +87,11 @@ class _Reader:
         return _Part(first_letters, may_be_empty, is_foreign)
 
     def _item(self) -> _Part:
-        """Read one thing with its repetition."""
+        """Read letters, or one thing with its repetition."""
+        letters = _LETTERS.match(self._pattern, self._at)
+        if letters is not None:
+            self._at = letters.end()
+            return _Part(frozenset({letters[0][0]}), is_foreign=not letters[0].isascii())
         item = self._single()
         repetition = _REPETITION.match(self._pattern, self._at)
         if repetition is None:
