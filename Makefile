@@ -50,8 +50,8 @@ docs: $(VENV)/.ready  ## the site in site/; a link that leads nowhere is an erro
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	$(BIN)/python docs/make_site.py
 
-bench: $(VENV)/.ready  ## time and memory beside other tools, written into docs/performance.md
-	$(BIN)/python benchmarks/run.py --write
+bench: $(VENV)/.ready  ## time and memory beside other tools, written into docs/performance.md; QUICK=1 prints a quick look
+	$(BIN)/python benchmarks/run.py $(if $(QUICK),--quick --print,--write) $(if $(PEERS),--peers $(PEERS))
 
 shots: $(VENV)/.ready  ## the pictures of the report in docs/images, from the demo
 	$(BIN)/python docs/shots.py
