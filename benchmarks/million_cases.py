@@ -1,4 +1,4 @@
-"""A million recorded cases with one metric, in one process: CPU and memory of a whole run. Needs 6 GB on the disk."""
+"""A million recorded cases with one metric, in one process: CPU and memory of a whole run. Needs 10 GB on the disk."""
 
 from __future__ import annotations
 
