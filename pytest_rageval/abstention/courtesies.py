@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from pytest_rageval.abstention.pattern_needs import needs_of
+from pytest_rageval.abstention.pattern_needs import READ, PatternNeeds, needs_of
 
 MOST_TAKEN = 8
 """Courtesies that are taken off at either end."""
@@ -111,10 +111,10 @@ def _kind(sentence: str) -> str:
     if not folded:
         return "courtesy" if sentence.strip() and not _LETTER.search(sentence) else ""
     kind = ""
-    if _sentences_of("announcement").has(folded):
+    if _is_sentence_of("announcement", folded):
         kind = "announcement"
     # A figure is content: "Take it back within 14 days" only sounds like a farewell.
-    elif not _FIGURE.search(folded) and _sentences_of("courtesy").has(folded):
+    elif not _FIGURE.search(folded) and _is_sentence_of("courtesy", folded):
         kind = "courtesy"
     if kind and _pattern("denial").search(_pattern("idiom").sub("", folded)):
         return ""
@@ -129,32 +129,26 @@ def _folded(text: str) -> str:
     return lowered.replace("’", "'").replace("，", ",").replace("：", ":")
 
 
-class _Sentences:
-    """Whole sentences by their patterns: of some hundred, only those are tried that may match.
+def _is_sentence_of(kind: str, sentence: str) -> bool:
+    """Return True if a pattern of the kind matches the whole sentence.
 
-    To try all took 62 µs of each sentence that is no courtesy.
+    Of some hundred patterns only those are tried that may match: to try all took 62 µs of each sentence that is no
+    courtesy.
     """
+    patterns = _patterns_for(kind, sentence[:READ], is_ascii=sentence.isascii())
+    return any(pattern.fullmatch(sentence) for pattern in patterns)
 
-    def __init__(self, patterns: Sequence[str]) -> None:
-        self._patterns = [(needs_of(pattern), pattern) for pattern in patterns]
-        self._known: frozenset[str] = frozenset()
-        for needs, _ in self._patterns:
-            self._known |= needs.first_letters or frozenset()
-        self._by_letter: dict[tuple[str, bool], list[re.Pattern[str]]] = {}
 
-    def has(self, sentence: str) -> bool:
-        """Return True if a pattern matches the whole sentence, which is not empty."""
-        first_letter = sentence[0] if sentence[0] in self._known else ""
-        is_ascii = sentence.isascii()
-        patterns = self._by_letter.get((first_letter, is_ascii))
-        if patterns is None:
-            patterns = self._beginning_with(first_letter, is_ascii=is_ascii)
-            self._by_letter[first_letter, is_ascii] = patterns
-        return any(pattern.fullmatch(sentence) for pattern in patterns)
+@lru_cache(maxsize=4096)
+def _patterns_for(kind: str, beginning: str, *, is_ascii: bool) -> list[re.Pattern[str]]:
+    # Each is compiled apart: one pattern for each beginning would have most of them compiled many times.
+    needed = _needs(kind)
+    return [_compiled(pattern) for pattern, needs in needed if needs.are_met(beginning, is_ascii=is_ascii)]
 
-    def _beginning_with(self, first_letter: str, *, is_ascii: bool) -> list[re.Pattern[str]]:
-        # Each apart: one pattern a letter would have most of them compiled for several letters, half a second in all.
-        return [_compiled(one) for needs, one in self._patterns if needs.are_met(first_letter, is_ascii=is_ascii)]
+
+@cache
+def _needs(kind: str) -> list[tuple[str, PatternNeeds]]:
+    return [(pattern, needs_of(pattern)) for pattern in patterns_by_kind()[kind]]
 
 
 @cache
@@ -164,11 +158,6 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 def _any_of(patterns: Sequence[str]) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
-
-
-@cache
-def _sentences_of(kind: str) -> _Sentences:
-    return _Sentences(patterns_by_kind()[kind])
 
 
 @cache

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
+
+READ = 2
+"""Characters of a beginning: two tell most patterns of a list apart."""
+ANY = "\0"
+"""Stands for any character in a beginning."""
 
 
 class PatternNeeds(NamedTuple):
     """What all texts have in common that a pattern matches.
 
-    first_letters  the letters with which they begin; None if they may be any
-    is_foreign     each holds a character beyond ASCII
+    beginnings  their first characters, `READ` at most; '' if there may be none
+    is_foreign  each holds a character beyond ASCII
     """
 
-    first_letters: frozenset[str] | None
+    beginnings: frozenset[str]
     is_foreign: bool
 
-    def are_met(self, first_letter: str, *, is_ascii: bool) -> bool:
-        """Return True if the pattern may match a text that begins with this letter."""
+    def are_met(self, beginning: str, *, is_ascii: bool) -> bool:
+        """Return True if the pattern may match a text that begins so."""
         if is_ascii and self.is_foreign:
             return False
-        return self.first_letters is None or first_letter in self.first_letters
+        return any(_agrees(needed, beginning) for needed in self.beginnings)
+
+
+def _agrees(needed: str, beginning: str) -> bool:
+    if len(needed) > len(beginning):
+        return False
+    return all(one in (ANY, other) for one, other in zip(needed, beginning, strict=False))
 
 
 def needs_of(pattern: str) -> PatternNeeds:
@@ -30,27 +41,17 @@ def needs_of(pattern: str) -> PatternNeeds:
     Reads the part of the syntax that lists of phrases use: letters, escapes, sets, groups without a name, lookarounds,
     repetitions and alternatives.
 
-    >>> sorted(needs_of("(?:so |very )*(?:glad|happy) to help").first_letters)
-    ['g', 'h', 's', 'v']
-    >>> needs_of(".{0,20}(?:谢谢|感谢)")
-    PatternNeeds(first_letters=None, is_foreign=True)
+    >>> sorted(needs_of("(?:so |very )?(?:glad|happy) to help").beginnings)
+    ['gl', 'ha', 'so', 've']
+    >>> needs_of("(?:再次)?(?:谢谢|感谢)").is_foreign
+    True
     """
-    part = _Reader(pattern).alternatives()
-    is_any = part.may_be_empty or _ANY in part.first_letters
-    return PatternNeeds(None if is_any else part.first_letters, part.is_foreign)
+    return _Reader(pattern).alternatives()
 
 
-class _Part(NamedTuple):
-    """A part of a pattern."""
-
-    first_letters: frozenset[str] = frozenset()
-    may_be_empty: bool = False
-    is_foreign: bool = False
-
-
-_ANY = "any letter"
-_NO_LETTER = _Part(may_be_empty=True)
-_ANY_LETTER = _Part(frozenset({_ANY}))
+_EMPTY = frozenset({""})
+_NOTHING = PatternNeeds(_EMPTY, is_foreign=False)
+_ANY_LETTER = PatternNeeds(frozenset({ANY}), is_foreign=False)
 _LETTERS = re.compile(r"[^\\()\[\]|?*+{}.^$]+(?![?*+{])")
 """Letters that stand for themselves, each once."""
 _LOOKAROUND = re.compile(r"\(\?<?[=!]")
@@ -66,48 +67,52 @@ class _Reader:
         self._pattern = pattern
         self._at = 0
 
-    def alternatives(self) -> _Part:
+    def alternatives(self) -> PatternNeeds:
         """Read up to the end of a group, or of the pattern."""
-        parts = [self._sequence()]
+        sequence = self._sequence()
+        beginnings = sequence.beginnings
+        is_foreign = sequence.is_foreign
         while self._is_next("|"):
             self._at += 1
-            parts.append(self._sequence())
-        return _one_of(parts)
+            sequence = self._sequence()
+            beginnings |= sequence.beginnings
+            is_foreign = is_foreign and sequence.is_foreign
+        return PatternNeeds(beginnings, is_foreign)
 
-    def _sequence(self) -> _Part:
-        first_letters: frozenset[str] = frozenset()
-        may_be_empty = True
+    def _sequence(self) -> PatternNeeds:
+        beginnings = _EMPTY
         is_foreign = False
         while self._at < len(self._pattern) and not (self._is_next("|") or self._is_next(")")):
             item = self._item()
-            if may_be_empty:
-                first_letters |= item.first_letters
-                may_be_empty = item.may_be_empty
+            beginnings = _followed(beginnings, item.beginnings)
             is_foreign = is_foreign or item.is_foreign
-        return _Part(first_letters, may_be_empty, is_foreign)
+        return PatternNeeds(beginnings, is_foreign)
 
-    def _item(self) -> _Part:
+    def _item(self) -> PatternNeeds:
         """Read letters, or one thing with its repetition."""
         letters = _LETTERS.match(self._pattern, self._at)
         if letters is not None:
             self._at = letters.end()
-            return _Part(frozenset({letters[0][0]}), is_foreign=not letters[0].isascii())
+            return _written(letters[0])
         item = self._single()
         repetition = _REPETITION.match(self._pattern, self._at)
         if repetition is None:
             return item
         self._at = repetition.end()
+        beginnings = item.beginnings
+        if not repetition[0].startswith("?"):
+            beginnings |= _followed(beginnings, beginnings)
         if repetition[0].startswith(_MAY_BE_NONE):
-            return _Part(item.first_letters, may_be_empty=True)
-        return item
+            return PatternNeeds(beginnings | _EMPTY, is_foreign=False)
+        return PatternNeeds(beginnings, item.is_foreign)
 
-    def _single(self) -> _Part:
+    def _single(self) -> PatternNeeds:
         if self._is_next("(?:"):
             return self._group(len("(?:"))
         lookaround = _LOOKAROUND.match(self._pattern, self._at)
         if lookaround is not None:
             self._group(len(lookaround[0]))
-            return _NO_LETTER
+            return _NOTHING
         if self._is_next("("):
             raise ValueError(f"a group that is not read here, at {self._at} of the pattern {self._pattern!r}")
         letters = _SET.match(self._pattern, self._at)
@@ -120,10 +125,10 @@ class _Reader:
         letter = self._pattern[self._at]
         self._at += 1
         if letter in "^$":
-            return _NO_LETTER
-        return _ANY_LETTER if letter == "." else _letter(letter)
+            return _NOTHING
+        return _ANY_LETTER if letter == "." else _written(letter)
 
-    def _group(self, opening: int) -> _Part:
+    def _group(self, opening: int) -> PatternNeeds:
         """Read a group with an opening of so many characters."""
         self._at += opening
         part = self.alternatives()
@@ -134,24 +139,24 @@ class _Reader:
         return self._pattern.startswith(text, self._at)
 
 
-def _letter(letter: str) -> _Part:
-    return _Part(frozenset({letter}), is_foreign=not letter.isascii())
+def _written(letters: str) -> PatternNeeds:
+    return PatternNeeds(frozenset({letters[:READ]}), is_foreign=not letters.isascii())
 
 
-def _escaped(letter: str) -> _Part:
+def _escaped(letter: str) -> PatternNeeds:
     if letter in "bB":
-        return _NO_LETTER
+        return _NOTHING
     if letter.isalnum():  # a class of letters, such as \w
         return _ANY_LETTER
-    return _letter(letter)
+    return _written(letter)
 
 
-def _one_of(parts: Sequence[_Part]) -> _Part:
-    first_letters: frozenset[str] = frozenset()
-    for part in parts:
-        first_letters |= part.first_letters
-    return _Part(
-        first_letters,
-        may_be_empty=any(part.may_be_empty for part in parts),
-        is_foreign=all(part.is_foreign for part in parts),
-    )
+def _followed(beginnings: frozenset[str], following: Iterable[str]) -> frozenset[str]:
+    """Return the beginnings of texts that consist of two parts."""
+    joined: set[str] = set()
+    for beginning in beginnings:
+        if len(beginning) == READ:
+            joined.add(beginning)
+        else:
+            joined.update((beginning + other)[:READ] for other in following)
+    return frozenset(joined)
