@@ -10,6 +10,7 @@ from pytest_rageval.io.importing import plugged_in
 from pytest_rageval.metrics import (
     abstention,
     answer,
+    calls,
     citations,
     gold_answer,
     graph,
@@ -23,7 +24,7 @@ from pytest_rageval.metrics.registry import Metric, Registry
 
 GROUP = "rageval.metrics"
 """Entry points of this group load to a metric or to a list of them."""
-_LAYERS = (query, retrieval, citations, graph, rates, answer, gold_answer, judged, abstention, operations)
+_LAYERS = (query, retrieval, citations, graph, rates, answer, gold_answer, judged, abstention, calls, operations)
 
 
 def builtin_metrics() -> tuple[Metric, ...]:

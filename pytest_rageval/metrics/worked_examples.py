@@ -27,6 +27,7 @@ from pytest_rageval.model import (
     Observation,
     Reference,
     RunFacts,
+    Timings,
     Trace,
 )
 
@@ -143,6 +144,18 @@ def judged(
     labelled = Gold(answers=(gold,)) if gold else Gold()
     answer = Answer("So it is.", abstained=abstained, chunks=chunks)
     return observe(_case(labelled), answer, judgements={metric: Judgement(metric, scores, scale)})
+
+
+def called(
+    latency_ms: float | None = None,
+    *,
+    requests: int | None = None,
+    latency: Mapping[str, float] | None = None,
+    usage: Mapping[str, Any] | None = None,
+) -> Observation:
+    """Return an answer with the time that it took, and with the times and the usage that the system reports."""
+    answer = Answer("So it is.", latency=latency or {}, usage=usage or {})
+    return observe(_case(Gold()), answer, timings=Timings(ask_ms=latency_ms, requests=requests))
 
 
 def a_run(asked: int = 8, failed: int = 0, timed_out: int = 0, blank: int = 0, **facts: Any) -> RunFacts:

@@ -17,7 +17,7 @@ from pytest_rageval.comparison.baseline import Side, project_baseline
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import CaseError, JudgeUnavailable, Problems, SettingsError
-from pytest_rageval.gates.gate import unknown_values
+from pytest_rageval.gates.gate import too_few_cases, unknown_values
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.judge import BaseJudge, described_judge
 from pytest_rageval.judges.judge_spec import judge_of_run
@@ -144,7 +144,7 @@ def check_can_answer(prepared: Prepared, target: BaseTarget, cases: Sequence[Eva
 
 
 def check_gate_conditions(prepared: Prepared, files: Sequence[CaseFile]) -> None:
-    """Raise SettingsError if a written gate is for cases that do not exist: it would pass without a look.
+    """Raise SettingsError if a written gate is for cases that do not exist, or needs more cases than there are.
 
     Silent where a file could not be read: its cases are not known.
     """
@@ -152,6 +152,7 @@ def check_gate_conditions(prepared: Prepared, files: Sequence[CaseFile]) -> None
     if not cases or any(file.problems for file in files):
         return
     problems = list(unknown_values(prepared.plan.case_gates, cases))
+    problems += too_few_cases(prepared.plan.run_gates, len(cases))
     if problems:
         raise SettingsError(*problems)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import tuples_of
-from pytest_rageval.config.tables import Abstention, Gates, Versions
+from pytest_rageval.config.tables import Abstention, Gates, Price, Versions
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.run.plan import Plan, make_plan
@@ -25,6 +25,8 @@ def described_metrics(plan: Plan) -> dict[str, dict[str, Any]]:
     described = {}
     for name, metric in own.items():
         described[name] = {key: getattr(metric, key) for key in DESCRIBED}
+        if metric.unit is not None:
+            described[name]["unit"] = metric.unit
     return described
 
 
@@ -51,6 +53,7 @@ def settings_of(run: StoredRun, current: Settings) -> Settings:
     gates = written.pop("gates")
     abstention = written.pop("abstention", {"phrases": ()})
     versions = written.pop("versions", {})
+    prices = written.pop("prices", {})
     then: dict[str, Any] = {}
     for name, value in written.items():
         # A run of another release may have settings that this one does not know.
@@ -61,6 +64,7 @@ def settings_of(run: StoredRun, current: Settings) -> Settings:
     then["gates"] = Gates(case=tuple(gates["case"]), run=tuple(gates["run"]))
     then["abstention"] = Abstention(phrases=tuple(abstention["phrases"]))
     then["versions"] = Versions(**versions)
+    then["prices"] = {model: Price(**price) for model, price in prices.items()}
     then["enabled"] = tuple(run.config["metrics"])
     return current.model_copy(update=then)
 
