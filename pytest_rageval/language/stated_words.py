@@ -93,8 +93,8 @@ def are_alike(word: str, other: str) -> bool:
 def has_alike(word: str, others: Iterable[str]) -> bool:
     """Check whether any other word is alike."""
     # Most differ in the first letter, and need no call.
-    first = word[0]
-    return any(other[0] == first and are_alike(word, other) for other in others)
+    first = word[:1]
+    return any(other[:1] == first and are_alike(word, other) for other in others)
 
 
 def _bare(piece: str) -> str:
