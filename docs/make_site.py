@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import make_reference
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 COPY = ROOT / "build" / "docs"
@@ -39,6 +41,7 @@ def add_markdown(pages: list[Path]) -> None:
 
 
 def main() -> int:
+    make_reference.main()
     pages = copy_pages()
     shutil.rmtree(SITE, ignore_errors=True)
     zensical = Path(sys.executable).with_name("zensical")
