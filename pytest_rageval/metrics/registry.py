@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple, get_args, get_type_hints
 
-from pytest_rageval.errors import OddScoreError, SettingsError
+from pytest_rageval.errors import OddScoreError, SettingsError, UnknownMetric
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.metrics.needs import guard_of
@@ -301,7 +301,8 @@ class Registry:
         bare = self._aliases.get(name, name)
         if bare in self._metrics:
             return self._metrics[bare]
-        raise SettingsError(f"unknown metric {name!r}{did_you_mean(name, [*self._metrics, *self._aliases])}")
+        remedy = did_you_mean(name, [*self._metrics, *self._aliases])
+        raise SettingsError(UnknownMetric(f"unknown metric {name!r}{remedy}"))
 
     def layer_of(self, score: str) -> Layer:
         """Return the layer of a score by its name, cut-off included; looked up once for each name."""
