@@ -21,12 +21,16 @@ ASKED = ("question", "history", "contexts", "vaults", "folders")
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A value that must be the same on both sides but differs, with optional details."""
+    """A value that must be the same on both sides but differs, with optional details.
+
+    is_ignorable  there is something to compare if the user ignores it
+    """
 
     what: str
     before: str
     after: str
     more: str = ""
+    is_ignorable: bool = True
 
     def __str__(self) -> str:
         more = f": {self.more}" if self.more else ""
@@ -127,7 +131,7 @@ def mismatches(before: Comparable, after: Comparable) -> list[Mismatch]:
     ):
         if keys:
             parts.append(f"{len(keys)} {what} ({listed(keys)})")
-    return [Mismatch("dataset", _named(before), _named(after), ", ".join(parts))]
+    return [Mismatch("dataset", _named(before), _named(after), ", ".join(parts), is_ignorable=bool(shared))]
 
 
 def differences(before: Comparable, after: Comparable) -> list[Mismatch]:
