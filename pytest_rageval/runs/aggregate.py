@@ -12,16 +12,16 @@ from operator import attrgetter
 from statistics import stdev
 from typing import Any
 
-from pytest_rageval.metrics.index_coverage import coverage_by_doc_type, with_rates
 from pytest_rageval.metrics.registry import LAYERS, Measure, RunScore
 from pytest_rageval.model import NotApplicable, RunFacts
 from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import failed_metric
 from pytest_rageval.runs.causes import causes_of_cases
+from pytest_rageval.runs.flat_aggregates import flat_aggregates, flat_averages
 from pytest_rageval.runs.latency_and_cost import cost_of, latency_of
 from pytest_rageval.runs.reservations import doubts_in, not_judged, open_abstentions, reruns
-from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, flagged, in_order, legacy_names
+from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, flagged, in_order
 from pytest_rageval.stats.intervals import Interval, mean_interval, share_interval
 
 BREAKDOWNS = (CATEGORY, "tag", *OTHER_DESCRIPTIVE_NAMES, "answerable")
@@ -51,7 +51,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
     facts = _facts(rows, info, _overall(layers, plan))
     metrics |= {measure.name: _run_metric(measure, facts, info.expected, plan) for measure in plan.run_measures}
     breakdowns = {name: _breakdown(rows, name, scored, plan.settings.k) for name in BREAKDOWNS}
-    aggregates = _aggregate_metrics(metrics, info, plan.settings.k)
+    aggregates = flat_aggregates(metrics, info.coverage, plan.settings.k)
     aggregates["by_tag"] = {tag: _only_averages(group) for tag, group in breakdowns["tag"].items()}
     return {
         "schema": 1,
@@ -331,7 +331,7 @@ def _group(rows: Sequence[Row], scored: Sequence[str], k: int) -> dict[str, Any]
         values = _scored(rows, name)
         if values:
             metrics[name] = {"mean": mean(values), "n_scored": len(values)}
-    averages = _averages({name: metric["mean"] for name, metric in metrics.items()}, k)
+    averages = flat_averages({name: metric["mean"] for name, metric in metrics.items()}, k)
     return {
         "tests": len(rows),
         "outcomes": _outcomes(rows),
@@ -362,41 +362,3 @@ def _run_gate(gate: Any, metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, 
         "passed": value is not None and gate.holds(value),
         **{name: metric[name] for name in ("n_scored", "n_expected")},
     }
-
-
-def _aggregate_metrics(metrics: Mapping[str, Mapping[str, Any]], info: RunInfo, k: int) -> dict[str, Any]:
-    """Return aliases of `metrics` by the flat names that other tools read; null if a metric has no value."""
-    means = {name: metric["mean"] for name, metric in metrics.items()}
-    by_aggregate = {metric["aggregate"]: metric["mean"] for metric in metrics.values()}
-    rates = ("scope_miss_rate", "abstention_accuracy", "hallucination_rate_unanswerable")
-    operational = {name: means.get(name) for name in ("error_rate", "timeout_rate", "empty_response_rate")}
-    return {
-        **_averages(means, k),
-        **{name: by_aggregate.get(name) for name in rates},
-        "attribution_hit_rate": means.get("attribution_hit"),
-        "judge_reliability": None,
-        "indexing_coverage": with_rates(info.coverage),
-        "operational_metrics": {
-            **operational,
-            "coverage_by_doc_type": coverage_by_doc_type(info.coverage or {}),
-        },
-    }
-
-
-def _averages(means: Mapping[str, float | None], k: int) -> dict[str, float | None]:
-    """Return the means by the flat names that other tools read."""
-    named = legacy_names(means, k) | {name: means.get(name) for name in ("groundedness", "correctness")}
-    return {f"{name}_avg": value for name, value in named.items() if name != "scope_miss"}
-
-
-def with_aliases(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of metrics.json with latency and cost repeated among the aggregates, where other tools look.
-
-    They are not in metrics.json itself: equal inputs give equal bytes there, except under `volatile`.
-    """
-    latency = metrics["volatile"].get("latency") or {}
-    cost = metrics["volatile"].get("cost") or {}
-    aggregates = dict(metrics["aggregate_metrics"])
-    aggregates["latency"] = {name: latency.get(name) for name in ("p50_ms", "p95_ms", "total_ms")}
-    aggregates["cost"] = {name: cost.get(name) for name in ("judge_total_usd", "judge_total_tokens")}
-    return {**metrics, "aggregate_metrics": aggregates}
