@@ -345,26 +345,26 @@ async def ask_together(calls: Iterable[Awaitable[T]], *, in_turn: bool = False) 
         outcomes = await asyncio.gather(*map(_outcome, waiting))
     results: list[T] = []
     for outcome in outcomes:
-        if isinstance(outcome, _Raised):
+        if isinstance(outcome, _RaisedError):
             raise outcome.error
         results.append(outcome)
     return results
 
 
-class _Raised(NamedTuple):
+class _RaisedError(NamedTuple):
     """The exception of a call that failed."""
 
     error: BaseException
 
 
-async def _outcome(call: Awaitable[T]) -> T | _Raised:
+async def _outcome(call: Awaitable[T]) -> T | _RaisedError:
     """Return the result or the exception, also one that would end the event loop if a task raised it."""
     try:
         return await call
     except (asyncio.CancelledError, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001  raised by the caller once the others have ended
-        return _Raised(error)
+        return _RaisedError(error)
 
 
 def merged_fields(parts: Sequence[Judgement]) -> dict[str, Any]:

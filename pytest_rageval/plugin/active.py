@@ -33,10 +33,10 @@ from pytest_rageval.plugin.fixture_adapter import FixtureAdapter
 from pytest_rageval.plugin.items import PARTS, EvalFile, EvalItem, item_case, keywords, own_nodeid
 from pytest_rageval.plugin.light_session import LightSession
 from pytest_rageval.plugin.report_payload import CALLS, attach, drop_place_of_ours, is_of_case
-from pytest_rageval.run.finish import Finished
+from pytest_rageval.run.finish import FinishedRun
 from pytest_rageval.run.ongoing_run import CaseBlocks, EvaluatedCase, OngoingRun
 from pytest_rageval.run.prefetch import FIRST_CALLS, calls_of
-from pytest_rageval.run.prepare import Prepared, check_gate_conditions, prepare
+from pytest_rageval.run.prepare import Preparation, check_gate_conditions, prepare
 from pytest_rageval.run.scoring import Evaluation
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.shards import Shard
@@ -68,14 +68,14 @@ class ActiveSession:
         self.config = session.config
         self.run: OngoingRun | None = None
         self.expected: dict[str, EvalCase] = {}
-        self.finished: Finished | None = None
+        self.finished: FinishedRun | None = None
         self.progress_line: ProgressLine | None = None
         self._files: dict[Path, CaseFile] = {}
         self._collectors: list[EvalFile] = []
         self._uncounted = FIRST_CALLS
         """How many more calls of this process can decide that the run breaks off."""
         self.mask = Mask(secrets_of_environment(os.environ))
-        self._prepared: Prepared | RagevalError
+        self._prepared: Preparation | RagevalError
         try:
             settings = load_settings(session.root, session.given_options)
             self.mask = Mask(settings.secrets())
@@ -89,7 +89,7 @@ class ActiveSession:
 
     # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _prepare(self, settings: Settings) -> Prepared:
+    def _prepare(self, settings: Settings) -> Preparation:
         own_metrics = metrics_of_hook(self.config)
         session = self.session
         if session.is_worker:
@@ -104,12 +104,12 @@ class ActiveSession:
 
     @property
     def is_prepared(self) -> bool:
-        return isinstance(self._prepared, Prepared)
+        return isinstance(self._prepared, Preparation)
 
     @property
-    def prepared(self) -> Prepared:
+    def prepared(self) -> Preparation:
         """Return the settings and what they stand for; a usage error with one line a problem if they are wrong."""
-        if isinstance(self._prepared, Prepared):
+        if isinstance(self._prepared, Preparation):
             return self._prepared
         # Kept until it is asked for: a session whose settings are wrong still shows its help, and lists its tests.
         raise pytest.UsageError(*self.mask.value(self._prepared.problems)) from None

@@ -156,7 +156,7 @@ def _is_other(before: float | str | None, after: float | str | None) -> bool:
     return before is not None and after is not None and before != after
 
 
-class _Differing(NamedTuple):
+class _DifferingCase(NamedTuple):
     """A case whose hashes differ between the sides: (content, decision)."""
 
     key: str
@@ -173,14 +173,14 @@ class _Differing(NamedTuple):
         return asked_part(decision) != asked_part(new_decision)
 
 
-def _differing(before: CaseColumns, after: CaseColumns) -> Iterator[_Differing]:
+def _differing(before: CaseColumns, after: CaseColumns) -> Iterator[_DifferingCase]:
     """Yield the shared cases with any differing hash, in key order."""
     shared = shared_cases(before, after)
     was = _hashes(before, shared.before)
     now = _hashes(after, shared.after)
     for key, hashes_before, hashes_after in zip(shared.keys, was, now, strict=True):
         if hashes_before != hashes_after:
-            yield _Differing(key, hashes_before, hashes_after)
+            yield _DifferingCase(key, hashes_before, hashes_after)
 
 
 def _hashes(side: CaseColumns, places: Sequence[int]) -> Iterator[tuple[str, str | None]]:

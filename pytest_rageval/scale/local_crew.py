@@ -17,7 +17,7 @@ from typing import IO, Any
 from pytest_rageval.http.shared_pause import WORKERS_OF
 from pytest_rageval.io.importing import described_exception
 from pytest_rageval.model import EvalCase
-from pytest_rageval.run.prepare import Prepared
+from pytest_rageval.run.prepare import Preparation
 from pytest_rageval.scale.assignment import Assignment, WorkerShare, assignment
 from pytest_rageval.scale.dispatch import GOODBYE_S, BlockArrival, Event, PortionEnd, WorkerLoss, WorkerStart
 from pytest_rageval.scale.portion_worker import ProcessWorker
@@ -34,7 +34,7 @@ WORK = "import sys; sys.path[:] = {!r}; from pytest_rageval.scale.local_crew imp
 class LocalCrew:
     """Worker processes of one run."""
 
-    def __init__(self, prepared: Prepared, config_hash: str, target: BaseTarget | None = None) -> None:
+    def __init__(self, prepared: Preparation, config_hash: str, target: BaseTarget | None = None) -> None:
         """Store what workers need; `target` is that of the command, which has checked it."""
         self._prepared = prepared
         self._config_hash = config_hash
