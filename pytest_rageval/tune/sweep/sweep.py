@@ -140,6 +140,7 @@ class SweepRunner:
         weights = self._request.weights
         confirming = self._confirming
         calls_of_a_point = len(self._cases) * self._project.settings.repeat
+        has_own_file = (self._project.root / OWN_FILE).is_file()
         return Sweep(
             points=ranked,
             default=default,
@@ -154,7 +155,7 @@ class SweepRunner:
             choosing=len(self._choosing),
             confirming=len(confirming),
             varying=self._grid.varying,
-            configured_in=OWN_FILE if (self._project.root / OWN_FILE).is_file() else SHARED_FILE,
+            configured_in=OWN_FILE if has_own_file else SHARED_FILE,
         )
 
     # ── the points of a family ────────────────────────────────────────────────────────────────────────────────
