@@ -60,6 +60,7 @@ def describe(metric: Metric) -> dict[str, Any]:
         "layer": metric.layer,
         "layer_title": LAYERS[metric.layer],
         "scale": list(metric.scale),
+        "unit": metric.unit,
         "better": metric.better,
         "binary": metric.binary,
         "cut_off": metric.takes_k,
