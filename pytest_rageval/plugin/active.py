@@ -33,8 +33,9 @@ from pytest_rageval.plugin.fixture_adapter import FixtureAdapter
 from pytest_rageval.plugin.items import PARTS, EvalFile, EvalItem, item_case, keywords, own_nodeid
 from pytest_rageval.plugin.light_session import LightSession
 from pytest_rageval.plugin.report_payload import CALLS, attach, drop_place_of_ours, is_of_case
+from pytest_rageval.run.case_blocks import CaseBlocks, EvaluatedCase
 from pytest_rageval.run.finish import Finished
-from pytest_rageval.run.ongoing_run import CaseBlocks, EvaluatedCase, OngoingRun
+from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.run.prefetch import FIRST_CALLS, calls_of
 from pytest_rageval.run.prepare import Prepared, check_gate_conditions, prepare
 from pytest_rageval.run.scoring import Evaluation
