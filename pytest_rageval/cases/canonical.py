@@ -38,6 +38,8 @@ def case_to_mapping(case: EvalCase) -> dict[str, Json]:
         mapping["contexts"] = list(case.contexts)
     if case.metadata:
         mapping["metadata"] = dict(case.metadata)
+    if case.pass_rule is not None:
+        mapping["pass_rule"] = case.pass_rule
     mapping["source"] = case.source._asdict()
     return mapping
 
@@ -92,7 +94,7 @@ def _written(part: Json) -> str:
     return _CANONICAL.encode(part) if part.__class__ is not bool else "true" if part else "false"
 
 
-_NOT_DECIDING = frozenset({"id", *DESCRIPTIVE_NAMES, "tags", "metadata"})
+_NOT_DECIDING = frozenset({"id", *DESCRIPTIVE_NAMES, "tags", "metadata", "pass_rule"})
 """Keys that are neither sent nor used for scoring, except by gates limited to some cases."""
 
 

@@ -16,6 +16,7 @@ from pytest_rageval.metrics import (
     judged,
     operations,
     query,
+    repeats,
     retrieval,
 )
 from pytest_rageval.metrics.ontology import rates
@@ -23,7 +24,7 @@ from pytest_rageval.metrics.registry import Metric, Registry
 
 GROUP = "rageval.metrics"
 """Entry points of this group load to a metric or to a list of them."""
-_LAYERS = (query, retrieval, citations, graph, rates, answer, gold_answer, judged, abstention, operations)
+_LAYERS = (query, retrieval, citations, graph, rates, answer, gold_answer, judged, abstention, operations, repeats)
 
 
 def builtin_metrics() -> tuple[Metric, ...]:

@@ -320,6 +320,7 @@ class Registry:
 
     def measure(self, written: str, k: int) -> Measure:
         """Return the measure recall_any@5 for `recall@5`; without a cut-off, at the configured `k` if one is needed."""
+        written = self._aliases.get(written, written)  # pass@k has a sign of its own in it, and no cut-off
         name, at, cut = written.partition("@")
         try:
             metric = self[name]

@@ -13,13 +13,14 @@ from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.judges.judge_spec import judge_with_cache
 from pytest_rageval.model import CaseResult, EvalCase, Trial
+from pytest_rageval.run.attempts import CONFIRMATIONS, Attempts, DecidedCase, Deciding, drive
 from pytest_rageval.run.case_blocks import CaseBlocks, EvaluatedCase
 from pytest_rageval.run.case_records import with_outcome, with_records
 from pytest_rageval.run.extent import Extent
 from pytest_rageval.run.finish import Finished, finish
 from pytest_rageval.run.prefetch import FIRST_CALLS, BackgroundLoop, Call, Prefetcher, calls_of
 from pytest_rageval.run.prepare import Prepared, check_judge
-from pytest_rageval.run.scoring import Evaluation, Observed, evaluation
+from pytest_rageval.run.scoring import Evaluation, Observed
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.interrupts import Interrupts
 from pytest_rageval.runs.reader import open_stored_run
@@ -188,19 +189,38 @@ class OngoingRun:
                 show(evaluated)
         self.notes += filter(None, [self.prefetcher.back_off.note])
 
-    def evaluated(self, trials: Sequence[Trial], observed: Sequence[Observed], attempts: int = 1) -> EvaluatedCase:
-        """Score and gate the trials of one case, decide its outcome, and make its records."""
-        scored, printed = self.scored(trials, observed, attempts)
-        end = self.ending(scored.overall)
-        return EvaluatedCase(*self.recorded(with_outcome(scored, end.outcome, end.reason)), printed)
+    def deciding(self, case: EvalCase, target: BaseTarget, reruns: int = 1, test: str | None = None) -> Deciding:
+        """Return the attempts at one case; `reruns` and `test` as for `Attempts`."""
+        confirm = self._confirmations(target)
+        attempts = Attempts(case, self.plan, self.prepared.baseline, confirm, self.prefetcher.printed, reruns, test)
+        return attempts.decide()
 
-    def scored(
-        self, trials: Sequence[Trial], observed: Sequence[Observed], attempts: int = 1
-    ) -> tuple[Evaluation, Output]:
-        """Score and gate the trials of one case; return also what user code printed for it."""
-        printed = self.prefetcher.printed(trials)
-        with printed:
-            return evaluation(trials, observed, self.plan, attempts), printed
+    def _confirmations(self, target: BaseTarget) -> int:
+        """Return how often a case that newly fails is asked again; recorded answers stay the same."""
+        if self.prepared.baseline is None or not target.is_called:
+            return 0
+        confirm = self.plan.settings.confirm
+        return CONFIRMATIONS if confirm is None else confirm
+
+    def may_ask_again(self, target: BaseTarget) -> bool:
+        """Return True if the first trials of a case may not be all of them."""
+        return self.plan.stops_when_decided or self._confirmations(target) > 0
+
+    def decided_now(
+        self, case: EvalCase, target: BaseTarget, judge: BaseJudge | None, reruns: int = 1, test: str | None = None
+    ) -> DecidedCase:
+        """Ask one case now, after everything queued before."""
+
+        def ask(trials: list[Trial]) -> list[Observed]:
+            return self.prefetcher.now(trials, target, judge)
+
+        deciding = self.deciding(case, target, reruns, test)
+        return drive(deciding, ask(next(deciding)), ask)
+
+    def evaluated(self, decided: DecidedCase) -> EvaluatedCase:
+        """Return a decided case with its records."""
+        evaluation, end, printed = decided
+        return EvaluatedCase(*self.recorded(with_outcome(evaluation, end.outcome, end.reason)), printed)
 
     def ending(self, result: CaseResult) -> Ending:
         """Return how a case of this result ends, known failures included."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.config.settings import Settings
+from pytest_rageval.config.settings import Settings, defaults_of_younger_settings
 from pytest_rageval.config.settings_sources import tuples_of
 from pytest_rageval.config.tables import Abstention, Gates, Versions
 from pytest_rageval.metrics import load_registry
@@ -48,7 +48,8 @@ def settings_of(run: StoredRun, current: Settings) -> Settings:
     gates = written.pop("gates")
     abstention = written.pop("abstention", {"phrases": ()})
     versions = written.pop("versions", {})
-    then = {name: tuples_of(value) for name, value in written.items() if name in Settings.model_fields}
+    then = defaults_of_younger_settings()
+    then |= {name: tuples_of(value) for name, value in written.items() if name in Settings.model_fields}
     return current.model_copy(
         update=then
         | {

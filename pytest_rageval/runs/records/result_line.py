@@ -17,6 +17,7 @@ from pytest_rageval.model import (
     Answer,
     CaseResult,
     Chunk,
+    Confirmation,
     EvalCase,
     FailedGate,
     FailedJudgement,
@@ -83,6 +84,14 @@ def result_record(
         "attempts": result.attempts,
         "requests": result.timings.requests,
     }
+    # Few runs ask a case again, or have rules of single cases: the others have none of these fields.
+    records = result.records if overall is None else overall.records
+    if result.confirms:
+        record["confirms"] = result.confirms
+    if records is not None:
+        record["records"] = records
+    if case.pass_rule is not None:
+        record["pass_rule"] = case.pass_rule
     return with_cause(record)
 
 
@@ -176,6 +185,11 @@ def verdict_record(result: CaseResult, overall: CaseResult) -> dict[str, Any]:
         reservations["facts_examined"] = False
     if overall.has_ungated_answer:
         reservations["answer_compared"] = False
+    decided: dict[str, Any] = {}
+    if overall.by_rule is not None:
+        decided["by_rule"] = overall.by_rule
+    if overall.confirmation is not None:
+        decided["confirmation"] = overall.confirmation._asdict()
     return {
         "passed": not overall.failed_gates and overall.error is None,
         "gates_held": overall.passed_gates,
@@ -183,6 +197,7 @@ def verdict_record(result: CaseResult, overall: CaseResult) -> dict[str, Any]:
         "gold_examined": overall.is_gold_examined or (False if has_gold else None),
         "unexamined": overall.unexamined,
         **reservations,
+        **decided,
         "unobserved": result.unobserved,
         "trial_passed": not result.failed_gates and result.error is None,
     }
@@ -323,7 +338,17 @@ def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observatio
         has_ungated_facts=verdict.get("facts_examined") is False,
         has_ungated_answer=verdict.get("answer_compared") is False,
         metric_errors=record.get("metric_errors", {}),
+        by_rule=verdict.get("by_rule"),
+        confirms=record.get("confirms", 0),
+        confirmation=confirmation_of(record),
+        records=record.get("records"),
     )
+
+
+def confirmation_of(record: Mapping[str, Any]) -> Confirmation | None:
+    """Return what a case came to that was asked again since it newly failed; None for any other."""
+    confirmation = record["verdict"].get("confirmation")
+    return None if confirmation is None else Confirmation(**confirmation)
 
 
 def _read_timings(record: Mapping[str, Any]) -> Timings:
