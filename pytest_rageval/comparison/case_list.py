@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from itertools import chain
@@ -286,15 +286,21 @@ def _levels(columns: CaseColumns, shares: Shares) -> Iterator[float | None]:
     turned: list[Column] = []
     for name, column in columns.scores.items():
         if name in shares:
-            share = shares[name]
-            is_share = share is float  # most metrics are: their columns need no copy
-            turned.append(column if is_share else [None if score is None else share(score) for score in column])
+            turned.append(_as_shares(column, shares[name]))
     if not turned:
         yield from [None] * len(columns)
         return
     for scores in zip(*turned, strict=True):
         present = [score for score in scores if score is not None] if None in scores else scores
         yield math.fsum(present) / len(present) if present else None
+
+
+def _as_shares(column: Column, share: Callable[[float], float]) -> Column:
+    """Return the scores of a metric as 0 to 1, where higher is better."""
+    if share is float:
+        # Most metrics have this scale already: their columns need no copy.
+        return column
+    return [None if score is None else share(score) for score in column]
 
 
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -314,15 +320,13 @@ def _recorded(run: StoredRun) -> tuple[dict[str, Sequence[Any]], dict[str, Place
 
     Of several trials, the first with an error is shown, else the first; none that confirms a new failure.
     """
-    confirming: set[tuple[str, int]] = set()
     trials: dict[tuple[str, int], tuple[Sequence[Any], Place]] = {}
     passed_trials: dict[str, set[bool]] = {}
     for place, record in whole_records(record_paths(run.path, RESULTS), RESULT, members=_LISTED):
         try:
-            trials[record["case_key"], record["trial"]] = _fields(record), place
+            if not record.get("confirms"):
+                trials[record["case_key"], record["trial"]] = _fields(record), place
             passed_trials.setdefault(record["case_key"], set()).add(bool(record["verdict"].get("trial_passed")))
-            if record.get("confirms"):
-                confirming.add((record["case_key"], record["trial"]))
         except (KeyError, TypeError, AttributeError) as error:
             case = f"{run.path / RESULTS}: case {record['case_key']!r}"
             reason = f"{type(error).__name__}: {error}"
@@ -332,8 +336,7 @@ def _recorded(run: StoredRun) -> tuple[dict[str, Sequence[Any]], dict[str, Place
         (_, trial), (fields, _) = item
         return fields[_ERROR] is None, trial
 
-    shown = {name: trial for name, trial in trials.items() if name not in confirming} if confirming else trials
-    in_order: Iterable[tuple[tuple[str, int], tuple[Sequence[Any], Place]]] = shown.items()
+    in_order: Iterable[tuple[tuple[str, int], tuple[Sequence[Any], Place]]] = trials.items()
     if any(trial for _, trial in trials):  # nearly all runs have one trial a case, and nothing to sort
         in_order = sorted(in_order, key=order, reverse=True)
     fields_of: dict[str, Sequence[Any]] = {}
@@ -342,7 +345,7 @@ def _recorded(run: StoredRun) -> tuple[dict[str, Sequence[Any]], dict[str, Place
         fields_of[key] = fields
         place_of[key] = place
     for key, passed in passed_trials.items():
-        if len(passed) > 1:
+        if len(passed) > 1 and key in fields_of:
             fields_of[key] = (*fields_of[key][:_FLAKY], FLAKY)
     return fields_of, place_of
 

@@ -140,6 +140,7 @@ def _failed_judgement(records: Sequence[Line], first: CaseResult, plan: Plan) ->
 def _recorded(record: Line) -> CaseResult:
     """Return the parts of a trial's result that gates read."""
     case_key = f"{record['source']['file']}::{record['test_case_id']}"
+    test = record["case_key"].removeprefix(case_key).removeprefix("::")
     return CaseResult(
         _case(record),
         "passed",
@@ -152,7 +153,7 @@ def _recorded(record: Line) -> CaseResult:
         attempts=record.get("attempts", 1),
         confirms=record.get("confirms", 0),
         records=record.get("records"),
-        test=record["case_key"].removeprefix(case_key).removeprefix("::") or None,
+        test=test or None,
     )
 
 
@@ -165,6 +166,7 @@ def _case(record: Line) -> EvalCase:
     descriptions: dict[str, Any] = dict(zip(DESCRIPTIVE_NAMES, descriptions_in(record), strict=True))
     # Older records lack the kinds of gold answers and groups.
     gold = labelled_gold(record.get("gold_answer", ["none"]), has_groups=record.get("has_groups", False))
+    source = Source(**record["source"]) if record["source"] else NOWHERE
     return EvalCase(
         id=record["test_case_id"],
         question="",
@@ -174,7 +176,7 @@ def _case(record: Line) -> EvalCase:
         requires_kg=record["requires_kg"],
         gold=gold,
         pass_rule=record.get("pass_rule"),
-        source=Source(**record["source"]) if record["source"] else NOWHERE,
+        source=source,
     )
 
 
