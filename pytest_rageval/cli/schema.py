@@ -233,7 +233,7 @@ _VERDICT: Json = {
         },
     },
 }
-_OF_SOME_RESULTS: Mapping[str, Json] = {
+_OF_SOME_RESULTS: dict[str, Json] = {
     "confirms": {"type": "integer"},
     "records": {"type": "integer"},
     "pass_rule": {"type": ["string", "number"]},

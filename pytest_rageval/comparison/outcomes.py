@@ -138,7 +138,11 @@ def ending(result: CaseResult, plan: Plan, baseline: Side | None, asked: str | N
         return Ending("passed", flaky_reason(result))
     if result.failed_gates:
         failed = "; ".join(map(str, result.failed_gates))
-        remarks = [str(remark) for remark in (result.by_rule, result.confirmation) if remark is not None]
+        remarks: list[str] = []
+        if result.by_rule is not None:
+            remarks.append(result.by_rule)
+        if result.confirmation is not None and not result.confirmation.is_unanimous:
+            remarks.append(str(result.confirmation))
         if remarks:
             failed += f" ({'; '.join(remarks)})"
         known = known_failure(result, plan, baseline, asked)

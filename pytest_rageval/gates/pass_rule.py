@@ -119,5 +119,6 @@ def _extreme_means(gate: Gate, values: Sequence[float], to_come: int) -> list[fl
     """Return the means with the lowest and the highest scores in all, and in none, of the trials to come."""
     assert gate.measure is not None
     total = math.fsum(values)
-    in_all = [(total + to_come * extreme) / (len(values) + to_come) for extreme in gate.measure.metric.scale]
-    return [total / len(values), *in_all]
+    trials = len(values) + to_come
+    lowest, highest = gate.measure.metric.scale
+    return [total / len(values), (total + to_come * lowest) / trials, (total + to_come * highest) / trials]

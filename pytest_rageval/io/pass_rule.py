@@ -23,8 +23,9 @@ def _number_of_text(written: Any) -> Any:
         return written
 
 
+_Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 WrittenPassRule = Annotated[
-    Literal["mean", "all", "majority", "any"] | Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)],
+    Literal["mean", "all", "majority", "any"] | _Share,
     BeforeValidator(_number_of_text),
     WithJsonSchema({"anyOf": [{"enum": list(_WORDS)}, _SHARE_SCHEMA]}),
     Expects(EXPECTED_RULE),

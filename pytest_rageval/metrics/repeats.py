@@ -31,8 +31,8 @@ def flaky_rate(facts: RunFacts) -> float | NotApplicable:
 def pass_at_k(facts: RunFacts) -> float | NotApplicable:
     """Cases of which at least one trial passes / cases with several trials: pass@k, with k the number of trials.
 
-    In [0, 1], higher is better; cases with an error do not count. Not applicable without repeats, or where a case was
-    decided before its last trial and before one passed.
+    In [0, 1], higher is better; each run with repeats has it. Cases with an error do not count. Not applicable without
+    repeats, or where a case was decided before its last trial and before one passed.
 
     Of two cases with three trials each, two and none pass.
 
@@ -46,8 +46,8 @@ def pass_at_k(facts: RunFacts) -> float | NotApplicable:
 def pass_hat_k(facts: RunFacts) -> float | NotApplicable:
     """Cases of which every trial passes / cases with several trials: pass^k, with k the number of trials.
 
-    In [0, 1], higher is better; cases with an error do not count. Not applicable without repeats, or where a case was
-    decided before its last trial and before one failed.
+    In [0, 1], higher is better; each run with repeats has it. Cases with an error do not count. Not applicable without
+    repeats, or where a case was decided before its last trial and before one failed.
 
     Of two cases with three trials each, two and three pass.
 

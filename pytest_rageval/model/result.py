@@ -264,6 +264,11 @@ class Confirmation(NamedTuple):
         """Return True unless most attempts failed."""
         return 2 * self.failed <= self.attempts
 
+    @property
+    def is_unanimous(self) -> bool:
+        """Return True if each attempt failed its gates: then there is no more to say than that the case fails."""
+        return self.failed == self.attempts and not self.errors
+
     def __str__(self) -> str:
         text = f"failed in {self.failed} of {self.attempts} attempts"
         return f"{text}, {self.errors} of them by an error" if self.errors else text

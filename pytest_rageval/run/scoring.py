@@ -253,15 +253,17 @@ def _by_rule(rule: PassRule, by_mean: CaseResult, results: Sequence[CaseResult],
     gates = gates_of_trial(results[0], plan)
     trials = [(gated_trial(result), result) for result in results if result.observation is not None]
     verdict = rule_verdict(rule, gates, trials)
-    is_examined = verdict.outcome != "skipped"
+    if verdict.outcome == "skipped":
+        # No trial was examined: then the means were not either.
+        return by_mean
     return replace(
         by_mean,
         outcome=verdict.outcome,
-        reason=None if is_examined else by_mean.reason,
+        reason=None,
         passed_gates=verdict.held,
         failed_gates=verdict.failed,
-        unexamined=() if is_examined else by_mean.unexamined,
-        by_rule=verdict.words if is_examined else None,
+        unexamined=(),
+        by_rule=verdict.words,
     )
 
 

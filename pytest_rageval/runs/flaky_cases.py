@@ -14,6 +14,8 @@ FLAKY = "flaky: "
 """The beginning of the reason of a case that passed and is flaky."""
 CASES = "flaky"
 """The key in metrics.json of the flaky cases; a run that asked no case again is without it."""
+CONFIRMED = "confirmed"
+"""The key beside it of the number of new failures that failed again."""
 SHOWN = 3
 """How many ids the sentence of a verdict names."""
 
@@ -34,8 +36,13 @@ def flaky_cases(rows: Sequence[Row]) -> dict[str, Any]:
     """Return the flaky cases of a run by key, each with the reason, and their share; empty if none was asked again."""
     if not any(row.has_confirmation or row.attempts > 1 for row in rows):
         return {}
-    cases = [{"case_key": row.key, "why": (row.message or "").removeprefix(FLAKY)} for row in rows if row.is_flaky]
-    return {CASES: cases}
+    cases: list[dict[str, str]] = []
+    confirmed = sum(row.has_confirmation and row.is_bad for row in rows)
+    for row in rows:
+        if row.is_flaky:
+            why = (row.message or "").removeprefix(FLAKY)
+            cases.append({"case_key": row.key, "why": why})
+    return {CASES: cases, CONFIRMED: confirmed}
 
 
 def flaky_ids(metrics: Mapping[str, Any]) -> list[str]:
@@ -53,6 +60,12 @@ def flaky_counts(metrics: Mapping[str, Any]) -> Iterator[str]:
         yield f"{counted(len(again), 'case')} passed only when run again"
 
 
+def confirmed_line(metrics: Mapping[str, Any]) -> str | None:
+    """Return `confirmed: 3 new failures failed again when asked again`; None if no new failure did."""
+    confirmed = metrics.get(CONFIRMED)
+    return f"confirmed: {counted(confirmed, 'new failure')} failed again when asked again" if confirmed else None
+
+
 def flaky_lines(metrics: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line a flaky case, with the reason."""
     for case_id, case in zip(flaky_ids(metrics), metrics.get(CASES) or (), strict=True):
@@ -61,10 +74,12 @@ def flaky_lines(metrics: Mapping[str, Any]) -> Iterator[str]:
 
 def saved_requests(trials: Iterable[Row], repeat: int) -> int:
     """Return how many trials were not asked, since those before had decided about their case."""
-    made: dict[str, int] = {}
+    asked: dict[str, int] = {}
     attempts: dict[str, int] = {}
     for row in trials:
+        # A case with as many records as configured says nothing of their number.
         if row.records is not None:
-            made[row.key] = row.records
+            asked[row.key] = row.records
             attempts[row.key] = max(attempts.get(row.key, 1), row.confirms + 1)
-    return sum(attempts[key] * repeat - number for key, number in made.items())
+    planned = repeat * sum(attempts.values())
+    return planned - sum(asked.values())

@@ -13,7 +13,7 @@ from pytest_rageval.comparison.gate_lines import gate_line, gate_name, is_warnin
 from pytest_rageval.comparison.layer_table import LayerRow, layer_rows, total_row
 from pytest_rageval.comparison.verdict_sentence import with_verdict
 from pytest_rageval.io.suggestions import listed
-from pytest_rageval.runs.flaky_cases import flaky_lines
+from pytest_rageval.runs.flaky_cases import confirmed_line, flaky_lines
 from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import NO_VALUE, change, counted, denominator, duration, excerpt, score_text
@@ -130,17 +130,18 @@ def trials_line(metrics: Content) -> Iterator[Line]:
     """Yield the pass rates over trials, if a case has several."""
     repeats = metrics.get("repeats")
     if repeats and repeats["cases"]:
-        shares = []
-        for name, how in (("pass_at_n", "at least once"), ("pass_hat_n", "every time")):
-            share = repeats[name]
-            # Where a case was decided before its last trial, the share may not be known.
-            shares.append(f"{NO_VALUE if share is None else f'{100 * share:.0f} %'} passed {how}")
-        # "passed" is said once.
-        words = f"{shares[0]}, {shares[1].replace(' passed', '')}"
+        once = _share_text(repeats["pass_at_n"])
+        always = _share_text(repeats["pass_hat_n"])
+        words = f"{once} passed at least once, {always} every time"
         saved = repeats.get("saved_requests")
         if saved is not None:
             words += f"; {counted(saved, 'request')} saved, since the rule was decided"
         yield Line(f"{counted(repeats['trials'], 'trial')} a case: {words}")
+
+
+def _share_text(share: float | None) -> str:
+    # Where a case was decided before its last trial, the share may not be known.
+    return NO_VALUE if share is None else f"{share:.0%}".replace("%", " %")
 
 
 def _metrics(metrics: Content) -> Iterator[FigureTable]:
@@ -236,7 +237,11 @@ def cases_by_change(comparison: Content, other: str, *, is_partial: bool) -> Ite
 
 def run_notes(metrics: Content, rows: Sequence[Row] = ()) -> Iterator[Line]:
     """Yield what no gate examined, the judge and its cost. With `rows`, the notes name their cases."""
-    yield from (Line(f"flaky: {line}", "doubtful") for line in flaky_lines(metrics))
+    confirmed = confirmed_line(metrics)
+    if confirmed is not None:
+        yield Line(confirmed)
+    for line in flaky_lines(metrics):
+        yield Line(f"flaky: {line}", "doubtful")
     yield from _ungated_notes(metrics, rows)
     yield from _abstention_notes(metrics, rows)
     judge = metrics.get("judge")

@@ -36,7 +36,8 @@ def test_a_case_that_fails_every_time_stays_red(wavering: Project):
     assert outcomes(wavering) == {"passed": 3, "failed": 1}
     assert asked(wavering)["b"] == 3
     assert "flaky" not in wavering.metrics()["verdict"]["sentence"]
-    assert lines_with(result, "failed in 3 of 3 attempts")
+    assert wavering.metrics()["confirmed"] == 1
+    assert lines_with(result, "confirmed: 1 new failure failed again when asked again")
 
 
 def test_a_case_that_fails_in_two_of_three_attempts_stays_red(wavering: Project):
