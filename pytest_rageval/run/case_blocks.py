@@ -123,7 +123,9 @@ class CaseBlocks:
         return [*map(self._prefetcher.observed, futures)]
 
     def _ask(self, trials: list[Trial]) -> list[Observed]:
-        return self._awaited(self._queued(trials))
+        futures = self._queued(trials)
+        self._go_on_with_waiting_cases()
+        return self._awaited(futures)
 
     def _queued(self, trials: list[Trial]) -> list[Future[Observed]]:
         futures: list[Future[Observed]] = [Future() for _ in trials]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from fault_server import FaultServer, status
 from project import ASSERT_GATES, Project, lines_with
 from wavering import NAMES, answers, asked, outcomes, wavering_project, with_baseline
 
@@ -207,3 +208,38 @@ def test_a_stored_run_stays_flaky_when_it_is_decided_again(wavering: Project):
     assert wavering.stable_metrics() == before
     # A looser gate lets the first attempt pass: then no other one counts.
     assert wavering.rageval("gate", "one", "--gate", "recall_any@5 off", "--gate", "gold_in_answer off").ret == 0
+
+
+def test_a_system_that_refuses_every_call_still_ends_the_run_early(project: Project):
+    names = [f"q{number}" for number in range(40)]
+    with_baseline(wavering_project(project, names))
+    with FaultServer(status(403)) as server:
+        result = project.run("--rageval-target", server.url, "-p", "no:randomly")
+    assert lines_with(result, "the first 16 calls all failed alike")
+    assert project.metrics()["partial"] is True
+    assert {record["trial"] for record in project.results()} == {0}
+
+
+MEETING = """
+import threading, time
+import wavering
+
+MEETING = threading.Barrier(4, timeout=20)
+ASKED = set()
+
+def answer(question):
+    if question.startswith("a:"):
+        time.sleep(0.3)  # until the first answers of all others are there
+    if question in ASKED:
+        MEETING.wait()
+    ASKED.add(question)
+    return wavering.answer(question)
+"""
+
+
+def test_attempts_at_several_cases_are_asked_at_the_same_time(wavering: Project):
+    wavering.write("meeting.py", MEETING)
+    answers(wavering, {"c": ["wrong", "right", "right"], "d": ["wrong", "right", "right"]})
+    # Each further question waits until all four are there.
+    assert wavering.run("--rageval-target", "meeting:answer").ret == 0
+    assert asked(wavering) == {"a": 1, "b": 1, "c": 3, "d": 3}
