@@ -168,6 +168,21 @@ def _turn(turn: TurnShape) -> Turn:
 
 
 Turns = tuple[Annotated[TurnShape, AfterValidator(_turn)], ...]
+
+
+def _checked_depth(written: Json) -> Json:
+    if problem := limits_broken(written):
+        raise ValueError(problem)
+    return written
+
+
+WrittenAssertions = Annotated[
+    list[Any],
+    AfterValidator(_checked_depth),
+    WithJsonSchema({"type": "array"}),
+    Expects("a list of assertions such as [{'icontains': '4 euros'}]"),
+]
+"""Assertions are read by the table of their types, once the line is sound."""
 Rule = Literal["cite_newer", "acknowledge_both", "cite_both"]
 
 # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -305,6 +320,11 @@ COMMON: Mapping[str, Key] = {
         WrittenPassRule,
         "With repeats, how many trials must pass: mean (of the scores), all, majority, any, or a share such as 0.8.",
         "text",
+    ),
+    "assert": Key(
+        "assertions",
+        WrittenAssertions,
+        "What the answer must contain, be or cost: {'icontains': '4 euros'}, or promptfoo's {'type', 'value', …}.",
     ),
     "metadata": Key(
         "metadata",

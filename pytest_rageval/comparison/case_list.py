@@ -49,10 +49,9 @@ _LISTED = Members(
     "answer",
     "tags",
     "source",
-    "latency",
     "verdict",
     "error",
-    where_written=(*DESCRIPTIVE_NAMES, "doubt", "cause", "attempts", "confirms"),
+    where_written=(*DESCRIPTIVE_NAMES, "doubt", "cause", "operations", "attempts", "confirms"),
 )
 
 
@@ -61,7 +60,7 @@ class ListedCase(NamedTuple):
 
     descriptions  the texts of its descriptive fields by name; cases with equal ones share a mapping
     tags          of the case and of its failed gates; failed: these gates as metric and tag
-    latency       milliseconds until the answer; None if nothing was asked
+    operations    what asking took, by the names of the metrics of operations; empty if nothing was asked
     doubt         the worst doubt about a match, a word of the filter `doubt:`
     cause         why it fails, a word of the filter `cause:`; `none` if it does not, or the run is an older one
     flaky         `yes` if some attempts or trials pass and others do not, a word of the filter `flaky:`
@@ -81,7 +80,7 @@ class ListedCase(NamedTuple):
     answer: str | None = None
     place: str = ""
     message: str | None = None
-    latency: int | None = None
+    operations: Mapping[str, float] = NOTHING
     doubt: str = NO_DOUBT
     cause: str = NO_CAUSE
     flaky: str = STEADY
@@ -103,6 +102,10 @@ class ListedCase(NamedTuple):
     def file(self) -> str:
         """Return the file in the case's key; '' if it has none."""
         return self.key.partition("::")[0] if "::" in self.key else ""
+
+    @property
+    def latency_ms(self) -> float | None:
+        return self.operations.get("latency_ms")
 
     @property
     def is_failing(self) -> bool:
@@ -339,11 +342,9 @@ def _recorded(run: StoredRun) -> tuple[dict[str, Sequence[Any]], dict[str, Place
     in_order: Iterable[tuple[tuple[str, int], tuple[Sequence[Any], Place]]] = trials.items()
     if any(trial for _, trial in trials):  # nearly all runs have one trial a case, and nothing to sort
         in_order = sorted(in_order, key=order, reverse=True)
-    fields_of: dict[str, Sequence[Any]] = {}
-    place_of: dict[str, Place] = {}
-    for (key, _), (fields, place) in in_order:  # the last one of a case counts
-        fields_of[key] = fields
-        place_of[key] = place
+    shown = {key: trial for (key, _), trial in in_order}  # the last one of a case counts
+    fields_of = {key: fields for key, (fields, _) in shown.items()}
+    place_of = {key: place for key, (_, place) in shown.items()}
     for key, passed in passed_trials.items():
         if len(passed) > 1 and key in fields_of:
             fields_of[key] = (*fields_of[key][:_FLAKY], FLAKY)
@@ -358,7 +359,6 @@ def listed_case(record: Mapping[str, Any]) -> ListedCase:
 def _fields(record: Mapping[str, Any]) -> Sequence[Any]:
     """Return the first fields of a `ListedCase`, as far as a record fills them."""
     error = record["error"] or NOTHING
-    milliseconds = record["latency"].get("total_ms")
     failed = [(gate["metric"], gate["tag"] or gate["metric"]) for gate in record["verdict"]["failed_gates"]]
     tags = [*record["tags"], *(tag for _, tag in failed)]
     doubt = record.get("doubt")
@@ -375,7 +375,7 @@ def _fields(record: Mapping[str, Any]) -> Sequence[Any]:
         record["answer"],
         place_text(record),
         error.get("message") or record["reason"],
-        None if milliseconds is None else round(milliseconds),
+        record.get("operations") or NOTHING,
         worst_doubt(doubt) if doubt else NO_DOUBT,
         cause["kind"] if cause else NO_CAUSE,
         FLAKY if is_flaky_record(record) else STEADY,

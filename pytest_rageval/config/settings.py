@@ -17,6 +17,7 @@ from pytest_rageval.config.tables import (
     OneOrMore,
     Origin,
     Positive,
+    Price,
     Regression,
     TargetMapping,
     Versions,
@@ -89,6 +90,8 @@ class Settings(Frozen):
     params: Mapping[str, Any] = Field(default_factory=dict)
     versions: Versions = Versions()
     """What the project says of its system; where that reports a version, the reported one counts."""
+    prices: Mapping[str, Price] = Field(default_factory=dict)
+    """What the models of the system cost, by name; `*` is every other one."""
     origin: Operational[Origin | None] = None
     headers: Operational[Mapping[str, str]] = Field(default_factory=dict)
     timeout: Operational[Positive] = 120.0
@@ -238,8 +241,8 @@ def defaults_of_younger_settings() -> dict[str, Any]:
 
     Stored runs from before these settings have none of them, and compare with runs that do not use them.
     """
-    younger = ("strict_places", "path_prefix", "pass_rule", "repeat_until")
-    return {name: Settings.model_fields[name].default for name in younger}
+    younger = ("strict_places", "path_prefix", "prices", "pass_rule", "repeat_until")
+    return {name: Settings.model_fields[name].get_default(call_default_factory=True) for name in younger}
 
 
 def _resolved(table: str, headers: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:

@@ -64,6 +64,7 @@ VARIABLES = frozenset(
         "history",
         "claim",
         "claims",
+        "criterion",
     )
 )
 """The variables that prompts can contain; `JudgeRequest.variables` holds those of one prompt."""

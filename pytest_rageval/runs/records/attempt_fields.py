@@ -30,7 +30,13 @@ def decided_fields(overall: CaseResult) -> dict[str, Any]:
     return fields
 
 
-def confirmation_of(record: Mapping[str, Any]) -> Confirmation | None:
-    """Return what a case came to that was asked again since it newly failed; None for any other."""
-    confirmation = record["verdict"].get("confirmation")
-    return None if confirmation is None else Confirmation(**confirmation)
+def attempts_in(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a result about its attempts from its record."""
+    verdict = record["verdict"]
+    confirmation = verdict.get("confirmation")
+    return {
+        "by_rule": verdict.get("by_rule"),
+        "confirms": record.get("confirms", 0),
+        "confirmation": None if confirmation is None else Confirmation(**confirmation),
+        "records": record.get("records"),
+    }

@@ -32,7 +32,7 @@ from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import Evaluation
 from pytest_rageval.runs.causes import with_cause
 from pytest_rageval.runs.decision_hash import decision_hash
-from pytest_rageval.runs.records.attempt_fields import attempt_fields, confirmation_of, decided_fields
+from pytest_rageval.runs.records.attempt_fields import attempt_fields, attempts_in, decided_fields
 from pytest_rageval.runs.records.judged_fields import NO_COST, UNJUDGED, judge_cost, judge_input, judged_fields
 from pytest_rageval.runs.records.line_form import PHASES, SCHEMA
 from pytest_rageval.runs.records.record_texts import RecordTexts, error_record
@@ -73,6 +73,7 @@ def result_record(
         "config": config_hash,
         "indexing_coverage": answer.indexing_coverage,
         "latency": _latency(result.timings, answer),
+        "operations": operations_of_case(obs, result.scores, plan) if obs else {},
         "retrieval_metrics": _flat_scores(result.scores, plan.settings.k),
     }
     record |= _score_fields(result, answer, plan, text)
@@ -126,7 +127,22 @@ def _latency(timings: Timings, answer: Answer) -> dict[str, Any]:
         **{phase: phases.get(phase) for phase in PHASES},
         "judge_ms": timings.judge_ms,
         "retry_wait_ms": timings.retry_wait_ms,
+        **({} if timings.ttft_ms is None else {"ttft_ms": timings.ttft_ms}),
     }
+
+
+def operations_of_case(obs: Observation, scores: Mapping[str, float], plan: Plan) -> dict[str, float]:
+    """Return what asking took by the names of the metrics of operations, whether or not the run scores these."""
+    operations: dict[str, float] = {}
+    for operation in plan.operations:
+        amount = scores.get(operation.name)
+        if amount is None:
+            measured = operation.score(obs)
+            if not isinstance(measured, float):
+                continue
+            amount = measured
+        operations[operation.name] = amount
+    return operations
 
 
 def _flat_scores(scores: Mapping[str, float], k: int) -> dict[str, Any]:
@@ -366,10 +382,7 @@ def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observatio
         has_ungated_facts=verdict.get("facts_examined") is False,
         has_ungated_answer=verdict.get("answer_compared") is False,
         metric_errors=record.get("metric_errors", {}),
-        by_rule=verdict.get("by_rule"),
-        confirms=record.get("confirms", 0),
-        confirmation=confirmation_of(record),
-        records=record.get("records"),
+        **attempts_in(record),
     )
 
 
@@ -381,4 +394,5 @@ def _read_timings(record: Mapping[str, Any]) -> Timings:
         latency["judge_ms"],
         latency.get("retry_wait_ms"),
         record.get("requests"),
+        latency.get("ttft_ms"),
     )
