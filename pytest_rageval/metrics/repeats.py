@@ -36,7 +36,7 @@ def pass_at_k(facts: RunFacts) -> float | NotApplicable:
 
     Of two cases with three trials each, two and none pass.
 
-    >>> score("pass_at_k", a_run(trials=trials_of("++-", "---")))
+    >>> score("pass_at_k", a_run(trials=passing_trials("++-", "---")))
     0.5
     """
     return _share(trials.has_passed_once for trials in facts.trials)
@@ -51,7 +51,7 @@ def pass_hat_k(facts: RunFacts) -> float | NotApplicable:
 
     Of two cases with three trials each, two and three pass.
 
-    >>> score("pass_hat_k", a_run(trials=trials_of("++-", "+++")))
+    >>> score("pass_hat_k", a_run(trials=passing_trials("++-", "+++")))
     0.5
     """
     return _share(trials.has_passed_always for trials in facts.trials)

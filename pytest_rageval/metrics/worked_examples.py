@@ -174,7 +174,7 @@ def a_run(asked: int = 8, failed: int = 0, timed_out: int = 0, blank: int = 0, *
     return RunFacts(asked, failed, timed_out, blank, **facts)
 
 
-def trials_of(*cases: str) -> tuple[CaseTrials, ...]:
+def passing_trials(*cases: str) -> tuple[CaseTrials, ...]:
     """Return the trials of some cases, each written as `++-`: a plus for a trial that passes."""
     return tuple(CaseTrials(case.count("+"), case.count("-"), len(case)) for case in cases)
 
