@@ -225,8 +225,25 @@ _VERDICT: Json = {
                 },
             },
         },
+        "by_rule": {"type": "string"},
+        "confirmation": {
+            "type": "object",
+            "required": ["attempts", "failed"],
+            "properties": {
+                "attempts": {"type": "integer"},
+                "failed": {"type": "integer"},
+                "errors": {"type": "integer"},
+                "first": {"type": "string"},
+            },
+        },
     },
 }
+_OF_SOME_RESULTS: dict[str, Json] = {
+    "confirms": {"type": "integer"},
+    "records": {"type": "integer"},
+    "pass_rule": {"type": ["string", "number"]},
+}
+"""Keys of cases alone that were asked again, or have a pass rule of their own."""
 
 
 def result_schema() -> dict[str, Json]:
@@ -240,6 +257,6 @@ def result_schema() -> dict[str, Json]:
         "title": "Result of a case",
         "description": f"One line of results.jsonl, schema {SCHEMA}; what each key means: {docs_page('runs')}",
         "type": "object",
-        "properties": {name: kinds.get(name, {}) for name in written},
+        "properties": {name: kinds.get(name, {}) for name in written} | _OF_SOME_RESULTS,
         "required": list(written),
     }
