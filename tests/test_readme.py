@@ -7,9 +7,14 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import pytest
+from make_eval_page import eval_page
+
+from pytest_rageval.cli.main import GROUP_OF
 from pytest_rageval.judges.rubrics import rubric_names
 from pytest_rageval.links import REPOSITORY, SITE
 from pytest_rageval.metrics import load_registry
+from pytest_rageval.metrics.registry import by_layer
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -83,3 +88,33 @@ def test_every_licence_of_others_is_listed():
 
 
 LICENCE = re.compile(r"(?i)licen[cs]e|notice")
+
+
+def test_the_page_of_definitions_is_that_of_the_code():
+    page = (ROOT / "EVAL.md").read_text(encoding="utf-8")
+    assert page == eval_page(), "write it again: python docs/make_eval_page.py"
+    for metric in load_registry():
+        assert page.count(f"| `{metric.label}` |") == 1
+    assert all(f"### {title}\n" in page for title in by_layer(load_registry()))
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", "EVAL.md", "SECURITY.md", "THIRD-PARTY.md", "CONTRIBUTING.md"])
+def test_links_between_files_of_the_repository_lead_somewhere(name: str):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    links = re.findall(r"\]\((?!https?:)([^)#\s]+)", text)
+    assert [link for link in links if not (ROOT / link).exists()] == []
+    for topic in re.findall(re.escape(SITE) + r"/([\w-]+)\.html", text):
+        assert (ROOT / "docs" / f"{topic}.md").is_file(), topic
+
+
+def test_commands_for_coding_agents_exist():
+    text = (ROOT / "AGENTS.md").read_text(encoding="utf-8")
+    assert {*re.findall(r"^rageval ([\w-]+)", text, re.MULTILINE)} <= GROUP_OF.keys()
+    targets = re.findall(r"^make (\w+)", text, re.MULTILINE)
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert targets
+    assert [target for target in targets if f"\n{target}:" not in makefile] == []
+
+
+def test_the_changelog_is_one_screen():
+    assert (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").count("\n") <= 60
