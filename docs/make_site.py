@@ -20,9 +20,9 @@ _EXIT_CODE = re.compile(r"^(```console) exit=\d+$", re.MULTILINE)
 
 
 def copy_pages() -> list[Path]:
-    """Copy the pages without what only tests read; return the copies in order."""
+    """Copy the pages, without the examples, which are projects, and without what only tests read; return the copies."""
     shutil.rmtree(COPY, ignore_errors=True)
-    shutil.copytree(DOCS, COPY, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    shutil.copytree(DOCS, COPY, ignore=shutil.ignore_patterns("*.py", "__pycache__", "examples"))
     pages = sorted(COPY.rglob("*.md"))
     for page in pages:
         text = page.read_text(encoding="utf-8")

@@ -16,8 +16,8 @@ from pytest_rageval.links import SITE
 from pytest_rageval.render.text.columns import aligned
 
 PACKAGE = Path(__file__).parents[1]
-FOR_PROGRAMS = ("SKILL",)
-"""What stands beside the pages for people, and is no topic."""
+NO_TOPICS = ("SKILL", "examples")
+"""What stands beside the pages in the repository: a text for programs, and projects."""
 WIDEST = 100
 """Columns of a page at most: longer lines of running text are hard to read."""
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
@@ -54,7 +54,7 @@ def documentation() -> dict[str, Path]:
     folder = installed if installed.is_dir() else PACKAGE.parent / "docs"
     paths = sorted(folder.rglob("*.md"))
     pages = {path.relative_to(folder).with_suffix("").as_posix(): path for path in paths}
-    return {topic: path for topic, path in pages.items() if topic not in FOR_PROGRAMS}
+    return {topic: path for topic, path in pages.items() if topic.partition("/")[0] not in NO_TOPICS}
 
 
 def _topics(pages: dict[str, Path]) -> list[tuple[str, str]]:
