@@ -163,9 +163,8 @@ def workflows(session: nox.Session) -> None:
     session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *files)
     session.run("check-jsonschema", "--builtin-schema", "vendor.github-actions", "action.yml")
     session.run("check-jsonschema", "--builtin-schema", "vendor.dependabot", ".github/dependabot.yml")
-    session.run(
-        "check-jsonschema", "--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci", "gitlab.yml"
-    )
+    gitlab = ("--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci")
+    session.run("check-jsonschema", *gitlab, "templates/gitlab.yml")
     session.run("check-jsonschema", "--builtin-schema", "vendor.readthedocs", ".readthedocs.yaml")
     session.run("zizmor", "--offline", "--min-severity", "medium", ".github/workflows", "action.yml")
 
