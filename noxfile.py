@@ -22,8 +22,6 @@ ROOT = Path(__file__).parent
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 REPRESENTATIVE = ["tests/plugin/test_items.py", "tests/plugin/test_what_is_shown.py", "tests/cases", "tests/targets"]
 """What touches every dependency: pytest's and xdist's reports, httpx, pydantic, click, jmespath."""
-WITHOUT_RUNS = ["tests/stats", "tests/language", "tests/matching", "tests/metrics", "tests/cases", "tests/config"]
-"""Rooms whose tests write no run."""
 NEIGHBOURS = ["pytest-json-report", "pytest-reportlog", "allure-pytest", "pytest-instafail", "pytest-retry"]
 NEIGHBOURS += ["pytest-split", "pytest-forked", "pytest-flakefinder"]
 CASE = '{"id": "one", "question": "When does water boil?", "gold": {"answer": "at 100 degrees"}}\n'
@@ -125,16 +123,17 @@ def torture(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS[0])
 def portable(session: nox.Session) -> None:
-    """Run what works on every system: all tests on macOS; on Windows only rooms that write no runs."""
-    install_locked(session)
+    """Run all tests; on Windows only the verbs that write no run, since runs cannot be locked there."""
     if sys.platform != "win32":
+        install_locked(session)
         session.run("python", "-m", "pytest", *(session.posargs or ["tests", "-q", "-n", "2", "--dist", "worksteal"]))
         return
-    session.warn(
-        "Runs are locked while they are written, and Windows has no such locks (module fcntl): those tests are skipped."
-    )
-    session.run("python", "-m", "pytest", *(session.posargs or [*WITHOUT_RUNS, "-q"]))
-    session.run("rageval", "help", "gates", silent=True)
+    session.warn("tests skipped: runs are locked while they are written, and Windows has no such locks (module fcntl)")
+    session.install(".")
+    with TemporaryDirectory(prefix="rageval-windows-") as elsewhere, session.chdir(elsewhere):
+        for verb in ("--version", "help gates", "init --yes", "cases validate", "cases stats", "schema", "doctor"):
+            session.run("rageval", *verb.split(), silent=True)
+        session.run("rageval", "run", success_codes=[4])  # says that it needs locks, and which systems have them
 
 
 @nox.session(python=PYTHONS[0])
