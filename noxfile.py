@@ -157,9 +157,9 @@ def container(session: nox.Session) -> None:
 def workflows(session: nox.Session) -> None:
     """Check the workflows, the Action and the files that `rageval init` writes against their schemas, and for risks."""
     session.install("check-jsonschema>=0.33", "zizmor>=1.5")
-    github = [".github/workflows", *Path("docs/examples").glob("*/.github/workflows")]
-    files = [str(file) for folder in github for file in sorted(Path(folder).glob("*.yml"))]
-    session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *files)
+    github = sorted(ROOT.glob(".github/workflows/*.yml"))
+    github += sorted(ROOT.glob("docs/examples/*/.github/workflows/*.yml"))
+    session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *map(str, github))
     session.run("check-jsonschema", "--builtin-schema", "vendor.github-actions", "action.yml")
     session.run("check-jsonschema", "--builtin-schema", "vendor.dependabot", ".github/dependabot.yml")
     gitlab = ("--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci")

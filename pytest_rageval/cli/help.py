@@ -40,7 +40,8 @@ def help(context: click.Context, topic: str | None) -> None:
         click.echo("\n".join(aligned(_topics(pages), to_the_left=True)))
         click.echo(f"\nrageval help TOPIC shows a page; with pictures and a search: {SITE}/")
         return
-    verbs = context.find_root().command.list_commands(context)
+    root = context.find_root().command
+    verbs = root.list_commands(context) if isinstance(root, click.Group) else ()
     text = pages[_known(topic, pages, verbs)].read_text(encoding="utf-8")
     if sys.stdout.isatty():
         click.echo_via_pager(rendered(text), color=wants_colour())
