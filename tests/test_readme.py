@@ -30,6 +30,9 @@ def test_every_link_is_absolute_and_leads_to_a_file_of_this_tree():
     links = re.findall(r"\]\(([^)\s]+)\)", README)
     assert len(links) > 15
     for link in links:
+        if link == f"{SITE}/sample-report.html":
+            assert "sample-report.html" in (ROOT / "docs" / "make_site.py").read_text(encoding="utf-8")
+            continue
         if link.startswith(f"{SITE}/"):
             place = ROOT / "docs" / link.removeprefix(f"{SITE}/").replace(".html", ".md")
         else:
