@@ -65,7 +65,7 @@ bench: $(VENV)/.ready  ## time and memory beside other tools, written into docs/
 shots: $(VENV)/.ready  ## the pictures of the report in docs/images, from the demo
 	$(BIN)/python docs/shots.py
 
-lock:  ## requirements/ again, after a change of the dependencies in pyproject.toml
+lock: $(VENV)/.core  ## requirements/ again, after a change of the dependencies in pyproject.toml
 	$(PIP) uv
 	$(BIN)/python .ci/lock.py
 

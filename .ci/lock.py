@@ -17,9 +17,10 @@ FORM = ("--universal", "--python-version", "3.11", "--generate-hashes", "--no-an
 
 
 def main(options: list[str]) -> None:
+    uv = Path(sys.executable).with_name("uv")
     for name, extras in LOCKS.items():
         chosen = [word for extra in extras for word in ("--extra", extra)]
-        command = ["uv", "pip", "compile", "pyproject.toml", *FORM, *chosen, *options, "-o", f"requirements/{name}.txt"]
+        command = [uv, "pip", "compile", "pyproject.toml", *FORM, *chosen, *options, "-o", f"requirements/{name}.txt"]
         subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
