@@ -15,7 +15,8 @@ from pytest_rageval.gates.regression import DEFAULT_REGRESSIONS, REGRESSION_FORM
 from pytest_rageval.judges.rubrics import rubric_names
 from pytest_rageval.links import SITE
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.metrics.registry import Metric, by_layer, doc_parts
+from pytest_rageval.metrics.doc_parts import doc_parts
+from pytest_rageval.metrics.registry import Metric, by_layer
 
 PAGE = Path(__file__).parents[1] / "EVAL.md"
 OPENING = f"""\
