@@ -56,7 +56,9 @@ def main() -> int:
     if os.environ.get("RAGEVAL_CONTAINER") != "inside":
         # Mounts of a name space of its own are gone with the process.
         command = ["unshare", "--mount", sys.executable, __file__]
-        return subprocess.run(command, env=os.environ | {"RAGEVAL_CONTAINER": "inside"}).returncode
+        code = subprocess.run(command, env=os.environ | {"RAGEVAL_CONTAINER": "inside"}).returncode
+        PLACE.rmdir()
+        return code
     PLACE.mkdir(exist_ok=True)
     _mount("tmpfs", "tmpfs", PLACE)
     stages = build(instructions((ROOT / "Dockerfile").read_text(encoding="utf-8")))
