@@ -31,7 +31,10 @@ def untrained_language(answer: str) -> str | None:
             if len(letters.findall(text)) > most:
                 return script
     words = {word for word in _WORDS.findall(text) if len(word) > 1}  # one letter says little: "i", "a"
-    counts = {language: len(common.intersection(words)) for language, common in _common_words().items()}
+    counts = dict.fromkeys(_COMMON_WORDS, 0)
+    for word in words:
+        for language in _languages_of_words().get(word, ()):
+            counts[language] += 1
     likeliest = max(counts, key=counts.__getitem__)
     runner_up = max((counts[language] for language in TRAINED if language in counts), default=0)
     if likeliest in TRAINED or counts[likeliest] < FEWEST_WORDS or counts[likeliest] <= runner_up:
@@ -59,8 +62,13 @@ _OTHER_SCRIPTS = {
 
 
 @cache
-def _common_words() -> dict[str, frozenset[str]]:
-    return {language: frozenset(words.split()) for language, words in _COMMON_WORDS.items()}
+def _languages_of_words() -> dict[str, list[str]]:
+    """Return the languages in which each frequent word is one."""
+    languages: dict[str, list[str]] = {}
+    for language, words in _COMMON_WORDS.items():
+        for word in set(words.split()):
+            languages.setdefault(word, []).append(language)
+    return languages
 
 
 _COMMON_WORDS = {
