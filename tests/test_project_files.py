@@ -148,7 +148,7 @@ def test_the_demo_installs_no_development_tools_and_the_tests_do():
     core, ready = rules["$(VENV)/.core"], rules["$(VENV)/.ready"]
     assert "--editable ." in core
     assert "[" not in core.partition("--editable")[2]
-    assert ".[dev]" in ready
+    assert "--require-hashes --requirement requirements/dev.txt" in ready
     assert rules["demo"].startswith("$(VENV)/.core")
     for target in ("test", "quick", "lint", "torture", "docs"):
         assert rules[target].startswith("$(VENV)/.ready"), target
