@@ -1,6 +1,6 @@
-"""List places in pages that read hard: words of the house style, long sentences, passive riddles. A person reads the list.
+"""List places in pages that read hard, by words to avoid and by long sentences, for a person to read again.
 
-`python docs/check_words.py [--long N] [PAGE.md …]` checks all pages without arguments. It ends with 0 whatever it finds.
+`python docs/check_words.py [--long N] [PAGE.md …]` checks all pages if none is named. It always ends with 0.
 """
 
 from __future__ import annotations
