@@ -13,7 +13,7 @@ from pytest_rageval.errors import CaseError
 from pytest_rageval.io.expected import Expects
 from pytest_rageval.io.messages import Finding, Unsound
 from pytest_rageval.io.records import RecordReader
-from pytest_rageval.model import Anchor, EvalCase, Gold, Json
+from pytest_rageval.model import Anchor, EarlierTurn, EvalCase, Gold, Json
 from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 
 
@@ -38,8 +38,19 @@ def case_to_mapping(case: EvalCase) -> dict[str, Json]:
         mapping["contexts"] = list(case.contexts)
     if case.metadata:
         mapping["metadata"] = dict(case.metadata)
+    for name in ("rewrite", "conversational", "expected_outcome"):
+        if value := getattr(case, name):
+            mapping[name] = value
+    if case.turn is not None:
+        mapping["conversation"] = case.conversation
+        mapping["turn"] = case.turn
+        mapping["earlier"] = [_earlier_turn(turn) for turn in case.earlier]
     mapping["source"] = case.source._asdict()
     return mapping
+
+
+def _earlier_turn(turn: EarlierTurn) -> dict[str, Json]:
+    return {name: value for name, value in turn._asdict().items() if value}
 
 
 def case_content(case: EvalCase) -> dict[str, Json]:
@@ -92,7 +103,9 @@ def _written(part: Json) -> str:
     return _CANONICAL.encode(part) if part.__class__ is not bool else "true" if part else "false"
 
 
-_NOT_DECIDING = frozenset({"id", *DESCRIPTIVE_NAMES, "tags", "metadata"})
+_NOT_DECIDING = frozenset(
+    {"id", *DESCRIPTIVE_NAMES, "tags", "metadata", "rewrite", "expected_outcome", "conversation", "turn"}
+)
 """Keys that are neither sent nor used for scoring, except by gates limited to some cases."""
 
 

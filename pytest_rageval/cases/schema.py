@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from pytest_rageval.cases.keys import FILLED, KEYS, AnchorShape, Line
+from pytest_rageval.cases.keys import CONVERSATION, FILLED, KEYS, AnchorShape, Line
 from pytest_rageval.model import Json
 
 
@@ -24,7 +24,10 @@ def case_schema() -> dict[str, Json]:
         "description": "One question and all that is known to be right about it. null equals absent.",
         **tidy,
         "properties": tidy["properties"] | {"gold": _nullable(gold)},
-        "anyOf": [{"required": [name], "properties": {name: FILLED}} for name in ("question", "query")],
+        "anyOf": [
+            *({"required": [name], "properties": {name: FILLED}} for name in ("question", "query")),
+            *({"required": [name], "properties": {name: {"type": "array"}}} for name in CONVERSATION),
+        ],
         "$defs": definitions,
     }
 

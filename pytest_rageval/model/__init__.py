@@ -9,6 +9,8 @@ from pytest_rageval.model.case import (
     Answer,
     AskRequest,
     Chunk,
+    Dialogue,
+    EarlierTurn,
     Edge,
     Entity,
     EvalCase,
@@ -20,8 +22,10 @@ from pytest_rageval.model.case import (
     Trace,
     Trial,
     Turn,
+    turn_id,
 )
 from pytest_rageval.model.result import (
+    BLOCKED,
     PLACEHOLDER,
     VARIABLES,
     CaseResult,
@@ -44,6 +48,7 @@ from pytest_rageval.model.result import (
 )
 
 __all__ = [
+    "BLOCKED",
     "NOTHING",
     "NOWHERE",
     "PLACEHOLDER",
@@ -53,6 +58,8 @@ __all__ = [
     "AskRequest",
     "CaseResult",
     "Chunk",
+    "Dialogue",
+    "EarlierTurn",
     "Edge",
     "Entity",
     "EvalCase",
@@ -80,4 +87,5 @@ __all__ = [
     "Trace",
     "Trial",
     "Turn",
+    "turn_id",
 ]
