@@ -30,6 +30,7 @@ from pytest_rageval.io.masking import public_target, secrets_of_headers, secrets
 RESERVED_PARAMS = {
     "question": "it is the case's",
     "history": "it is the case's",
+    "conversation_id": "it is the case's",
     "vaults": "it is the case's",
     "folders": "it is the case's",
     "k": "set k",
@@ -141,6 +142,10 @@ class Settings(Frozen):
     retrieval_only: OptionOnly[bool] = False
     allow_partial: Operational[bool] = False
     repeat: int = Field(1, ge=1, le=1000)
+    history: Literal["live", "gold"] = "live"
+    """What stands for earlier replies of a conversation: the system's own answers, or the references."""
+    on_turn_failure: Literal["continue", "stop"] = "continue"
+    """What a conversation does after a turn that fails a gate."""
     shard: OptionOnly[Operational[str | None]] = None
     resume: OptionOnly[Operational[str | None]] = None
     run_id: OptionOnly[Operational[str | None]] = None
@@ -158,10 +163,11 @@ class Settings(Frozen):
 
     def deciding(self) -> dict[str, Any]:
         """Return the settings that can change results, as JSON."""
-        fields = type(self).model_fields.items()
-        left_out = {name for name, field in fields if _CANNOT_CHANGE_RESULTS in field.metadata}
-        # Stored runs from before these settings have neither, and compare with runs that do not use them.
-        left_out |= {name for name in ("strict_places", "path_prefix") if not getattr(self, name)}
+        fields_of = type(self).model_fields
+        left_out = {name for name, field in fields_of.items() if _CANNOT_CHANGE_RESULTS in field.metadata}
+        # Stored runs from before these settings have none, and compare with runs that do not use them.
+        younger = ("strict_places", "path_prefix", "history", "on_turn_failure")
+        left_out |= {name for name in younger if getattr(self, name) == fields_of[name].default}
         return self.model_dump(mode="json", exclude=left_out)
 
     @property

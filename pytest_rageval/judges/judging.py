@@ -22,7 +22,7 @@ from pytest_rageval.judges.judge import (
 from pytest_rageval.judges.requests import can_join, requests_for
 from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.matching.passages import context_texts
-from pytest_rageval.model import NOTHING, Answer, EvalCase, Judgement, JudgeRequest, Problem, Rubric
+from pytest_rageval.model import NOTHING, Answer, Dialogue, EvalCase, Judgement, JudgeRequest, Problem, Rubric
 from pytest_rageval.text import counted
 
 CLASSIFIER = "abstention"
@@ -60,6 +60,7 @@ async def judge_answer(
     trial: int = 0,
     phrases: Sequence[str] = (),
     on_error: Callable[[JudgeError], Problem] | None = None,
+    dialogue: Dialogue | None = None,
 ) -> dict[str, Judgement]:
     """Judge an answer and return the judgements by rubric, in the order of `rubrics`, without those that do not apply.
 
@@ -68,10 +69,12 @@ async def judge_answer(
     other requests run together, as one if the judge joins rubrics. Each is put `repeats` times, once to a heuristic;
     with `near-gate`, three times if its first judgement `is_near`. After all calls have ended, the first
     JudgeError in order is raised, or with `on_error` a failed judgement takes its place. If the classifier fails,
-    nothing else is judged: it is unknown what applies.
+    nothing else is judged: it is unknown what applies. `dialogue`: what was said before, for a turn of a conversation.
     """
+    if dialogue is not None:
+        case = replace(case, history=dialogue.history)
     known = [name for name in rubrics if can_judge(judge, name) and name != CLASSIFIER]
-    requests = partial(requests_for, case, answer, k=k, trial=trial, wordings=wordings)
+    requests = partial(requests_for, case, answer, k=k, trial=trial, wordings=wordings, dialogue=dialogue)
     times = 1 if judge.heuristic else repeats
     rest = requests(known)
     results: dict[str, Judgement] = {}

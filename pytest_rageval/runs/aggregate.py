@@ -14,11 +14,12 @@ from typing import Any
 
 from pytest_rageval.metrics.index_coverage import coverage_by_doc_type, with_rates
 from pytest_rageval.metrics.registry import LAYERS, Measure, RunScore
-from pytest_rageval.model import NotApplicable, RunFacts
+from pytest_rageval.model import BLOCKED, NotApplicable, RunFacts
 from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import failed_metric
 from pytest_rageval.runs.causes import causes_of_cases
+from pytest_rageval.runs.conversation_counts import conversation_counts
 from pytest_rageval.runs.latency_and_cost import cost_of, latency_of
 from pytest_rageval.runs.reservations import doubts_in, not_judged, open_abstentions, reruns
 from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, flagged, in_order, legacy_names
@@ -83,13 +84,14 @@ def _counts(rows: Sequence[Row]) -> dict[str, Any]:
         "answerable_tests": answerable["answerable"],
         "unanswerable_tests": answerable["unanswerable"],
         "outcomes": _outcomes(rows),
+        **conversation_counts(rows),
     }
 
 
 def _reservations(rows: Sequence[Row]) -> dict[str, Any]:
     """Return what a reader should know of the figures: cases that no gate examined, doubts, and who judged."""
     return {
-        "without_gate": sum(row.gates_examined == 0 and row.outcome != "error" for row in rows),
+        "without_gate": sum(row.lacks_gate for row in rows),
         "gold_without_gate": sum(row.has_ungated_gold and row.outcome == "passed" for row in rows),
         "facts_without_gate": sum(row.has_ungated_facts for row in rows),
         "answers_without_gate": sum(row.has_ungated_answer for row in rows),
@@ -248,7 +250,8 @@ def metric_errors(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _facts(rows: Sequence[Row], info: RunInfo, overall: float | None) -> RunFacts:
-    asked = [row for row in rows if row.outcome != "skipped" or row.not_applicable]
+    reached = [row for row in rows if row.outcome != "skipped" or row.not_applicable]
+    asked = [row for row in reached if row.error_kind != BLOCKED]
     kinds = Counter(row.error_kind for row in asked)
     return RunFacts(
         asked=len(asked),

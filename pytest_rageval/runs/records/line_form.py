@@ -126,6 +126,9 @@ NEEDED = (
 )
 WHERE_WRITTEN = (
     *DESCRIPTIVE_NAMES,
+    "conversation",
+    "turn",
+    "conversational",
     "decision_hash",
     "requests",
     "attempts",

@@ -153,8 +153,14 @@ YES_OR_NO = ("scope_miss", "attribution_hit")
 
 def case_fields(case: EvalCase, plan: Plan, kind: GoldKind | None = None) -> dict[str, Any]:
     """Return the fields of the case in its record: enough for every breakdown without the case file."""
+    in_conversation: dict[str, Any] = {}
+    if case.turn is not None:
+        in_conversation = {"conversation": case.conversation, "turn": case.turn}
+    if case.conversational:
+        in_conversation["conversational"] = True
     return {
         "test_case_id": case.id,
+        **in_conversation,
         "content_hash": content_hash(case),
         "decision_hash": decision_hash(case, kind or gold_kind(case.gold, plan.settings.gold_by), plan),
         "answerable": case.answerable,
