@@ -51,7 +51,7 @@ _LISTED = Members(
     "latency",
     "verdict",
     "error",
-    where_written=(*DESCRIPTIVE_NAMES, "doubt", "cause"),
+    where_written=(*DESCRIPTIVE_NAMES, "doubt", "cause", "conversation", "turn"),
 )
 
 
@@ -64,6 +64,7 @@ class ListedCase(NamedTuple):
     doubt         the worst doubt about a match, a word of the filter `doubt:`
     cause         why it fails, a word of the filter `cause:`; `none` if it does not, or the run is an older one
     flaky         `yes` if some of its trials pass and others do not, a word of the filter `flaky:`
+    conversation, turn  of a turn, the id and the number from 1; '' for a single case
     change        a word of the filter `changed:`
     drop, fallen  the largest fall of a score since the other run as a share of its scale, negative; and its metric
     level         mean of the scores as 0 to 1, higher better; None without scores
@@ -84,6 +85,8 @@ class ListedCase(NamedTuple):
     doubt: str = NO_DOUBT
     cause: str = NO_CAUSE
     flaky: str = STEADY
+    conversation: str = ""
+    turn: str = ""
     change: str = UNCHANGED
     drop: float = 0.0
     fallen: str | None = None
@@ -371,6 +374,8 @@ def _fields(record: Mapping[str, Any]) -> Sequence[Any]:
         worst_doubt(doubt) if doubt else NO_DOUBT,
         cause["kind"] if cause else NO_CAUSE,
         STEADY,
+        record.get("conversation") or "",
+        str(record.get("turn") or ""),
     )
 
 
