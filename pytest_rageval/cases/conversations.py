@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from pytest_rageval.cases.canonical import written_small
+from pytest_rageval.cases.canonical import case_content, written_small
 from pytest_rageval.cases.conversion import LINES, Converted, case_from_record
 from pytest_rageval.cases.keys import CONVERSATION, OF_CASE
 from pytest_rageval.io.messages import Findings, Path, Unsound, shown_value
-from pytest_rageval.model import EarlierTurn, EvalCase, Json, Source, turn_id
+from pytest_rageval.model import EarlierTurn, EvalCase, Json, Source, Turn, turn_id
 
 ASKED, REPLY, INSTRUCTIONS, UNASKED = "user", "assistant", ("system", "developer"), ("tool", "function")
 """The roles of messages: what is asked, its reference, what comes before all turns, and what is left out."""
@@ -197,6 +197,47 @@ def linked(cases: Iterable[EvalCase]) -> list[EvalCase]:
         asked = EarlierTurn(case.question, reference, case.vaults, case.folders, case.contexts)
         earlier[case.unit] = (*before, asked)
     return result
+
+
+def said_before(case: EvalCase, replies: Iterable[str | None]) -> tuple[Turn, ...]:
+    """Return what was said before a turn; a blank reply is left out, since chat services refuse one."""
+    said = list(case.history or ())
+    for before, reply in zip(case.earlier, replies, strict=True):
+        said.append(Turn(ASKED, before.question))
+        if reply is not None and reply.strip():
+            said.append(Turn(REPLY, reply))
+    return tuple(said)
+
+
+def alone(case: EvalCase) -> EvalCase:
+    """Return a turn as a single case, for what knows no conversations: its history is made of the references."""
+    if case.turn is None:
+        return case
+    history = said_before(case, [turn.reference for turn in case.earlier]) or None
+    return replace(case, history=history, conversation=None, turn=None, earlier=())
+
+
+def records_of_file(cases: Iterable[EvalCase]) -> list[dict[str, Json]]:
+    """Return the records of a case file that reads back as these cases: the turns of a conversation are one."""
+    records: list[dict[str, Json]] = []
+    conversations: dict[str, dict[str, Json]] = {}
+    for case in cases:
+        content = case_content(case)
+        if case.turn is None:
+            records.append(content)
+            continue
+        if case.unit not in conversations:
+            whole = {name: content[name] for name in _OF_THE_WHOLE if name in content}
+            conversations[case.unit] = {"id": case.conversation, **whole, "turns": []}
+            records.append(conversations[case.unit])
+        own = {name: value for name, value in content.items() if name not in (*_OF_THE_WHOLE, *OF_THE_PLACE)}
+        conversations[case.unit]["turns"].append(own)
+    return records
+
+
+_OF_THE_WHOLE = ("history", "expected_outcome")
+OF_THE_PLACE = ("id", "conversation", "turn", "earlier")
+"""What a turn has by its place in the conversation: no case file says it."""
 
 
 def _are_messages(written: Sequence[Json]) -> bool:

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from pytest_rageval.cases.conversations import said_before
 from pytest_rageval.http.call_limit import CallPlaces
 from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.matching import passages
-from pytest_rageval.model import BLOCKED, Answer, Dialogue, EvalCase, Observation, Problem, Trial, Turn
+from pytest_rageval.model import BLOCKED, Answer, Dialogue, EvalCase, Observation, Problem, Trial
 from pytest_rageval.run.engine import TimedAnswer, ask_once, ask_request, observe_answer, observe_case
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import AskFailure, Observed, score_case
@@ -122,7 +123,7 @@ class Conversations:
             return None
         if not self._is_live:
             references = [turn.reference for turn in case.earlier]
-            return Opening(Dialogue(uuid.uuid4().hex, _history(case, references)))
+            return Opening(Dialogue(uuid.uuid4().hex, said_before(case, references)))
         # Before anything is awaited, so that later turns wait for this one and do not ask it themselves.
         thread = self._thread(trial)
         turn = thread.turns.get(case.turn)
@@ -160,7 +161,7 @@ class Conversations:
         return self._dialogue(case, thread, answers)
 
     def _dialogue(self, case: EvalCase, thread: _Thread, answers: Sequence[Answer]) -> Dialogue:
-        history = _history(case, [answer.text for answer in answers])
+        history = said_before(case, [answer.text for answer in answers])
         return Dialogue(thread.conversation_id, history, _passages(case, answers, self._plan.settings.k))
 
     async def _ask_unselected(
@@ -262,16 +263,6 @@ def _blocked(problem: Problem, number: int) -> Problem:
         return problem
     message = f"turn {number} ended in an error, so this turn was not asked: {problem.kind}: {problem.message}"
     return Problem(BLOCKED, message, turn=number)
-
-
-def _history(case: EvalCase, replies: Iterable[str | None]) -> tuple[Turn, ...]:
-    """Return what was said before a turn; a blank reply is left out, since chat services refuse one."""
-    said = list(case.history or ())
-    for before, reply in zip(case.earlier, replies, strict=True):
-        said.append(Turn("user", before.question))
-        if reply is not None and reply.strip():
-            said.append(Turn("assistant", reply))
-    return tuple(said)
 
 
 def _passages(case: EvalCase, answers: Iterable[Answer], k: int) -> tuple[tuple[str | None, str], ...]:

@@ -10,6 +10,7 @@ import pytest
 from case_files import loaded
 
 from pytest_rageval.cases.canonical import asked_hash, case_from_mapping, case_to_mapping
+from pytest_rageval.cases.conversations import alone, records_of_file
 from pytest_rageval.model import EvalCase, Turn
 
 RETURNS = {
@@ -160,3 +161,21 @@ def test_a_case_and_a_conversation_of_one_id_are_told_apart(tmp_path: Path, othe
 
 
 UNIQUE = "ids are unique in a file"
+
+
+def test_cases_are_written_as_a_file_that_reads_back_as_them(tmp_path: Path):
+    lines = [RETURNS, {"id": "plain", "question": "x?"}, {"id": "t", "turns": [ASKED], "history": [SYSTEM]}]
+    cases = loaded(tmp_path, "\n".join(map(json.dumps, lines))).cases
+    written = "\n".join(json.dumps(record) for record in records_of_file(cases))
+    assert len(written.splitlines()) == 3
+    assert loaded(tmp_path, written).cases == cases
+
+
+SYSTEM = {"role": "system", "text": "Be brief."}
+
+
+def test_for_tools_without_conversations_a_turn_has_the_references_as_history(tmp_path: Path):
+    _, second, *_ = turns_of(tmp_path, **RETURNS)
+    single = alone(second)
+    assert (single.conversation, single.turn, single.earlier) == (None, None, ())
+    assert single.history == (Turn("user", "What does a return cost?"), Turn("assistant", "4 euros"))

@@ -288,7 +288,7 @@ def test_small_talk_needs_no_gold_and_no_gate(project: Project):
 
 def test_a_conversation_and_a_turn_are_words_of_the_filter(threads: Project):
     threads.cases([*TALKS[:2], a_case("alone", "x?")])
-    threads.run()
+    threads.run("--rageval-run-id", "whole")
     for expression, count in {"conversation:talk1": 3, "turn:2": 2, "conversation:talk0 turn:1": 1}.items():
-        threads.rageval("run", "--only", expression, "--from", "latest~0", "--run-id", f"of{count}")
+        threads.rageval("run", "--only", expression, "--from", "whole", "--run-id", f"of{count}")
         assert len(threads.results(f"of{count}")) == count
