@@ -63,8 +63,12 @@ def requests_for(
         return []
     contexts: Json = [{"chunk_id": chunk_id, "text": text} for chunk_id, text in passages.contexts(case, answer, k)]
     if dialogue is not None:
-        contexts += _earlier_sources(dialogue, {context["text"] for context in contexts})
+        contexts += _unseen(dialogue.passages, contexts)
     has_context = bool(contexts) or answer.chunks == ()
+    if dialogue is not None and has_context:
+        # Never what the system said: an invented answer would prove itself.
+        said = [(SAID_BY_PERSON, turn.text) for turn in dialogue.history if turn.role == "user"]
+        contexts += _unseen(said, contexts)
     if answer.abstained is not None:
         abstained = answer.abstained
 
@@ -85,18 +89,14 @@ def requests_for(
     return requests
 
 
-def _earlier_sources(dialogue: Dialogue, present: set[str]) -> list[dict[str, Json]]:
-    """Return what an answer may rest on of the turns before: their passages, and what the person said.
-
-    Never the system's own answers: an invented one would prove itself.
-    """
-    sources: list[dict[str, Json]] = []
-    said = [(SAID_BY_PERSON, turn.text) for turn in dialogue.history if turn.role == "user"]
-    for chunk_id, text in (*dialogue.passages, *said):
+def _unseen(sources: Iterable[tuple[str | None, str]], contexts: Sequence[Mapping[str, Json]]) -> list[Json]:
+    """Return sources of earlier turns as contexts, each text once and none that is there already."""
+    present = {context["text"] for context in contexts}
+    unseen: dict[str, Json] = {}
+    for chunk_id, text in sources:
         if text not in present:
-            present.add(text)
-            sources.append({"chunk_id": chunk_id, "text": text})
-    return sources
+            unseen.setdefault(text, {"chunk_id": chunk_id, "text": text})
+    return list(unseen.values())
 
 
 def _is_covered(rubric: Rubric, others: Iterable[Rubric]) -> bool:

@@ -265,10 +265,14 @@ def _blocked(problem: Problem, number: int) -> Problem:
     return Problem(BLOCKED, message, turn=number)
 
 
+MOST_PASSAGES = 200
+"""How many passages of earlier turns a turn keeps, the latest: each turn adds some, to all records after it."""
+
+
 def _passages(case: EvalCase, answers: Iterable[Answer], k: int) -> tuple[tuple[str | None, str], ...]:
     """Return the passages that were retrieved for the turns before, each once."""
     found: dict[tuple[str | None, str], None] = {}
     for number, answer in enumerate(answers, start=1):
         for passage in passages.contexts(case.earlier_case(number), answer, k):
             found[passage.chunk_id, passage.text] = None
-    return tuple(found)
+    return tuple(found)[-MOST_PASSAGES:]
