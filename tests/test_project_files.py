@@ -15,6 +15,7 @@ from processes import python
 
 ROOT = Path(__file__).parents[1]
 WORDS = [
+    *("conversation", "turn", "blocked"),
     *("case", "trial", "target", "answer", "chunk", "gold", "anchor", "abstention", "announcement", "undecided"),
     *("observation", "score", "gate", "verdict", "outcome", "record"),
     *("judge", "rubric", "judgement", "claim", "label", "calibration", "spot check"),
