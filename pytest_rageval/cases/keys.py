@@ -335,7 +335,7 @@ class MessageShape:
 CONVERSATION: Mapping[str, Key] = {
     "turns": Key(
         "turns",
-        Annotated[tuple[_object_type("AskedTurn", OF_TURN), ...], Field(json_schema_extra={"minItems": 1})],
+        Annotated[tuple[_object_type("AskedTurn", OF_TURN), ...], Field(json_schema_extra={"minItems": 1})],  # type: ignore[misc]  # the keys come from a table
         "The turns of a conversation, each with the keys of a case; those of the line are defaults, but for golds.",
     ),
     "messages": Key(

@@ -23,6 +23,7 @@ from pytest_rageval.model.case_fields import (
     UNCATEGORISED,
     descriptions_in,
 )
+from pytest_rageval.runs.case_place import case_id, place_text
 from pytest_rageval.runs.causes import NO_CAUSE
 from pytest_rageval.runs.columns import CaseColumns, Column, shared_cases, values_at
 from pytest_rageval.runs.reader import StoredRun
@@ -389,14 +390,3 @@ def _fields(record: Mapping[str, Any]) -> Sequence[Any]:
 def _shared_descriptions(texts: tuple[str | None, ...]) -> Mapping[str, str]:
     """Return the texts of descriptive fields by name: most cases have those of many others."""
     return {field.name: text or field.absent for field, text in zip(DESCRIPTIVE_FIELDS, texts, strict=True)}
-
-
-def case_id(key: str) -> str:
-    """Return the id in a case key."""
-    return key.partition("::")[2] or key
-
-
-def place_text(record: Mapping[str, Any]) -> str:
-    """Return the file and line of a record's case; '' if they are not known."""
-    source = record.get("source") or {}
-    return f"{source['file']}:{source['line']}" if source.get("file") else ""

@@ -20,6 +20,7 @@ from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import failed_metric
 from pytest_rageval.runs.causes import causes_of_cases
 from pytest_rageval.runs.conversation_counts import conversation_counts
+from pytest_rageval.runs.judge_notes import judges_in_short
 from pytest_rageval.runs.latency_and_cost import cost_of, latency_of
 from pytest_rageval.runs.reservations import doubts_in, not_judged, open_abstentions, reruns
 from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, flagged, in_order, legacy_names
@@ -98,7 +99,7 @@ def _reservations(rows: Sequence[Row]) -> dict[str, Any]:
         "answers_without_gate": sum(row.has_ungated_answer for row in rows),
         **doubts_in(rows),
         **open_abstentions(rows),
-        "judge": _judge(rows),
+        "judge": judges_in_short(row.judge for row in rows),
         "judge_errors": flagged(rows, "failed"),
         **not_judged(rows),
         **reruns(rows),
@@ -301,22 +302,6 @@ def _overall(layers: Mapping[str, Any], plan: Plan) -> float | None:
     if not total:
         return None
     return math.fsum(weights[layer] * layers[layer]["score"] for layer in layers) / total
-
-
-def _judge(rows: Iterable[Row]) -> dict[str, Any] | None:
-    """Return the judge models, whether any judge is heuristic, and the prompt versions; None if nothing was judged."""
-    judges = [row.judge for row in rows if row.judge]
-    if not judges:
-        return None
-    models = sorted({judge["model"] for judge in judges})
-    prompts: dict[str, str] = {}
-    for judge in judges:
-        prompts |= judge["prompt_versions"]
-    return {
-        "model": ", ".join(models),
-        "heuristic": any(judge["heuristic"] for judge in judges),
-        "prompt_versions": dict(sorted(prompts.items())),
-    }
 
 
 def _breakdown(rows: Iterable[Row], name: str, scored: Sequence[str], k: int) -> dict[str, Any]:

@@ -155,7 +155,7 @@ def test_what_is_wrong_with_turns_is_one_line_with_its_place(
 
 @pytest.mark.parametrize("other", ["talk", "talk[1]"])
 def test_a_case_and_a_conversation_of_one_id_are_told_apart(tmp_path: Path, other: str):
-    lines = [{"id": "talk", "turns": [ASKED]}, {"id": other, "question": "b?"}]
+    lines: list[dict[str, Any]] = [{"id": "talk", "turns": [ASKED]}, {"id": other, "question": "b?"}]
     assert problems_of(tmp_path, *lines) == [f"a.jsonl:2:1: case {other!r}: id already used at line 1; {UNIQUE}"]
     assert problems_of(tmp_path, *lines[::-1]) == [f"a.jsonl:2:1: case {other!r}: id already used at line 1; {UNIQUE}"]
 
