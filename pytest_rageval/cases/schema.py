@@ -17,7 +17,14 @@ def case_schema() -> dict[str, Json]:
     definitions = {_short(name): _tidy(schema) for name, schema in line.pop("$defs").items()}
     definitions["anchor"]["description"] = AnchorShape.__doc__
     gold = definitions.pop("ingold") | {"description": KEYS["gold"].about}
+    asked = [{"required": [name], "properties": {name: FILLED}} for name in ("question", "query")]
+    turn = definitions["askedturn"]
+    turn["properties"]["gold"] = _nullable(gold)
+    turn["anyOf"] = asked
+    del definitions["message"]["additionalProperties"]  # chat services put more there
     tidy = _tidy(line)
+    turns = tidy["properties"]["turns"]
+    turns["items"] = {"anyOf": [{"$ref": "#/$defs/askedturn"}, {"$ref": "#/$defs/message"}]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "RAG evaluation case",
@@ -25,7 +32,7 @@ def case_schema() -> dict[str, Json]:
         **tidy,
         "properties": tidy["properties"] | {"gold": _nullable(gold)},
         "anyOf": [
-            *({"required": [name], "properties": {name: FILLED}} for name in ("question", "query")),
+            *asked,
             *({"required": [name], "properties": {name: {"type": "array"}}} for name in CONVERSATION),
         ],
         "$defs": definitions,
