@@ -201,6 +201,7 @@ class Conversations:
                 asked = await turn.answer.get()
             else:
                 asked = await self._ask(case, number, turn, said, target, places, submitted)
+                opening.is_answered = True  # whoever observes once more judges this answer
             observed = await observe_answer(
                 case, asked, target, judge, plan, trial=number, places=places, dialogue=said
             )

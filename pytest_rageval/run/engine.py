@@ -30,6 +30,10 @@ from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import AskFailure, Observed
 from pytest_rageval.targets.target import BaseTarget
 
+CURRENT_TEST = "PYTEST_CURRENT_TEST"
+"""The variable that pytest removes after each test."""
+MOST_TRIES = 5
+"""How often a case is asked that missed it."""
 OnError = Callable[[JudgeError], Problem]
 
 
@@ -113,9 +117,16 @@ class TimedAnswer(NamedTuple):
 async def ask_once(
     question: AskRequest, target: BaseTarget, plan: Plan, places: CallPlaces | None, submitted: float | None
 ) -> TimedAnswer | AskFailure:
-    """Ask one question; a failure is a value. Arguments as for `observe_case`."""
+    """Ask one question; a failure is a value. Arguments as for `observe_case`.
+
+    It is asked once more if it missed pytest's variable, before later turns of a conversation hear of that.
+    """
     ask = _asked_at_once if target.answers_at_once else _asked
-    return await ask(target, question, plan, places, submitted)
+    for _ in range(MOST_TRIES):
+        asked = await ask(target, question, plan, places, submitted)
+        if not isinstance(asked, AskFailure) or CURRENT_TEST not in asked.problem.message:
+            break
+    return asked
 
 
 async def _asked_at_once(

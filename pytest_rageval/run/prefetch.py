@@ -21,7 +21,7 @@ from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.model import BLOCKED, CaseResult, Observation, Problem, Trial
 from pytest_rageval.run.ask import raised
 from pytest_rageval.run.conversations import Conversations, Find
-from pytest_rageval.run.engine import are_at_once, observed_at_once
+from pytest_rageval.run.engine import CURRENT_TEST, MOST_TRIES, are_at_once, observed_at_once
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import AskFailure, Evaluation, Observed
 from pytest_rageval.targets.target import BaseTarget
@@ -32,10 +32,6 @@ MOST_OF_A_BLOCK = 256
 """Cases of a block of cases that never wait."""
 MOMENT_S = 0.2
 """Seconds after which such a block ends, whatever its size."""
-CURRENT_TEST = "PYTEST_CURRENT_TEST"
-"""The variable that pytest removes after each test."""
-MOST_TRIES = 5
-"""How often a case is asked that missed it."""
 
 
 Keep = Callable[[Sequence[Trial], Sequence[Observed]], list[Observed]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
@@ -11,6 +12,11 @@ import pytest
 from processes import ending, kill, wait_until
 from project import Project, a_case
 from thread_bot import BOT
+
+from pytest_rageval.cases.case_text import case_text
+from pytest_rageval.cases.loading import load_file
+from pytest_rageval.cases.marks import Marks
+from pytest_rageval.errors import CaseError
 
 
 def a_talk(id: str, *questions: str, **fields: Any) -> dict[str, Any]:
@@ -292,3 +298,83 @@ def test_a_conversation_and_a_turn_are_words_of_the_filter(threads: Project):
     for expression, count in {"conversation:talk1": 3, "turn:2": 2, "conversation:talk0 turn:1": 1}.items():
         threads.rageval("run", "--only", expression, "--from", "whole", "--run-id", f"of{count}")
         assert len(threads.results(f"of{count}")) == count
+
+
+def test_a_test_of_the_project_evaluates_turns_with_their_history(threads: Project):
+    threads.cases(TALKS[:2])
+    threads.own_test("evalcases/a.jsonl", "rageval.evaluate(eval_case).assert_gates()")
+    threads.run("test_own.py").assert_outcomes(passed=6)
+    assert_in_order(threads)
+    threads.run("test_own.py", "-k", "talk1 and turn2").assert_outcomes(passed=1)
+    assert_in_order(threads)
+
+
+def test_a_script_evaluates_conversations(threads: Project):
+    threads.write(
+        "script.py",
+        "import json, pytest_rageval, threads\n"
+        "cases = [json.loads(line) for line in open('evalcases/a.jsonl')]\n"
+        "run = pytest_rageval.evaluate(cases, threads.answer)\n"
+        "print(run.outcomes['passed'], [record['turn'] for record in run.results()][:3])\n",
+    )
+    result = threads.process(sys.executable, "script.py")
+    assert "12 [1, 2, 3]" in result.stdout.str()
+    assert_in_order(threads)
+
+
+def test_junit_names_a_turn_as_pytest_does(threads: Project):
+    threads.cases(TALKS[:1])
+    threads.run("--junitxml", "junit.xml")
+    assert 'name="talk0[2]"' in (threads.path / "junit.xml").read_text("utf-8")
+
+
+def test_a_hook_that_changes_a_turn_changes_what_later_turns_are_asked_after(threads: Project):
+    threads.cases(TALKS[:1])
+    threads.write(
+        "conftest.py",
+        "import dataclasses\n"
+        "def pytest_rageval_case(case):\n"
+        "    return dataclasses.replace(case, question='Changed') if case.turn == 1 else None\n",
+    )
+    threads.run("-k", "turn3")
+    assert [call["question"] for call in asked(threads)] == ["Changed", "beta0", "gamma0"]
+
+
+def test_a_turn_is_not_labelled_into_its_conversation(threads: Project):
+    before = (threads.path / "evalcases" / "a.jsonl").read_bytes()
+    text = case_text(before, "a.jsonl")
+    _, second, *_ = load_file(threads.path / "evalcases" / "a.jsonl", threads.path).cases
+    with pytest.raises(CaseError, match=r"case 'talk0\[2\]': is a turn of a conversation, which cannot be labelled"):
+        text.line_with(second, Marks.of(second), {})
+
+
+@pytest.mark.child_process
+def test_workers_finish_a_run_whose_conversation_was_cut_off(threads: Project):
+    """A system without threads has its answers of before as history."""
+    threads.write("plain.py", PLAIN)
+    threads.configure('target = "plain:answer"')
+    threads.cases([a_talk("talk0", "alpha0", "beta0", "slow", "delta0"), *TALKS[1:]])
+    process = threads.start_process("-m", "pytest_rageval", "run", "--workers", "2")
+
+    def has_results() -> bool:
+        return any((path / "results.jsonl").is_file() and len(threads.results(path.name)) >= 2 for path in threads.runs)
+
+    wait_until(lambda: (threads.path / "waits").exists() and has_results(), "the slow turn", process)
+    kill(process)
+    ending(process)
+    threads.write("fast", "")
+    threads.rageval("run", "--workers", "2", "--resume", "latest")
+    said = [turn["text"] for turn in histories(threads)["evalcases/a.jsonl::talk0[4]"]]
+    assert said == ["alpha0", "alpha0 is number 1.", "beta0", "beta0 is number 2.", "slow", "slow is number 3."]
+    assert len(threads.records()) == 13
+
+
+PLAIN = """
+import os, time
+
+def answer(question, history):
+    if "slow" in question and not os.path.exists("fast"):
+        open("waits", "w").close()
+        time.sleep(600)
+    return f"{question} is number {len(history) // 2 + 1}."
+"""
