@@ -348,7 +348,8 @@ def _recorded(run: StoredRun) -> tuple[dict[str, Sequence[Any]], dict[str, Place
         place_of[key] = place
     for key, passed in passed_trials.items():
         if len(passed) > 1:
-            fields_of[key] = (*fields_of[key][:_FLAKY], FLAKY)
+            fields = fields_of[key]
+            fields_of[key] = (*fields[:_FLAKY], FLAKY, *fields[_FLAKY + 1 :])
     return fields_of, place_of
 
 
