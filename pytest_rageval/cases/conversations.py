@@ -19,6 +19,10 @@ _QUESTIONS = ("question", "query", "rewrite", "standalone", "conversational")
 """Keys that say what one turn asks, which a conversation as a whole does not."""
 
 
+MOST_TURNS = 500
+"""The longest conversation: each turn knows all that is asked before it, in memory and in its record."""
+
+
 class _WrittenTurn(NamedTuple):
     """One turn as written: its own keys, its place in the line, and the places of keys that stand elsewhere."""
 
@@ -58,13 +62,14 @@ class _Reading:
         is_named = isinstance(self._id, str)
         name = str(self._id) if is_named else "?"
         converted: list[Converted] = []
-        own_ids: dict[Json, int] = {}
+        own_ids: dict[str, int] = {}
         for number, turn in enumerate(turns, start=1):
             own_id = turn.record.get("id")
-            if isinstance(own_id, str) and own_ids.setdefault(own_id, number) != number:
-                self._findings.add(
-                    (*turn.place, "id"), f"is already used by turn {own_ids[own_id]} of the conversation"
-                )
+            if isinstance(own_id, str) and own_id in own_ids:
+                problem = f"is already used by turn {own_ids[own_id]} of the conversation"
+                self._findings.add((*turn.place, "id"), problem)
+            elif isinstance(own_id, str):
+                own_ids[own_id] = number
             if (read := self._case(turn, turn_id(name, number))) is not None:
                 case, spelling = read
                 converted.append((replace(case, conversation=name, turn=number), spelling))
@@ -82,13 +87,11 @@ class _Reading:
             if value is None or name not in OF_CASE:
                 continue
             if name in _QUESTIONS:
-                self._findings.add(
-                    (name,), f"stands beside '{present[0]}', which hold the questions; remove it, or make it a turn"
-                )
+                problem = f"stands beside '{present[0]}', which hold the questions; remove it, or make it a turn"
+                self._findings.add((name,), problem)
             elif name == "gold" or OF_CASE[name].is_gold:
-                self._findings.add(
-                    (name,), "is gold of no turn; write it into its turn, or say it as 'expected_outcome'"
-                )
+                problem = "is gold of no turn; write it into its turn, or say it as 'expected_outcome'"
+                self._findings.add((name,), problem)
         named = {} if self._record.get("id") is None else {"id": self._record["id"]}
         asks = {name: value for name, value in self._defaults.items() if not self._is_misplaced(name)}
         try:
@@ -106,6 +109,8 @@ class _Reading:
                 continue
             if not isinstance(written, list) or not written:
                 self._findings.add((key,), f"is {shown_value(written)}, expected a list with a turn or more")
+            elif len(written) > MOST_TURNS:
+                self._findings.add((key,), f"has {len(written):,} members, more than {MOST_TURNS}; divide it")
             elif key == "messages" or _are_messages(written):
                 yield from self._turns_of_messages(written, key)
             else:

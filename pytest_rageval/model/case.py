@@ -180,8 +180,9 @@ class EvalCase:
     def earlier_case(self, number: int) -> EvalCase:
         """Return an earlier turn, counted from 1, as far as it takes to ask it."""
         before = self.earlier[number - 1]
+        case_id = turn_id(self.conversation or "", number)
         return EvalCase(
-            id=turn_id(self.conversation or "", number),
+            id=case_id,
             question=before.question,
             vaults=before.vaults,
             folders=before.folders,

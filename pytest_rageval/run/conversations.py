@@ -1,8 +1,8 @@
 """Conversations under way: their turns are asked in order, each with what was said before it.
 
-With `history = "live"` a turn waits for the answer to the turn before. A turn that is not among the cases of the run
-(`-k`, `--lf`, another shard of a dead worker) is asked all the same, and neither judged nor scored, so that every turn
-has the same history however it was selected. With `history = "gold"` the references stand for the answers.
+With `history = "live"` a turn waits for the answer to the turn before. A turn that this process has no case of (`-k`,
+`--lf`, a worker that died) is asked all the same, and neither judged nor scored, so that every turn has the same
+history however it was selected. With `history = "gold"` the references stand for the answers.
 """
 
 from __future__ import annotations

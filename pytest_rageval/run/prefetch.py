@@ -368,8 +368,10 @@ def calls_of(evaluations: Sequence[Evaluation]) -> list[Call]:
     """Return how the calls of some cases failed."""
     calls: list[Call] = []
     for evaluation in evaluations:
-        # A blocked turn was not asked: it says nothing of the server.
-        calls += [_call(trial) for trial in evaluation.trials if trial.error is None or trial.error.kind != BLOCKED]
+        for trial in evaluation.trials:
+            is_blocked = trial.error is not None and trial.error.kind == BLOCKED
+            if not is_blocked:  # one that was not asked says nothing of the server
+                calls.append(_call(trial))
     return calls
 
 

@@ -25,13 +25,14 @@ def conversation_counts(rows: Sequence[Row]) -> dict[str, Any]:
         if row.error_kind == BLOCKED and row.conversation is not None and row.broken_at is not None:
             blocked_turns += 1
             broken[row.conversation] = min(row.broken_at, broken.get(row.conversation, row.broken_at))
-    by_error = [row for row in turns if row.outcome == "error" and broken.get(row.conversation or "") == row.turn]
-    return {
-        "conversations": {
-            "count": len({row.conversation for row in turns}),
-            "turns": len(turns),
-            "broken": dict(sorted(broken.items())),
-            "blocked_turns": blocked_turns,
-            "broken_by_error": len(by_error),
-        }
+    errors = {(row.conversation, row.turn) for row in turns if row.outcome == "error"}
+    broken_by_error = errors.intersection(broken.items())
+    conversations = {row.conversation for row in turns}
+    counts = {
+        "count": len(conversations),
+        "turns": len(turns),
+        "broken": dict(sorted(broken.items())),
+        "blocked_turns": blocked_turns,
+        "broken_by_error": len(broken_by_error),
     }
+    return {"conversations": counts}

@@ -124,6 +124,7 @@ WRONG = [
     ({"turns": "two"}, '"two"', "turns is 'two', expected a list with a turn or more"),
     ({"turns": [ASKED, {"category": "x"}]}, '{"category"', "turns[1] question is missing"),
     ({"turns": [ASKED, "and?"]}, '"and?"', "turns[1] is 'and?', expected an object such as {\"question\": …}"),
+    ({"turns": [ASKED] * 501}, "[{", "turns has 501 members, more than 500; divide it"),
     ({"question": "q?", "turns": [ASKED]}, '"q?"', "question stands beside 'turns', which hold the questions; remove"),
     ({"turns": [ASKED], "messages": [{"role": "user", "content": "b?"}]}, '[{"role"', "messages stands beside 'turns'"),
     ({"turns": [{**ASKED, "gold_suports": []}]}, '"gold_suports"', "turns[0].gold_suports is not a known key; did you"),

@@ -98,11 +98,9 @@ def _dialogue(dialogue: Dialogue) -> dict[str, Any]:
 def _read_dialogue(written: Mapping[str, Any] | None) -> Dialogue | None:
     if written is None:
         return None
-    return Dialogue(
-        written["conversation_id"],
-        tuple(Turn(**turn) for turn in written["history"]),
-        tuple((chunk_id, text) for chunk_id, text in written["passages"]),
-    )
+    history = [Turn(**turn) for turn in written["history"]]
+    passages = [(chunk_id, text) for chunk_id, text in written["passages"]]
+    return Dialogue(written["conversation_id"], tuple(history), tuple(passages))
 
 
 class _Debug(TypedDict, total=False):
