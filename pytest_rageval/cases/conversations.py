@@ -89,7 +89,7 @@ class _Reading:
             if name in _QUESTIONS:
                 problem = f"stands beside '{present[0]}', which hold the questions; remove it, or make it a turn"
                 self._findings.add((name,), problem)
-            elif name == "gold" or OF_CASE[name].is_gold:
+            elif self._is_misplaced(name):
                 problem = "is gold of no turn; write it into its turn, or say it as 'expected_outcome'"
                 self._findings.add((name,), problem)
         named = {} if self._record.get("id") is None else {"id": self._record["id"]}
@@ -100,7 +100,9 @@ class _Reading:
             self._findings.include((), unsound.findings)
 
     def _is_misplaced(self, name: str) -> bool:
-        return name in _QUESTIONS or name == "gold" or (name in OF_CASE and OF_CASE[name].is_gold)
+        if name in _QUESTIONS or name in ("gold", "assert"):
+            return True
+        return name in OF_CASE and OF_CASE[name].is_gold
 
     def _written_turns(self) -> Iterator[_WrittenTurn]:
         for key in CONVERSATION:

@@ -14,6 +14,7 @@ from pytest_rageval.comparison.changes import gain, paired
 from pytest_rageval.comparison.compared_sides import Comparison, compare_sides
 from pytest_rageval.comparison.gates_now import Both
 from pytest_rageval.comparison.notes import comparison_notes
+from pytest_rageval.comparison.operation_changes import operation_changes, timed_otherwise
 from pytest_rageval.comparison.pair_verdict import pair_verdict
 from pytest_rageval.comparison.verdict_sentence import RunVerdict
 from pytest_rageval.comparison.what_changed import changes_between
@@ -173,6 +174,10 @@ def build_comparison(
     }
     if compared["compared"]:
         content |= {name: compared[name] for name in COPIED}
+        content["operations"] = operation_changes(before.metrics, after.metrics)
+        other_concurrency = timed_otherwise(before.metrics, after.metrics)
+        if content["operations"].keys() & {"latency_ms", "ttft_ms"} and other_concurrency is not None:
+            content["notes"] = list(dict.fromkeys([*content["notes"], other_concurrency]))
         content["gates"] = list(comparison.gates)
         content["causes"] = _causes_of_new_failures(after, compared)
         if is_detailed:
@@ -230,6 +235,7 @@ def plan_for(side: Side, current: Settings) -> Plan:
                 layer=described["layer"],
                 better=described["better"],
                 run_level=described["run_level"],
+                unit=described.get("unit"),
             )
             registry.add(metric)
     k = side.config["k"] if side.config else current.k
@@ -294,9 +300,11 @@ def _errors(cases: CaseColumns) -> dict[str, str]:
 
 def _gains(before: Mapping[str, float], after: Mapping[str, float], described: Mapping[str, Any]) -> dict[str, float]:
     """Return, for each metric scored on both sides that moved, its change as a share of its scale."""
-    names = sorted(before.keys() & after.keys() & described.keys())
+    shared = sorted(before.keys() & after.keys() & described.keys())
     gains = {}
-    for name in names:
+    for name in shared:
+        if "unit" in described[name]:
+            continue  # an amount is no share of a scale
         share = gain(after[name] - before[name], described[name])
         if share:
             gains[name] = share

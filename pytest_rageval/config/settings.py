@@ -17,6 +17,7 @@ from pytest_rageval.config.tables import (
     OneOrMore,
     Origin,
     Positive,
+    Price,
     Regression,
     TargetMapping,
     Versions,
@@ -89,6 +90,8 @@ class Settings(Frozen):
     params: Mapping[str, Any] = Field(default_factory=dict)
     versions: Versions = Versions()
     """What the project says of its system; where that reports a version, the reported one counts."""
+    prices: Mapping[str, Price] = Field(default_factory=dict)
+    """What the models of the system cost, by name; `*` is every other one."""
     origin: Operational[Origin | None] = None
     headers: Operational[Mapping[str, str]] = Field(default_factory=dict)
     timeout: Operational[Positive] = 120.0
@@ -167,7 +170,8 @@ class Settings(Frozen):
         fields_of = type(self).model_fields
         left_out = {name for name, field in fields_of.items() if _CANNOT_CHANGE_RESULTS in field.metadata}
         # Stored runs from before these settings have none, and compare with runs that do not use them.
-        younger = ("strict_places", "path_prefix", "history", "on_turn_failure")
+        left_out |= {name for name in ("strict_places", "path_prefix", "prices") if not getattr(self, name)}
+        younger = ("history", "on_turn_failure")
         left_out |= {name for name in younger if getattr(self, name) == fields_of[name].default}
         return self.model_dump(mode="json", exclude=left_out)
 

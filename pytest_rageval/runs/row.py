@@ -115,6 +115,8 @@ class Row:
     """Whether it needs no gate: thanks, a greeting."""
     broken_at: int | None = None
     """The turn that broke the conversation, if this one was not asked for that."""
+    operations: Mapping[str, float] = field(default_factory=dict)
+    """What asking took, by the names of the metrics of operations; those that are not known are left out."""
     untrained_language: str | None = None
     """The language of an answer whose wording was read without training in it."""
 
@@ -158,6 +160,7 @@ class Row:
             message=error.get("message") or record["reason"],
             is_blank=abstained.get("decided_by") == "empty answer",
             latency=latency,
+            operations=record.get("operations") or NOTHING,
             cost=shared.mapping("cost", record["cost"]),
             judge=shared.mapping("judge", record["judge"]),
             # Records of older runs have no further fields.

@@ -61,7 +61,9 @@ def test_no_turn_has_the_gold_of_another(tmp_path: Path):
     assert (first.gold.supports is None, second.gold.supports) == (False, None)
 
 
-@pytest.mark.parametrize("gold", [{"gold": {"answer": "4"}}, {"reference": "4"}, {"relevant_ids": ["a"]}])
+@pytest.mark.parametrize(
+    "gold", [{"gold": {"answer": "4"}}, {"reference": "4"}, {"relevant_ids": ["a"]}, {"assert": [{"icontains": "4"}]}]
+)
 def test_gold_beside_the_turns_is_refused_and_no_turns_gold(tmp_path: Path, gold: dict[str, Any]):
     (problem,) = problems_of(tmp_path, {"id": "a", **gold, "turns": [{"question": "What?"}]})
     (name,) = gold

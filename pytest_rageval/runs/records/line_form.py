@@ -132,6 +132,7 @@ WHERE_WRITTEN = (
     "conversational",
     "decision_hash",
     "requests",
+    "operations",
     "attempts",
     "has_groups",
     "gold_answer",
