@@ -31,6 +31,10 @@ def a_talk(id: str, *questions: str, **fields: Any) -> dict[str, Any]:
 TALKS = [a_talk(f"talk{number}", *(f"{word}{number}" for word in ("alpha", "beta", "gamma"))) for number in range(4)]
 
 
+UNEVEN = [a_talk("long", *(f"question{number}" for number in range(5))), *TALKS]
+"""Turns whose half is amid a conversation."""
+
+
 @pytest.fixture
 def threads(project: Project) -> Project:
     project.write("threads.py", BOT)
@@ -78,8 +82,9 @@ def test_each_turn_is_a_test_with_what_was_said_before(threads: Project):
 @pytest.mark.child_process
 @pytest.mark.parametrize("dist", ["", "load", "worksteal", "loadfile", "loadscope"])
 def test_workers_keep_a_conversation_together(threads: Project, dist: str):
-    threads.run("-n", "2", *(["--dist", dist] if dist else [])).assert_outcomes(passed=12)
-    assert len(asked(threads)) == 12
+    threads.cases(UNEVEN)
+    threads.run("-n", "2", *(["--dist", dist] if dist else [])).assert_outcomes(passed=17)
+    assert len(asked(threads)) == 17
     assert_in_order(threads)
 
 
@@ -256,8 +261,9 @@ def test_a_killed_run_goes_on_with_the_conversation(threads: Project):
 @pytest.mark.child_process
 @pytest.mark.parametrize("how", [[], ["--workers", "2"]], ids=["one process", "workers"])
 def test_the_command_keeps_a_conversation_together(threads: Project, how: list[str]):
+    threads.cases(UNEVEN)
     assert threads.rageval("run", *how).ret == 0
-    assert len(asked(threads)) == 12
+    assert len(asked(threads)) == 17
     assert_in_order(threads)
     assert {record["outcome"] for record in threads.results()} == {"passed"}
 
