@@ -103,7 +103,9 @@ def _sha256(members: str) -> str:
 def _written(part: Json) -> str:
     if part.__class__ is str:
         return encode_basestring_ascii(part)
-    return _CANONICAL.encode(part) if part.__class__ is not bool else "true" if part else "false"
+    if part.__class__ is bool:
+        return "true" if part else "false"
+    return _CANONICAL.encode(part)
 
 
 _NOT_DECIDING = frozenset(

@@ -123,11 +123,15 @@ def _type(info: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _gate_grammar() -> dict[str, Json]:
+    fields: dict[str, Json] = dict.fromkeys(FIELDS, "any text")
+    for name, values in CLOSED.items():
+        if name in fields:
+            fields[name] = list(values)
     return {
         "form": f"[run] {GATE_FORM}, or METRIC off",
         "pattern": GATE_PATTERN.pattern,
         "operators": list(HOLDS),
-        "fields": {name: list(CLOSED[name]) if name in CLOSED else "any text" for name in FIELDS},
+        "fields": fields,
         "examples": ["recall_any@5 >= 0.8 when category=multi_hop", "run recall_any@5 >= 0.85", "mrr off"],
         "regression": {
             "form": REGRESSION_FORM,

@@ -20,8 +20,6 @@ from pytest_rageval.text import cut, printable
 REPORT = "known_failures = report"
 RATCHET = "failed in the baseline as well"
 NOTHING_SCORED = "nothing in it could be scored"
-IS_KNOWN = (REPORT, RATCHET)
-"""The beginnings of a known failure's reason."""
 LONGEST_BROKEN = 400
 """Characters of what is said about broken assertions in a reason."""
 
@@ -31,6 +29,11 @@ class Ending(NamedTuple):
 
     outcome: Outcome
     reason: str | None = None
+
+
+def is_known_failure(reason: str | None) -> bool:
+    """Return True if a recorded reason is that of a known failure: records tell it in no other way."""
+    return (reason or "").startswith((REPORT, RATCHET))
 
 
 def known_failure(result: CaseResult, plan: Plan, baseline: Side | None, asked: str | None = None) -> str | None:
@@ -122,8 +125,8 @@ def ending_from_records(
     if result.error is not None and result.error.kind in recorded_errors:
         return was
     now = ending(result, plan, baseline, asked_part(records[0].get("decision_hash")))
-    # The user's own xfail mark stays: it is no known failure of ours, whose reasons begin with IS_KNOWN.
-    was_marked = was.outcome == "xfailed" and not (was.reason or "").startswith(IS_KNOWN)
+    # The user's own xfail mark stays: it is no known failure of ours.
+    was_marked = was.outcome == "xfailed" and not is_known_failure(was.reason)
     if was_marked and now.outcome == "failed":
         return was
     return now

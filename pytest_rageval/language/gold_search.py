@@ -18,7 +18,7 @@ from pytest_rageval.language.named_figures import unit_forms
 from pytest_rageval.language.quantity_names import SIGNS, UNIT_PHRASES
 from pytest_rageval.language.question_fit import FigureFit, are_of_another, compare_figures
 from pytest_rageval.language.stated_quantities import Quantity, are_same_number
-from pytest_rageval.language.stated_words import StatedWord, are_alike, folded_word
+from pytest_rageval.language.stated_words import StatedWord, folded_word, has_alike
 from pytest_rageval.language.statements import (
     LONGEST,
     ROMAN_NUMERALS,
@@ -56,6 +56,7 @@ def best_fit(answer: str, golds: Sequence[str], question: str = "") -> GoldFit:
     best: GoldFit | None = None
     stated = read(answer)
     wanted = [gold_content(gold, question) for gold in golds]
+    # A gold that only repeats the question stands in every answer that does.
     if not all(one.is_old for one in wanted):
         wanted = [one for one in wanted if not one.is_old]
     for one in wanted:
@@ -76,6 +77,7 @@ def _fit(answer: Statement, wanted: GoldContent) -> GoldFit:
             return GoldFit(0.0, gold, (gold,), f"it says {'yes' if says else 'no'}")
         if not (wanted.words or wanted.quantities or wanted.runs):
             return GoldFit(1.0, gold)
+    # A figure counts all or nothing: the words around "24 months" stand in "12 months", too.
     figures = _fit_of_figures(answer, wanted)
     if figures.missing:
         return figures
@@ -96,6 +98,7 @@ def _fit(answer: Statement, wanted: GoldContent) -> GoldFit:
             continue
         missing.append(word.written)
         is_opposed = is_opposed or _is_opposed(word, answer)
+    # A run of Han or kana is a phrase: two characters of it weigh as a word does.
     for run in wanted.runs:
         weight = max(1.0, len(run.form) / 2)
         total += weight
@@ -161,7 +164,7 @@ def _is_stated(word: StatedWord, answer: Statement, gold: GoldContent) -> bool:
         return True
     if word.written in ROMAN_NUMERALS:
         return any(quantity.figure == ROMAN_NUMERALS[word.written] for quantity in answer.quantities)
-    if any(are_alike(word.form, other) for other in there):
+    if has_alike(word.form, there):
         return True
     return not word.is_denied and word.written in answer.joined
 
@@ -176,6 +179,7 @@ def _share_of_run(run: StatedWord, answer: Statement) -> float:
     texts = [other.form for other in answer.runs if other.is_denied is run.is_denied]
     if any(run.form in text for text in texts):
         return 1.0
+    # Without spaces there are no words to count: pairs of characters are what retrieval uses for these scripts.
     pairs = {run.form[at : at + 2] for at in range(len(run.form) - 1)}
     if not pairs:
         return 0.0
@@ -254,6 +258,7 @@ def _are_equal(wanted: Quantity, other: Quantity, answer: Statement, gold: GoldC
         return False
     if not wanted.comparison and other.comparison in ("<", ">", "≠"):
         return False
+    # Python 3.1 is not Python 3.10, though the numbers are equal.
     if wanted.figure != other.figure and gold.is_version and _is_decimal(wanted.figure) and _is_decimal(other.figure):
         return False
     if are_same_number(wanted, other):
@@ -271,6 +276,7 @@ def _are_equal(wanted: Quantity, other: Quantity, answer: Statement, gold: GoldC
 
 
 def _is_same_figure(figure: str, other: str) -> bool:
+    # Not as floats: two long figures that differ in their last digit would be equal.
     try:
         return figure == other or Decimal(figure) == Decimal(other)
     except InvalidOperation:

@@ -55,6 +55,7 @@ class EvalFile(pytest.Module):
     def collect(self) -> Iterator[EvalItem]:
         file = self.runner.load(self.path)
         if file.problems and self.runner.is_reported(self.path):
+            # Else each worker of xdist would report them once more.
             return
         if file.problems:
             raise self.CollectError("\n".join(file.problems))
@@ -230,6 +231,7 @@ def hands_on(function: Callable[..., object] | None, fixture: str) -> bool:
     if len(statements) != 1 or not isinstance(statements[0], ast.Return | ast.Expr):
         return False
     value = statements[0].value
+    # `yield rag_client`, as in a fixture that only logs, hands on the same system: its items stay in one block.
     if isinstance(value, ast.Yield):
         value = value.value
     return isinstance(value, ast.Name) and value.id == fixture

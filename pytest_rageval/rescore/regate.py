@@ -18,7 +18,7 @@ from pytest_rageval.model import NOWHERE, Answer, CaseResult, EvalCase, Judgemen
 from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES, descriptions_in
 from pytest_rageval.rescore.relabel import Line
 from pytest_rageval.rescore.rescore import same_extent, stored_run_scores
-from pytest_rageval.run.finish import Finished, conclude
+from pytest_rageval.run.finish import FinishedRun, conclude
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import overall_result
 from pytest_rageval.runs.causes import with_cause
@@ -63,7 +63,7 @@ def plan_of_gates(run: StoredRun, current: Settings, root: Path) -> Plan:
     return plan
 
 
-def regate(run: StoredRun, plan: Plan, baseline: Side | None) -> Finished:
+def regate(run: StoredRun, plan: Plan, baseline: Side | None) -> FinishedRun:
     """Return the result of the run under the plan's gates."""
     earlier = run.finished_metrics
     plan = replace(plan, stored_run_scores=stored_run_scores(plan, earlier))

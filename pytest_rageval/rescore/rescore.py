@@ -18,7 +18,7 @@ from pytest_rageval.metrics.registry import Measure, RunScore, is_described
 from pytest_rageval.model import NotApplicable, Score
 from pytest_rageval.rescore.relabel import Labels, Line, Lines
 from pytest_rageval.run.extent import Extent
-from pytest_rageval.run.finish import Finished, finish
+from pytest_rageval.run.finish import FinishedRun, finish
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import evaluation
 from pytest_rageval.runs.config import config_hash_of
@@ -75,7 +75,7 @@ class Rescoring:
     changed: Mapping[str, Any] = field(default_factory=dict)
     watch: Callable[[int], None] = no_progress
 
-    def score(self, judged: Callable[[Lines], Lines] | None = None) -> Finished:
+    def score(self, judged: Callable[[Lines], Lines] | None = None) -> FinishedRun:
         """Decide the run again and write records, metrics.json and config.json.
 
         `judged` maps the lines of observations.jsonl, one for one. Files are replaced atomically, observations first:
@@ -83,7 +83,7 @@ class Rescoring:
         """
         return self._finished(self._scored(), judged)
 
-    def aggregate(self) -> Finished:
+    def aggregate(self) -> FinishedRun:
         """Aggregate the recorded scores and verdicts again, by the new labels if there are any.
 
         Without labels, write only metrics.json and config.json.
@@ -113,7 +113,7 @@ class Rescoring:
 
     def _finished(
         self, records: Lines, judged: Callable[[Lines], Lines] | None = None, *, is_read_only: bool = False
-    ) -> Finished:
+    ) -> FinishedRun:
         """Write the files that change, under the run's lock."""
         earlier = self.run.finished_metrics
         folder = RunFolder(self.run.path)

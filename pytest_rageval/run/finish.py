@@ -45,7 +45,7 @@ KEPT = ("run_id", "timestamp", "concurrency", "hardware")
 
 
 @dataclass(frozen=True)
-class Finished:
+class FinishedRun:
     """A finished run. `problems` by name fail the run; `notes` are for people."""
 
     metrics: Mapping[str, Any]
@@ -68,7 +68,7 @@ class Finished:
         return bool(self.metrics["partial"])
 
 
-def finish(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None, baseline_file: Path) -> Finished:
+def finish(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None, baseline_file: Path) -> FinishedRun:
     """Decide the run's verdict from its records, and write it. Same rows, same bytes, except for the key `volatile`.
 
     metrics.json is written last, since it marks the end of a run.
@@ -87,7 +87,7 @@ def finish(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None,
     return finished
 
 
-def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None) -> Finished:
+def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None) -> FinishedRun:
     """Return the run's verdict; write nothing."""
     trials = in_order(writer.rows.values())
     rows = cases_of(trials)
@@ -104,7 +104,7 @@ def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | Non
     for name, error in metric_errors(metrics["metrics"]).items():
         problems[f"{METRIC_FAILED}{name}"] = error
     metrics["can_be_baseline"] = _is_advised_as_baseline(plan, extent, metrics, problems)
-    finished = Finished(
+    finished = FinishedRun(
         metrics,
         config,
         rows,
@@ -181,7 +181,7 @@ def _is_advised_as_baseline(
     return _refusal(plan, extent, metrics) is None
 
 
-def _with_verdict(finished: Finished, plan: Plan, extent: Extent) -> Finished:
+def _with_verdict(finished: FinishedRun, plan: Plan, extent: Extent) -> FinishedRun:
     """Add the verdict, which every report shows in the same words."""
     metrics = finished.metrics
     settings = plan.settings
@@ -236,7 +236,7 @@ def is_last_run(metrics: Mapping[str, Any], reports: Path) -> bool:
     return bool(written.get("run_id") == metrics["volatile"].get("run_id"))
 
 
-def _with_baseline(finished: Finished, plan: Plan, extent: Extent, file: Path, folder: Path) -> Finished:
+def _with_baseline(finished: FinishedRun, plan: Plan, extent: Extent, file: Path, folder: Path) -> FinishedRun:
     """Write the run as the new baseline, or add the problem that prevents it."""
     if extent.is_interrupted:  # then problems are not shown
         return replace(finished, notes=(*finished.notes, INTERRUPTED))
@@ -294,7 +294,7 @@ def _is_partial(extent: Extent, rows: Sequence[Row], recorded: Collection[str]) 
 
 
 def _notes(
-    finished: Finished,
+    finished: FinishedRun,
     writer: RunWriter,
     plan: Plan,
     trials: Sequence[Row],

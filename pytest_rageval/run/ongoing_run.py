@@ -18,9 +18,9 @@ from pytest_rageval.model import CaseResult, EvalCase, Trial
 from pytest_rageval.run.case_records import with_outcome, with_records
 from pytest_rageval.run.engine import are_at_once
 from pytest_rageval.run.extent import Extent
-from pytest_rageval.run.finish import Finished, finish
+from pytest_rageval.run.finish import FinishedRun, finish
 from pytest_rageval.run.prefetch import FIRST_CALLS, MOST_OF_A_BLOCK, BackgroundLoop, Call, Prefetcher, calls_of
-from pytest_rageval.run.prepare import Prepared, check_judge
+from pytest_rageval.run.prepare import Preparation, check_judge
 from pytest_rageval.run.scoring import Evaluation, Observed, evaluation
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.interrupts import Interrupts
@@ -119,7 +119,7 @@ class OngoingRun:
 
     def __init__(
         self,
-        prepared: Prepared,
+        prepared: Preparation,
         config_hash: str,
         folder: RunFolder | None,
         *,
@@ -150,7 +150,7 @@ class OngoingRun:
     @classmethod
     def open(
         cls,
-        prepared: Prepared,
+        prepared: Preparation,
         config: Mapping[str, Any],
         *,
         is_judge_asked: bool = True,
@@ -190,7 +190,7 @@ class OngoingRun:
     @classmethod
     def join(
         cls,
-        prepared: Prepared,
+        prepared: Preparation,
         folder: RunFolder | None,
         worker: str,
         config_hash: str,
@@ -341,7 +341,7 @@ class OngoingRun:
             self.writer.discard()
         return bool(self.writer.rows)
 
-    def finish(self, extent: Extent) -> Finished:
+    def finish(self, extent: Extent) -> FinishedRun:
         """Aggregate, compare with the baseline, gate and write; again if late records arrived."""
         prepared = self.prepared
         self.writer.reconcile()
@@ -381,7 +381,7 @@ class OngoingRun:
             self.interrupts.restore()
 
 
-def _writer_of(prepared: Prepared, config: Mapping[str, Any]) -> RunWriter:
+def _writer_of(prepared: Preparation, config: Mapping[str, Any]) -> RunWriter:
     project = prepared.project
     resumed = prepared.settings.resume
     try:

@@ -114,6 +114,7 @@ class BackgroundLoop:
             try:
                 return future.result(timeout=0.5)
             except TimeoutError:
+                # Since Python 3.11 a time-out of the coroutine's own is the same class as one of waiting.
                 if future.done():
                     return future.result()
                 if self.on_wait is not None:
@@ -125,6 +126,7 @@ class BackgroundLoop:
         if not self._thread.is_alive():
             raise LoopBlockedError(0)
         if self._unanswered_since is None:
+            # A loop that turns takes this call within a moment, however long its coroutines wait.
             self._unanswered_since = now
             self._loop.call_soon_threadsafe(setattr, self, "_unanswered_since", None)
         elif now - self._unanswered_since > self._patience:
@@ -157,6 +159,7 @@ class BackgroundLoop:
     def close(self) -> None:
         """Cancel the rest, allow at most a second of clean-up, end the loop; safe to call twice."""
         if self._loop.is_closed() or not self._thread.is_alive() or self.is_blocked:
+            # A blocked loop hears of nothing. Its thread is a daemon and ends with the process.
             return
         self.run(self._finish())
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -306,7 +309,8 @@ class Prefetcher:
             future.set_result(recorded)
             return
         try:
-            OUTPUT.set(self._output(trial))  # this task belongs to one trial
+            # Not reset: this task, and with it the context, belongs to one trial.
+            OUTPUT.set(self._output(trial))
             observed = await self._observing(trial, target, judge, submitted, self._cases, self._places)
         # A user's target or judge may raise anything; it is an error of this case alone.
         except BaseException as error:

@@ -12,7 +12,6 @@ from operator import attrgetter
 from statistics import stdev
 from typing import Any
 
-from pytest_rageval.metrics.index_coverage import coverage_by_doc_type, with_rates
 from pytest_rageval.metrics.registry import LAYERS, Measure, RunScore
 from pytest_rageval.model import BLOCKED, NotApplicable, RunFacts
 from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
@@ -20,10 +19,11 @@ from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import failed_metric
 from pytest_rageval.runs.causes import causes_of_cases
 from pytest_rageval.runs.conversation_counts import conversation_counts
+from pytest_rageval.runs.flat_aggregates import flat_aggregates, flat_averages
 from pytest_rageval.runs.judge_notes import judges_in_short
 from pytest_rageval.runs.latency_and_cost import cost_of, latency_of, operations_of, statistics_of
 from pytest_rageval.runs.reservations import doubts_in, not_judged, open_abstentions, reruns
-from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, flagged, in_order, legacy_names
+from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, flagged, in_order
 from pytest_rageval.runs.run_gates import run_gate_result
 from pytest_rageval.stats.intervals import Interval, mean_interval, share_interval
 
@@ -54,7 +54,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
     facts = _facts(rows, info, _overall(layers, plan))
     metrics |= {measure.name: _run_metric(measure, facts, info.expected, plan) for measure in plan.run_measures}
     breakdowns = {name: _breakdown(rows, name, scored, plan.settings.k) for name in BREAKDOWNS}
-    aggregates = _aggregate_metrics(metrics, info, plan.settings.k)
+    aggregates = flat_aggregates(metrics, info.coverage, plan.settings.k)
     aggregates["by_tag"] = {tag: _only_averages(group) for tag, group in breakdowns["tag"].items()}
     return {
         "schema": 1,
@@ -333,7 +333,7 @@ def _group(rows: Sequence[Row], scored: Sequence[str], k: int) -> dict[str, Any]
         values = values_of(rows, name)
         if values:
             metrics[name] = {"mean": mean(values), "n_scored": len(values)}
-    averages = _averages({name: metric["mean"] for name, metric in metrics.items()}, k)
+    averages = flat_averages({name: metric["mean"] for name, metric in metrics.items()}, k)
     return {
         "tests": len(rows),
         "outcomes": _outcomes(rows),
@@ -348,41 +348,3 @@ def _failed_by_tag(rows: Sequence[Row]) -> dict[str, list[str]]:
         for tag in dict.fromkeys(tag for _, tag in row.failed):
             keys_by_tag.setdefault(tag, []).append(row.key)
     return dict(sorted(keys_by_tag.items()))
-
-
-def _aggregate_metrics(metrics: Mapping[str, Mapping[str, Any]], info: RunInfo, k: int) -> dict[str, Any]:
-    """Return aliases of `metrics` by the flat names that other tools read; null if a metric has no value."""
-    means = {name: metric["mean"] for name, metric in metrics.items()}
-    by_aggregate = {metric["aggregate"]: metric["mean"] for metric in metrics.values()}
-    rates = ("scope_miss_rate", "abstention_accuracy", "hallucination_rate_unanswerable")
-    operational = {name: means.get(name) for name in ("error_rate", "timeout_rate", "empty_response_rate")}
-    return {
-        **_averages(means, k),
-        **{name: by_aggregate.get(name) for name in rates},
-        "attribution_hit_rate": means.get("attribution_hit"),
-        "judge_reliability": None,
-        "indexing_coverage": with_rates(info.coverage),
-        "operational_metrics": {
-            **operational,
-            "coverage_by_doc_type": coverage_by_doc_type(info.coverage or {}),
-        },
-    }
-
-
-def _averages(means: Mapping[str, float | None], k: int) -> dict[str, float | None]:
-    """Return the means by the flat names that other tools read."""
-    named = legacy_names(means, k) | {name: means.get(name) for name in ("groundedness", "correctness")}
-    return {f"{name}_avg": value for name, value in named.items() if name != "scope_miss"}
-
-
-def with_aliases(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of metrics.json with latency and cost repeated among the aggregates, where other tools look.
-
-    They are not in metrics.json itself: equal inputs give equal bytes there, except under `volatile`.
-    """
-    latency = metrics["volatile"].get("latency") or {}
-    cost = metrics["volatile"].get("cost") or {}
-    aggregates = dict(metrics["aggregate_metrics"])
-    aggregates["latency"] = {name: latency.get(name) for name in ("p50_ms", "p95_ms", "total_ms")}
-    aggregates["cost"] = {name: cost.get(name) for name in ("judge_total_usd", "judge_total_tokens")}
-    return {**metrics, "aggregate_metrics": aggregates}

@@ -54,22 +54,22 @@ class PastRun:
         return mean
 
 
-class Skipped(NamedTuple):
+class UnreadableFolder(NamedTuple):
     """A folder among the runs that cannot be read as a finished run, and why."""
 
     run_id: str
     reason: str
 
 
-def read_history(reports: Path) -> tuple[list[PastRun], list[Skipped]]:
+def read_history(reports: Path) -> tuple[list[PastRun], list[UnreadableFolder]]:
     """Return the finished runs below `reports/runs` in the order in which they ended, and the skipped folders."""
     runs: list[PastRun] = []
-    skipped: list[Skipped] = []
+    skipped: list[UnreadableFolder] = []
     for path in run_folders(reports):
         try:
             runs.append(past_run(StoredRun(path)))
         except SettingsError as error:
-            skipped.append(Skipped(path.name, str(error)))
+            skipped.append(UnreadableFolder(path.name, str(error)))
     runs.sort(key=lambda run: (run.timestamp, run.run_id))
     return list(with_changes(runs)), skipped
 

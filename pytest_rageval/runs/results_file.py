@@ -18,7 +18,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.io.atomic import write_json
 from pytest_rageval.io.sealed_lines import ends_well
-from pytest_rageval.matching.dialects import AMBIGUOUS, MISSED
+from pytest_rageval.matching.dialects import is_ambiguous_flag, is_missed_flag
 from pytest_rageval.model import CaseResult, EvalCase, Observation, Problem, Trial
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import AskFailure, Observed
@@ -247,7 +247,7 @@ class RunWriter:
         self.versions = self.versions or noted.versions
         self.reported.update(noted.reported)
         self.unread.update(noted.unread)
-        self.place_flags += [flag for flag in noted.flags if AMBIGUOUS in flag or MISSED in flag]
+        self.place_flags += [flag for flag in noted.flags if is_ambiguous_flag(flag) or is_missed_flag(flag)]
         if isinstance(noted.model_name, str):
             self.model_names.add(noted.model_name)
         return row

@@ -11,7 +11,7 @@ from pytest_rageval.io.case_output import Output
 from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.model import EvalCase, Observation, Trial
 from pytest_rageval.run.prefetch import BackgroundLoop, Prefetcher
-from pytest_rageval.run.prepare import Prepared, make_target
+from pytest_rageval.run.prepare import Preparation, make_target
 from pytest_rageval.run.scoring import AskFailure, Observed
 from pytest_rageval.targets.target import BaseTarget
 
@@ -49,12 +49,12 @@ class AskingLoop:
     new_output: Callable[[], Output] = Output
 
     @classmethod
-    def of(cls, prepared: Prepared, new_output: Callable[[], Output] = Output) -> AskingLoop:
+    def of(cls, prepared: Preparation, new_output: Callable[[], Output] = Output) -> AskingLoop:
         """Make the configured target, on a loop of its own."""
         loop = BackgroundLoop(prepared.settings.longest_call)
         return cls(make_target(prepared.project), loop, new_output=new_output)
 
-    def ask(self, prepared: Prepared, cases: Sequence[EvalCase]) -> dict[str, Observed]:
+    def ask(self, prepared: Preparation, cases: Sequence[EvalCase]) -> dict[str, Observed]:
         """Ask the cases and return their observations by key; write nothing."""
         prefetcher = Prefetcher(prepared.plan, lambda _: None, lambda _, observed: list(observed), self.loop)
         prefetcher.new_output = self.new_output
