@@ -48,6 +48,8 @@ def case_to_mapping(case: EvalCase) -> dict[str, Json]:
         mapping["conversation"] = case.conversation
         mapping["turn"] = case.turn
         mapping["earlier"] = [_earlier_turn(turn) for turn in case.earlier]
+    if case.pass_rule is not None:
+        mapping["pass_rule"] = case.pass_rule
     mapping["source"] = case.source._asdict()
     return mapping
 
@@ -109,7 +111,7 @@ def _written(part: Json) -> str:
 
 
 _NOT_DECIDING = frozenset(
-    {"id", *DESCRIPTIVE_NAMES, "tags", "metadata", "rewrite", "expected_outcome", "conversation", "turn"}
+    {"id", *DESCRIPTIVE_NAMES, "tags", "metadata", "pass_rule", "rewrite", "expected_outcome", "conversation", "turn"}
 )
 """Keys that are neither sent nor used for scoring, except by gates limited to some cases."""
 

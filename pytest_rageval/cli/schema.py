@@ -227,8 +227,25 @@ _VERDICT: Json = {
                 },
             },
         },
+        "by_rule": {"type": "string"},
+        "confirmation": {
+            "type": "object",
+            "required": ["attempts", "failed"],
+            "properties": {
+                "attempts": {"type": "integer"},
+                "failed": {"type": "integer"},
+                "errors": {"type": "integer"},
+                "first": {"type": "string"},
+            },
+        },
     },
 }
+_OF_SOME_RESULTS: dict[str, Json] = {
+    "confirms": {"type": "integer"},
+    "records": {"type": "integer"},
+    "pass_rule": {"type": ["string", "number"]},
+}
+"""Keys of cases alone that were asked again, or have a pass rule of their own."""
 
 
 def result_schema() -> dict[str, Json]:
@@ -245,6 +262,7 @@ def result_schema() -> dict[str, Json]:
         "properties": {
             **{name: kinds.get(name, {}) for name in written},
             **{name: TypeAdapter(kind).json_schema() for name, kind in _OF_TURNS.items()},
+            **_OF_SOME_RESULTS,
         },
         "required": list(written),
     }

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from itertools import chain
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.changes import moved_scores
-from pytest_rageval.comparison.severity import Shares, shares_of
+from pytest_rageval.comparison.severity import levels_of, shares_of
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.sealed_lines import Place
 from pytest_rageval.matching.dialects import NO_DOUBT, worst_doubt
@@ -26,6 +25,7 @@ from pytest_rageval.model.case_fields import (
 from pytest_rageval.runs.case_place import case_id, place_text
 from pytest_rageval.runs.causes import NO_CAUSE
 from pytest_rageval.runs.columns import CaseColumns, Column, shared_cases, values_at
+from pytest_rageval.runs.flaky_cases import is_flaky_record
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.line_form import RESULT, RESULTS, Members
 from pytest_rageval.runs.records.record_files import record_paths, row_records, whole_records
@@ -51,7 +51,16 @@ _LISTED = Members(
     "source",
     "verdict",
     "error",
-    where_written=(*DESCRIPTIVE_NAMES, "doubt", "cause", "operations", "conversation", "turn"),
+    where_written=(
+        *DESCRIPTIVE_NAMES,
+        "doubt",
+        "cause",
+        "operations",
+        "attempts",
+        "confirms",
+        "conversation",
+        "turn",
+    ),
 )
 
 
@@ -63,7 +72,7 @@ class ListedCase(NamedTuple):
     operations    what asking took, by the names of the metrics of operations; empty if nothing was asked
     doubt         the worst doubt about a match, a word of the filter `doubt:`
     cause         why it fails, a word of the filter `cause:`; `none` if it does not, or the run is an older one
-    flaky         `yes` if some of its trials pass and others do not, a word of the filter `flaky:`
+    flaky         `yes` if some attempts or trials pass and others do not, a word of the filter `flaky:`
     conversation, turn  of a turn, the id and the number from 1; '' for a single case
     change        a word of the filter `changed:`
     drop, fallen  the largest fall of a score since the other run as a share of its scale, negative; and its metric
@@ -116,9 +125,9 @@ class ListedCase(NamedTuple):
 
     @property
     def why(self) -> str:
-        """Return the failed gates or the error; '' if the case passed."""
+        """Return the failed gates or the error; '' if the case passed, unless it is flaky."""
         if self.outcome == "passed":
-            return ""
+            return self.message or ""
         message = self.message or self.outcome
         return f"{self.error_kind}: {message}" if self.error_kind else message
 
@@ -219,7 +228,7 @@ def list_cases(
         recorded = _fields_of_table(side)
     falls = _falls((before or CaseColumns()).renamed(names), now, metrics)
     largest = _largest_falls(falls)
-    levels = _levels(now, shares_of(metrics))
+    levels = levels_of(now, shares_of(metrics))
     cases: list[ListedCase] = []
     for place, (key, level) in enumerate(zip(now.case_keys, levels, strict=True)):
         drop, fallen = largest.get(place, _NO_FALL)
@@ -287,28 +296,6 @@ def _falls(before: CaseColumns, now: CaseColumns, metrics: Mapping[str, Any]) ->
     return falls
 
 
-def _levels(columns: CaseColumns, shares: Shares) -> Iterator[float | None]:
-    """Yield the mean of each case's scores as 0 to 1; None without scores."""
-    turned: list[Column] = []
-    for name, column in columns.scores.items():
-        if name in shares:
-            turned.append(_as_shares(column, shares[name]))
-    if not turned:
-        yield from [None] * len(columns)
-        return
-    for scores in zip(*turned, strict=True):
-        present = [score for score in scores if score is not None] if None in scores else scores
-        yield math.fsum(present) / len(present) if present else None
-
-
-def _as_shares(column: Column, share: Callable[[float], float]) -> Column:
-    """Return the scores of a metric as 0 to 1, where higher is better."""
-    if share is float:
-        # Most metrics have this scale already: their columns need no copy.
-        return column
-    return [None if score is None else share(score) for score in column]
-
-
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -324,13 +311,14 @@ def recorded_side(run: StoredRun, metrics: Mapping[str, Any]) -> Side:
 def _recorded(run: StoredRun) -> tuple[dict[str, Sequence[Any]], dict[str, Place]]:
     """Return the fields that its record fills of each recorded case, by key, and the place of the record.
 
-    Of several trials, the first with an error is shown, else the first.
+    Of several trials, the first with an error is shown, else the first; none that confirms a new failure.
     """
     trials: dict[tuple[str, int], tuple[Sequence[Any], Place]] = {}
     passed_trials: dict[str, set[bool]] = {}
     for place, record in whole_records(record_paths(run.path, RESULTS), RESULT, members=_LISTED):
         try:
-            trials[record["case_key"], record["trial"]] = _fields(record), place
+            if not record.get("confirms"):
+                trials[record["case_key"], record["trial"]] = _fields(record), place
             passed_trials.setdefault(record["case_key"], set()).add(bool(record["verdict"].get("trial_passed")))
         except (KeyError, TypeError, AttributeError) as error:
             case = f"{run.path / RESULTS}: case {record['case_key']!r}"
@@ -344,13 +332,11 @@ def _recorded(run: StoredRun) -> tuple[dict[str, Sequence[Any]], dict[str, Place
     in_order: Iterable[tuple[tuple[str, int], tuple[Sequence[Any], Place]]] = trials.items()
     if any(trial for _, trial in trials):  # nearly all runs have one trial a case, and nothing to sort
         in_order = sorted(in_order, key=order, reverse=True)
-    fields_of: dict[str, Sequence[Any]] = {}
-    place_of: dict[str, Place] = {}
-    for (key, _), (fields, place) in in_order:  # the last one of a case counts
-        fields_of[key] = fields
-        place_of[key] = place
+    shown = {key: trial for (key, _), trial in in_order}  # the last one of a case counts
+    fields_of = {key: fields for key, (fields, _) in shown.items()}
+    place_of = {key: place for key, (_, place) in shown.items()}
     for key, passed in passed_trials.items():
-        if len(passed) > 1:
+        if len(passed) > 1 and key in fields_of:
             fields = fields_of[key]
             fields_of[key] = (*fields[:_FLAKY], FLAKY, *fields[_FLAKY + 1 :])
     return fields_of, place_of
@@ -383,7 +369,7 @@ def _fields(record: Mapping[str, Any]) -> Sequence[Any]:
         record.get("operations") or NOTHING,
         worst_doubt(doubt) if doubt else NO_DOUBT,
         cause["kind"] if cause else NO_CAUSE,
-        STEADY,
+        FLAKY if is_flaky_record(record) else STEADY,
         record.get("conversation") or "",
         str(record.get("turn") or ""),
     )

@@ -17,6 +17,7 @@ from pytest_rageval.model.case import (
     FolderSelection,
     Gold,
     Json,
+    PassRule,
     Reference,
     Source,
     Trace,
@@ -26,14 +27,13 @@ from pytest_rageval.model.case import (
 )
 from pytest_rageval.model.result import (
     BLOCKED,
-    PLACEHOLDER,
-    VARIABLES,
     CaseResult,
+    CaseTrials,
+    Confirmation,
     FailedGate,
     FailedJudgement,
     GoldKind,
     Judgement,
-    JudgeRequest,
     LooseMatch,
     Matching,
     MatchKind,
@@ -41,11 +41,11 @@ from pytest_rageval.model.result import (
     Observation,
     Outcome,
     Problem,
-    Rubric,
     RunFacts,
     Score,
     Timings,
 )
+from pytest_rageval.model.rubric import PLACEHOLDER, VARIABLES, JudgeRequest, Rubric
 
 __all__ = [
     "BLOCKED",
@@ -57,7 +57,9 @@ __all__ = [
     "Answer",
     "AskRequest",
     "CaseResult",
+    "CaseTrials",
     "Chunk",
+    "Confirmation",
     "Dialogue",
     "EarlierTurn",
     "Edge",
@@ -77,6 +79,7 @@ __all__ = [
     "NotApplicable",
     "Observation",
     "Outcome",
+    "PassRule",
     "Problem",
     "Reference",
     "Rubric",

@@ -22,7 +22,7 @@ from pytest_rageval.model import CaseResult, EvalCase, turn_id
 from pytest_rageval.model.case_fields import descriptions_of
 from pytest_rageval.plugin.light_session import one_case
 from pytest_rageval.render.text.failure import failure_text
-from pytest_rageval.run.ongoing_run import CaseBlocks, EvaluatedCase
+from pytest_rageval.run.case_blocks import CaseBlocks, EvaluatedCase
 
 PARTS = ("rag_client", "rag_judge", "rag_judge_cache")
 """The fixtures of an item."""

@@ -204,12 +204,14 @@ def _with_verdict(finished: FinishedRun, plan: Plan, extent: Extent) -> Finished
 
 def _recorded(trials: Sequence[Row], plan: Plan) -> Collection[str]:
     """Return the keys of cases with a record of every trial; an error of one trial is that of the case."""
-    if plan.settings.repeat == 1:
+    if plan.settings.repeat == 1 and all(row.records is None for row in trials):
         return {row.key for row in trials}
     recorded = set()
-    for key, of_case in groupby(trials, attrgetter("key")):
+    for key, rows in groupby(trials, attrgetter("key")):
+        of_case = list(rows)
         outcomes = [row.outcome for row in of_case]
-        if len(outcomes) >= plan.settings.repeat or "error" in outcomes:
+        needed = of_case[0].records or plan.settings.repeat
+        if len(outcomes) >= needed or "error" in outcomes:
             recorded.add(key)
     return recorded
 
@@ -342,7 +344,7 @@ def _answer_notes(writer: RunWriter, plan: Plan, trials: Sequence[Row], config: 
             f"the system sends {fields} at the top level of its answers, where "
             "nothing is read; send it under 'debug', or name it in [tool.rageval.target.mapping.response]"
         )
-    again = reruns(trials).get(RERUN)
+    again = reruns(cases_of(trials)).get(RERUN)
     if again:
         yield f"passed only when run again: {listed(again)}"
     yield from doubtful_limits([*plan.case_gates, *plan.run_gates])

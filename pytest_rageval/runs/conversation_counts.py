@@ -1,12 +1,22 @@
-"""Conversations of a run: how many there are, which of them broke, and at which turn."""
+"""Conversations in records: the fields of a turn; how many there are, which of them broke, and at which turn."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_rageval.model import BLOCKED
+from pytest_rageval.model import BLOCKED, EvalCase
 from pytest_rageval.runs.row import Row
+
+
+def turn_fields(case: EvalCase) -> dict[str, Any]:
+    """Return the fields that the record of a turn has beside those of a case; empty for a single case."""
+    fields: dict[str, Any] = {}
+    if case.turn is not None:
+        fields = {"conversation": case.conversation, "turn": case.turn}
+    if case.conversational:
+        fields["conversational"] = True
+    return fields
 
 
 def conversation_counts(rows: Sequence[Row]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pytest_rageval.model import EvalCase, Observation
 from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
 from pytest_rageval.runs.case_place import case_id, place_text
 from pytest_rageval.runs.causes import Cause
+from pytest_rageval.runs.flaky_cases import is_flaky_record
 from pytest_rageval.runs.records.observation_line import observation_of
 from pytest_rageval.runs.row import IS_BAD
 from pytest_rageval.text import duration, score_text, short
@@ -52,6 +53,8 @@ OUTCOMES = {
     "skipped": ("–", "skipped"),
 }
 """The symbol and the word of each outcome."""
+FLAKY_CASE = ("≈", "flaky")
+"""Those of a case that passed though an attempt failed."""
 CHANGES = {
     "worse": "new: passed before",
     "fixed": "fixed: failed before",
@@ -92,6 +95,8 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
     remarks = list(remarks_on_failure(record, chunks, has_retrieval_failed=is_retrieval_bad))
     draft = None if answer is None else draft_line(record, line, run.run_id)
     symbol, word = OUTCOMES[record["outcome"]]
+    if is_flaky_record(record):
+        symbol, word = FLAKY_CASE
     verdict = record["verdict"]
     return CaseView(
         key=key,

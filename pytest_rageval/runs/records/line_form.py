@@ -143,6 +143,8 @@ WHERE_WRITTEN = (
     "unread",
     "flags",
     "model_name",
+    "confirms",
+    "records",
 )
 
 NOTED = Members(*NEEDED, where_written=WHERE_WRITTEN)
