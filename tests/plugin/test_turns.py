@@ -384,3 +384,15 @@ def answer(question, history):
         time.sleep(600)
     return f"{question} is number {len(history) // 2 + 1}."
 """
+
+
+def test_a_turn_that_newly_fails_is_confirmed_in_conversations_of_its_own(threads: Project):
+    threads.cases(TALKS[:2])
+    threads.run("--rageval-update-baseline").assert_outcomes(passed=6)
+    (threads.path / "asked.txt").unlink()
+    worse = BOT.replace("    THREADS[", "    if question == 'beta0':\n        text = 'Nobody knows.'\n    THREADS[")
+    threads.write("threads.py", worse)
+    threads.run("--rageval-confirm", "2").assert_outcomes(passed=5, failed=1)
+    confirming = [call for call in asked(threads) if call["question"] == "beta0"]
+    assert len({call["id"] for call in confirming}) == len(confirming) == 3
+    assert [call["thread"] for call in confirming] == [["alpha0", "alpha0 is number 1."]] * 3
