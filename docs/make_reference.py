@@ -34,6 +34,8 @@ SEE = {
     "known_failures": "gates.md#known-failures",
     "ignore_invariants": "compare.md#what-is-compared",
     "repeat": "runs.md#repeats",
+    "history": "conversations.md#what-is-said-before-a-turn",
+    "on_turn_failure": "conversations.md#after-an-error",
     "pass_rule": "flaky.md#repeats-and-pass-rules",
     "repeat_until": "flaky.md#stop-when-decided",
     "confirm": "flaky.md#confirm-before-red",

@@ -28,6 +28,7 @@ FLOORS = (
     ("run.plan",),
     ("run.scoring",),
     ("run.engine",),
+    ("run.conversations",),
     ("run.prefetch",),
     ("runs",),
     ("comparison",),

@@ -153,7 +153,7 @@ FOR_SCRIPTS = {"EvaluatedRun", "RunComparison", "compare", "compare_runs", "eval
 @pytest.mark.parametrize(
     ("page", "wanted"),
     [
-        ("index.md", {*GROUP_OF}),
+        ("verbs.md", {*GROUP_OF}),
         ("cases.md", {*SCHEMA["properties"], *SCHEMA["$defs"]["anchor"]["properties"]}),
         ("cases.md", set(re.findall(r'"(\w+)": {"description"', json.dumps(SCHEMA["properties"]["gold"])))),
         ("target-contract.md", RECORD_FIELDS | ASK_FAILED),

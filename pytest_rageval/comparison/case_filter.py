@@ -48,7 +48,19 @@ COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "=": operator.eq,
 }
-WORDS = ("outcome", "changed", *DESCRIPTIVE_NAMES, "tag", "file", "layer", "doubt", "cause", "flaky")
+WORDS = (
+    "outcome",
+    "changed",
+    *DESCRIPTIVE_NAMES,
+    "tag",
+    "file",
+    "layer",
+    "doubt",
+    "cause",
+    "flaky",
+    "conversation",
+    "turn",
+)
 """Words that are compared as a whole."""
 DECIMALS = 4
 """The precision of scores, drops and levels in comparisons with a number."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from itertools import chain
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.changes import moved_scores
-from pytest_rageval.comparison.severity import Shares, shares_of
+from pytest_rageval.comparison.severity import levels_of, shares_of
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.sealed_lines import Place
 from pytest_rageval.matching.dialects import NO_DOUBT, worst_doubt
@@ -23,6 +22,7 @@ from pytest_rageval.model.case_fields import (
     UNCATEGORISED,
     descriptions_in,
 )
+from pytest_rageval.runs.case_place import case_id, place_text
 from pytest_rageval.runs.causes import NO_CAUSE
 from pytest_rageval.runs.columns import CaseColumns, Column, shared_cases, values_at
 from pytest_rageval.runs.flaky_cases import is_flaky_record
@@ -51,7 +51,16 @@ _LISTED = Members(
     "source",
     "verdict",
     "error",
-    where_written=(*DESCRIPTIVE_NAMES, "doubt", "cause", "operations", "attempts", "confirms"),
+    where_written=(
+        *DESCRIPTIVE_NAMES,
+        "doubt",
+        "cause",
+        "operations",
+        "attempts",
+        "confirms",
+        "conversation",
+        "turn",
+    ),
 )
 
 
@@ -64,6 +73,7 @@ class ListedCase(NamedTuple):
     doubt         the worst doubt about a match, a word of the filter `doubt:`
     cause         why it fails, a word of the filter `cause:`; `none` if it does not, or the run is an older one
     flaky         `yes` if some attempts or trials pass and others do not, a word of the filter `flaky:`
+    conversation, turn  of a turn, the id and the number from 1; '' for a single case
     change        a word of the filter `changed:`
     drop, fallen  the largest fall of a score since the other run as a share of its scale, negative; and its metric
     level         mean of the scores as 0 to 1, higher better; None without scores
@@ -84,6 +94,8 @@ class ListedCase(NamedTuple):
     doubt: str = NO_DOUBT
     cause: str = NO_CAUSE
     flaky: str = STEADY
+    conversation: str = ""
+    turn: str = ""
     change: str = UNCHANGED
     drop: float = 0.0
     fallen: str | None = None
@@ -216,7 +228,7 @@ def list_cases(
         recorded = _fields_of_table(side)
     falls = _falls((before or CaseColumns()).renamed(names), now, metrics)
     largest = _largest_falls(falls)
-    levels = _levels(now, shares_of(metrics))
+    levels = levels_of(now, shares_of(metrics))
     cases: list[ListedCase] = []
     for place, (key, level) in enumerate(zip(now.case_keys, levels, strict=True)):
         drop, fallen = largest.get(place, _NO_FALL)
@@ -284,28 +296,6 @@ def _falls(before: CaseColumns, now: CaseColumns, metrics: Mapping[str, Any]) ->
     return falls
 
 
-def _levels(columns: CaseColumns, shares: Shares) -> Iterator[float | None]:
-    """Yield the mean of each case's scores as 0 to 1; None without scores."""
-    turned: list[Column] = []
-    for name, column in columns.scores.items():
-        if name in shares:
-            turned.append(_as_shares(column, shares[name]))
-    if not turned:
-        yield from [None] * len(columns)
-        return
-    for scores in zip(*turned, strict=True):
-        present = [score for score in scores if score is not None] if None in scores else scores
-        yield math.fsum(present) / len(present) if present else None
-
-
-def _as_shares(column: Column, share: Callable[[float], float]) -> Column:
-    """Return the scores of a metric as 0 to 1, where higher is better."""
-    if share is float:
-        # Most metrics have this scale already: their columns need no copy.
-        return column
-    return [None if score is None else share(score) for score in column]
-
-
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -347,7 +337,8 @@ def _recorded(run: StoredRun) -> tuple[dict[str, Sequence[Any]], dict[str, Place
     place_of = {key: place for key, (_, place) in shown.items()}
     for key, passed in passed_trials.items():
         if len(passed) > 1 and key in fields_of:
-            fields_of[key] = (*fields_of[key][:_FLAKY], FLAKY)
+            fields = fields_of[key]
+            fields_of[key] = (*fields[:_FLAKY], FLAKY, *fields[_FLAKY + 1 :])
     return fields_of, place_of
 
 
@@ -379,6 +370,8 @@ def _fields(record: Mapping[str, Any]) -> Sequence[Any]:
         worst_doubt(doubt) if doubt else NO_DOUBT,
         cause["kind"] if cause else NO_CAUSE,
         FLAKY if is_flaky_record(record) else STEADY,
+        record.get("conversation") or "",
+        str(record.get("turn") or ""),
     )
 
 
@@ -386,14 +379,3 @@ def _fields(record: Mapping[str, Any]) -> Sequence[Any]:
 def _shared_descriptions(texts: tuple[str | None, ...]) -> Mapping[str, str]:
     """Return the texts of descriptive fields by name: most cases have those of many others."""
     return {field.name: text or field.absent for field, text in zip(DESCRIPTIVE_FIELDS, texts, strict=True)}
-
-
-def case_id(key: str) -> str:
-    """Return the id in a case key."""
-    return key.partition("::")[2] or key
-
-
-def place_text(record: Mapping[str, Any]) -> str:
-    """Return the file and line of a record's case; '' if they are not known."""
-    source = record.get("source") or {}
-    return f"{source['file']}:{source['line']}" if source.get("file") else ""

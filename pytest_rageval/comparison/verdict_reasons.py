@@ -98,8 +98,22 @@ def _error_reasons(facts: VerdictFacts) -> Iterator[str]:
     errors = facts.outcome("error")
     if facts.is_all_errors:
         yield f"all {errors:,} cases end in errors" if errors != 1 else "the only case ends in an error"
-    elif errors:
-        yield counted(errors, "case ends in an error", "cases end in errors")
+        return
+    conversations = facts.metrics.get("conversations") or {}
+    broken = conversations.get("broken") or {}
+    # A broken conversation counts once: its error and the turns that were not asked for it are one event.
+    others = errors - conversations.get("blocked_turns", 0) - conversations.get("broken_by_error", 0)
+    if others > 0:
+        yield counted(others, "case ends in an error", "cases end in errors")
+    if broken:
+        yield _broken(broken, conversations["blocked_turns"])
+
+
+def _broken(broken: Mapping[str, int], blocked_turns: int) -> str:
+    """Return `1 conversation broke at turn 2; 3 turns blocked`."""
+    places = sorted(set(broken.values()))
+    at = f" at turn {places[0]}" if len(places) == 1 else ""
+    return f"{counted(len(broken), 'conversation')} broke{at}; {counted(blocked_turns, 'turn')} blocked"
 
 
 def _case_reasons(facts: VerdictFacts) -> Iterator[str]:

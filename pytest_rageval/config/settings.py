@@ -32,6 +32,7 @@ from pytest_rageval.io.pass_rule import WrittenPassRule
 RESERVED_PARAMS = {
     "question": "it is the case's",
     "history": "it is the case's",
+    "conversation_id": "it is the case's",
     "vaults": "it is the case's",
     "folders": "it is the case's",
     "k": "set k",
@@ -172,6 +173,10 @@ class Settings(Frozen):
     """decided: no further trial of a case is asked once its pass rule cannot change any more."""
     confirm: Operational[int | None] = Field(None, ge=0, le=100)
     """How often a case that newly fails is asked again; None: twice where there is a baseline."""
+    history: Literal["live", "gold"] = "live"
+    """What stands for earlier replies of a conversation: the system's own answers, or the references."""
+    on_turn_failure: Literal["continue", "stop"] = "continue"
+    """What a conversation does after a turn that fails a gate."""
     shard: OptionOnly[Operational[str | None]] = None
     resume: OptionOnly[Operational[str | None]] = None
     run_id: OptionOnly[Operational[str | None]] = None
@@ -261,7 +266,7 @@ def defaults_of_younger_settings() -> dict[str, Any]:
 
     Stored runs from before these settings have none of them, and compare with runs that do not use them.
     """
-    younger = ("strict_places", "path_prefix", "prices", "pass_rule", "repeat_until")
+    younger = ("strict_places", "path_prefix", "prices", "pass_rule", "repeat_until", "history", "on_turn_failure")
     return {name: Settings.model_fields[name].get_default(call_default_factory=True) for name in younger}
 
 

@@ -9,6 +9,8 @@ from pytest_rageval.model.case import (
     Answer,
     AskRequest,
     Chunk,
+    Dialogue,
+    EarlierTurn,
     Edge,
     Entity,
     EvalCase,
@@ -21,8 +23,10 @@ from pytest_rageval.model.case import (
     Trace,
     Trial,
     Turn,
+    turn_id,
 )
 from pytest_rageval.model.result import (
+    BLOCKED,
     CaseResult,
     CaseTrials,
     Confirmation,
@@ -44,6 +48,7 @@ from pytest_rageval.model.result import (
 from pytest_rageval.model.rubric import PLACEHOLDER, VARIABLES, JudgeRequest, Rubric
 
 __all__ = [
+    "BLOCKED",
     "NOTHING",
     "NOWHERE",
     "PLACEHOLDER",
@@ -55,6 +60,8 @@ __all__ = [
     "CaseTrials",
     "Chunk",
     "Confirmation",
+    "Dialogue",
+    "EarlierTurn",
     "Edge",
     "Entity",
     "EvalCase",
@@ -83,4 +90,5 @@ __all__ = [
     "Trace",
     "Trial",
     "Turn",
+    "turn_id",
 ]

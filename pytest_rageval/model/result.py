@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from pytest_rageval.model.case import Answer, EvalCase, Gold, Json
+from pytest_rageval.model.case import Answer, Dialogue, EvalCase, Gold, Json
 
+BLOCKED = "blocked"
+"""The kind of problem of a turn that was not asked, because an earlier one broke the conversation."""
 _LASTING_STATUS = (401, 403, 404)
 
 
@@ -17,13 +19,14 @@ class Problem:
     """Why querying, judging or scoring failed: a kind for programs and a message for people.
 
     `raw` is the reply that could not be read, cut at a few thousand characters; None without a reply. `status` is the
-    HTTP status of a refusal; it is not recorded.
+    HTTP status of a refusal; it is not recorded. `turn` is the turn that broke the conversation of a blocked one.
     """
 
     kind: str
     message: str
     raw: str | None = None
     status: int | None = None
+    turn: int | None = None
 
     @property
     def is_lasting(self) -> bool:
@@ -166,6 +169,8 @@ class Observation:
     trial: int = 0
     params: Mapping[str, Json] = field(default_factory=dict)
     refusals: tuple[str, ...] = ()
+    dialogue: Dialogue | None = None
+    """What was said before, where the case is a turn of a conversation."""
 
     @property
     def gold(self) -> Gold:

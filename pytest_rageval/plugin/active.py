@@ -209,7 +209,7 @@ class ActiveSession:
         others: list[pytest.Item] = []
         for item in items:
             case = item_case(item)
-            is_own = case is None or shard.takes(case.key)
+            is_own = case is None or shard.takes(case.unit)
             (own if is_own else others).append(item)
         if others:
             self.config.hook.pytest_deselected(items=others)

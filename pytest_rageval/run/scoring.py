@@ -86,6 +86,8 @@ def _decided(case: MeasuredTrial, trials: Sequence[tuple[Observation, MeasuredTr
     gated_trials = [GatedTrial(observation, measured.scores, measured.unobserved) for observation, measured in trials]
     gated = gate_verdict(gates, gated_trials)
     outcome, reason = ending_by_gates(case, gated, [measured for _, measured in trials])
+    if outcome == "skipped" and obs.case.conversational and not gated.unexamined:
+        outcome, reason = "passed", None  # thanks that were answered: there is nothing to score
     return {
         "outcome": outcome,
         "reason": reason,

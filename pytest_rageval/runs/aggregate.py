@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_rageval.metrics.registry import LAYERS, Measure, RunScore
-from pytest_rageval.model import CaseTrials, NotApplicable, RunFacts
+from pytest_rageval.model import BLOCKED, CaseTrials, NotApplicable, RunFacts
 from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import failed_metric
 from pytest_rageval.runs.causes import causes_of_cases
+from pytest_rageval.runs.conversation_counts import conversation_counts
 from pytest_rageval.runs.flaky_cases import flaky_cases
 from pytest_rageval.runs.flat_aggregates import flat_aggregates, flat_averages
+from pytest_rageval.runs.judge_notes import judges_in_short
 from pytest_rageval.runs.latency_and_cost import cost_of, latency_of, operations_of, statistics_of
 from pytest_rageval.runs.repeated_trials import case_trials, repeats
 from pytest_rageval.runs.reservations import doubts_in, not_judged, open_abstentions, reruns
@@ -85,19 +87,20 @@ def _counts(rows: Sequence[Row]) -> dict[str, Any]:
         "answerable_tests": answerable["answerable"],
         "unanswerable_tests": answerable["unanswerable"],
         "outcomes": _outcomes(rows),
+        **conversation_counts(rows),
     }
 
 
 def _reservations(rows: Sequence[Row]) -> dict[str, Any]:
     """Return what a reader should know of the figures: cases that no gate examined, doubts, and who judged."""
     return {
-        "without_gate": sum(row.gates_examined == 0 and row.outcome != "error" for row in rows),
+        "without_gate": sum(row.lacks_gate for row in rows),
         "gold_without_gate": sum(row.has_ungated_gold and row.outcome == "passed" for row in rows),
         "facts_without_gate": sum(row.has_ungated_facts for row in rows),
         "answers_without_gate": sum(row.has_ungated_answer for row in rows),
         **doubts_in(rows),
         **open_abstentions(rows),
-        "judge": _judge(rows),
+        "judge": judges_in_short(row.judge for row in rows),
         "judge_errors": flagged(rows, "failed"),
         **not_judged(rows),
         **reruns(rows),
@@ -247,7 +250,8 @@ def metric_errors(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 
 def _facts(rows: Sequence[Row], info: RunInfo, overall: float | None, trials: tuple[CaseTrials, ...]) -> RunFacts:
     # A case skipped by a mark was never asked. One that no gate could examine was: its metrics do not apply.
-    asked = [row for row in rows if row.outcome != "skipped" or row.not_applicable]
+    reached = [row for row in rows if row.outcome != "skipped" or row.not_applicable]
+    asked = [row for row in reached if row.error_kind != BLOCKED]
     kinds = Counter(row.error_kind for row in asked)
     failed = sum(number for kind, number in kinds.items() if kind in ASK_FAILED)
     return RunFacts(
@@ -293,22 +297,6 @@ def _overall(layers: Mapping[str, Any], plan: Plan) -> float | None:
     if not total:
         return None
     return math.fsum(weights[layer] * layers[layer]["score"] for layer in layers) / total
-
-
-def _judge(rows: Iterable[Row]) -> dict[str, Any] | None:
-    """Return the judge models, whether any judge is heuristic, and the prompt versions; None if nothing was judged."""
-    judges = [row.judge for row in rows if row.judge]
-    if not judges:
-        return None
-    models = sorted({judge["model"] for judge in judges})
-    prompts: dict[str, str] = {}
-    for judge in judges:
-        prompts |= judge["prompt_versions"]
-    return {
-        "model": ", ".join(models),
-        "heuristic": any(judge["heuristic"] for judge in judges),
-        "prompt_versions": dict(sorted(prompts.items())),
-    }
 
 
 def _breakdown(rows: Iterable[Row], name: str, scored: Sequence[str], k: int) -> dict[str, Any]:

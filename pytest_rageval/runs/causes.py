@@ -7,10 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pytest_rageval.model import BLOCKED
 from pytest_rageval.text import cut
 
 TITLES: Mapping[str, str] = {
     "system_error": "the system failed",
+    "blocked": "not asked, since an earlier turn broke the conversation",
     "judge_error": "the judge failed",
     "evaluation_error": "could not be evaluated",
     "answered_unanswerable": "answered although no answer exists",
@@ -108,6 +110,8 @@ def _cause_of_error(error: Mapping[str, Any]) -> Cause:
     lines = (line.strip() for line in message.splitlines())
     first_line = next(filter(None, lines), "")
     detail = cut(_IDENTIFIER.sub("…", first_line), _LONGEST_DETAIL) or kind
+    if kind == BLOCKED:
+        return Cause("blocked", f"turn {error['turn']}" if error.get("turn") else "")
     if kind.startswith(_JUDGE_ERROR):
         return Cause("judge_error", detail)
     if kind in _OF_EVALUATION:

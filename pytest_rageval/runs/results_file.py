@@ -337,6 +337,10 @@ class InterruptedRun:
         """Return True if the case has a result (`repair` has removed those without all their trials)."""
         return (key, 0) in self._results
 
+    def has_begun(self, key: str) -> bool:
+        """Return True if the case has a result, or an answer without one."""
+        return self.is_done(key) or (key, 0) in self._observations
+
     def result(self, case: EvalCase) -> CaseResult:
         """Return the recorded result of a finished case over all its trials."""
         trials: list[CaseResult] = []

@@ -108,6 +108,13 @@ class Row:
     """Why the case fails; None if it does not, and in older records."""
     is_undecided: bool = False
     """Whether the wording leaves open if the system abstained."""
+    conversation: str | None = None
+    """The key of the conversation that it is a turn of, `file::id`; None for a single case."""
+    turn: int | None = None
+    is_small_talk: bool = False
+    """Whether it needs no gate: thanks, a greeting."""
+    broken_at: int | None = None
+    """The turn that broke the conversation, if this one was not asked for that."""
     operations: Mapping[str, float] = field(default_factory=dict)
     """What asking took, by the names of the metrics of operations; those that are not known are left out."""
     untrained_language: str | None = None
@@ -123,6 +130,11 @@ class Row:
     def is_bad(self) -> bool:
         """Return True if a gate failed, known failures included."""
         return self.outcome in IS_BAD
+
+    @property
+    def lacks_gate(self) -> bool:
+        """Return True if no gate examined the case though one should."""
+        return self.gates_examined == 0 and self.outcome != "error" and not self.is_small_talk
 
     @property
     def is_flaky(self) -> bool:
@@ -173,10 +185,22 @@ class Row:
             cause=cause,
             is_undecided=abstained.get("undecided", False),
             untrained_language=abstained.get("untrained_language"),
+            conversation=_conversation_of(record),
+            turn=record.get("turn"),
+            is_small_talk=record.get("conversational", False),
+            broken_at=error.get("turn"),
             confirms=record.get("confirms", 0),
             records=record.get("records"),
             has_confirmation="confirmation" in verdict,
         )
+
+
+def _conversation_of(record: Mapping[str, Any]) -> str | None:
+    if record.get("turn") is None:
+        return None
+    # Without the number of the turn; behind it stands the test of the project's own that evaluated it, if any.
+    file, _, _ = str(record["case_key"]).partition("::")
+    return intern(f"{file}::{record['conversation']}")
 
 
 class SharedParts:

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from pytest_rageval.cases.canonical import case_from_mapping
 from pytest_rageval.comparison.case_diff import CaseLines, representative_trial
-from pytest_rageval.comparison.case_list import case_id, place_text
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.metrics.calls import OPERATION_UNITS
 from pytest_rageval.model import EvalCase, Observation
 from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
+from pytest_rageval.runs.case_place import case_id, place_text
 from pytest_rageval.runs.causes import Cause
 from pytest_rageval.runs.flaky_cases import is_flaky_record
 from pytest_rageval.runs.records.observation_line import observation_of

@@ -275,7 +275,7 @@ def _ungated_notes(metrics: Content, rows: Sequence[Row]) -> Iterator[Line]:
     """Yield how many cases no gate examined, or no gate of their gold."""
     number = metrics["without_gate"]
     if number:
-        keys = [row.key for row in rows if row.gates_examined == 0 and row.outcome != "error"]
+        keys = [row.key for row in rows if row.lacks_gate]
         yield Line(_named(f"{counted(number, 'case was', 'cases were')} examined by no gate", keys), "doubtful")
     number = metrics.get("gold_without_gate")
     if number:

@@ -254,6 +254,8 @@ def case_columns(page: PageRun) -> dict[str, Any]:
         **_coded("doubt", [case.doubt for case in cases]),
         **_coded("cause", [case.cause for case in cases]),
         **_coded("flaky", [case.flaky for case in cases]),
+        **_coded("conversation", [case.conversation for case in cases]),
+        **_coded("turn", [case.turn for case in cases]),
         "causes_known": [*TITLES, NO_CAUSE],
         "tag": tags,
         "tags": list(map(printable, tag_codes)),

@@ -13,6 +13,7 @@ SHOWN = 4
 SHOWN_NAMES = 3
 ADVICE = {
     "system_error": "The system gives no answer: mend that first (`rageval doctor`, and run.log), then run again.",
+    "blocked": "Conversations break: mend the error of the turn that is named, and the turns after it are asked.",
     "judge_error": "The judge gives no scores: check its address, key and limits, then run `rageval judge`.",
     "evaluation_error": "The evaluation itself fails: read the error, and mend the case, the metric or the hook.",
     "answered_unanswerable": "The system answers what its documents do not hold: raise the abstention threshold.",

@@ -127,6 +127,9 @@ NEEDED = (
 )
 WHERE_WRITTEN = (
     *DESCRIPTIVE_NAMES,
+    "conversation",
+    "turn",
+    "conversational",
     "decision_hash",
     "requests",
     "operations",

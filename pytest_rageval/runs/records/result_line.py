@@ -31,6 +31,7 @@ from pytest_rageval.model.versions import is_version
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import Evaluation
 from pytest_rageval.runs.causes import with_cause
+from pytest_rageval.runs.conversation_counts import turn_fields
 from pytest_rageval.runs.decision_hash import decision_hash
 from pytest_rageval.runs.records.attempt_fields import attempt_fields, attempts_in, decided_fields
 from pytest_rageval.runs.records.judged_fields import NO_COST, UNJUDGED, judge_cost, judge_input, judged_fields
@@ -194,6 +195,7 @@ def case_fields(case: EvalCase, plan: Plan, kind: GoldKind | None = None) -> dic
     kind = kind or gold_kind(case.gold, plan.settings.gold_by)
     return {
         "test_case_id": case.id,
+        **turn_fields(case),
         "content_hash": content_hash(case),
         "decision_hash": decision_hash(case, kind, plan),
         "answerable": case.answerable,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Depends, Request
@@ -11,6 +12,7 @@ from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from pytest_rageval.cases.canonical import case_content
+from pytest_rageval.cases.conversations import OF_THE_PLACE
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.messages import Unsound, format_path, shown_value
@@ -195,7 +197,7 @@ NO_CASE = EvalCase("", "")
 
 def case_values(case: EvalCase) -> dict[str, str | Sequence[str]]:
     """Return the field values for a case. Several right answers go into the JSON."""
-    record = case_content(case)
+    record = {name: value for name, value in case_content(case).items() if name not in OF_THE_PLACE}
     gold = dict(record.pop("gold", {}))
     values = {name: str(record.pop(name, "")) for name in TEXTS}
     values["reference"] = gold.pop("answer") if isinstance(gold.get("answer"), str) else ""
@@ -229,7 +231,10 @@ def case_of_form(form: FormData, original: EvalCase | None, most: int) -> tuple[
     if state.model is None:
         return state, None
     try:
-        return state, case_from_record(record, original.source if original else NOWHERE)[0]
+        case, _ = case_from_record(record, original.source if original else NOWHERE)
+        if original is not None and original.turn is not None:
+            case = replace(case, conversation=original.conversation, turn=original.turn)
+        return state, case
     except Unsound as unsound:
         for finding in unsound.findings.first:
             state = state.with_problem(_field_of(finding.path), str(finding))

@@ -88,7 +88,7 @@
   const NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$/;
   const OUTCOMES = ["passed", "failed", "error", "skipped", "xfailed"], CHANGES = ["worse", "fixed", "unmeasured", "new", "same"];
   // The column of each word that is compared as a whole.
-  const columns = () => ({ outcome: "outcome", changed: "change", ...Object.fromEntries(index.descriptive.map((name) => [name, name])), file: "file", doubt: "doubt", cause: "cause", flaky: "flaky" });
+  const columns = () => ({ outcome: "outcome", changed: "change", ...Object.fromEntries(index.descriptive.map((name) => [name, name])), file: "file", doubt: "doubt", cause: "cause", flaky: "flaky", conversation: "conversation", turn: "turn" });
   const COMPARE = { "<": (a, b) => a < b, ">": (a, b) => a > b, "<=": (a, b) => a <= b, ">=": (a, b) => a >= b, "=": (a, b) => a === b };
   const shown = (names) => names.filter(Boolean).slice(0, 8).join(", ");
   const always = () => ({ flaky: ["yes", "no"], cause: index.causes_known, outcome: OUTCOMES, changed: CHANGES, doubt: ["document", "last_heading", "folder", "spelling", "none"] });
