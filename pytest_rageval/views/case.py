@@ -51,6 +51,8 @@ OUTCOMES = {
     "skipped": ("–", "skipped"),
 }
 """The symbol and the word of each outcome."""
+_UNSHOWN_DETAILS = ("decided_by", "instead")
+"""Details of a score that its other texts say as well."""
 CHANGES = {
     "worse": "new: passed before",
     "fixed": "fixed: failed before",
@@ -276,7 +278,7 @@ def _scores(record: Mapping[str, Any], observation: Observation | None, run: Cas
 
 def _details(details: Mapping[str, Any]) -> Iterator[str]:
     for name, value in details.items():
-        if name != "decided_by":
+        if name not in _UNSHOWN_DETAILS:
             yield f"{name.replace('_', ' ')}: {value}"
 
 

@@ -26,6 +26,12 @@ def answer(question):
         return {"answer": "I cannot answer this.", "chunks": [right], "abstained": True}
     if "invent" in question:
         return {"answer": "Aunt Mary won the election.", "chunks": [other]}
+    if "figure" in question:
+        return {"answer": "It boils at 90 degrees.", "chunks": [right]}
+    if "either" in question:
+        return {"answer": "It boils at 90 degrees or 100 degrees.", "chunks": [right]}
+    if "year" in question:
+        return {"answer": "It opened in 1989.", "chunks": [right]}
     if "omit" in question:
         return {"answer": "It boils when it is hot.", "chunks": [right]}
     return {"answer": "It boils at 100 degrees.", "chunks": [right]}
@@ -39,6 +45,9 @@ CASES = [
     ("refuse", WATER, "refused"),
     ("invent", {"answerable": False}, "answered_unanswerable"),
     ("omit", WATER, "not_in_answer"),
+    ("another figure", WATER, "wrong_quantity"),
+    ("either one", WATER, "not_in_answer"),
+    ("another year", {"gold": {"answer": "1984"}}, "wrong_quantity"),
     ("omit without places", {"gold": {"answer": "100 degrees"}}, "wrong_answer"),
 ]
 
