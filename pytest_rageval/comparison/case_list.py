@@ -174,21 +174,36 @@ class CaseList:
         return tuple(layers)
 
 
-def changes_of(comparison: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the change of each changed case by key, from a comparison; for several changes, the first."""
-    changes: dict[str, str] = {}
+class CaseChanges(NamedTuple):
+    """What a comparison says of single cases.
+
+    words   the change of each changed case by key, a word of the filter `changed:`
+    causes  the cause of each known failure that fails a new gate, in place of the one in its record
+    """
+
+    words: Mapping[str, str] = NOTHING
+    causes: Mapping[str, str] = NOTHING
+
+
+NO_CHANGES = CaseChanges()
+
+
+def changes_of(comparison: Mapping[str, Any] | None) -> CaseChanges:
+    """Return the changes of cases from a comparison; of several changes of a case, the first."""
     if comparison is None or not comparison.get("compared", True):
-        return changes
+        return NO_CHANGES
+    words: dict[str, str] = {}
     for change, name in (*CHANGES.items(), ("worse", "fails_new_gate"), ("new", "changed_cases")):
         for case in comparison.get(name, ()):
             key = case["case_key"] if isinstance(case, Mapping) else case
-            changes.setdefault(key, change)
-    return changes
+            words.setdefault(key, change)
+    causes = {key: cause["kind"] for key, cause in comparison.get("new_causes", NOTHING).items()}
+    return CaseChanges(words, causes)
 
 
 def list_cases(
     side: Side,
-    changes: Mapping[str, str] = NOTHING,
+    changes: CaseChanges = NO_CHANGES,
     before: CaseColumns | None = None,
     names: Mapping[str, str] = NOTHING,
     *,
@@ -216,8 +231,11 @@ def list_cases(
     cases: list[ListedCase] = []
     for place, (key, level) in enumerate(zip(now.case_keys, levels, strict=True)):
         drop, fallen = largest.get(place, _NO_FALL)
-        change = changes.get(key, UNCHANGED)
-        cases.append(ListedCase._make((*recorded[key], change, drop, fallen, level)))
+        change = changes.words.get(key, UNCHANGED)
+        case = ListedCase._make((*recorded[key], change, drop, fallen, level))
+        if key in changes.causes:
+            case = case._replace(cause=changes.causes[key])
+        cases.append(case)
     listed = CaseList(
         run_id=side.run_id,
         cases=cases,

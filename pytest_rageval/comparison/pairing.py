@@ -13,6 +13,7 @@ from pytest_rageval.comparison.case_diff import detail
 from pytest_rageval.comparison.changes import gain, paired
 from pytest_rageval.comparison.compared_sides import Comparison, compare_sides
 from pytest_rageval.comparison.gates_now import Both
+from pytest_rageval.comparison.new_gates import new_causes_of_side, with_new_causes
 from pytest_rageval.comparison.notes import comparison_notes
 from pytest_rageval.comparison.pair_verdict import pair_verdict
 from pytest_rageval.comparison.verdict_sentence import RunVerdict
@@ -22,6 +23,7 @@ from pytest_rageval.config.tables import Gates
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.run.plan import Plan, make_plan
+from pytest_rageval.runs.causes import Cause
 from pytest_rageval.runs.columns import CaseColumns, SharedCases, values_at
 from pytest_rageval.runs.comparable import Mismatch
 from pytest_rageval.runs.config_diff import SettingChange
@@ -47,6 +49,7 @@ COPIED = (
     "not_measured",
     "newly_gated",
     "fails_new_gate",
+    "new_gates",
     "added_failing",
     "changed_cases",
     "changed_failing",
@@ -174,17 +177,21 @@ def build_comparison(
     if compared["compared"]:
         content |= {name: compared[name] for name in COPIED}
         content["gates"] = list(comparison.gates)
-        content["causes"] = _causes_of_new_failures(after, compared)
+        new_causes = new_causes_of_side(compared["new_gates"], after)
+        content["new_causes"] = {key: cause._asdict() for key, cause in new_causes.items()}
+        content["causes"] = _causes_of_new_failures(after, compared, new_causes)
         if is_detailed:
             content |= _cases(before, after, comparison)
     return ComparisonReport(content, comparison.problems, verdict, comparison.both)
 
 
-def _causes_of_new_failures(after: Side, compared: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _causes_of_new_failures(
+    after: Side, compared: Mapping[str, Any], new_causes: Mapping[str, Cause]
+) -> list[dict[str, Any]]:
     """Return why the cases fail that did not, or fail a new gate: the causes of metrics.json with these cases alone."""
     keys = {*compared["flipped_to_fail"], *compared["fails_new_gate"]}
     causes = []
-    for cause in after.metrics.get("causes", ()):
+    for cause in with_new_causes(after.metrics.get("causes", ()), new_causes):
         cases = [key for key in cause["cases"] if key in keys]
         if cases:
             causes.append({**cause, "cases": cases})

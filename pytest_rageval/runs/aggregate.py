@@ -18,7 +18,7 @@ from pytest_rageval.model import NotApplicable, RunFacts
 from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import failed_metric
-from pytest_rageval.runs.causes import causes_of_cases
+from pytest_rageval.runs.causes import causes_content
 from pytest_rageval.runs.latency_and_cost import cost_of, latency_of
 from pytest_rageval.runs.reservations import doubts_in, not_judged, open_abstentions, reruns
 from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, flagged, in_order, legacy_names
@@ -115,8 +115,7 @@ def _only_averages(group: Mapping[str, Any]) -> dict[str, Any]:
 
 def _causes(rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Return why cases fail, the most frequent cause first, each with the keys of its cases."""
-    causes = causes_of_cases((row.key, row.cause) for row in rows if row.cause is not None)
-    return [{**cause._asdict(), "text": cause.text, "cases": keys} for cause, keys in causes]
+    return causes_content((row.key, row.cause) for row in rows if row.cause is not None)
 
 
 def _outcomes(rows: Iterable[Row]) -> dict[str, int]:

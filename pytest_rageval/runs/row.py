@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.model import NOTHING
 from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS, descriptions_in
-from pytest_rageval.runs.causes import Cause
+from pytest_rageval.runs.causes import Cause, causes_of_gates
 
 ASK_FAILED = frozenset(
     {
@@ -106,6 +106,8 @@ class Row:
     """The golds that are matched in doubt only, by the kind of doubt."""
     cause: Cause | None = None
     """Why the case fails; None if it does not, and in older records."""
+    causes_of_gates: Mapping[str, Cause] = field(default_factory=dict)
+    """Why each failed gate fails by itself, by its metric without the cut-off."""
     is_undecided: bool = False
     """Whether the wording leaves open if the system abstained."""
     untrained_language: str | None = None
@@ -153,6 +155,7 @@ class Row:
             attempts=record.get("attempts", 1),
             doubts=record.get("doubt") or NOTHING,
             cause=Cause(**record["cause"]) if record.get("cause") else None,
+            causes_of_gates=causes_of_gates(record) if record.get("cause") else NOTHING,
             is_undecided=abstained.get("undecided", False),
             untrained_language=abstained.get("untrained_language"),
         )

@@ -13,7 +13,6 @@ from pytest_rageval.comparison.case_list import case_id, place_text
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.model import EvalCase, Observation
 from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
-from pytest_rageval.runs.causes import Cause
 from pytest_rageval.runs.records.observation_line import observation_of
 from pytest_rageval.runs.row import IS_BAD
 from pytest_rageval.text import duration, score_text, short
@@ -87,7 +86,8 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
     every_gate: list[tuple[str, str, str]] = []
     if observation and run.plan:
         every_gate = list(gate_lines(record, observation, run.plan))
-    failed = list(failed_gates(record, earlier, observation, run))
+    failed = list(failed_gates(record, observation, run))
+    cause = run.cause(record)
     missed = [chunk for chunk in chunks if chunk.rank is None]
     is_retrieval_bad = has_retrieval_failed(record, run)
     remarks = list(remarks_on_failure(record, chunks, has_retrieval_failed=is_retrieval_bad))
@@ -104,7 +104,7 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
         change=CHANGES[change],
         facts=list(_facts(record)),
         latency=latency_words(record),
-        cause=_cause(record),
+        cause=cause.text if cause is not None else "",
         why=list(reasons(record, failed, missed if is_retrieval_bad else (), remarks)),
         remarks=remarks,
         question=_question(record, line),
@@ -225,11 +225,6 @@ def _abstention(record: Mapping[str, Any]) -> str:
     if seen.get("undecided"):
         return "undecided whether it abstained"
     return "abstained" if seen.get("abstained") else ""
-
-
-def _cause(record: Mapping[str, Any]) -> str:
-    cause = record.get("cause")
-    return Cause(**cause).text if cause else ""
 
 
 def _facts(record: Mapping[str, Any]) -> Iterator[str]:

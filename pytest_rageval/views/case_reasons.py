@@ -19,12 +19,9 @@ OF_RETRIEVAL = ("L2", "L3")
 """Layers whose failure the golds that were not retrieved explain."""
 
 
-def failed_gates(
-    record: Mapping[str, Any], earlier: Mapping[str, Any] | None, observation: Observation | None, run: CaseContext
-) -> Iterator[FailingGate]:
-    """Yield the gates that fail. `earlier`: the record of the other run; None without one."""
-    failed_before = (earlier or {}).get("verdict", {}).get("failed_gates") or ()
-    names_before = {run.names.get(gate["metric"], gate["metric"]) for gate in failed_before}
+def failed_gates(record: Mapping[str, Any], observation: Observation | None, run: CaseContext) -> Iterator[FailingGate]:
+    """Yield the gates that fail."""
+    new_gates = run.new_gates(record["case_key"])
     for gate in record["verdict"]["failed_gates"]:
         yield FailingGate(
             metric=gate["metric"],
@@ -32,7 +29,7 @@ def failed_gates(
             threshold=gate["threshold"],
             tag=gate["tag"] or "",
             terms=arithmetic(gate["metric"], observation, run),
-            is_new=bool(names_before) and gate["metric"] not in names_before,
+            is_new=gate["metric"].partition("@")[0] in new_gates,
         )
 
 

@@ -36,7 +36,11 @@ def cases_of_report(report: PageRun) -> RunCases:
     assert run is not None  # because the app opens runs by their ids
     if report.before is None and decided and decided["compared"]:
         changes = changes_of(decided)
-        changed = [case._replace(change=changes.get(case.key, case.change)) for case in listed.cases]
+        changed = []
+        for case in listed.cases:
+            word = changes.words.get(case.key, case.change)
+            cause = changes.causes.get(case.key, case.cause)
+            changed.append(case._replace(change=word, cause=cause))
         listed = worst_cases_first(replace(listed, cases=changed, is_compared=True))
     return RunCases(listed, run, report)
 

@@ -48,3 +48,26 @@ def test_one_more_gate_fails_the_build(known_failure: Project, monkeypatch: pyte
     compared = known_failure.rageval("compare", "baseline", "latest")
     assert compared.ret == 1
     assert "Fails the build: 1 known failure fails a new gate. " in compared.stdout.str()
+
+
+def test_its_cause_is_that_of_the_new_gate(known_failure: Project, monkeypatch: pytest.MonkeyPatch):
+    """Nothing about the gold place changed: it was missed before as well."""
+    monkeypatch.setenv("WRONG", "1")
+    result = known_failure.rageval("run")
+    cause = "not what the gold answer says"
+    assert f"1 × {cause}" in result.stdout.str()
+    folder = known_failure.runs[-1]
+    assert [each["text"] for each in known_failure.metrics()["causes"]] == [cause]
+    assert f"**1 × {cause}**" in (folder / "summary.md").read_text("utf-8")
+    assert f"1 × {cause}" in known_failure.rageval("compare", "baseline", "latest").stdout.str()
+    assert f"{cause}" in known_failure.rageval("explain", "latest", "known", "--format", "markdown").stdout.str()
+    only = known_failure.rageval("run", "--only", "cause:wrong_answer")
+    assert "1 case: 1 failed" in only.stdout.str()
+
+
+def test_explain_marks_a_gate_that_was_added_and_would_have_failed_before_as_known(known_failure: Project):
+    """The gates of now decide about both runs: one that the baseline had not, but fails too, is no new failure."""
+    known_failure.configure(TABLE.replace('"recall_any >= 1"]', '"recall_any >= 1", "mrr >= 0.5"]'))
+    assert known_failure.rageval("run").ret == 0
+    assert "mrr is 0, gate >= 0.5" in known_failure.rageval("explain", "latest", "known").stdout.str()
+    assert "it did not fail before" not in known_failure.rageval("explain", "latest", "known").stdout.str()
