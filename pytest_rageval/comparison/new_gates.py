@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_rageval.comparison.baseline import Side
-from pytest_rageval.runs.causes import Cause, causes_content, causes_of_gates, earliest
+from pytest_rageval.runs.causes import Cause, causes_content, earliest, recorded_causes
 from pytest_rageval.runs.row import Row
 
 NewGates = Mapping[str, Sequence[str]]
@@ -25,7 +25,7 @@ def new_causes_of_side(new_gates: NewGates, side: Side) -> dict[str, Cause]:
     if side.run is None or not new_gates:
         return {}
     records = side.records({*new_gates})
-    return _new_causes(new_gates, {key: causes_of_gates(record) for key, record in records.items()})
+    return _new_causes(new_gates, {key: recorded_causes(record) for key, record in records.items()})
 
 
 def _new_causes(new_gates: NewGates, causes: Mapping[str, Mapping[str, Cause]]) -> dict[str, Cause]:

@@ -28,7 +28,11 @@ RUN_THROUGH = (0, 1)
 def reasons_to_fail(facts: VerdictFacts) -> list[str]:
     """Return why a run fails the build, the most serious first: `5 cases newly fail`. Empty if it passes."""
     reasons = [*_error_reasons(facts), *_case_reasons(facts), *_gate_reasons(facts)]
-    reasons += _problem_reasons(facts.problems)
+    problems = facts.problems
+    if facts.is_all_errors:
+        # That nothing was measured is what the errors say already.
+        problems = {name: problem for name, problem in problems.items() if not _is_unmeasured_gate(name)}
+    reasons += _problem_reasons(problems)
     if facts.is_refused and not (facts.is_waived or facts.is_partial or facts.problems):
         reasons.append("not comparable with the baseline")
     if facts.exit_status not in RUN_THROUGH:
@@ -59,6 +63,9 @@ def reservations(facts: VerdictFacts) -> Iterator[str]:
     yield from rerun_counts(facts.metrics)
     if facts.changed:
         yield counted(facts.changed, "changed case is", "changed cases are") + " not compared"
+    unmeasured_gates = sum(gate["passed"] is None for gate in facts.gates)
+    if unmeasured_gates and facts.is_compared and not facts.is_all_errors:
+        yield counted(unmeasured_gates, "gate was", "gates were") + " not measured"
 
 
 def passing_words(facts: VerdictFacts) -> str:
@@ -138,12 +145,17 @@ def _problem_reasons(problems: Mapping[str, str]) -> Iterator[str]:
         yield counted(hidden, "more problem")
 
 
+def _is_unmeasured_gate(name: str) -> bool:
+    """Return True for the name of a problem that is the text of a gate which no case measured."""
+    return name not in OF_THE_RUN and not name.startswith((RECORDS_OF, METRIC_FAILED))
+
+
 def _problem_reason(name: str, problem: str) -> str:
     """Return a problem in a few words of our own: what it quotes and its remedy stand below the sentence."""
+    if _is_unmeasured_gate(name):
+        return f"gate {cut(name, _LONGEST_PROBLEM)} was not measured"
     if name.startswith(METRIC_FAILED):
         return f"{cut(name, _LONGEST_PROBLEM)} failed"
-    if name not in OF_THE_RUN and not name.startswith(RECORDS_OF):
-        return f"gate {cut(name, _LONGEST_PROBLEM)} was not measured"
     first_clause = _END_OF_CLAUSE.split(problem, maxsplit=1)[0]
     return cut(first_clause, _LONGEST_PROBLEM)
 

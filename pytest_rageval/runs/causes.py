@@ -27,6 +27,8 @@ TITLES: Mapping[str, str] = {
     "gate": "fails",
 }
 """Kinds of causes with their titles, in the order of the stages; the words of the filter `cause:`."""
+GATE_CAUSES = "gate_causes"
+"""The member of a record with the causes of single gates, by metric, as far as they differ from that of the case."""
 NO_CAUSE = "none"
 """The word of the filter for a case that does not fail."""
 _ORDER = {kind: place for place, kind in enumerate(TITLES)}
@@ -108,9 +110,26 @@ def earliest(causes: Iterable[Cause]) -> Cause | None:
 
 
 def with_cause(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record with the cause that follows from its other members, in place of the one that it has."""
+    """Return a record with the causes that follow from its other members, in place of those that it has."""
     cause = cause_of(record)
-    return {**record, "cause": cause._asdict() if cause is not None else None}
+    content = {**record, "cause": cause._asdict() if cause is not None else None}
+    content.pop(GATE_CAUSES, None)
+    if cause is None:
+        return content
+    others = {name: each._asdict() for name, each in causes_of_gates(record).items() if each != cause}
+    if others:  # of few cases: it need not stand in each record
+        content[GATE_CAUSES] = others
+    return content
+
+
+def recorded_causes(record: Mapping[str, Any]) -> dict[str, Cause]:
+    """Return the cause of each failed gate by itself, by the name of its metric without the cut-off, as recorded."""
+    if not record.get("cause"):
+        return {}
+    whole = record["cause"]
+    own = record.get(GATE_CAUSES, {})
+    names = [gate["metric"].partition("@")[0] for gate in record["verdict"]["failed_gates"]]
+    return {name: Cause(**own.get(name, whole)) for name in names}
 
 
 def causes_of_cases(causes: Iterable[tuple[str, Cause]]) -> list[CauseOfCases]:

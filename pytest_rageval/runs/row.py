@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.model import NOTHING
 from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS, descriptions_in
-from pytest_rageval.runs.causes import Cause, causes_of_gates
+from pytest_rageval.runs.causes import Cause, recorded_causes
 
 ASK_FAILED = frozenset(
     {
@@ -155,7 +155,7 @@ class Row:
             attempts=record.get("attempts", 1),
             doubts=record.get("doubt") or NOTHING,
             cause=Cause(**record["cause"]) if record.get("cause") else None,
-            causes_of_gates=causes_of_gates(record) if record.get("cause") else NOTHING,
+            causes_of_gates=recorded_causes(record),
             is_undecided=abstained.get("undecided", False),
             untrained_language=abstained.get("untrained_language"),
         )

@@ -38,7 +38,7 @@ class RunView:
     metrics: Section
     """Every metric with its change; empty unless they are wanted."""
     gates: Section
-    """The gates of the run that fail, pass with a warning, or were not measured."""
+    """The gates of the run that fail, pass with a warning, or were not measured; empty if all cases ended in errors."""
     changed: Section
     """The cases that differ from the baseline."""
     notes: Section
@@ -60,8 +60,8 @@ def run_view(
         head=(_outcomes(metrics),),
         layers=() if is_all_errors else tuple(_layers(metrics)),
         metrics=tuple(_metrics(metrics)) if is_verbose else (),
-        gates=tuple(_gates(metrics)),
-        changed=tuple(_changed(metrics)),
+        gates=() if is_all_errors else tuple(_gates(metrics)),
+        changed=() if is_all_errors else tuple(_changed(metrics)),
         notes=(*slowest, *run_notes(metrics, rows)),
     )
 
@@ -108,7 +108,7 @@ def _layers(metrics: Content) -> Iterator[Block]:
     heads = ("", "cases", "passed", *metrics["by_layer"])
     rows_of_all = len(rows) - len(metrics["by_category"])
     shown = rows_of_all + SHOWN_CATEGORIES
-    yield FigureTable(heads, tuple(rows), what="categories: see summary.md", most=shown)
+    yield FigureTable(heads, tuple(rows), what="categories: see report.html", most=shown)
     if not comparison and may_be_accepted(metrics):
         yield Line("no baseline to compare with yet: --rageval-update-baseline makes one")
     yield from trials_line(metrics)

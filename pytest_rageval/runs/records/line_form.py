@@ -133,6 +133,7 @@ WHERE_WRITTEN = (
     "gold_answer",
     "doubt",
     "cause",
+    "gate_causes",
     "metric_errors",
     "reported",
     "unread",
