@@ -201,6 +201,6 @@ def test_a_run_from_before_a_case_field_can_still_be_read(tmp_path: Path):
 def test_descriptive_fields_are_fields_of_a_case_and_no_other_words_of_the_filter():
     names = [field.name for field in DESCRIPTIVE_FIELDS]
     assert set(names) <= {field.name for field in fields(EvalCase)}
-    whole_words = {"outcome", "changed", "tag", "file", "layer", "doubt", "cause", "flaky"}
+    whole_words = {"outcome", "changed", "tag", "file", "layer", "doubt", "cause", "flaky", "unchecked", "answer"}
     assert set(WORDS) == {*names, *whole_words}
     assert {*whole_words, "id", "fell", "latency", "drop", "level"}.isdisjoint(names)

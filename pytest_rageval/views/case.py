@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pytest_rageval.cases.canonical import case_from_mapping
 from pytest_rageval.comparison.case_diff import CaseLines, representative_trial
-from pytest_rageval.comparison.case_list import case_id, place_text
+from pytest_rageval.comparison.listed_case import case_id, place_text
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.model import EvalCase, Observation
 from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES

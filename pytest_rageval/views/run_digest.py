@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.baseline import side_of_run
-from pytest_rageval.comparison.case_list import ListedCase, changes_of, list_cases
+from pytest_rageval.comparison.case_changes import changes_of, new_causes_of
+from pytest_rageval.comparison.case_list import list_cases
+from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.comparison.what_changed import arrow_text, changes_since
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.line_form import RESULTS
@@ -90,7 +92,7 @@ def failing_cases(run: StoredRun, metrics: Content) -> list[ListedCase]:
         return []  # most runs: their records need not be read
     comparison = metrics.get("comparison")
     new = {key: place for place, key in enumerate((comparison or {}).get("flipped_to_fail", ()))}
-    listed = list_cases(side_of_run(run), changes_of(comparison))
+    listed = list_cases(side_of_run(run), changes_of(comparison), new_causes=new_causes_of(comparison))
     failing = (case for case in listed.cases if case.outcome in FAILING)
     return sorted(failing, key=lambda case: new.get(case.key, len(new)))
 

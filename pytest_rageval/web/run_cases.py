@@ -15,10 +15,8 @@ from typing import Annotated, Any, NamedTuple
 from fastapi import Depends, Query
 
 from pytest_rageval.comparison.case_filter import CaseFilter, FilterError
-from pytest_rageval.comparison.case_list import (
-    CaseList,
-    ListedCase,
-)
+from pytest_rageval.comparison.case_list import CaseList
+from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.render.html.report_page import page_sections, page_start

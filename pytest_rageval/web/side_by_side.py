@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from pytest_rageval.comparison.case_list import ListedCase
 from pytest_rageval.comparison.changes import moved_scores
+from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.columns import CaseColumns, shared_cases
 from pytest_rageval.web.run_cases import ROWS, RunCases

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.case_diff import READ, CaseLines, Record, representative_trial
-from pytest_rageval.comparison.case_list import ListedCase, listed_case
+from pytest_rageval.comparison.listed_case import ListedCase, listed_case
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.render.html.page_run import PageRun, compared_side

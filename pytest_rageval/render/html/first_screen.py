@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_rageval.cases.gold_places import cannot_be_won_line
-from pytest_rageval.comparison.case_list import ListedCase
 from pytest_rageval.comparison.gate_lines import gate_line
+from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.comparison.notes import missing_changes
 from pytest_rageval.render.html.figures import spark
 from pytest_rageval.render.html.metric_rows import MetricRow, metric_row

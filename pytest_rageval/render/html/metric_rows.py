@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from pytest_rageval.comparison.case_list import ListedCase
+from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import LAYERS, Registry
 from pytest_rageval.render.html.environment import metric_tip

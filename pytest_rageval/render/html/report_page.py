@@ -14,7 +14,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from pytest_rageval.comparison.case_filter import all_rounded
-from pytest_rageval.comparison.case_list import FLAKY, ListedCase
+from pytest_rageval.comparison.listed_case import FLAKY, UNCHECKED, ListedCase
 from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 from pytest_rageval.render.html import first_screen, sections
@@ -212,11 +212,13 @@ def fragments(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[str]:
 def _case_list(page: PageRun) -> Mapping[str, Any]:
     outcomes = Counter(map(attrgetter("outcome"), page.cases))
     changes = Counter(map(attrgetter("change"), page.cases))
+    different = sum(case.answer_change == "different" for case in page.cases)
     present = [name for name in ("failed", "error", "xfailed") if outcomes[name]]
     failing = sum(outcomes[name] for name in present)
     chips = [
         ("newly failing", "changed:worse", changes["worse"]),
         ("failing", f"outcome:{','.join(present)}", failing),
+        ("different answers", "answer:different", different),
         ("errors", "outcome:error", outcomes["error"]),
         ("flaky", f"flaky:{FLAKY}", sum(case.flaky == FLAKY for case in page.cases)),
         ("known", "outcome:xfailed", outcomes["xfailed"]),
@@ -241,6 +243,7 @@ def case_columns(page: PageRun) -> dict[str, Any]:
     cases = page.cases
     tag_codes: dict[str, int] = {}
     tags = [_codes_of(case.tags, tag_codes) for case in cases]
+    unchecked_codes: dict[str, int] = {}
     return {
         "run": page.run_id,
         "compared": page.compared is not None,
@@ -253,6 +256,11 @@ def case_columns(page: PageRun) -> dict[str, Any]:
         **_coded("doubt", [case.doubt for case in cases]),
         **_coded("cause", [case.cause for case in cases]),
         **_coded("flaky", [case.flaky for case in cases]),
+        **_coded("answer", [case.answer_change for case in cases]),
+        "answered": page.listed.has_answers_before,
+        "unchecked": [_codes_of(case.unchecked, unchecked_codes) for case in cases],
+        "uncheckeds": list(unchecked_codes),
+        "unchecked_known": list(UNCHECKED),
         "causes_known": [*TITLES, NO_CAUSE],
         "tag": tags,
         "tags": list(map(printable, tag_codes)),

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from pytest_rageval.cases.drafts import ENDING, add_drafts, answer_draft, drafts_file_of
 from pytest_rageval.comparison.case_diff import representative_trial
-from pytest_rageval.comparison.case_list import ListedCase
+from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.render.html.case_view import case_views, read_case_lines, recorded_case_of
