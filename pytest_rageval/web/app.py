@@ -90,7 +90,7 @@ def create_web_app(settings: WebSettings) -> FastAPI:
     app.state.run_shelf = RunShelf(site)
     app.state.opened_runs = OpenedRuns(site, folders)
     app.state.jobs = Jobs(settings.data, settings.reports, settings.root, settings.env_file)
-    app.state.label_desk = LabelDesk(settings.data, settings.env_file)
+    app.state.label_desk = LabelDesk(settings.data, settings.env_file, folders)
     app.state.tokens = tokens
     for router in ROUTERS:
         app.include_router(router, include_in_schema=router is api.router)

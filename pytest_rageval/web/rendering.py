@@ -139,11 +139,10 @@ def field_value(value: object) -> Markup:
 
 
 @pass_context
-def _case_link(context: Context, key: str, is_compared: bool = False, **query: str) -> str:
-    """Return the address of a case's page within the list it was found in, for the templates of a report."""
-    view = "compare" if is_compared else None
+def _case_link(context: Context, key: str) -> str:
+    """Return the address of a case's page, for the templates of a report."""
     against = context.get("against")
-    return path_to("runs", context["run_id"], "cases", printable(key), **query, view=view, against=against)
+    return path_to("runs", context["run_id"], "cases", printable(key), against=against)
 
 
 @pass_context

@@ -100,11 +100,6 @@ class PageRun:
             return self.comparison
         return None
 
-    @property
-    def has_both_sides(self) -> bool:
-        """Return True if both runs keep texts, so that a case can be shown before and after. A baseline keeps none."""
-        return self.compared is not None and self.before is not None and self.before.has_records
-
     @cached_property
     def names(self) -> Mapping[str, str]:
         """Return the names of the other run's metrics in this one: `recall_any@5` → `recall_any@2`."""

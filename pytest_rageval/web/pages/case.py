@@ -46,8 +46,6 @@ from pytest_rageval.web.run_cases import CaseQuery, Filter, Order
 from pytest_rageval.web.run_rows import origin_of
 from pytest_rageval.web.site import TheSite, UnknownPageError
 
-View = Literal["case", "compare"]
-
 router = APIRouter()
 RATING_KEYS = (("+ -", "good answer, bad answer; again: take it back"), ("w", "write a note; Enter saves it"),
                ("g", "open a draft of the case"))  # fmt: skip
@@ -62,16 +60,12 @@ class CaseLinks(NamedTuple):
     key: str
     q: str
     sort: str
-    view: View
-    diff: str
     against: str = ""
 
-    def case(self, key: str | None = None, **changed: str) -> str:
-        """Return the address of a case in the same list and view, except for what is `changed`."""
-        chosen = {"view": self.view, "diff": self.diff} | changed
-        unusual = {name: value for name, value in chosen.items() if value not in ("case", "on")}
+    def case(self, key: str | None = None) -> str:
+        """Return the address of a case in the same list: of this one, or of that with the `key`."""
         asked = {"q": self.q, "sort": self.sort, "against": self.against}
-        return path_to("runs", self.run_id, "cases", printable(key or self.key), **asked, **unusual)
+        return path_to("runs", self.run_id, "cases", printable(key or self.key), **asked)
 
     @property
     def cases(self) -> str:
@@ -90,8 +84,6 @@ def show_case(
     runs: TheRuns,
     q: Filter = "",
     sort: Order = "",
-    view: View = "case",
-    diff: Literal["on", "off"] = "on",
     against: Annotated[str, Query(max_length=400)] = "",
 ) -> Response:
     """Show a case of a run, alone or before and after; `against` is the run to compare with."""
@@ -108,7 +100,6 @@ def show_case(
         registry = registry_of(stored)
         records = read_case_lines(stored, {case.key})[case.key].records
         shown = recorded_case_of(stored, representative_trial(records), registry, site.project().baseline_file).view
-    has_both_sides = report is not None and report.has_both_sides
     rating, is_rating_old, rating_problem = _rating(stored, case)
     return page(
         request,
@@ -120,9 +111,8 @@ def show_case(
         page=report,
         case=case,
         c=shown,
-        links=CaseLinks(run_id, case.key, q, sort, view if has_both_sides else "case", diff, against),
+        links=CaseLinks(run_id, case.key, q, sort, against),
         neighbours=opened.neighbours(case.key, CaseQuery(q, sort)),
-        has_both_sides=has_both_sides,
         head=origin_of(stored.config),
         keys=(*KEYS, *RATING_KEYS),
     )

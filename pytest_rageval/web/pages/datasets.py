@@ -15,8 +15,7 @@ from pytest_rageval.check.audit import AuditFinding, audit_in_words, findings_in
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.export.csv_format import as_text
 from pytest_rageval.model import EvalCase
-from pytest_rageval.web.label_desk import TheDesk, offered_systems
-from pytest_rageval.web.pages.agents import Agents
+from pytest_rageval.web.label_desk import TheDesk
 from pytest_rageval.web.rendering import page
 from pytest_rageval.web.site import Site, TheSite
 from pytest_rageval.web.versions.dataset_store import DatasetStore, DatasetVersion
@@ -39,12 +38,11 @@ Datasets = Annotated[DatasetStore, Depends(_store)]
 class VersionPages:
     """The renderer of the pages of dataset versions."""
 
-    def __init__(self, request: Request, site: TheSite, store: Datasets, desk: TheDesk, agents: Agents) -> None:
+    def __init__(self, request: Request, site: TheSite, store: Datasets, desk: TheDesk) -> None:
         self._request = request
         self._site = site
         self._store = store
         self._desk = desk
-        self._agents = agents
 
     def render(
         self,
@@ -73,8 +71,7 @@ class VersionPages:
         labelled = 0
         if version.is_open:
             labelled = sum(Marks.of(case).is_label for case in cases)
-        options = offered_systems(self._target(), self._agents.newest_versions()[0])
-        first_system = [option.value for option in options[:1]]
+        options = self._desk.offered(self._target())
         return page(
             self._request,
             "dataset.html",
@@ -94,7 +91,7 @@ class VersionPages:
             versions=store.versions(slug)[0],
             place=store.path(slug, version.number),
             options=options,
-            systems=self._desk.chosen.get(slug, first_system),
+            systems=self._desk.selected(slug, options),
             labelled=labelled,
         )
 

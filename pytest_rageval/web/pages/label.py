@@ -14,14 +14,13 @@ from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.web.forms import Submitted, read_form
 from pytest_rageval.web.label_desk import (
-    DEMO,
-    PROJECT,
     LabelDesk,
     LabelPlace,
     OpenLabelling,
     TheDesk,
     label_files,
 )
+from pytest_rageval.web.label_systems import DEMO, PROJECT
 from pytest_rageval.web.label_view import LabelForm, action_of, label_view, words_of
 from pytest_rageval.web.pages.datasets import Datasets, TheVersionPages
 from pytest_rageval.web.rendering import page, path_to, redirect
