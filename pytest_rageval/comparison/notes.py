@@ -33,7 +33,8 @@ def comparison_notes(content: Mapping[str, Any], cases: int) -> Iterator[str]:
 
 def _is_without_scores(content: Mapping[str, Any]) -> bool:
     """Return True if no shared case has a score now, as in a run of errors: no change is known, which is no news."""
-    return 0 < content["paired"]["cases"] == len(content["unmeasured"])
+    shared = int(content["paired"]["cases"])
+    return 0 < shared == len(content["unmeasured"])
 
 
 def missing_changes(content: Mapping[str, Any]) -> Iterator[str]:

@@ -18,10 +18,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from pytest_rageval.render.html.environment import asset, environment
+from pytest_rageval.render.html.variables import variables
 from pytest_rageval.text import counted, duration, printable
 from pytest_rageval.web.forms import FORM_TOKEN
 from pytest_rageval.web.guard import HEADERS, NO_CACHE
 from pytest_rageval.web.jobs.job import Job
+from pytest_rageval.web.page_context import PageContext
 from pytest_rageval.web.run_list import made_from
 from pytest_rageval.web.run_rows import RunRow
 from pytest_rageval.web.sessions import form_token
@@ -82,12 +84,13 @@ def asset_file(request: Request) -> Response:
     raise HTTPException(404, "There is no such file.")
 
 
-def page(request: Request, template: str, *, status: int = 200, **content: Any) -> HTMLResponse:
-    """Return a rendered template, with control and bidirectional characters made visible.
+def page(request: Request, context: PageContext, *, status: int = 200) -> HTMLResponse:
+    """Return a rendered page, with control and bidirectional characters made visible.
 
-    It also gets the values of `_shared`.
+    Its template also gets the values of `_shared`.
     """
-    text = web_environment().get_template(template).render(_shared(request) | content)
+    template = web_environment().get_template(context.template)
+    text = template.render(_shared(request) | variables(context))
     # Starlette's page of a bug is sent past the guard, which else adds the headers.
     return HTMLResponse(printable(text), status, headers=HEADERS | {"Cache-Control": NO_CACHE})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from project import Project
@@ -59,7 +60,7 @@ def test_answers_that_differ_are_found_also_behind_what_records_keep(compared: P
     page = the_page(compared)
     numbers = CaseFilter(page.listed).numbers(f"answer:{word}")
     assert {page.cases[number].id for number in numbers} == found
-    chips = {label: (query, cases) for label, query, cases in page_start(page)["chips"]}
+    chips = {label: (query, cases) for label, query, cases in page_start(page).chips}
     assert chips["different answers"] == ("answer:different", 3)
 
 
@@ -79,12 +80,12 @@ def test_without_another_run_the_filter_says_that_answers_are_compared_with_none
     page = read_page(open_side(reports, reports / "baseline.json", "after"), None, Settings(), is_chosen=True)
     with pytest.raises(FilterError, match="the answers of run after are compared with none here"):
         CaseFilter(page.listed).numbers("answer:different")
-    assert "different answers" not in {label for label, _, _ in page_start(page)["chips"]}
+    assert "different answers" not in {label for label, _, _ in page_start(page).chips}
 
 
 OFF = [f'"{metric} off"' for metric in ("recall_any", "recall_all", "hits", "key_fact_recall", "over_abstention")]
 LONG = "Seven quite different words stand within this rather extensive golden reply, which nobody shortens."
-NOTES = {
+NOTES: dict[str, tuple[dict[str, Any], str]] = {
     "gates": ({"id": "g", "question": "equal?"}, "examined by no gate"),
     "gold": (
         {"id": "g", "question": "equal?", "gold_supports": [{"rel_path": "a.md"}]},

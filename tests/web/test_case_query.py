@@ -68,7 +68,7 @@ def rows() -> Iterator[tuple[Row, Row, dict[str, Any]]]:
         )  # fmt: skip
         was = replace(now, outcome="failed" if number % 4 == 0 else "passed", failed=(), error_kind=None, message=None,
                       scores={"recall_any@5": 1.0, "mrr": 0.5, "token_f1": 0.4})  # fmt: skip
-        record = {
+        record: dict[str, Any] = {
             "test_case_id": key.partition("::")[2] or key, "question": TEXTS[number % len(TEXTS)],
             "answer": TEXTS[number % 4] if number % 5 else None, "difficulty": next(iter(groups["difficulty"]), None),
             "domain": next(iter(groups["domain"]), None),

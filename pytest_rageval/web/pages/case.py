@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal, NamedTuple, cast
+from typing import Annotated, Any, Literal, cast
 
 from fastapi import APIRouter, Query, Request
 from pydantic import AfterValidator, BaseModel, Field
@@ -41,6 +41,7 @@ from pytest_rageval.web.forms import Submitted, read_form
 from pytest_rageval.web.label_desk import LabelPlace
 from pytest_rageval.web.opened_runs import TheRuns
 from pytest_rageval.web.pages.run import any_cases
+from pytest_rageval.web.pages.run_contexts import CaseLinks, CaseOfRunPage
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.run_cases import CaseQuery, Filter, Order
 from pytest_rageval.web.run_rows import origin_of
@@ -51,28 +52,6 @@ RATING_KEYS = (("+ -", "good answer, bad answer; again: take it back"), ("w", "w
                ("g", "open a draft of the case"))  # fmt: skip
 OTHER_DRAFTS = f"evalcases/answers{ENDING}"
 """The drafts file for cases whose own file is unknown or outside the project."""
-
-
-class CaseLinks(NamedTuple):
-    """The parameters of a case's page, and the addresses to which they lead."""
-
-    run_id: str
-    key: str
-    q: str
-    sort: str
-    against: str = ""
-
-    def case(self, key: str | None = None) -> str:
-        """Return the address of a case in the same list: of this one, or of that with the `key`."""
-        asked = {"q": self.q, "sort": self.sort, "against": self.against}
-        return path_to("runs", self.run_id, "cases", printable(key or self.key), **asked)
-
-    @property
-    def cases(self) -> str:
-        """Return the address of the list."""
-        if self.against:
-            return path_to("compare", a=self.against, b=self.run_id, q=self.q, sort=self.sort) + "#cases"
-        return path_to("runs", self.run_id, q=self.q, sort=self.sort) + "#cases"
 
 
 @router.get("/runs/{run_id}/cases/{key:path}")
@@ -101,21 +80,19 @@ def show_case(
         records = read_case_lines(stored, {case.key})[case.key].records
         shown = recorded_case_of(stored, representative_trial(records), registry, site.project().baseline_file).view
     rating, is_rating_old, rating_problem = _rating(stored, case)
-    return page(
-        request,
-        "case_page.html",
-        rating=rating,
-        is_rating_old=is_rating_old,
-        rating_problem=rating_problem,
-        longest_note=LONGEST_NOTE,
-        page=report,
+    context = CaseOfRunPage(
         case=case,
         c=shown,
         links=CaseLinks(run_id, case.key, q, sort, against),
         neighbours=opened.neighbours(case.key, CaseQuery(q, sort)),
         head=origin_of(stored.config),
         keys=(*KEYS, *RATING_KEYS),
+        rating=rating,
+        is_rating_old=is_rating_old,
+        rating_problem=rating_problem,
+        longest_note=LONGEST_NOTE,
     )
+    return page(request, context)
 
 
 def _rating(run: StoredRun, case: ListedCase) -> tuple[Rating, bool, str]:
