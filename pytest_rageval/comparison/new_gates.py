@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_rageval.comparison.baseline import Side
+from pytest_rageval.comparison.compared_sides import Comparison
 from pytest_rageval.runs.causes import Cause, causes_content, earliest, recorded_causes
 from pytest_rageval.runs.row import Row
 
@@ -15,7 +16,22 @@ Causes = Sequence[Mapping[str, Any]]
 """Causes with the keys of their cases, as in metrics.json."""
 
 
-def new_causes_of_rows(new_gates: NewGates, rows: Iterable[Row]) -> dict[str, Cause]:
+def with_comparison(metrics: Mapping[str, Any], comparison: Comparison | None, rows: Sequence[Row]) -> dict[str, Any]:
+    """Return the content of metrics.json with the comparison, its gates, and the causes of new gates."""
+    if comparison is None:
+        return {**metrics, "comparison": None}
+    content = comparison.content
+    new_causes = _new_causes_of_rows(content["new_gates"], rows)
+    shown_causes = {key: cause._asdict() for key, cause in new_causes.items()}
+    return {
+        **metrics,
+        "causes": with_new_causes(metrics["causes"], new_causes),
+        "comparison": {**content, "new_causes": shown_causes},
+        "gates": [*metrics["gates"], *comparison.gates],
+    }
+
+
+def _new_causes_of_rows(new_gates: NewGates, rows: Iterable[Row]) -> dict[str, Cause]:
     """Return the cause of each case of `new_gates`, from its row."""
     return _new_causes(new_gates, {row.key: row.causes_of_gates for row in rows if row.key in new_gates})
 

@@ -14,7 +14,10 @@ from jinja2 import Environment, meta, nodes
 
 import pytest_rageval.web.pages as web_pages
 from pytest_rageval.render.html.environment import environment
-from pytest_rageval.render.html.report_page import ReportContext
+from pytest_rageval.render.html.notebook import NotebookContext
+from pytest_rageval.render.html.report_page import ReportContext, ReportStart
+from pytest_rageval.render.html.report_writer import UnreadableContext
+from pytest_rageval.render.html.sweep_page import SweepContext
 from pytest_rageval.web.app import ErrorPage
 from pytest_rageval.web.page_context import PageContext
 from pytest_rageval.web.rendering import web_environment
@@ -93,10 +96,20 @@ def test_a_page_of_the_app_uses_only_fields_of_its_context(context: type[PageCon
     assert not read - names_of(context) - SHARED
 
 
-def test_the_report_uses_only_fields_of_its_context_and_all_of_them():
-    read = variables_of(environment(), "page.html")
-    assert not read - names_of(ReportContext)
-    assert not names_of(ReportContext) - read
+REPORTS = {
+    "page.html": ReportContext,
+    "sweep.html": SweepContext,
+    "notebook.html": NotebookContext,
+    "unreadable.html": UnreadableContext,
+}
+
+
+@pytest.mark.parametrize("template", REPORTS)
+def test_a_report_uses_only_fields_of_its_context_and_all_of_them(template: str):
+    pages = environment()
+    read = variables_of(pages, template)
+    assert not read - macros_of(pages, template) - names_of(REPORTS[template])
+    assert not names_of(REPORTS[template]) - read
 
 
 OF_LINKS = {"run_id", "against"}
@@ -114,7 +127,7 @@ def test_each_field_of_a_context_is_used_by_its_template(context: type[PageConte
     assert not unused - KEPT.get(context.__name__, set())
 
 
-@pytest.mark.parametrize("context", [*contexts(), *ReportContext.__mro__[:2]], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("context", [*contexts(), ReportStart, *REPORTS.values()], ids=lambda each: each.__name__)
 def test_each_field_of_a_context_has_a_sentence(context: type):
     [definition] = ast.parse(inspect.getsource(context)).body
     assert isinstance(definition, ast.ClassDef)
