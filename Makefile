@@ -4,6 +4,7 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 pyth
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 VENV   := .venv
 BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 TESTS  ?= tests
 
@@ -15,16 +16,24 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile
 
-# Made anew when what it holds has changed; the stamp is written last, so that a broken set-up is not taken for a whole one.
-$(VENV)/.ready: pyproject.toml
+# Made again when pyproject.toml has changed. A stamp is written last, so that a broken set-up is not taken for a whole one.
+$(VENV)/.core: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed: install it, or name one with make PYTHON=..."; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@echo "1/2  $(VENV): an environment of its own"
+	@$(PYTHON) -m venv $(VENV)
+	@echo "2/2  the package and what it needs, some 60 MB (make test installs the rest)"
+	@$(PIP) --editable .
 	@touch $@
 
-demo: $(VENV)/.ready  ## the shipped cases against the embedded demo system, offline
+$(VENV)/.ready: $(VENV)/.core
+	@echo "     what tests and checks need, some 900 MB"
+	@$(PIP) --upgrade pip
+	@$(PIP) --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.core  ## the shipped cases against the embedded demo system, offline
 	$(BIN)/python -m pytest evalcases -q
+	@echo "report: $$(ls -td reports/runs/*/report.html | head -n 1)"
 
 test: $(VENV)/.ready  ## all tests
 	$(BIN)/python -m pytest tests -q -n 4 --dist worksteal
@@ -47,7 +56,7 @@ lint: $(VENV)/.ready  ## style and types
 	$(BIN)/mypy
 
 docs: $(VENV)/.ready  ## the site in site/; a link that leads nowhere is an error
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(PIP) --editable '.[docs]'
 	$(BIN)/python docs/make_site.py
 
 bench: $(VENV)/.ready  ## time and memory beside other tools, written into docs/performance.md

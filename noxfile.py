@@ -91,6 +91,7 @@ def _try_wheel(session: nox.Session, elsewhere: Path) -> None:
         session.run("python", "-m", "pytest", "-q")
         session.run("rageval", "explain", "latest", "one", silent=True)
         session.run("python", "-m", "pytest", "-q", "--rageval-target", "demo", "unknown.jsonl")
+        session.run("rageval", "help", "gates", silent=True)
         session.run("python", "-m", "pytest_rageval", "--version")
 
 

@@ -1,10 +1,10 @@
-"""Make the pictures of the report in docs/images anew: a good run, a worse one and one of errors alone, from the demo.
+"""Make the pictures in docs/images from the demo: reports of a good run, a worse one and one of errors, and a comment.
 
     python docs/shots.py [FOLDER]
 
 The shipped cases are run against the demo system, into a folder that is thrown away; the machine's own Chromium takes
 the pictures. FOLDER gets them in every size and scheme, for looking at them; without it, docs/images gets those that
-the documentation shows.
+the documentation shows. A font with coloured emoji is needed, such as Debian's fonts-noto-color-emoji.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from comment_page import comment_page
+
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
 MOST_BYTES = 120_000
-SIZES = {"wide": (1280, 800), "phone": (390, 844)}
+SIZES = {"wide": (1280, 800), "comment": (900, 720), "phone": (390, 844)}
 SCHEMES = ("light", "dark")
 BROKEN = "def answer(question):\n    raise TimeoutError('no answer within 30 s')\n"
 RUNS = {
@@ -38,7 +40,7 @@ RUNS = {
 
 
 class Shot(NamedTuple):
-    """A picture: of which run, at which address in its page, in which size and scheme."""
+    """A picture: of which run, of its comment or at which address in its report, in which size and scheme."""
 
     run: str
     address: str = ""
@@ -47,12 +49,22 @@ class Shot(NamedTuple):
 
     @property
     def name(self) -> str:
+        if self.address == COMMENT:
+            return f"comment-{self.run}.png"
         part = "case" if self.address else "page"
         return f"report-{self.run}-{part}-{self.size}-{self.scheme}.png"
 
 
 CASE = "first failing case"
-SHOWN = (Shot("good"), Shot("worse"), Shot("worse", CASE), Shot("worse", "", "phone", "dark"), Shot("errors"))
+COMMENT = "comment on the pull request"
+SHOWN = (
+    Shot("good"),
+    Shot("worse"),
+    Shot("worse", CASE),
+    Shot("worse", "", "phone", "dark"),
+    Shot("errors"),
+    Shot("worse", COMMENT, "comment"),
+)
 """What the documentation shows."""
 
 
@@ -73,13 +85,14 @@ def main(folder: Path | None) -> None:
 def every_shot() -> Iterator[Shot]:
     for run, address in product(RUNS, ("", CASE)):
         if run != "first":
-            yield from (Shot(run, address, size, scheme) for size, scheme in product(SIZES, SCHEMES))
+            yield from (Shot(run, address, size, scheme) for size, scheme in product(("wide", "phone"), SCHEMES))
 
 
 def demo_pages(place: Path) -> dict[str, Path]:
     """Run the demo as often as there are runs to show; by id the report of each."""
     (place / "broken.py").write_text(BROKEN, encoding="utf-8")
-    environment = os.environ | {"PYTHONPATH": str(place)}
+    # Without a repository of git, whose branch and commit would stand in the pictures.
+    environment = os.environ | {"PYTHONPATH": str(place), "GIT_DIR": str(place / "none")}
     pages = {}
     for run, options in RUNS.items():
         command = [sys.executable, "-m", "pytest", "evalcases", "-q", "-p", "no:cacheprovider", "--rageval-reports",
@@ -87,6 +100,9 @@ def demo_pages(place: Path) -> dict[str, Path]:
         # Our own command, with nothing in it from elsewhere.
         subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=False)  # cases may fail
         pages[run] = place / "reports" / "runs" / run / "report.html"
+        commenting = [sys.executable, "-m", "pytest_rageval", "comment", run, "--reports", str(place / "reports")]
+        comment = subprocess.run(commenting, cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
+        comment_page(comment.stdout, pages[run].with_name("comment.html"))
     return pages
 
 
@@ -100,9 +116,11 @@ def pictures(pages: dict[str, Path], shots: Any) -> Iterator[tuple[Shot, bytes]]
         for shot in shots:
             width, height = SIZES[shot.size]
             page = chromium.new_page(viewport={"width": width, "height": height}, color_scheme=shot.scheme)
-            page.goto(pages[shot.run].as_uri())
+            report = pages[shot.run]
+            path = report.with_name("comment.html") if shot.address == COMMENT else report
+            page.goto(path.as_uri())
             page.wait_for_selector("html[data-ready]", state="attached")
-            if shot.address:
+            if shot.address == CASE:
                 page.evaluate("location.hash = document.querySelector('#list a').hash.replace(/\\/compare$/, '')")
                 page.wait_for_selector("#case .case-bar")
             page.wait_for_timeout(200)

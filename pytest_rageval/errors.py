@@ -59,7 +59,9 @@ class TargetError(RagevalError):
 
     def __init__(self, kind: str, message: str, *, status: int | None = None, retry_after: float | None = None) -> None:
         super().__init__(message)
-        self.kind, self.status, self.retry_after = kind, status, retry_after
+        self.kind = kind
+        self.status = status
+        self.retry_after = retry_after
 
 
 class ModelFailure(RagevalError):
@@ -67,7 +69,8 @@ class ModelFailure(RagevalError):
 
     def __init__(self, kind: str, message: str, *, status: int | None = None) -> None:
         super().__init__(message)
-        self.kind, self.status = kind, status
+        self.kind = kind
+        self.status = status
 
 
 class JudgeError(RagevalError):
@@ -86,7 +89,10 @@ class JudgeError(RagevalError):
         spent: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
-        self.kind, self.raw, self.status, self.spent = kind, raw, status, spent or {}
+        self.kind = kind
+        self.raw = raw
+        self.status = status
+        self.spent = spent or {}
 
 
 class OddScoreError(ValueError):

@@ -56,7 +56,8 @@ _HASHES = re.compile(r"##[\[vV]")
 _LINE_OF_COLONS = re.compile(r"\n[^\S\n]*::")
 # Not `\s*`: over n empty lines that takes n² steps.
 _COMMAND = re.compile(r"(?P<before>^[^\S\n]*):(?=:[a-z-]+[^\n]*?::)|#(?=#(?:vso)?\[)", re.MULTILINE | re.IGNORECASE)
-_UTF_8, _PLAIN = ("utf-8", "surrogatepass"), bytes([*b"\n\t", *range(0x20, 0x7F)])
+_UTF_8 = ("utf-8", "surrogatepass")
+_PLAIN = bytes([*b"\n\t", *range(0x20, 0x7F)])
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 

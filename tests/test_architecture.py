@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 PACKAGE = Path(__file__).parent.parent / "pytest_rageval"
 FLOORS = (
-    ("errors", "text", "model", "providers"),
+    ("errors", "text", "links", "model", "providers"),
     ("language",),
     ("io",),
     ("config",),

@@ -140,3 +140,14 @@ def test_nothing_waits_without_an_end():
 )
 def test_a_wait_without_an_end_is_seen(call: str):
     assert [*unbounded(ast.parse(call))] == [1]
+
+
+def test_the_demo_installs_no_development_tools_and_the_tests_do():
+    rules = dict(re.findall(r"^([$()\w/.]+): ?([^\n]*(?:\n\t[^\n]*)*)", text_of("Makefile"), re.MULTILINE))
+    core, ready = rules["$(VENV)/.core"], rules["$(VENV)/.ready"]
+    assert "--editable ." in core
+    assert "[" not in core.partition("--editable")[2]
+    assert ".[dev]" in ready
+    assert rules["demo"].startswith("$(VENV)/.core")
+    for target in ("test", "quick", "lint", "torture", "docs"):
+        assert rules[target].startswith("$(VENV)/.ready"), target

@@ -158,10 +158,12 @@ def _read(text: str, asked: frozenset[str]) -> _Sentence:
         if written.isascii() and written.isdecimal():
             # Never a cue, and another one in each answer: as words of their own, numbers would drive out all others.
             word = _word("§0")
-            stem, stands_for = written[:5], "§0"
+            stem = written[:5]
+            stands_for = "§0"
         else:
             word = _word(written)
-            stem, stands_for = word.stem, word.spelling[1]
+            stem = word.stem
+            stands_for = word.spelling[1]
             flags.update(word.flags)
         if stem in asked:
             repeated += 1

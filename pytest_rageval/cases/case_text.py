@@ -125,7 +125,8 @@ def case_text(content: bytes, file: str) -> CaseText:
 def row_texts(text: str) -> Iterator[tuple[int, str]]:
     """Yield each row of a CSV text with its 1-based first line; a quoted line end does not end a row."""
     rows: list[str] = []
-    first, is_open = 1, False
+    first = 1
+    is_open = False
     for number, line in enumerate(re.split(r"(?<=\n)", text), start=1):
         if not rows:
             first = number

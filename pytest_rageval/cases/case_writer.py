@@ -58,7 +58,8 @@ class CaseWriter:
                 write_bytes(self._file, content, mode)
             except OSError as error:
                 raise CaseError(f"{self.path}: cannot be written: {error.strerror or error}") from None
-        self.content, self._hash = content, _hash(content)
+        self.content = content
+        self._hash = _hash(content)
 
     def _read(self) -> bytes:
         try:

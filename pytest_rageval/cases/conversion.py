@@ -183,7 +183,9 @@ class _FieldValues:
 
     def _take(self, above: Path, written: Mapping[str, Json], members: Mapping[str, Any]) -> None:
         """Assign an object's members to their parts, in the order of the record; `above` is the object's path."""
-        case, gold, keys = self.case, self.gold, _OBJECTS[above]
+        case = self.case
+        gold = self.gold
+        keys = _OBJECTS[above]
         for name in written:
             value = members.get(name)
             if value is None or name not in keys:
@@ -228,7 +230,8 @@ def _case(values: _FieldValues, given: Collection[str], spelling: Collection[str
     unanswerable unless a key says otherwise or they name gold places or ids. An empty list of ids means that nothing
     may be retrieved in a negative case of the ids format; elsewhere it means nothing.
     """
-    case, gold = values.case, values.gold
+    case = values.case
+    gold = values.gold
     if "layers" in spelling and (gold.get("kg_entities") or gold.get("kg_edges")):
         case.setdefault("requires_kg", True)
     if not _PREFIXES.isdisjoint(given):

@@ -197,7 +197,8 @@ def _is_header(
     may_have_others: bool,
 ) -> bool:
     """Return True if the header names usable columns; report every reason if not."""
-    report, line = table.report, table.start
+    report = table.report
+    line = table.start
     before = len(report)
     for position, name in enumerate(names[:200]):
         if not name:

@@ -33,7 +33,8 @@ class Marks:
         has_ids = bool(gold.chunk_ids or gold.irrelevant_ids) or gold.ids_are_prefixes
         if has_ids and not gold.supports and not gold.irrelevant_supports:
             return cls("ids", gold.chunk_ids or (), (), gold.irrelevant_ids or (), case.answerable)
-        supports, groups = gold.supports or (), gold.support_groups or ()
+        supports = gold.supports or ()
+        groups = gold.support_groups or ()
         return cls("anchors", supports, groups, gold.irrelevant_supports or (), case.answerable)
 
     @property

@@ -115,10 +115,12 @@ def section_lines(text: str) -> Iterator[tuple[str, int, list[str]]]:
     lines = text.split("\n")
     first = _front_matter(lines)
     lines = lines[first:]
-    heading_path, start = "", 0
+    heading_path = ""
+    start = 0
     for heading, begin, end in [*_headings("\n".join(lines)), ("", len(lines), len(lines))]:
         yield heading_path, first + start + 1, lines[start:begin]
-        heading_path, start = heading, end
+        heading_path = heading
+        start = end
 
 
 def _front_matter(lines: list[str]) -> int:

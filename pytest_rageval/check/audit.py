@@ -102,7 +102,8 @@ def _duplicates(cases: Sequence[EvalCase]) -> Iterator[AuditFinding]:
         by_scope.setdefault((case.vaults, case.folders, case.history), []).append(case)
     for group in by_scope.values():
         for later, earlier in near_duplicates([case.question for case in group]):
-            case, other = group[later], group[earlier]
+            case = group[later]
+            other = group[earlier]
             message = f"question {shown_value(case.question)} is nearly that of {other.key} ({other.source})"
             yield AuditFinding("near_duplicate", case, message, "drop one, or make them differ")
 

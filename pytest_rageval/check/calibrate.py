@@ -159,7 +159,8 @@ class Calibration:
         return any(case.judgement is None for case in self.cases)
 
     def _notes_on_labels(self) -> Iterator[str]:
-        gate, cases = self.gate, self.cases
+        gate = self.gate
+        cases = self.cases
         if len(cases) < FEW:
             answers = counted(len(cases), "answer is", "answers are")
             yield f"{answers} few: the figures are hints; label {FEW} or more, drawn at random"

@@ -81,7 +81,8 @@ class Examination(NamedTuple):
 
         is_judged_again  scores of runs do not count; their errors do
         """
-        label, obs = answer.label, answer.observation
+        label = answer.label
+        obs = answer.observation
         if label.judge_score is not None:
             return self._scored(answer, self._on_scale(label.judge_score))
         if obs is None or label.case_key is None or is_judged_again:
@@ -195,9 +196,11 @@ def judge_labels(
             )
             return how.scored(answer, replace(obs, judgements=judgements), identity_of(judge))
         except JudgeError as error:
-            kind, message = error.kind, str(error)
+            kind = error.kind
+            message = str(error)
         except Exception as error:  # noqa: BLE001  a user's own judge may raise anything; it is this answer's error
-            kind, message = "exception", f"{type(error).__name__}: {error}"
+            kind = "exception"
+            message = f"{type(error).__name__}: {error}"
         return replace(answer, reason=excerpt(message, 300), error=kind)
 
     return at_once(judged, answers, settings.judge_concurrency, close=judge.aclose, watch=watch)

@@ -17,7 +17,8 @@ from pytest_rageval.cli.terminal import clean
 from pytest_rageval.config.options import HTTP, is_target, kind_of
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import public_target
-from pytest_rageval.make.scaffold import CI, CI_FILES, Choice, scaffold
+from pytest_rageval.make.ci_files import CI, CI_FILES
+from pytest_rageval.make.scaffold import Choice, scaffold
 from pytest_rageval.render.text.columns import aligned
 from pytest_rageval.targets.first_contact import (
     CONTACT_QUESTION,
@@ -50,6 +51,9 @@ NEXT = (
 )
 @click.option("--path", metavar="PATH", help="With --reply: where the server takes a question, as in /ask.")
 @click.option("--ci", type=click.Choice(CI), help="Where the cases run for each change.")
+@click.option(
+    "--start", metavar="COMMAND", help="With --ci: the command that starts the server there, before the cases."
+)
 @click.option("--yes", is_flag=True, help="Ask nothing: what is not given is demo, no notes, no CI.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text; asks nothing.")
 @exit_codes({1: "the files are written, but no run can read the server's replies yet"})
@@ -59,6 +63,7 @@ def init(
     reply: Path | None,
     path: str | None,
     ci: Any,
+    start: str | None,
     *,
     yes: bool,
     as_json: bool,
@@ -71,7 +76,9 @@ def init(
     files from being written.
     """
     is_asked = not (yes or as_json)
-    choice = _choice(target, notes, ci, is_asked=is_asked)
+    choice = _choice(target, notes, ci, is_asked=is_asked)._replace(start=start)
+    if start is not None:
+        _check_start(choice)
     if reply is not None and kind_of(choice.target) is not HTTP:
         raise SettingsError(f"--reply: a sample reply describes a server; {choice.target} is none")
     if path is not None and reply is None:
@@ -99,6 +106,14 @@ def init(
     if problem is not None:
         click.echo(f"ERROR: {problem}", err=True)
         raise SystemExit(1)
+
+
+def _check_start(choice: Choice) -> None:
+    """Raise a usage error if the command that starts the server would be written nowhere, or break the file."""
+    if choice.ci == "none" or kind_of(choice.target) is not HTTP:
+        raise click.UsageError("--start goes with --ci and a server as --target; nothing else is started in CI")
+    if not choice.start or not choice.start.isprintable() or "${{" in choice.start:
+        raise click.UsageError("--start: expected one line, the command that starts the server, as in 'python -m bot'")
 
 
 def _problem_of_server(contact: FirstContact, url: str) -> str | None:

@@ -19,6 +19,7 @@ VERBS = {
         "init": "first cases, a configuration and CI for this folder",
         "doctor": "whether this project is ready to run, and what to mend",
         "demo": "the embedded demo system: run its cases, or serve it",
+        "help": "a page of the documentation, in the terminal",
         "schema": "commands, settings, records and gates for programs, as one JSON document",
         "completion": "completion of verbs and options in bash, zsh and fish",
     },
@@ -111,7 +112,8 @@ class Verbs(click.Group):
 def rageval() -> None:
     """Evaluation of RAG chatbots: what stands around `pytest`, and the same run without it.
 
-    Begin with `rageval init`, or look at `rageval demo run`. `rageval VERB --help` tells all of a verb.
+    Begin with `rageval init`, or look at `rageval demo run`. `rageval VERB --help` tells all of a verb, `rageval help
+    TOPIC` shows a page of the documentation.
 
     \b
     Exit codes: 0 fine; 1 a case, a gate, a check or a comparison failed; 2 wrong usage, or interrupted.

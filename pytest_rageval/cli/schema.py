@@ -19,6 +19,7 @@ from pytest_rageval.config.settings import ENVIRONMENT, Settings
 from pytest_rageval.gates.gate import CLOSED, FIELDS, GATE_FORM, GATE_PATTERN, HOLDS
 from pytest_rageval.gates.regression import DEFAULT_REGRESSIONS, REGRESSION_FORM, REGRESSION_PATTERN
 from pytest_rageval.io.json_text import json_text
+from pytest_rageval.links import docs_page
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import CaseResult, EvalCase, Json
 from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
@@ -232,7 +233,7 @@ def result_schema() -> dict[str, Json]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Result of a case",
-        "description": f"One line of results.jsonl, schema {SCHEMA}; docs/runs.md says what each key means.",
+        "description": f"One line of results.jsonl, schema {SCHEMA}; what each key means: {docs_page('runs')}",
         "type": "object",
         "properties": {name: kinds.get(name, {}) for name in written},
         "required": list(written),

@@ -82,7 +82,8 @@ def _lines(check: SpotCheck) -> Iterator[str]:
     yield f"{figures['judge']} and {figures['second_judge']} on {answers}"
     rows = [["rubric", "scores", "disagree", "rate", "mean difference"]]
     for rubric, counts in figures["by_rubric"].items():
-        rate, difference = percent(counts["disagreement_rate"]), f"{counts['mean_difference']:.3f}"
+        rate = percent(counts["disagreement_rate"])
+        difference = f"{counts['mean_difference']:.3f}"
         rows.append([rubric, str(counts["n"]), str(counts["disagreeing"]), rate, difference])
     yield from aligned(rows)
     yield "scores as shares of their scale; apart by more than 0.2, or a gate between them, is a disagreement"

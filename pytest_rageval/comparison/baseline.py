@@ -26,7 +26,8 @@ from pytest_rageval.runs.row import CaseScores, Row, cases_of
 SCHEMA = 1
 """The schema of metrics.json; a baseline is a metrics.json with cases."""
 REMEDY = "make a new one with --rageval-update-baseline"
-NO_BASELINE, OF_RUN = "none", "run:"
+NO_BASELINE = "none"
+OF_RUN = "run:"
 """Values in place of a file: no baseline, or a stored run, for example `run:20261122_101500`."""
 
 

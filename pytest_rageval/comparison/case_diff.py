@@ -50,10 +50,14 @@ def detail(before: Record | None, after: Record | None) -> dict[str, Any] | None
         return None
     was = before["retrieved_chunks"] if before else ()
     now = after["retrieved_chunks"] if after else ()
+    golds = []
+    if before and after:
+        golds = _golds(was, now)
+    chunks = aligned_chunks(was, now)[:SHOWN_CHUNKS]
     content = {
         "question": record["question"],
-        "golds": _golds(was, now) if before and after else [],
-        "chunks": [chunk._asdict() for chunk in aligned_chunks(was, now)[:SHOWN_CHUNKS]],
+        "golds": golds,
+        "chunks": [chunk._asdict() for chunk in chunks],
     }
     for side, facts in (("before", _of_side(before)), ("after", _of_side(after))):
         content |= {f"{name}_{side}": value for name, value in facts.items()}
@@ -70,14 +74,20 @@ def _of_side(record: Record | None) -> dict[str, Any]:
             "error": None,
             "failed_gates": [],
         }
-    abstention = record["abstention"] or {}
-    error = record["error"]
+    abstained = None
+    is_undecided = False
+    if record["abstention"]:
+        abstained = record["abstention"]["abstained"]
+        is_undecided = bool(record["abstention"].get("undecided"))
+    error = None
+    if record["error"]:
+        error = {name: record["error"][name] for name in ("kind", "message")}
     return {
         "has_record": True,
         "answer": record["answer"],
-        "abstained": abstention["abstained"] if abstention else None,
-        "undecided": bool(abstention.get("undecided")),
-        "error": {"kind": error["kind"], "message": error["message"]} if error else None,
+        "abstained": abstained,
+        "undecided": is_undecided,
+        "error": error,
         "failed_gates": [_failed_gate(gate) for gate in record["verdict"]["failed_gates"]],
     }
 
@@ -88,8 +98,11 @@ def _failed_gate(gate: Mapping[str, Any]) -> dict[str, Any]:
 
 def place_of(chunk: Mapping[str, Any]) -> str:
     """Return the place of a chunk, as far as the system reports it."""
-    path, heading = chunk["rel_path"], chunk["heading_path"]
-    return f"{path} > {heading}" if path and heading else str(path or heading or chunk["chunk_id"] or "?")
+    path = chunk["rel_path"]
+    heading = chunk["heading_path"]
+    if path and heading:
+        return f"{path} > {heading}"
+    return str(path or heading or chunk["chunk_id"] or "?")
 
 
 class AlignedChunk(NamedTuple):

@@ -145,7 +145,8 @@ class CaseFilter:
         return ("latency",) if self.listed.falls is None else ("latency", "drop", "level")
 
     def _test(self, term: Term) -> Test:
-        word, value = term.word, term.value
+        word = term.word
+        value = term.value
         if not word:
             text = value.lower()
             return lambda number: text in self.texts[number]

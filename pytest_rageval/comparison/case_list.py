@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -208,15 +208,21 @@ def _levels(columns: CaseColumns, shares: Shares) -> Iterator[float | None]:
     turned: list[Column] = []
     for name, column in columns.scores.items():
         if name in shares:
-            share = shares[name]
-            is_share = share is float  # most metrics are: their columns need no copy
-            turned.append(column if is_share else [None if score is None else share(score) for score in column])
+            turned.append(_as_shares(column, shares[name]))
     if not turned:
         yield from [None] * len(columns)
         return
     for scores in zip(*turned, strict=True):
         present = [score for score in scores if score is not None] if None in scores else scores
         yield math.fsum(present) / len(present) if present else None
+
+
+def _as_shares(column: Column, share: Callable[[float], float]) -> Column:
+    """Return the scores of a metric as 0 to 1, where higher is better."""
+    if share is float:
+        # Most metrics have this scale already: their columns need no copy.
+        return column
+    return [None if score is None else share(score) for score in column]
 
 
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -286,7 +286,8 @@ def moved_scores(
 def signed_width(metric: Mapping[str, Any]) -> float:
     """Return the width of a metric's scale, negative if lower is better."""
     low, high = metric["scale"]
-    return float(high - low) if metric["better"] == "higher" else float(low - high)
+    width = float(high - low)
+    return width if metric["better"] == "higher" else -width
 
 
 def gain(delta: float | None, described: Mapping[str, Any]) -> float | None:

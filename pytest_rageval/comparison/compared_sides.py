@@ -24,7 +24,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.regression import RegressionGate
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.run.plan import Plan
-from pytest_rageval.runs.columns import CaseColumns, shared_cases, values_at
+from pytest_rageval.runs.columns import CaseColumns, SharedCases, shared_cases, values_at
 from pytest_rageval.runs.comparable import (
     Comparable,
     Mismatch,
@@ -101,22 +101,23 @@ def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
         verdict_of=metric_verdicts(compared, regressions, earlier),
         labels={name: cut_off_label(old, name) for old, name in renamed.items()},
     )
-    is_heuristic = both.gates_now.is_heuristic
     is_stopped = bool(ground.problems) and not plan.settings.ignore_invariants
+    content = {
+        "baseline_run_id": before.metrics.get("volatile", {}).get("run_id"),
+        "compared": not is_stopped,
+        "ignores_invariants": plan.settings.ignore_invariants,
+        "problems": [str(problem) for problem in ground.problems],
+        "differences": ground.differing,
+        "gate_changes": gate_changes(before.config, after.config),
+        "metrics": verdicts.content(),
+        "layers": compared_layers(compared),
+        **_cases_content(both, compared, metrics_after),
+        **_changed_cases_content(ground, after),
+    }
+    results = verdicts.results(regressions, is_heuristic=both.gates_now.is_heuristic, is_stopped=is_stopped)
     return Comparison(
-        content={
-            "baseline_run_id": before.metrics.get("volatile", {}).get("run_id"),
-            "compared": not is_stopped,
-            "ignores_invariants": plan.settings.ignore_invariants,
-            "problems": [str(problem) for problem in ground.problems],
-            "differences": ground.differing,
-            "gate_changes": gate_changes(before.config, after.config),
-            "metrics": verdicts.content(),
-            "layers": compared_layers(compared),
-            **_cases_content(both, compared, metrics_after),
-            **_changed_cases_content(ground, after),
-        },
-        gates=tuple(verdicts.results(regressions, is_heuristic=is_heuristic, is_stopped=is_stopped)),
+        content=content,
+        gates=tuple(results),
         before=ground.was,
         after=ground.now,
         problems=ground.problems,
@@ -204,12 +205,13 @@ def _compared_cases(before: Side, after: Side, ground: _Ground, renamed: Mapping
         metrics = before.metrics["metrics"]
         retrieval = {renamed.get(name, name) for name, metric in metrics.items() if metric["layer"] == "L2"}
         was = was.unscored(ground.matched_otherwise, retrieval)
+    k = plan.settings.k
     both = Both(
         was,
         now,
         shared_cases(was, now),
-        gates_was=gates_of(before.metrics, before.config, plan.settings.k),
-        gates_now=gates_of(after.metrics, after.config, plan.settings.k),
+        gates_was=gates_of(before.metrics, before.config, k),
+        gates_now=gates_of(after.metrics, after.config, k),
         unlike=ground.unlike,
     )
     return both._replace(was=decided_by_gates_now(both))
@@ -272,12 +274,18 @@ class _MetricVerdicts:
 
 def _cases_content(both: Both, compared: ComparedMetrics, metrics: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metrics that fell together, and the cases that flipped, are new or gone, or have no score any more."""
-    was, now, shared = both.was, both.now, both.shared
+    was = both.was
+    now = both.now
+    shared = both.shared
     comparable = {name: compared.described[name] for name in compared.changes if name not in compared.reasons}
     flips = case_flips(both)
-    # Most comparisons are of the same cases: then nothing is looked up.
-    removed = [key for key in was if key not in now] if len(shared.keys) < len(was) else []
-    added = [key for key in now if key not in was] if len(shared.keys) < len(now) else []
+    removed = _keys_of_one_side(was, now, shared)
+    added = _keys_of_one_side(now, was, shared)
+    passed = {
+        "cases": len(shared.keys),
+        "passed_before": values_at(was.outcomes, shared.before).count("passed"),
+        "passed_after": values_at(now.outcomes, shared.after).count("passed"),
+    }
     return {
         "fallen": fallen_together(was, now, shared, comparable),
         "flipped_to_fail": worst_first(flips.flipped_to_fail, was, now, metrics),
@@ -290,12 +298,16 @@ def _cases_content(both: Both, compared: ComparedMetrics, metrics: Mapping[str, 
         "only_after": added,
         "added_failing": [key for key in added if now[key].is_bad],
         "unmeasured": _unmeasured_cases(was, now),
-        "paired": {
-            "cases": len(shared.keys),
-            "passed_before": values_at(was.outcomes, shared.before).count("passed"),
-            "passed_after": values_at(now.outcomes, shared.after).count("passed"),
-        },
+        "paired": passed,
     }
+
+
+def _keys_of_one_side(side: CaseColumns, other: CaseColumns, shared: SharedCases) -> list[str]:
+    """Return the keys of the cases that only this side has."""
+    if len(shared.keys) == len(side):
+        # Most comparisons are of the same cases: then nothing is looked up.
+        return []
+    return [key for key in side if key not in other]
 
 
 def _unmeasured_cases(was: CaseColumns, now: CaseColumns) -> list[dict[str, Any]]:
@@ -329,11 +341,12 @@ SEARCHED_RUNS = 20
 
 def compare_with_previous(run: StoredRun, cases: Cases, plan: Plan) -> Mapping[str, Any] | None:
     """Compare a run with the last complete one before it, as if that were the baseline; None without such a run."""
-    # A point of a sweep was a trial: its settings are not those before.
-    folders: list[Path] = [path for path in in_time(run.path.parent) if path == run.path or not is_of_sweep(path)]
+    folders: list[Path] = list(in_time(run.path.parent))
     if run.path not in folders:
         return None
-    earlier_folders = folders[: folders.index(run.path)]
+    before_this = folders[: folders.index(run.path)]
+    # A point of a sweep was a trial: its settings are not those before.
+    earlier_folders = [folder for folder in before_this if not is_of_sweep(folder)]
     now = Side(run.run_id, run.finished_metrics, CaseColumns.of(cases), run.config)
     for folder in reversed(earlier_folders[-SEARCHED_RUNS:]):
         earlier = StoredRun(folder)

@@ -21,7 +21,9 @@ def is_regression(gate: Mapping[str, Any]) -> bool:
 
 def gate_name(gate: Mapping[str, Any]) -> str:
     """Return `recall_any@5 drop`, or `recall_any@5` for an absolute gate."""
-    return f"{gate['metric']} {gate['op']}" if is_regression(gate) else str(gate["metric"])
+    if is_regression(gate):
+        return f"{gate['metric']} {gate['op']}"
+    return str(gate["metric"])
 
 
 def gate_line(gate: Mapping[str, Any]) -> str:
@@ -34,7 +36,9 @@ def gate_line(gate: Mapping[str, Any]) -> str:
     if not is_regression(gate):
         value = "has no value in this run" if gate["value"] is None else f"is {_measured(gate)}"
         line = f"{name} {value}, gate {gate['op']} {short(gate['limit'])}"
-        return f"{line} · {gate['n_scored']} of {gate['n_expected']} cases" if "n_scored" in gate else line
+        if "n_scored" in gate:
+            line += f" · {gate['n_scored']} of {gate['n_expected']} cases"
+        return line
     limit = f"tolerated {gate['op']} {short(gate['limit'])}"
     if gate["verdict"] in UNCOMPARED:
         return f"{name} {UNCOMPARED[gate['verdict']]}; {limit}"

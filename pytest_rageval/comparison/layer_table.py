@@ -41,10 +41,10 @@ class LayerRow(NamedTuple):
 def total_row(metrics: Content, comparison: Content | None) -> LayerRow:
     """Return the row over all cases. `comparison`: of metrics.json or of a pair; None if nothing is compared."""
     changes = (comparison or {}).get("layers", {})
-    cells = {
-        layer: LayerCell(summary["score"], changes.get(layer, {}).get("delta"))
-        for layer, summary in metrics["by_layer"].items()
-    }
+    cells: dict[str, LayerCell] = {}
+    for layer, summary in metrics["by_layer"].items():
+        change = changes.get(layer, {}).get("delta")
+        cells[layer] = LayerCell(summary["score"], change)
     return LayerRow(ALL, metrics["total_tests"], metrics["outcomes"], cells)
 
 

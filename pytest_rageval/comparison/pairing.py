@@ -246,7 +246,9 @@ def plan_for(side: Side, current: Settings) -> Plan:
 
 def _cases(before: Side, after: Side, comparison: Comparison) -> dict[str, Any]:
     """Return categories, errors, and the cases that flipped or lost their scores, worst first."""
-    content, was, now = comparison.content, comparison.both.was, comparison.both.now
+    content = comparison.content
+    was = comparison.both.was
+    now = comparison.both.now
     described = before.metrics["metrics"] | after.metrics["metrics"]
     flipped = {name: content[name] for name in FLIPS}
     flipped_keys = chain.from_iterable(flipped.values())
@@ -262,25 +264,28 @@ def _cases(before: Side, after: Side, comparison: Comparison) -> dict[str, Any]:
         return detail(records_before.get(key), records_after.get(key))
 
     def flipped_case(key: str) -> dict[str, Any]:
-        case_before, case_after = was[key], now[key]
+        case_before = was[key]
+        case_after = now[key]
         moved = gains[key]
         most_moved_first = sorted(moved, key=lambda name: (-abs(moved[name]), name))
+        scores = [
+            {"metric": name, "before": case_before.scores[name], "after": case_after.scores[name]}
+            for name in most_moved_first
+        ]
         return {
             "case_key": key,
             "category": after.categories.get(key) or before.categories.get(key),
             "outcome_before": case_before.outcome,
             "outcome_after": case_after.outcome,
             "gain": math.fsum(moved.values()),
-            "scores": [
-                {"metric": name, "before": case_before.scores[name], "after": case_after.scores[name]}
-                for name in most_moved_first
-            ],
+            "scores": scores,
             "detail": detail_of(key),
         }
 
     categories = after.categories or before.categories
+    flips = {name: {*keys} for name, keys in flipped.items()}
     return {
-        "by_category": by_category(comparison.both, categories, {name: {*keys} for name, keys in flipped.items()}),
+        "by_category": by_category(comparison.both, categories, flips),
         "errors": {"before": _errors(was), "after": _errors(now)},
         "flipped_to_fail": [flipped_case(key) for key in worst],
         "flipped_to_pass": [flipped_case(key) for key in best],
@@ -297,8 +302,12 @@ def _errors(cases: CaseColumns) -> dict[str, str]:
 def _gains(before: Mapping[str, float], after: Mapping[str, float], described: Mapping[str, Any]) -> dict[str, float]:
     """Return, for each metric scored on both sides that moved, its change as a share of its scale."""
     names = sorted(before.keys() & after.keys() & described.keys())
-    gains = {name: gain(after[name] - before[name], described[name]) for name in names}
-    return {name: share for name, share in gains.items() if share}
+    gains = {}
+    for name in names:
+        share = gain(after[name] - before[name], described[name])
+        if share:
+            gains[name] = share
+    return gains
 
 
 def by_category(both: Both, categories: Mapping[str, str], flips: Mapping[str, Set[str]]) -> dict[str, Any] | None:

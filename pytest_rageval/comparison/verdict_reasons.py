@@ -86,8 +86,12 @@ def passing_words(facts: VerdictFacts) -> str:
 def pass_rate(facts: VerdictFacts) -> str:
     """Return `115 of 135 pass, was 119`; what was is shown if both runs hold the same cases."""
     passed = facts.outcome("passed")
-    text = f"{passed:,} of {facts.cases:,} pass" if facts.cases != 1 else f"{passed} of 1 case passes"
-    paired = facts.comparison.get("paired") if facts.comparison is not None and facts.is_compared else None
+    text = f"{passed:,} of {facts.cases:,} pass"
+    if facts.cases == 1:
+        text = f"{passed} of 1 case passes"
+    paired = None
+    if facts.comparison is not None and facts.is_compared:
+        paired = facts.comparison.get("paired")
     if paired is None or not paired["cases"]:
         return text
     if paired["cases"] == facts.cases:

@@ -40,7 +40,8 @@ RESERVED_PARAMS = {
 ENVIRONMENT = {"RAGEVAL_TARGET": "target", "RAGEVAL_JUDGE": "judge", "RAGEVAL_REPORTS": "reports"}
 """Settings by environment variable."""
 T = TypeVar("T")
-_CANNOT_CHANGE_RESULTS, _NOT_IN_TABLE = object(), object()
+_CANNOT_CHANGE_RESULTS = object()
+_NOT_IN_TABLE = object()
 Operational = Annotated[T, _CANNOT_CHANGE_RESULTS]
 """A setting that affects how a run proceeds, never its results."""
 OptionOnly = Annotated[T, _NOT_IN_TABLE]

@@ -36,7 +36,8 @@ def create_app(
     no folder.
     """
     if corpus is None:
-        corpus, graph = HERE / "corpus", graph or HERE / "knowledge" / "graph.toml"
+        corpus = HERE / "corpus"
+        graph = graph or HERE / "knowledge" / "graph.toml"
     if not corpus.is_dir():
         raise FileNotFoundError(f"corpus {corpus} is not a folder")
     return DemoApp(Library(corpus, graph), llm, bound_host)

@@ -49,8 +49,9 @@ def write_parquet(source: ExportSource, path: Path) -> None:
     kinds = [*KINDS.values()]
     kinds += ["float64" for _ in source.measured]
     kinds += ["string" for _ in source.judged]
-    kinds += ["int64" if isinstance(value, int) else "string" for value in source.origin.values()]
-    kinds += ["string"]
+    for value in source.origin.values():
+        kinds.append("int64" if isinstance(value, int) else "string")
+    kinds.append("string")
     types = [getattr(arrow, kind)() for kind in kinds]
     chunk = [(name, getattr(arrow, kind)()) for name, kind in CHUNK.items()]
     types.append(arrow.list_(arrow.struct(chunk)))
@@ -138,20 +139,15 @@ def _run_row(source: ExportSource) -> tuple[Any, ...]:
 
 def _rows(record: Record) -> Iterator[tuple[str, tuple[Any, ...]]]:
     """Yield the rows of a record, each with its table."""
-    of_trial = record["case_key"], record["trial"]
+    of_trial = (record["case_key"], record["trial"])
     yield "cases", (*flat(record).values(), as_json(record["trace"]))
     for metric, value in record["scores"].items():
         yield "scores", (*of_trial, metric, value)
     for metric, judgement in (record.get("judgements") or {}).items():
-        explained = (
-            judgement["score"],
-            judgement["reasoning"],
-            as_json(judgement["supported_claims"]),
-            as_json(judgement["unsupported_claims"]),
-            judgement["model"],
-            judgement["heuristic"],
-        )
-        yield "judgements", (*of_trial, metric, *explained)
+        supported = as_json(judgement["supported_claims"])
+        unsupported = as_json(judgement["unsupported_claims"])
+        explained = (judgement["score"], judgement["reasoning"], supported, unsupported)
+        yield "judgements", (*of_trial, metric, *explained, judgement["model"], judgement["heuristic"])
     for chunk in record["retrieved_chunks"]:
         values = [chunk[name] for name in CHUNK]
         yield "chunks", (*of_trial, *values, as_json(chunk["matches"]))

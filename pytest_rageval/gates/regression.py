@@ -74,10 +74,12 @@ def regression_of(entry: Regression, place: str, registry: Registry, k: int) -> 
     Raise SettingsError if `significant` is set for a run-level metric: it has no cases to pair.
     """
     if entry.max_drop is not None:
-        way, size = "drop", entry.max_drop
+        way = "drop"
+        size = entry.max_drop
     else:
         assert entry.max_rise is not None  # every entry has one of the two
-        way, size = "rise", entry.max_rise
+        way = "rise"
+        size = entry.max_rise
     measure = registry.measure(entry.metric, k)
     if entry.significant and measure.metric.run_level:
         raise SettingsError(

@@ -40,7 +40,8 @@ def at_once(
 
     waiting: deque[asyncio.Task[T]] = deque()
     with asyncio.Runner() as runner:
-        loop, slots = runner.get_loop(), asyncio.Semaphore(limit)
+        loop = runner.get_loop()
+        slots = asyncio.Semaphore(limit)
         try:
             for item in items:
                 waiting.append(loop.create_task(work_on(item, slots)))

@@ -92,7 +92,8 @@ class Routing:
     """
 
     def __init__(self, threads: Output | None = None) -> None:
-        self.threads, self.imported = threads, Output()
+        self.threads = threads
+        self.imported = Output()
         self._owner = threading.get_ident()
 
     def of_foreign_code(self) -> Output | None:
@@ -108,7 +109,8 @@ class Stream:
     def __init__(self, name: str, beneath: Any, routing: Routing | None = None) -> None:
         # One that is routed already is replaced: it would take the cleaned lines of a case for the case's output again.
         self._beneath: Any = beneath._beneath if isinstance(beneath, Stream) else beneath
-        self._name, self._routing = name, routing
+        self._name = name
+        self._routing = routing
 
     def is_over(self, stream: object) -> bool:
         """Return True if this is the stream beneath."""

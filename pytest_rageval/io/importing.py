@@ -77,5 +77,6 @@ def _place(error: BaseException) -> str:
     theirs = [frame for frame in frames if not frame.filename.startswith((*_NOT_THEIRS, "<"))]
     if not theirs:
         return ""
-    path, line = Path(theirs[-1].filename), theirs[-1].lineno
+    path = Path(theirs[-1].filename)
+    line = theirs[-1].lineno
     return f"{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}:{line}"

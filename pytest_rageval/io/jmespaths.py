@@ -40,7 +40,9 @@ def function_problems(part: Any) -> Iterator[str]:
     if not isinstance(part, dict):
         return
     if part["type"] == "function_expression":
-        functions, name, arguments = Functions.FUNCTION_TABLE, part["value"], len(part["children"])
+        functions = Functions.FUNCTION_TABLE
+        name = part["value"]
+        arguments = len(part["children"])
         if name not in functions:
             yield f"there is no function {name}(){did_you_mean(name, functions, _KNOWN)}"
         else:

@@ -45,7 +45,8 @@ def lines_of_stream(file: BinaryIO, report: Report, max_bytes: int) -> Iterator[
     offset = number = 0
     while raw := file.readline(max_bytes + 2):
         number += 1
-        start, offset = offset, offset + len(raw)
+        start = offset
+        offset = offset + len(raw)
         if number == 1:
             if raw.startswith(_WIDE) or b"\0" in raw[:4]:
                 report.add_unread(1, 1, f"byte {raw[0]:#04x} at offset 0: UTF-16, UTF-32 or no text; save it as UTF-8")

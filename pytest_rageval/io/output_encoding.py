@@ -73,7 +73,8 @@ def take_any_text(stream: object, *, is_for_click: bool = False) -> Callable[[],
     """Let a stream write any text; return what undoes it. Streams that are no files of the process stay as they are."""
     if not isinstance(stream, io.TextIOWrapper):
         return _nothing
-    encoding, errors = stream.encoding, stream.errors
+    encoding = stream.encoding
+    errors = stream.errors
     try:
         if is_for_click and codecs.lookup(encoding).name == "ascii":
             stream.reconfigure(encoding=PLAIN_ASCII, errors=HANDLER)

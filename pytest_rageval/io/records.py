@@ -110,7 +110,8 @@ class RecordReader(Generic[T]):
 
     def _findings(self, error: ValidationError, value: Json, context: Any) -> Findings:
         """Convert pydantic's errors to findings in our words."""
-        count, findings = error.error_count(), Findings()
+        count = error.error_count()
+        findings = Findings()
         if count > _MOST_ERRORS:
             try:
                 self._validate(_json(_beginning(value, iter(range(_MOST_ERRORS)))), context=context)

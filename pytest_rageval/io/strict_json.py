@@ -212,7 +212,8 @@ class Positions:
     def _read(self, text: str) -> None:
         path: Path = ()
         opened: list[tuple[Path, dict[str, int] | None]] = []  # paths of objects, with their keys, and of lists
-        is_key, end = False, 0
+        is_key = False
+        end = 0
         while token := _TOKEN.match(text, end):
             at, end = token.span(1)
             written = token[1]
@@ -220,13 +221,16 @@ class Positions:
                 continue
             if written == ",":
                 above, keys = opened[-1]
-                is_key, path = keys is not None, path if keys is not None else (*above, int(path[-1]) + 1)
+                is_key = keys is not None
+                path = path if keys is not None else (*above, int(path[-1]) + 1)
             elif written in ("}", "]"):
-                path, is_key = opened.pop()[0], False
+                path = opened.pop()[0]
+                is_key = False
             elif is_key:
                 above, keys = opened[-1]
                 key = self._string(written, at, above)
-                path, is_key = (*above, key), False
+                path = (*above, key)
+                is_key = False
                 self._keys[path] = at
                 if keys is not None and (first := keys.setdefault(key, at)) != at:
                     said = f"{_of(path)}stands twice in one object, first at column {first + 1}; keep one"

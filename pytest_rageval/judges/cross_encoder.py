@@ -278,7 +278,9 @@ MODELS = ("model.onnx", "onnx/model.onnx")
 """Paths of the model below its folder, by exporter."""
 WEIGHTS = ("{}_data", "{}.data")
 """Names of the separate file with the weights of a large model."""
-CONFIG, TOKENIZER, TOKENIZER_CONFIG = "config.json", "tokenizer.json", "tokenizer_config.json"
+CONFIG = "config.json"
+TOKENIZER = "tokenizer.json"
+TOKENIZER_CONFIG = "tokenizer_config.json"
 
 EXPORT = "optimum-cli export onnx --task text-classification --model MODEL FOLDER"
 _HUB_ID = re.compile(r"(?P<id>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")

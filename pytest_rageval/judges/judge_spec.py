@@ -167,12 +167,14 @@ def judge_from_object(candidate: object) -> BaseJudge | None:
 
         if any(callable(getattr(candidate, method, None)) for method in METHODS.values()):
             return PlainJudge(candidate)
-        given, lacking = excerpt(f"{type(candidate).__qualname__} {candidate!r}", 120), ""
+        given = excerpt(f"{type(candidate).__qualname__} {candidate!r}", 120)
+        lacking = ""
         if hasattr(candidate, "judge"):
             names = [name for name in ("model", "heuristic", "rubrics", "aclose") if not hasattr(candidate, name)]
             lacking = f"; it has judge but lacks {', '.join(names)}"
     else:
-        given, lacking = f"the class {candidate.__qualname__}, not an instance of it", ""
+        given = f"the class {candidate.__qualname__}, not an instance of it"
+        lacking = ""
     raise SettingsError(f"rag_judge gives {given}; {_WANTED}{lacking}")
 
 

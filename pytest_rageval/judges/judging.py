@@ -26,7 +26,8 @@ from pytest_rageval.model import NOTHING, Answer, EvalCase, Judgement, JudgeRequ
 from pytest_rageval.text import counted
 
 CLASSIFIER = "abstention"
-SPLIT, SUPPORT = "claim_split", "claim_support"
+SPLIT = "claim_split"
+SUPPORT = "claim_support"
 
 ASKED_WITH: Mapping[str, tuple[str, ...]] = {SUPPORT: (SPLIT,)}
 """Rubrics that another one needs; the classifier may be needed with any."""

@@ -46,7 +46,8 @@ class LabelAgreement(NamedTuple):
     def sentence(self) -> str:
         """Summarise: `2 cases, 4 places; agreement 75%, kappa 0.50 [-0.27, 0.98] (moderate)`."""
         head = f"{counted(self.cases, 'case')}, {counted(self.decisions.n, 'place')}"
-        agreement, kappa = self.decisions.agreement, self.decisions.kappa
+        agreement = self.decisions.agreement
+        kappa = self.decisions.kappa
         if agreement is None:
             return f"{head}; nothing that both labelled"
         if kappa is None:
@@ -56,7 +57,8 @@ class LabelAgreement(NamedTuple):
         return f"{head}; agreement {agreement.value:.0%}, kappa {kappa.value:.2f} [{low:.2f}, {high:.2f}] ({words})"
 
     def as_mapping(self) -> dict[str, Json]:
-        agreement, kappa = self.decisions.agreement, self.decisions.kappa
+        agreement = self.decisions.agreement
+        kappa = self.decisions.kappa
         return {
             "first": self.first,
             "second": self.second,

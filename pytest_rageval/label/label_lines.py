@@ -28,7 +28,8 @@ HELP = """\
   o          the whole question and expected answer
   (nothing)  save, next case        p  case before     t      next unlabelled      s  skip
   z  Z       undo, redo             y  n  drafts: accept, drop    e  edit          q  save and quit"""
-SHOWN_LINES, SHOWN_CHARACTERS = 3, 300
+SHOWN_LINES = 3
+SHOWN_CHARACTERS = 300
 PLAIN_CHARACTERS, MOST_CHARACTERS = 480, 100_000
 """Characters of a question or expected answer: six rows of a terminal, and all of them after `o`."""
 SESSION_CALLS: Mapping[str, tuple[str, *tuple[object, ...]]] = {

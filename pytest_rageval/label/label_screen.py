@@ -41,12 +41,15 @@ from pytest_rageval.label.marks_view import (
 from pytest_rageval.label.pools import Pool
 from pytest_rageval.text import counted, printable
 
-LEAST_WIDTH, LEAST_HEIGHT, LEAST = 40, 12, "40 × 12"
+LEAST_WIDTH = 40
+LEAST_HEIGHT = 12
+LEAST = "40 × 12"
 TYPED = r"[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*"
 SNIPPET = "snippet: ↑↓ to the last line, ⏎ takes it, esc leaves it"
 QUESTION_ROWS, EXPECTED_ROWS, ROOMY_HEIGHT = 3, 2, 20
 """Rows of a folded question and expected answer, and the height from which there is room for more than one."""
-OPENS, LEAST_TEXT = " … o", 8
+OPENS = " … o"
+LEAST_TEXT = 8
 WIDE = 72
 """Columns from which list and text stand side by side."""
 
@@ -256,7 +259,8 @@ class LabelScreen(App[None]):
 
     def _answerable(self) -> str:
         """Return whether the case is answerable; nothing of a case that a blind labeller has not marked."""
-        session, marks = self.session, self.session.marks
+        session = self.session
+        marks = self.session.marks
         if session.is_blind and marks == session.store.marks_of(session.case) and not marks.is_label:
             return "[a/u]"
         return "[a] yes" if marks.answerable else "[u] no"
@@ -331,7 +335,8 @@ class LabelScreen(App[None]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Find or ask the typed text."""
-        asks, typed = self._asks, event.value
+        asks = self._asks
+        typed = event.value
         self.action_leave()
         if not typed.strip():
             return

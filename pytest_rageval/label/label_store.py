@@ -136,7 +136,8 @@ class DraftStore(CaseFileStore):
         if text in self._cases_before.decode("utf-8").split("\n"):
             return {}
         if state.case.id in self._ids | taken:
-            name, case_id = self._cases.path.name, state.case.id
+            name = self._cases.path.name
+            case_id = state.case.id
             raise CaseError(f"case {case_id!r}: {name} has a case with this id; press e and give it another one")
         return {state.case.source.line: (state.case.id, text)}
 

@@ -216,7 +216,8 @@ def displayed(text: str) -> tuple[str, list[int]]:
         piece = character if character in "\n\t" else printable(character)
         width = 0 if character == "\n" else width + len(piece)
         if width > 2 * LONGEST_LINE or (width > LONGEST_LINE and character == " "):
-            piece, width = f"{piece}\n", 0
+            piece = f"{piece}\n"
+            width = 0
         shown.append(piece)
         places += [place] * len(piece)
     return "".join(shown), [*places, min(len(text), MOST_SHOWN)]

@@ -19,7 +19,8 @@ def without_particles(word: str, least: int = 2) -> str:
 
 def _particle_length(word: str, least: int) -> int:
     for length in range(min(_LONGEST_PARTICLE, len(word) - 1), 0, -1):
-        particle, before = word[-length:], word[-length - 1]
+        particle = word[-length:]
+        before = word[-length - 1]
         follows = _PARTICLES.get(particle)
         if follows is None:
             continue

@@ -116,7 +116,8 @@ def _han_number() -> re.Pattern[str]:
 
 @cache
 def _korean_number() -> re.Pattern[str]:
-    numbers, counters = alternatives(KOREAN_NUMBERS), alternatives(KOREAN_COUNTERS)
+    numbers = alternatives(KOREAN_NUMBERS)
+    counters = alternatives(KOREAN_COUNTERS)
     return re.compile(
         rf"(?<![가-힣])({numbers}) ?"
         rf"(?=(?:{counters})(?:[은는이가을를의에로도만]|에서|까지|부터|입니다|째)?(?![가-힣]))"
@@ -160,7 +161,8 @@ def _named_date(match: re.Match[str]) -> str:
 
 
 def _by_slashes(match: re.Match[str]) -> str:
-    first, second = int(match["first"]), int(match["second"])
+    first = int(match["first"])
+    second = int(match["second"])
     if first > _MONTHS_A_YEAR >= second > 0:
         return _date(match["year"], str(second), str(first))
     if second > _MONTHS_A_YEAR >= first > 0:

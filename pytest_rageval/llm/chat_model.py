@@ -227,7 +227,8 @@ def chat_model(spec: str, options: EndpointOptions) -> ChatModel:
     if not colon or kind not in JUDGING:
         if options.base_url is None:
             raise SettingsError("no server; write it as openai:MODEL or openai:MODEL@URL")
-        kind, rest = "openai", spec
+        kind = "openai"
+        rest = spec
     provider = JUDGING[kind]
     if not provider.factory:
         return model_at(provider, rest, options)

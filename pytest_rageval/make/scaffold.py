@@ -17,10 +17,9 @@ from pytest_rageval.config.files import case_globs, has_table
 from pytest_rageval.config.options import HTTP, kind_of
 from pytest_rageval.config.toml_text import toml_document, toml_value
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.make.ci_files import CI_FILES, ci_file
 from pytest_rageval.runs.folder import GITIGNORE
 
-CI = ("github", "gitlab", "none")
-CI_FILES = {"github": ".github/workflows/rageval.yml", "gitlab": ".gitlab-ci.yml"}
 CONFIGURATION = "rageval.toml"
 FIRST_CASES = "evalcases/first.jsonl"
 FROM_NOTES = 3
@@ -38,6 +37,8 @@ class Choice(NamedTuple):
     ci: Literal["github", "gitlab", "none"] = "none"
     mapping: Mapping[str, Any] | None = None
     """How the target's own JSON is asked and read, if it is a server with one."""
+    start: str | None = None
+    """The command that starts the server in CI."""
 
 
 class ScaffoldFile(NamedTuple):
@@ -77,7 +78,7 @@ def _contents(root: Path, choice: Choice) -> Iterator[tuple[str, str]]:
         yield FIRST_CASES, _template("demo_cases.jsonl") if is_demo else _first_cases(choice.notes)
     yield "reports/.gitignore", GITIGNORE
     if choice.ci != "none":
-        yield CI_FILES[choice.ci], _template(f"{choice.ci}.yml")
+        yield CI_FILES[choice.ci], ci_file(choice.ci, root, choice.target, choice.start)
 
 
 def _notes_line(root: Path, notes: Path | None) -> str:

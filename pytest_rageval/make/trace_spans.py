@@ -275,7 +275,9 @@ def _joined(attributes: Mapping[str, Json]) -> dict[str, Json]:
     for name, value in attributes.items():
         spread = _NUMBERED.fullmatch(name) if isinstance(name, str) else None
         if spread is not None:
-            list_name, number, member = spread[1], int(spread[2]), spread[3]
+            list_name = spread[1]
+            number = int(spread[2])
+            member = spread[3]
             objects = numbered.setdefault(list_name, {})
             objects.setdefault(number, {})[member] = value
     joined: dict[str, Json] = {}

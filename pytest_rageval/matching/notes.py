@@ -44,7 +44,8 @@ def text_below(notes: Notes, anchor: Anchor) -> str | None:
 
 def is_of_section(text: str, section: str) -> bool:
     """Return True if a text is a part of a section, holds it, or shares most of its lines with it."""
-    folded, whole = fold(text), fold(section)
+    folded = fold(text)
+    whole = fold(section)
     if not folded or folded in whole or (whole and whole in folded):
         return True
     lines = list(filter(None, map(fold, text.splitlines())))

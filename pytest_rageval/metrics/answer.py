@@ -261,7 +261,8 @@ def _f1(answer: Sequence[str], gold: Sequence[str], without_tokens: float = 1.0)
 
 def with_bound_figures(answer: Sequence[str], gold: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     """Join a figure with the next word where the two texts disagree: 10 wins and 3 losses, 3 wins and 10 losses."""
-    counted_by_answer, counted_by_gold = _counted(answer), _counted(gold)
+    counted_by_answer = _counted(answer)
+    counted_by_gold = _counted(gold)
     disputed = [
         word
         for word, figures in counted_by_gold.items()
@@ -291,7 +292,8 @@ def _bound(words: Sequence[str], disputed: Collection[str]) -> list[str]:
 
 def shared_tokens(answer: Sequence[str], gold: Sequence[str]) -> int:
     """Return the size of the multiset intersection of both token lists."""
-    left, shared = Counter(gold), 0
+    left = Counter(gold)
+    shared = 0
     for token in answer:
         if left.get(token):
             left[token] -= 1

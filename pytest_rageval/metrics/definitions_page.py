@@ -99,7 +99,8 @@ ROWS = (
 def _languages() -> Iterator[str]:
     yield '| gold | answer | a reader says | `hangul = "word"` | `hangul = "char"` |\n| --- | --- | --- | ---: | ---: |'
     for row in ROWS:
-        words, characters = f1_of(row, "word"), f1_of(row, "char")
+        words = f1_of(row, "word")
+        characters = f1_of(row, "char")
         yield f"| {row.gold} | {row.answer} | {row.reader} | {words:.2f} | {characters:.2f} |"
     yield ""
 

@@ -108,7 +108,8 @@ def _wrong(place: str, counts: Coverage, names: tuple[str, ...], others: tuple[s
             yield f"{place}{name} is no count"
     read = {name: _count(value) for name, value in _long_names(counts).items()}
     for part, total in (("docs_with_0_chunks", "docs_processed"), ("chunks_skipped", "chunks_attempted")):
-        part_count, total_count = read.get(part), read.get(total)
+        part_count = read.get(part)
+        total_count = read.get(total)
         if part_count is not None and total_count is not None and part_count > total_count:
             yield f"{place}{part} is {part_count}, more than {total}, {total_count}"
 

@@ -225,7 +225,8 @@ def judged_score(
     judgement = obs.judged(name)
     if judgement is None:
         return _why_not(obs, obs.answer.text, name, unscored, from_context=from_context)
-    (low, high), (from_low, from_high) = scale, judgement.scale
+    (low, high) = scale
+    (from_low, from_high) = judgement.scale
     factor = (high - low) / (from_high - from_low)
     value = low + (judgement.scores[name] - from_low) * factor
     spread = judgement.extra.get("spread")

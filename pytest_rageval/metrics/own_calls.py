@@ -24,7 +24,8 @@ class WatchedCalls:
     """The calls of one metric."""
 
     def __init__(self, name: str, seconds: float) -> None:
-        self._name, self._seconds = name, seconds
+        self._name = name
+        self._seconds = seconds
         self._missed = 0
 
     def score(self, call: Callable[[], Any]) -> float | Score | NotApplicable:

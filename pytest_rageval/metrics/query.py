@@ -14,7 +14,8 @@ _UNTRACED = Trace()
 
 def set_terms(reported: Iterable[str] | None, expected: Iterable[str] | None) -> str:
     """Return the formula of a set F1 with its numbers."""
-    ours, theirs = labels(reported or ()), labels(expected or ())
+    ours = labels(reported or ())
+    theirs = labels(expected or ())
     common = ours & theirs
     return f"2 · {len(common)} common / ({len(ours)} found + {len(theirs)} expected){missing_terms(theirs - ours)}"
 

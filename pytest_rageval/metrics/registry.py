@@ -185,12 +185,15 @@ class Measure:
     @cached_property
     def score(self) -> Callable[[Any], Scored]:
         """Return the scoring function: plain float for a score without detail. Bound once, before the first case."""
-        checked, missing, top = self._checked, self.metric.guard, self.k or 0
+        checked = self._checked
+        missing = self.metric.guard
+        top = self.k or 0
         options = dict(self.metric.options)
         if self.metric.function is None:
             return lambda _: _NOT_AT_HAND
         if self.metric.run_level and top:
-            options["k"], top = top, 0
+            options["k"] = top
+            top = 0
         function: Callable[..., Any] = partial(self.metric.function, **options) if options else self.metric.function
         low, high = self.metric.scale
         high = min(high, sys.float_info.max)
@@ -373,7 +376,8 @@ def doc_parts(metric: Metric) -> DocParts:
     definition, _, rest = metric.doc.partition("\n\n")
     details, _, example = rest.partition("\n\n")
     if ">>>" in details:
-        details, example = "", rest
+        details = ""
+        example = rest
     line = " ".join(details.split())
     line, _, source = line.partition(" Source: ")
     before, _, rule = line.partition("Not applicable ")

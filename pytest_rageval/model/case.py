@@ -68,7 +68,8 @@ class Edge(NamedTuple):
         return cls(*(str(part).strip() for part in parts))
 
 
-_ARROW_HEAD, _ARROW_TAIL = re.compile(r"->(?=\s)"), re.compile(r"(?<=\s)-")
+_ARROW_HEAD = re.compile(r"->(?=\s)")
+_ARROW_TAIL = re.compile(r"(?<=\s)-")
 
 
 def _arrow_parts(text: str) -> list[Json]:

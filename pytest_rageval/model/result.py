@@ -148,7 +148,8 @@ class FailedJudgement(Exception):
 
     def __init__(self, judgement: Judgement, problem: Problem) -> None:
         super().__init__(f"{problem.kind}: {problem.message}")
-        self.judgement, self.problem = judgement, problem
+        self.judgement = judgement
+        self.problem = problem
 
 
 # ── observations ────────────────────────────────────────────────────────────────────────────────────────────────────

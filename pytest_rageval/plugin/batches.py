@@ -26,7 +26,8 @@ def plan_batches(items: Iterable[EvalItem]) -> None:
         if definitions is not None:
             batch = ItemBatch()
             for item in group:
-                item.batch, item.position = batch, len(batch.cases)
+                item.batch = batch
+                item.position = len(batch.cases)
                 batch.cases.append(item.case)
 
 

@@ -152,7 +152,8 @@ class Controller:
 
         What a user can mend ends the session with exit code 4 and a line for each problem.
         """
-        prepared, session = self.active.prepared, self.session
+        prepared = self.active.prepared
+        session = self.session
         is_judge_asked = None in overrides(session, JUDGE, files).values()
         with self.active.usage_errors():
             target = prepared.settings.target
@@ -221,7 +222,9 @@ class Controller:
 
     def count_calls(self, report: pytest.TestReport) -> None:
         """End the session if its first calls, over all workers, fail alike in a way that cannot heal."""
-        calls, run, session = report.__dict__.pop(CALLS), self.active.opened(), self.session.of_pytest
+        calls = report.__dict__.pop(CALLS)
+        run = self.active.opened()
+        session = self.session.of_pytest
         if run.broken_off is not None:
             return
         run.count(calls)
@@ -307,7 +310,8 @@ class Controller:
             # Here, because the HTML report and its templates take a fifth of a short run.
             from pytest_rageval.render.html.report_writer import end_report
 
-            folder, baseline = self.active.finished.folder, prepared.project.baseline_file
+            folder = self.active.finished.folder
+            baseline = prepared.project.baseline_file
             self._report = end_report(folder, prepared.settings, baseline, exit_status=int(exitstatus))
 
     def _write(self) -> None:

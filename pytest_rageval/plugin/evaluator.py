@@ -50,7 +50,8 @@ class Evaluator:
     """Evaluates cases on demand with the target and judge that the test's fixtures gave."""
 
     def __init__(self, node: pytest.Item, evaluate: Callable[[EvalCase], tuple[Evaluation, Ending]]) -> None:
-        self._node, self._evaluate = node, evaluate
+        self._node = node
+        self._evaluate = evaluate
 
     def evaluate(self, case: EvalCase) -> Evaluated:
         """Ask, judge and score; a failure to ask or judge fails the test in one line."""

@@ -46,7 +46,9 @@ def overrides(session: LightSession, fixture: str, case_files: Iterable[Path]) -
 
     From the loaded modules, whatever was selected and whichever process resolves fixtures: the run's hash reads it.
     """
-    root, manager, files = session.root, session.config.pluginmanager, list(case_files)
+    root = session.root
+    manager = session.config.pluginmanager
+    files = list(case_files)
     conftests: dict[Path, Override] = {}
     for folder in {folder for file in files for folder in file.parents if folder.is_relative_to(root)}:
         conftest = folder / "conftest.py"
@@ -80,7 +82,8 @@ def _function(plugin: object, fixture: str) -> Callable[..., object] | None:
 
 # ── who judges ────────────────────────────────────────────────────────────────────────────────────────────────
 
-JUDGE, CLIENT = "rag_judge", "rag_client"
+JUDGE = "rag_judge"
+CLIENT = "rag_client"
 
 
 def judges_of_files(session: LightSession) -> frozenset[str | None]:

@@ -103,7 +103,8 @@ class ControlledWorkers:
             notes += self._notes_on_death(node)
 
     def _notes_on_death(self, node: Any) -> Iterator[str]:
-        died, dist = f"worker {node.gateway.id} died", self._config.option.dist
+        died = f"worker {node.gateway.id} died"
+        dist = self._config.option.dist
         if dist in REPEATING:
             yield f"{died}, and --dist {dist} gives its case to another; --dist load runs no case again"
         if self._scheduling is not None and (taken := self._scheduling.handed_on(node)):

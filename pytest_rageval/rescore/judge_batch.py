@@ -122,49 +122,54 @@ class BatchedRun:
 
     def submit(self) -> None:
         """Submit the waiting requests; each portion is noted at once, in case that a later one fails."""
-
-        async def submit() -> None:
-            async with self._exchange() as (wire, exchange):
-                for portion in self.client.portions():
-                    self._note(replace(self.submission, begun=(tuple(portion), _now()), collected=None))
-                    try:
-                        batch = await wire.submit_batch(exchange, portion)
-                    except ModelFailure as failure:
-                        if failure.status is not None and failure.status < 500:  # else it may have begun all the same
-                            self._note_none()
-                        raise
-                    self._note_batch(batch)
-
         try:
-            asyncio.run(submit())
+            asyncio.run(self._submit())
         except ModelFailure as failure:
             raise SettingsError(f"the batch cannot be submitted: {failure}") from None
 
+    async def _submit(self) -> None:
+        async with self._exchange() as (wire, exchange):
+            for portion in self.client.portions():
+                # Noted before it is sent: after a kill in between, `fetch` looks for the batch at the provider.
+                begun = (tuple(portion), _now())
+                self._note(replace(self.submission, begun=begun, collected=None))
+                try:
+                    batch = await wire.submit_batch(exchange, portion)
+                except ModelFailure as failure:
+                    # After a lost connection or a failure of the server, it may have begun all the same.
+                    if failure.status is not None and failure.status < 500:
+                        self._note_none()
+                    raise
+                self._note_batch(batch)
+
     def fetch(self) -> list[BatchState]:
         """Fetch the replies of all batches that have ended; return the states of all."""
-        replies = self.client.replies
-
-        async def fetch() -> list[BatchState]:
-            async with self._exchange() as (wire, exchange):
-                if self.submission.begun is not None:  # killed before the answer to a submission was noted
-                    batch = await wire.find_batch(exchange, *self.submission.begun, self.submission.batches)
-                    if batch is None:
-                        self._note_none()
-                    else:
-                        self._note_batch(batch)
-                states = [await wire.batch_state(exchange, batch) for batch in self.submission.batches]
-                urls = chain.from_iterable(state.results for state in states)
-                for url in urls:
-                    async for line in exchange.lines(url):
-                        key, reply = wire.batch_reply(line)
-                        if key not in replies or reply.status == 200:
-                            replies[key] = reply
-                return states
-
         try:
-            return asyncio.run(fetch())
+            return asyncio.run(self._fetch())
         except (ModelFailure, ValueError) as failure:
             raise SettingsError(f"the batch cannot be fetched: {failure}; try again later") from None
+
+    async def _fetch(self) -> list[BatchState]:
+        async with self._exchange() as (wire, exchange):
+            if self.submission.begun is not None:
+                # Killed before the answer to a submission was noted.
+                batch = await wire.find_batch(exchange, *self.submission.begun, self.submission.batches)
+                if batch is None:
+                    self._note_none()
+                else:
+                    self._note_batch(batch)
+            states = [await wire.batch_state(exchange, batch) for batch in self.submission.batches]
+            for url in chain.from_iterable(state.results for state in states):
+                await self._read_replies(url, wire, exchange)
+            return states
+
+    async def _read_replies(self, url: str, wire: Wire, exchange: BatchExchange) -> None:
+        replies = self.client.replies
+        async for line in exchange.lines(url):
+            key, reply = wire.batch_reply(line)
+            # A request that was sent in two batches may have failed in one of them only.
+            if key not in replies or reply.status == 200:
+                replies[key] = reply
 
     def give_up(self, states: Iterable[BatchState]) -> None:
         """Let the waiting requests fail that ended batches have left without a reply."""
@@ -186,10 +191,11 @@ class BatchedRun:
     def _note_batch(self, batch: str) -> None:
         before = self.submission
         assert before.begun is not None
+        portion, _ = before.begun
         noted = replace(
             before,
             batches=(*before.batches, batch),
-            requests=(*before.requests, *before.begun[0]),
+            requests=(*before.requests, *portion),
             submitted=_now(),
             begun=None,
         )

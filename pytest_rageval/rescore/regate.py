@@ -122,6 +122,7 @@ def _failed_judgement(records: Sequence[Line], first: CaseResult, plan: Plan) ->
 def _recorded(record: Line) -> CaseResult:
     """Return the parts of a trial's result that gates read."""
     case_key = f"{record['source']['file']}::{record['test_case_id']}"
+    test = record["case_key"].removeprefix(case_key).removeprefix("::")
     return CaseResult(
         _case(record),
         "passed",
@@ -130,7 +131,7 @@ def _recorded(record: Line) -> CaseResult:
         skipped_metrics=record["skipped_metrics"],
         unobserved=_unobserved(record),
         trial=record["trial"],
-        test=record["case_key"].removeprefix(case_key).removeprefix("::") or None,
+        test=test or None,
     )
 
 
@@ -143,6 +144,7 @@ def _case(record: Line) -> EvalCase:
     descriptions: dict[str, Any] = dict(zip(DESCRIPTIVE_NAMES, descriptions_in(record), strict=True))
     # Older records lack the kinds of gold answers and groups.
     gold = labelled_gold(record.get("gold_answer", ["none"]), has_groups=record.get("has_groups", False))
+    source = Source(**record["source"]) if record["source"] else NOWHERE
     return EvalCase(
         id=record["test_case_id"],
         question="",
@@ -151,7 +153,7 @@ def _case(record: Line) -> EvalCase:
         tags=tuple(record["tags"]),
         requires_kg=record["requires_kg"],
         gold=gold,
-        source=Source(**record["source"]) if record["source"] else NOWHERE,
+        source=source,
     )
 
 

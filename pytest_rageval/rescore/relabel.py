@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,8 @@ def _labels(
     records: Mapping[str, Line],
 ) -> Labels:
     used = {case.key for case in found.values()}
-    unasked = [case for file in files for case in file.cases if case.key not in used]
+    every = chain.from_iterable(file.cases for file in files)
+    unasked = [case for case in every if case.key not in used]
     kept = tuple(key for key in records if key not in found)
     cases: dict[str, EvalCase] = {}
     for key, case in found.items():

@@ -98,16 +98,18 @@ class Rescoring:
         judging = plan.settings.model_dump(mode="json", include=set(OF_JUDGING))
         servers = {name: judging[name] for name in ("judge", "judge_base_url") if judging[name] is not None}
         judging |= {name: public_target(value) for name, value in servers.items()}
-        config = {
-            **run.config,
-            "metrics": [measure.name for measure in (*plan.measures, *plan.run_measures)],
-            "rubrics": {name: wording.prompt_version for name, wording in sorted(plan.wordings.items())},
-            "ontology": plan.ontology,
-            "settings": {**run.config["settings"], **judging},
-            **self.changed,
-            **(self.labels.changed if self.labels else {}),
-        }
-        return run.config if config == run.config else config | {"config_hash": config_hash_of(config)}
+        config = dict(run.config)
+        config["metrics"] = [measure.name for measure in (*plan.measures, *plan.run_measures)]
+        config["rubrics"] = {name: wording.prompt_version for name, wording in sorted(plan.wordings.items())}
+        config["ontology"] = plan.ontology
+        config["settings"] = {**run.config["settings"], **judging}
+        config |= self.changed
+        if self.labels is not None:
+            config |= self.labels.changed
+        if config == run.config:
+            return run.config
+        config["config_hash"] = config_hash_of(config)
+        return config
 
     def _finished(
         self, records: Lines, judged: Callable[[Lines], Lines] | None = None, *, is_read_only: bool = False

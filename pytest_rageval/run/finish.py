@@ -367,7 +367,8 @@ def _refusal(plan: Plan, extent: Extent, metrics: Mapping[str, Any]) -> str | No
         return "baseline not updated: the run is partial: some cases have no result; run them all"
     if plan.settings.force:
         return None
-    errors, unknown = metrics["outcomes"]["error"], not_measured(metrics)
+    errors = metrics["outcomes"]["error"]
+    unknown = not_measured(metrics)
     unjudged = failure_note(metrics["judge_errors"])
     if errors:
         why = f"{counted(errors, 'case')} ended in errors"

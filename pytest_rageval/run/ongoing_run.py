@@ -382,7 +382,8 @@ class OngoingRun:
 
 
 def _writer_of(prepared: Prepared, config: Mapping[str, Any]) -> RunWriter:
-    project, resumed = prepared.project, prepared.settings.resume
+    project = prepared.project
+    resumed = prepared.settings.resume
     try:
         if resumed is None:
             return RunWriter.new(project.reports, prepared.plan, config)

@@ -83,7 +83,8 @@ class Plan:
 
     def is_near_gate(self, judgement: Judgement) -> bool:
         """Return True if a score lies within one step of a gate's limit; a fifth of the scale is a step by default."""
-        rubric, (low, high) = self.wordings.get(judgement.rubric), judgement.scale
+        rubric = self.wordings.get(judgement.rubric)
+        (low, high) = judgement.scale
         step = (rubric and rubric.step) or (high - low) / 5
         for gate in (*self.case_gates, *self.run_gates):
             score = judgement.scores.get(gate.metric)
@@ -115,7 +116,8 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
     rubrics = tuple(dict.fromkeys(name for one in measures if is_judged for name in one.metric.rubrics))
     # The prompt of each rubric and of those judged along with it, the project's own if it has one.
     prompts = dict.fromkeys(part for name in rubrics for part in (name, *ASKED_WITH.get(name, ()), CLASSIFIER))
-    layers, titles = {*LAYERS, *LAYERS.values()}, ", ".join(LAYERS.values())
+    layers = {*LAYERS, *LAYERS.values()}
+    titles = ", ".join(LAYERS.values())
     problems += [
         f"--rageval-skip: {name!r} is not a layer{did_you_mean(name, layers, f'; layers: {titles}')}"
         for name in settings.skipped
@@ -178,7 +180,8 @@ def _with_ontology(
         return registry, None
     if (validator := problems.attempt(load_validator, settings.ontology, root)) is None:
         return registry, None
-    checked, bound = {one.name for one in CHECKED}, {"ontology": validator}
+    checked = {one.name for one in CHECKED}
+    bound = {"ontology": validator}
     metrics = (replace(one, options={**one.options, **bound}) if one.name in checked else one for one in registry)
     return Registry(metrics), validator.digest
 

@@ -51,6 +51,8 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
     facts = _facts(rows, info, _overall(layers, plan))
     metrics |= {measure.name: _run_metric(measure, facts, info.expected, plan) for measure in plan.run_measures}
     breakdowns = {name: _breakdown(rows, name, scored, plan.settings.k) for name in BREAKDOWNS}
+    aggregates = _aggregate_metrics(metrics, info, plan.settings.k)
+    aggregates["by_tag"] = {tag: _only_averages(group) for tag, group in breakdowns["tag"].items()}
     return {
         "schema": 1,
         "config_hash": info.config_hash,
@@ -67,17 +69,16 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "failure_tags": _failed_by_tag(rows),
         "causes": _causes(rows),
         "gates": [_run_gate(gate, metrics) for gate in plan.run_gates],
-        "aggregate_metrics": {
-            **_aggregate_metrics(metrics, info, plan.settings.k),
-            "by_tag": {tag: _only_averages(group) for tag, group in breakdowns["tag"].items()},
-        },
+        "aggregate_metrics": aggregates,
         "volatile": _volatile(trials, info),
     }
 
 
 def _counts(rows: Sequence[Row]) -> dict[str, Any]:
     """Return how many cases there are, and how they ended."""
-    answerable = Counter(name for row in rows for name in row.groups["answerable"])
+    answerable: Counter[str] = Counter()
+    for row in rows:
+        answerable.update(row.groups["answerable"])
     return {
         "total_tests": len(rows),
         "answerable_tests": answerable["answerable"],
@@ -105,7 +106,9 @@ def _reservations(rows: Sequence[Row]) -> dict[str, Any]:
 def _volatile(trials: Sequence[Row], info: RunInfo) -> dict[str, Any]:
     """Return what differs between two runs of equal results."""
     cost = cost_of([row.cost for row in trials])
-    hit_rate = cost["judgements_cached"] / cost["judgements"] if cost["judgements"] else None
+    hit_rate = None
+    if cost["judgements"]:
+        hit_rate = cost["judgements_cached"] / cost["judgements"]
     return {**info.volatile, "latency": latency_of(trials), "cost": cost, "cache_hit_rate": hit_rate}
 
 
@@ -133,13 +136,17 @@ class _CountedRows:
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = rows
-        self.not_applicable = Counter(row.not_applicable for row in rows)
-        self.with_errors = [row for row in rows if row.metric_errors or row.outcome == "error"]
+        self._reasons = Counter(row.not_applicable for row in rows)
+        self._with_errors = [row for row in rows if row.metric_errors or row.outcome == "error"]
+
+    def not_applicable(self, name: str) -> int:
+        """Return for how many cases a metric is not applicable."""
+        return sum(count for names, count in self._reasons.items() if name in names)
 
     def errors(self, name: str) -> int:
         """Return how many cases have no value of a metric because of an error: of its judgement, or of the case."""
         count = 0
-        for row in self.with_errors:
+        for row in self._with_errors:
             is_case_error = row.outcome == "error" and name not in row.scores and name not in row.not_applicable
             # Both may hold, and both are counted.
             if name in row.metric_errors:
@@ -156,7 +163,7 @@ def _metric(measure: Measure, counted: _CountedRows, expected: int) -> dict[str,
         "mean": mean(values),
         "ci": _interval(measure, values),
         "n_scored": len(values),
-        "n_not_applicable": sum(count for names, count in counted.not_applicable.items() if name in names),
+        "n_not_applicable": counted.not_applicable(name),
         "n_error": counted.errors(name),
         "n_expected": expected,
     }
@@ -182,25 +189,25 @@ def _repeats(trials: Iterable[Row], plan: Plan) -> dict[str, Any]:
         return {}
     any_passed: list[float] = []
     all_passed: list[float] = []
-    spreads: dict[str, list[float]] = {measure.name: [] for measure in plan.measures}
+    deviations: dict[str, list[float]] = {measure.name: [] for measure in plan.measures}
+    # Errors and skipped trials have no verdict.
     rated = (row for row in trials if row.outcome not in ("error", "skipped"))
     for _, of_case in groupby(rated, attrgetter("key")):
         case = list(of_case)
         any_passed.append(float(any(row.trial_passed for row in case)))
         all_passed.append(float(all(row.trial_passed for row in case)))
-        for name, spread in spreads.items():
-            values = [row.scores[name] for row in case if name in row.scores]
+        for name, of_cases in deviations.items():
+            values = _scored(case, name)
             if len(values) > 1:
-                spread.append(stdev(values))
-    return {
-        "repeats": {
-            "trials": plan.settings.repeat,
-            "cases": len(any_passed),
-            "pass_at_n": mean(any_passed),
-            "pass_hat_n": mean(all_passed),
-            "spread": {name: mean(spread) for name, spread in spreads.items()},
-        }
+                of_cases.append(stdev(values))
+    repeats = {
+        "trials": plan.settings.repeat,
+        "cases": len(any_passed),
+        "pass_at_n": mean(any_passed),
+        "pass_hat_n": mean(all_passed),
+        "spread": {name: mean(of_cases) for name, of_cases in deviations.items()},
     }
+    return {"repeats": repeats}
 
 
 def _described(measure: Measure) -> dict[str, Any]:
@@ -247,11 +254,13 @@ def metric_errors(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _facts(rows: Sequence[Row], info: RunInfo, overall: float | None) -> RunFacts:
+    # A case skipped by a mark was never asked. One that no gate could examine was: its metrics do not apply.
     asked = [row for row in rows if row.outcome != "skipped" or row.not_applicable]
     kinds = Counter(row.error_kind for row in asked)
+    failed = sum(number for kind, number in kinds.items() if kind in ASK_FAILED)
     return RunFacts(
         asked=len(asked),
-        failed=sum(number for kind, number in kinds.items() if kind in ASK_FAILED),
+        failed=failed,
         timed_out=kinds["timeout"],
         blank=sum(row.is_blank for row in asked),
         coverage=copy.deepcopy(info.coverage),  # a metric may change what it is given
@@ -295,9 +304,12 @@ def _judge(rows: Iterable[Row]) -> dict[str, Any] | None:
     judges = [row.judge for row in rows if row.judge]
     if not judges:
         return None
-    prompts = {name: version for judge in judges for name, version in judge["prompt_versions"].items()}
+    models = sorted({judge["model"] for judge in judges})
+    prompts: dict[str, str] = {}
+    for judge in judges:
+        prompts |= judge["prompt_versions"]
     return {
-        "model": ", ".join(sorted({judge["model"] for judge in judges})),
+        "model": ", ".join(models),
         "heuristic": any(judge["heuristic"] for judge in judges),
         "prompt_versions": dict(sorted(prompts.items())),
     }
@@ -354,16 +366,17 @@ def _run_gate(gate: Any, metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, 
 def _aggregate_metrics(metrics: Mapping[str, Mapping[str, Any]], info: RunInfo, k: int) -> dict[str, Any]:
     """Return aliases of `metrics` by the flat names that other tools read; null if a metric has no value."""
     means = {name: metric["mean"] for name, metric in metrics.items()}
-    named = {metric["aggregate"]: metric["mean"] for metric in metrics.values()}
+    by_aggregate = {metric["aggregate"]: metric["mean"] for metric in metrics.values()}
     rates = ("scope_miss_rate", "abstention_accuracy", "hallucination_rate_unanswerable")
+    operational = {name: means.get(name) for name in ("error_rate", "timeout_rate", "empty_response_rate")}
     return {
         **_averages(means, k),
-        **{name: named.get(name) for name in rates},
+        **{name: by_aggregate.get(name) for name in rates},
         "attribution_hit_rate": means.get("attribution_hit"),
         "judge_reliability": None,
         "indexing_coverage": with_rates(info.coverage),
         "operational_metrics": {
-            **{name: means.get(name) for name in ("error_rate", "timeout_rate", "empty_response_rate")},
+            **operational,
             "coverage_by_doc_type": coverage_by_doc_type(info.coverage or {}),
         },
     }
@@ -382,8 +395,7 @@ def with_aliases(metrics: Mapping[str, Any]) -> dict[str, Any]:
     """
     latency = metrics["volatile"].get("latency") or {}
     cost = metrics["volatile"].get("cost") or {}
-    aliases = {
-        "latency": {name: latency.get(name) for name in ("p50_ms", "p95_ms", "total_ms")},
-        "cost": {name: cost.get(name) for name in ("judge_total_usd", "judge_total_tokens")},
-    }
-    return {**metrics, "aggregate_metrics": metrics["aggregate_metrics"] | aliases}
+    aggregates = dict(metrics["aggregate_metrics"])
+    aggregates["latency"] = {name: latency.get(name) for name in ("p50_ms", "p95_ms", "total_ms")}
+    aggregates["cost"] = {name: cost.get(name) for name in ("judge_total_usd", "judge_total_tokens")}
+    return {**metrics, "aggregate_metrics": aggregates}

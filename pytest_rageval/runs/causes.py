@@ -168,8 +168,8 @@ def _cause_without_gate(record: Mapping[str, Any]) -> Cause:
 
 
 def _layers_of(failed: Sequence[Mapping[str, Any]], scored: Mapping[str, Mapping[str, float]]) -> set[str]:
-    layer_of = {metric: layer for layer, scores in scored.items() for metric in scores}
-    return {layer_of[gate["metric"]] for gate in failed if gate["metric"] in layer_of}
+    metrics = {gate["metric"] for gate in failed}
+    return {layer for layer, scores in scored.items() if not metrics.isdisjoint(scores)}
 
 
 def _retrieved_nothing(record: Mapping[str, Any]) -> bool:

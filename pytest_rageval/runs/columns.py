@@ -76,12 +76,17 @@ class CaseColumns(Mapping[str, CaseScores]):
         return map(self._at, range(len(self)))
 
     def _at(self, place: int) -> CaseScores:
+        scores = {}
+        for name, column in self.scores.items():
+            score = column[place]
+            if score is not None:
+                scores[name] = score
         return CaseScores(
-            self.content_hashes[place],
-            self.outcomes[place],
-            {name: score for name, column in self.scores.items() if (score := column[place]) is not None},
-            self.error_kinds[place],
-            self.decision_hashes[place],
+            content_hash=self.content_hashes[place],
+            outcome=self.outcomes[place],
+            scores=scores,
+            error_kind=self.error_kinds[place],
+            decision_hash=self.decision_hashes[place],
         )
 
     @cached_property
@@ -152,7 +157,9 @@ def shared_cases(before: CaseColumns, after: CaseColumns) -> SharedCases:
 
 def values_at(column: Sequence[T], places: Sequence[int]) -> Sequence[T]:
     """Return the values of a column at these indices; the column itself if they are all."""
-    return column if places == range(len(column)) else [column[place] for place in places]
+    if places == range(len(column)):
+        return column
+    return [column[place] for place in places]
 
 
 # ── as a file ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -176,11 +183,13 @@ _TYPES: Mapping[str, frozenset[type]] = {
 
 def write_scores(folder: Path, cases: CaseColumns) -> None:
     """Write the score table of a run, with the categories of its cases; equal cases give equal bytes."""
+    categories = [cases.categories[key] for key in cases.case_keys]
+    # In the order of COLUMNS.
     columns = (
         cases.case_keys,
         cases.content_hashes,
         cases.outcomes,
-        [cases.categories[key] for key in cases.case_keys],
+        categories,
         cases.error_kinds,
         cases.decision_hashes,
     )

@@ -70,10 +70,15 @@ def comparable_of(
     temperature = None
     if judge and not judge["heuristic"]:
         temperature = config.get("settings", {}).get("judge_temperature")
-    reported = config.get("reported_fields")
-    if reported is not None and metrics["outcomes"]["error"] == total:
-        reported = None  # without an answer, it is not known which fields the system sends
+    reported = None
+    has_answer = metrics["outcomes"]["error"] != total
+    # Without an answer, it is not known which fields the system sends.
+    if has_answer and config.get("reported_fields") is not None:
+        reported = frozenset(config["reported_fields"])
     target = config.get("target")
+    source = None
+    if isinstance(target, str):
+        source = kind_of(target).source
     return Comparable(
         cases=cases,
         dataset=dataset,
@@ -81,8 +86,8 @@ def comparable_of(
         judge=judge,
         identity=(config.get("judge") or {}).get("identity"),
         temperature=temperature,
-        reported=None if reported is None else frozenset(reported),
-        source=kind_of(target).source if isinstance(target, str) else None,
+        reported=reported,
+        source=source,
         is_partial=metrics["partial"],
     )
 
@@ -95,7 +100,8 @@ def changed_cases(before: Comparable, after: Comparable) -> tuple[str, ...]:
     if before.cases is None or after.cases is None:
         return ()
     changed = tuple(case.key for case in _differing(before.cases, after.cases) if case.asks_otherwise)
-    return () if len(changed) == len(shared_cases(before.cases, after.cases).keys) else changed
+    shared = shared_cases(before.cases, after.cases).keys
+    return changed if len(changed) < len(shared) else ()
 
 
 def mismatches(before: Comparable, after: Comparable) -> list[Mismatch]:
@@ -104,9 +110,11 @@ def mismatches(before: Comparable, after: Comparable) -> list[Mismatch]:
     Cases on one side only are no obstacle: they are left out of the pairing.
     """
     if before.cases is None or after.cases is None:
-        is_other = _is_other(before.dataset, after.dataset)
-        return [Mismatch("dataset", _named(before), _named(after))] if is_other else []
-    was, now = before.cases, after.cases
+        if _is_other(before.dataset, after.dataset):
+            return [Mismatch("dataset", _named(before), _named(after))]
+        return []
+    was = before.cases
+    now = after.cases
     shared = shared_cases(was, now).keys
     changed = [case.key for case in _differing(was, now) if case.asks_otherwise]
     if not (was and now) or len(changed) < len(shared):
@@ -133,7 +141,10 @@ def differences(before: Comparable, after: Comparable) -> list[Mismatch]:
 
 def judged_otherwise(before: Comparable, after: Comparable) -> set[str]:
     """Return the rubrics scored with another judge, prompt or temperature, which could explain a change."""
-    return {rubric for _, rubrics in _judge(before, after) for rubric in rubrics}
+    judged: set[str] = set()
+    for _, rubrics in _judge(before, after):
+        judged.update(rubrics)
+    return judged
 
 
 def _is_other(before: float | str | None, after: float | str | None) -> bool:
@@ -193,7 +204,8 @@ def _named(side: Comparable) -> str:
 
 def _judge(before: Comparable, after: Comparable) -> Iterator[tuple[Mismatch, Collection[str]]]:
     """Yield each difference between the judges with the rubrics it affects."""
-    was, now = before.judge, after.judge
+    was = before.judge
+    now = after.judge
     if not was or not now:
         return  # one side has no judged scores; all others can be compared
     every = was["prompt_versions"].keys() & now["prompt_versions"].keys()

@@ -46,14 +46,18 @@ def run_config(
     cases = list(cases)
     dataset = dataset_hash_of((case.key, content_hash(case)) for case in cases)
     retriever = [settings.k, settings.folder_mode, asked_for["rerank_weights"], dict(sorted(settings.params.items()))]
+    # Names only: a value may be a credential.
+    headers = {
+        "target": sorted(name.lower() for name in settings.headers),
+        "judge": sorted(name.lower() for name in settings.judge_options.headers),
+    }
+    libraries = {name: _version(name) for name in LIBRARIES}
+    libraries["python"] = platform.python_version()
     content = {
         "schema": 1,
         **asked_for,
         "settings": _written_settings(settings, target),
-        "headers": {
-            "target": sorted(name.lower() for name in settings.headers),
-            "judge": sorted(name.lower() for name in settings.judge_options.headers),
-        },
+        "headers": headers,
         "own_meanings": meanings(plan),
         "dataset_version": dataset_version(dataset, files, root),
         "index_build_version": None,
@@ -65,12 +69,14 @@ def run_config(
         "observed": {},
         "project": project_version(root),
         "hardware": hardware(),
-        "libraries": {name: _version(name) for name in LIBRARIES} | {"python": platform.python_version()},
+        "libraries": libraries,
     }
     if settings.origin is not None:
         content["origin"] = settings.origin.model_dump()
     content |= observed(settings.versions.model_dump(), {}, None, None)
-    return content | flat_names(content) | {"config_hash": config_hash_of(content)}
+    content |= flat_names(content)
+    content["config_hash"] = config_hash_of(content)
+    return content
 
 
 def flat_names(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,12 +86,14 @@ def flat_names(config: Mapping[str, Any]) -> dict[str, Any]:
     """
     judge = config["judge"] or {}
     versions = config["observed"]
-    prompts = ", ".join(f"{name} {version}" for name, version in config["rubrics"].items())
+    prompts = None
+    if judge and config["rubrics"]:
+        prompts = ", ".join(f"{name} {version}" for name, version in config["rubrics"].items())
     return {
         "llm_model": versions.get("llm"),
         "embedding_model": versions.get("embedding"),
         "judge_model": judge.get("model"),
-        "judge_prompt_version": (prompts or None) if judge else None,
+        "judge_prompt_version": prompts,
         "judge_temperature": judge.get("temperature"),
     }
 
@@ -94,6 +102,10 @@ def _asked_for(plan: Plan, target: str, judge: Mapping[str, Any] | None) -> dict
     """Return what the run really requests of the system, the judge and the metrics, by the names of `ASKED_FOR`."""
     settings = plan.settings
     prompt_versions = {name: wording.prompt_version for name, wording in sorted(plan.wordings.items())}
+    rerank_weights = {
+        "vector": _or_server_default(settings.rerank_vector_weight),
+        "lexical": _or_server_default(settings.rerank_lexical_weight),
+    }
     gates = {
         "case": [_gate(gate) for gate in plan.case_gates],
         "run": [_gate(gate) for gate in plan.run_gates],
@@ -103,10 +115,7 @@ def _asked_for(plan: Plan, target: str, judge: Mapping[str, Any] | None) -> dict
         "k": settings.k,
         "asked_k": plan.asked_k,
         "folder_mode": settings.folder_mode or SERVER_DEFAULT,
-        "rerank_weights": {
-            "vector": _or_server_default(settings.rerank_vector_weight),
-            "lexical": _or_server_default(settings.rerank_lexical_weight),
-        },
+        "rerank_weights": rerank_weights,
         "params": public_params(settings.params),
         "target": public_target(target),
         "judge": judge,

@@ -141,10 +141,15 @@ def flat_settings(config: Mapping[str, Any]) -> dict[str, Json]:
     for name in _LAST:
         flat |= _flat(name, config.get(name), depth=1 if name == "own_metrics" else None)
     # The configured cut-off in metrics or gates is written as `@k`: another k does not change all their names.
+    own_k = re.compile(rf"@{k}\b")
     for name, value in flat.items():
         if isinstance(value, list):
-            flat[name] = [re.sub(rf"@{k}\b", "@k", item) if isinstance(item, str) else item for item in value]
+            flat[name] = [_replaced(own_k, item) for item in value]
     return flat
+
+
+def _replaced(own_k: re.Pattern[str], item: Json) -> Json:
+    return own_k.sub("@k", item) if isinstance(item, str) else item
 
 
 def _flat(name: str, value: Any, depth: int | None = None) -> dict[str, Json]:

@@ -58,7 +58,7 @@ def labelled_case(groups: Mapping[str, Sequence[str]]) -> tuple[EvalCase, GoldKi
     """Return a case with all that gate conditions read, from the groups of its row, and its kind of gold."""
     kind: GoldKind = groups["gold"][0]  # type: ignore[assignment]
     descriptions: dict[str, Any] = {name: _first(groups[name]) for name in DESCRIPTIVE_NAMES if name in groups}
-    return EvalCase(
+    case = EvalCase(
         id="",
         question="",
         answerable="answerable" in groups["answerable"],
@@ -66,7 +66,8 @@ def labelled_case(groups: Mapping[str, Sequence[str]]) -> tuple[EvalCase, GoldKi
         tags=tuple(groups["tag"]),
         requires_kg="true" in groups["requires_kg"],
         gold=labelled_gold(groups["answer"], has_groups="true" in groups["groups"]),
-    ), kind
+    )
+    return case, kind
 
 
 def labelled_gold(answer: Collection[str], *, has_groups: bool) -> Gold:

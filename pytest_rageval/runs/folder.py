@@ -16,13 +16,11 @@ from pytest_rageval.io.lock import LockHeld, take_lock
 from pytest_rageval.text import printable
 
 GITIGNORE = """\
-# Written once by rageval; yours to change. Kept: metrics.json, summary.md, baseline.json and each run's config.json.
-results*.jsonl
-observations*.jsonl
-scores.jsonl
-*.log
-report.*
-cache/
+# Written once by rageval; yours to change. Only baselines are committed, with the texts of their failing cases.
+*
+!.gitignore
+!baseline*.json
+!baseline*.texts.json.gz
 """
 SECRET = "judge_secret"  # noqa: S105 - the name of the file
 FIRST = ("partial", "selection")
@@ -79,7 +77,7 @@ class RunFolder:
         return cls(new_folder(reports / "runs", wanted or utc_name()))
 
     def begin(self) -> None:
-        """Lock the folder, and write the .gitignore that keeps large files out of git."""
+        """Lock the folder, and write the .gitignore that keeps all but baselines out of git."""
         self.lock()
         ignore = self.reports / ".gitignore"
         if not ignore.exists():

@@ -47,7 +47,10 @@ class PastRun:
     def value(self, name: str) -> float | None:
         """Return a metric's mean by its name; `recall_any` and `recall_any@k` stand for the run's own k."""
         mean = self.metrics.get(name)
-        return self.metrics.get(f"{name.removesuffix('@k')}@{self.k}") if mean is None else mean
+        if mean is None:
+            at_own_k = f"{name.removesuffix('@k')}@{self.k}"
+            mean = self.metrics.get(at_own_k)
+        return mean
 
 
 class Skipped(NamedTuple):
@@ -91,7 +94,9 @@ def by_dataset(runs: Iterable[PastRun]) -> list[list[PastRun]]:
 
 def check_metrics(runs: Sequence[PastRun], asked: Iterable[str]) -> None:
     """Raise SettingsError for names that no run has."""
-    names = {name for run in runs for name in run.metrics}
+    names: set[str] = set()
+    for run in runs:
+        names.update(run.metrics)
     names |= {name.partition("@")[0] for name in names}
     problems = []
     for name in asked:

@@ -48,7 +48,9 @@ class Interrupts:
 
         `is_program` returns True if the process ends with this run and no calling code goes on.
         """
-        self._leave, self._first, self._is_program = leave, first, is_program
+        self._leave = leave
+        self._first = first
+        self._is_program = is_program
         self._replaced: dict[int, Any] = {}
         self._phase: Literal["running", "finishing", "finished", "over", "closing"] = "running"
         self.is_repeated = False
@@ -96,7 +98,8 @@ class Interrupts:
     def end_session(self) -> None:
         """Stop leaving the session by signals: it ends by itself, and nothing catches the exception any more."""
         if self._phase == "finished":
-            self._phase, self._over_at = "over", time.monotonic()
+            self._phase = "over"
+            self._over_at = time.monotonic()
 
     def begin_closing(self) -> None:
         """Ignore signals from now on: there is nothing left to shorten."""
@@ -109,7 +112,8 @@ class Interrupts:
             if now - self._first_at < HEEDED_WITHIN and _breaks_what_it_interrupts(frame):
                 self._to_repeat.put((number, ELSEWHERE_WITHIN))
                 return
-            self._interrupted_at, self._first_at = now, math.inf
+            self._interrupted_at = now
+            self._first_at = math.inf
             raise self._first(f"by {signal.Signals(number).name}")
         self.is_repeated = True
         if self._phase == "running":

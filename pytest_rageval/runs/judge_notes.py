@@ -61,7 +61,11 @@ def served_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | 
 
 def served_names(judges: Judges) -> list[str]:
     """Return the distinct model names that judges' servers reported."""
-    return sorted({name for judge in judges if judge for name in judge.get("served", ())})
+    names: set[str] = set()
+    for judge in judges:
+        if judge:
+            names.update(judge.get("served", ()))
+    return sorted(names)
 
 
 def kinship_notes(llm: str, models: Sequence[str], served: Sequence[str] = ()) -> Iterator[str]:

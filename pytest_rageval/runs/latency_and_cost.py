@@ -23,15 +23,19 @@ def latency_of(trials: Iterable[Row]) -> dict[str, Any]:
     totals = measured.get("total_ms", ())
     phases = {}
     for phase in (*PHASES, "judge_ms", "queue_ms"):
-        if values := measured.get(phase):
+        values = measured.get(phase)
+        if values:
             phases[phase] = {"p50": percentile(values, 0.5), "p95": percentile(values, 0.95)}
+    requests = None
+    if "requests" in measured:
+        requests = int(sum(measured["requests"]))
     return {
         "p50_ms": percentile(totals, 0.5),
         "p95_ms": percentile(totals, 0.95),
         "p99_ms": percentile(totals, 0.99),
         "total_ms": _total(totals),
         "phases": phases,
-        "requests": int(sum(measured["requests"])) if "requests" in measured else None,
+        "requests": requests,
         "retry_wait_ms": _total(measured.get("retry_wait_ms", ())),
     }
 
@@ -42,15 +46,20 @@ def cost_of(costs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     dollars = _known(costs, "judge_cost_usd")
     saved = _known(costs, "judge_saved_usd")
     # A share of a joint request may come to less than one: a model was asked all the same.
-    sums = {name: math.fsum(cost.get(name, 0) for cost in costs) for name in _COUNTED_IF_ANY}
+    counts = {}
+    for name in _COUNTED_IF_ANY:
+        total = math.fsum(cost.get(name, 0) for cost in costs)
+        if total:
+            counts[name] = round(total)
+    usages = [cost["target_usage"] for cost in costs if cost["target_usage"]]
     return {
-        **{name: round(total) for name, total in sums.items() if total},
+        **counts,
         "judge_saved_usd": _total(saved),
         "judge_total_tokens": sum(tokens) if tokens else None,
         "judge_total_usd": _total(dollars),
         "judgements": sum(cost["judgements"] for cost in costs),
         "judgements_cached": sum(cost["judgements_cached"] for cost in costs),
-        "target_usage": _sums([cost["target_usage"] for cost in costs if cost["target_usage"]]),
+        "target_usage": _sums(usages),
     }
 
 
@@ -69,8 +78,12 @@ def _sums(usages: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:
         for name, value in usage.items():
             if type(value) in (int, float):
                 values_by_name.setdefault(name, []).append(value)
-    totals = {name: _total(values) for name, values in sorted(values_by_name.items())}
-    return {name: total for name, total in totals.items() if total is not None} or None
+    totals = {}
+    for name, values in sorted(values_by_name.items()):
+        total = _total(values)
+        if total is not None:
+            totals[name] = total
+    return totals or None
 
 
 def _total(values: Sequence[float]) -> float | None:

@@ -32,7 +32,8 @@ from pytest_rageval.runs.records.observation_line import observation_of
 from pytest_rageval.runs.records.record_files import Key, index, record_at, whole_records
 from pytest_rageval.runs.run_ref import find_run
 
-CONFIG, METRICS = "config.json", "metrics.json"
+CONFIG = "config.json"
+METRICS = "metrics.json"
 RUN_ID = "%Y%m%d_%H%M%S"
 State = Literal["complete", "partial", "interrupted", "being written", "broken"]
 
@@ -179,7 +180,9 @@ class StoredRun:
         problem = f"{reference!r} is the id of {len(namesakes)} cases of run {self.run_id}; write one of "
         if namesakes:
             raise SettingsError(problem + ", ".join(record["case_key"] for record in namesakes))
-        names = [name for record in latest.values() for name in (record["test_case_id"], record["case_key"])]
+        names: list[str] = []
+        for record in latest.values():
+            names += [record["test_case_id"], record["case_key"]]
         raise SettingsError(f"run {self.run_id} has no case {reference!r}{did_you_mean(reference, names)}")
 
     def observation_places(self) -> dict[Key, Place]:
@@ -189,8 +192,10 @@ class StoredRun:
     def observation(self, key: str) -> Observation | None:
         """Return a case's observation; None if it ended in an error or the run stores none."""
         places = [place for (case_key, _), place in self.observation_places().items() if case_key == key]
-        record = record_at(places[-1]) if places else None
-        return observation_of(record, self.config) if record and record["answer"] is not None else None
+        if not places:
+            return None
+        record = record_at(places[-1])
+        return None if record["answer"] is None else observation_of(record, self.config)
 
 
 def open_stored_run(reports: Path, reference: str, baseline: Path | None = None) -> StoredRun:

@@ -123,7 +123,9 @@ def _difference(path: Path, seal: Mapping[str, Any], lines: int) -> Damage:
 def _written_cases(path: Path, cases: int) -> set[str]:
     """Return the keys of the recorded cases by the run's table of scores; empty if that is of other ones, too."""
     scores = read_scores(path.parent)
-    return set(scores.case_keys) if scores is not None and len(scores) == cases else set()
+    if scores is None or len(scores) != cases:
+        return set()
+    return set(scores.case_keys)
 
 
 def _damage_without_seal(path: Path, cases: int) -> Damage | None:

@@ -27,7 +27,9 @@ def not_judged(rows: Sequence[Row]) -> dict[str, Any]:
     if not failed:
         return {}
     judged = sum(bool(row.judge or why) for row, why in zip(rows, reasons, strict=True))
-    kinds = Counter(kind for each in failed for kind in each)
+    kinds: Counter[str] = Counter()
+    for each in failed:
+        kinds.update(each)
     return {UNJUDGED: {"cases": len(failed), "of": judged, "kinds": dict(sorted(kinds.items()))}}
 
 
@@ -69,7 +71,8 @@ def unjudged_counts(metrics: Mapping[str, Any]) -> Iterator[str]:
 
 def rerun_counts(metrics: Mapping[str, Any]) -> Iterator[str]:
     """Yield `1 case passed only when run again`."""
-    if again := metrics.get(RERUN):
+    again = metrics.get(RERUN)
+    if again:
         yield f"{counted(len(again), 'case')} passed only when run again"
 
 
@@ -92,6 +95,12 @@ def open_abstentions(rows: Iterable[Row]) -> dict[str, Any]:
 
 def doubts_in(rows: Sequence[Row]) -> dict[str, Any]:
     """Return how many golds are matched in doubt, by kind, and the worst doubt of each case; empty if none is."""
-    doubts = sum((Counter(row.doubts) for row in rows), Counter[str]())
-    cases = {row.key: worst_doubt(row.doubts) for row in rows if row.doubts}
-    return {"doubts": {"golds": dict(sorted(doubts.items())), "cases": cases}} if doubts else {}
+    golds: Counter[str] = Counter()
+    cases: dict[str, Any] = {}
+    for row in rows:
+        if row.doubts:
+            golds.update(row.doubts)
+            cases[row.key] = worst_doubt(row.doubts)
+    if not golds:
+        return {}
+    return {"doubts": {"golds": dict(sorted(golds.items())), "cases": cases}}

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import count, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,7 +40,8 @@ from pytest_rageval.runs.records.result_line import RecordLine, result_of, resul
 from pytest_rageval.runs.row import Row, SharedParts
 from pytest_rageval.runs.run_files import CRASH, fold_journals, repair
 
-MOST_UNWRITTEN, MOMENT_S = 256, 0.2
+MOST_UNWRITTEN = 256
+MOMENT_S = 0.2
 """How many records may wait to be written, and for how many seconds."""
 
 
@@ -112,7 +112,8 @@ class RunWriter:
     @classmethod
     def resuming(cls, run: StoredRun, plan: Plan, config: Mapping[str, Any]) -> RunWriter:
         """Continue an interrupted run with all its results; raise SettingsError if its configuration differs."""
-        if (difference := other_configuration(run.config, config)) is not None:
+        difference = other_configuration(run.config, config)
+        if difference is not None:
             problem = f"run {run.run_id} was begun with another configuration: {difference}"
             raise SettingsError(f"--rageval-resume: {problem}")
         if not run.can_be_resumed:
@@ -170,7 +171,10 @@ class RunWriter:
 
     def _write(self) -> None:
         """Write the waiting records."""
-        lines, self._unwritten, self._written_at = self._unwritten, [], time.monotonic()
+        # Taken out first: an interrupt in between may lose a line (`reconcile` notices), but never writes one twice.
+        lines = self._unwritten
+        self._unwritten = []
+        self._written_at = time.monotonic()
         if lines:
             self.folder.append(RESULTS, b"\n".join(lines))
 
@@ -237,8 +241,9 @@ class RunWriter:
         row = noted.row
         self._has_replaced |= (row.key, row.trial) in self.rows
         self.rows[row.key, row.trial] = row
-        if (coverage := noted.coverage) is not None:
-            self._coverages.setdefault(json.dumps(coverage, sort_keys=True), (row.key, coverage))
+        if noted.coverage is not None:
+            written = json.dumps(noted.coverage, sort_keys=True)
+            self._coverages.setdefault(written, (row.key, noted.coverage))
         self.versions = self.versions or noted.versions
         self.reported.update(noted.reported)
         self.unread.update(noted.unread)
@@ -326,7 +331,8 @@ class InterruptedRun:
     def result(self, case: EvalCase) -> CaseResult:
         """Return the recorded result of a finished case over all its trials."""
         trials: list[CaseResult] = []
-        for number in takewhile(lambda number: (case.key, number) in self._results, count()):
+        while (case.key, len(trials)) in self._results:
+            number = len(trials)
             record = record_at(self._results[case.key, number])
             trials.append(result_of(record, case, self.observation(case.key, number)))
         stands, scores = over_trials(trials, lambda trial: trial.error is not None)
@@ -338,4 +344,6 @@ class InterruptedRun:
         if place is None:
             return None
         record = record_at(place)
-        return None if record["error"] or record["answer"] is None else observation_of(record, self.config)
+        if record["error"] or record["answer"] is None:
+            return None
+        return observation_of(record, self.config)

@@ -126,16 +126,20 @@ class Row:
         abstained = record["abstention"] or {}
         verdict = record["verdict"]
         failed = tuple((gate["metric"], gate["tag"] or gate["metric"]) for gate in verdict["failed_gates"])
+        scores = {intern(name): score for name, score in record["scores"].items()}
         latency = {name: number for name, number in record["latency"].items() if number is not None}
         if record.get("requests") is not None:
             latency["requests"] = record["requests"]
+        cause = None
+        if record.get("cause"):
+            cause = Cause(**record["cause"])
         return cls(
             key=record["case_key"],
             trial=record["trial"],
             outcome=intern(record["outcome"]),
             content_hash=record["content_hash"],
             groups=shared.groups(record),
-            scores={intern(name): score for name, score in record["scores"].items()},
+            scores=scores,
             not_applicable=shared.value(frozenset(record["skipped_metrics"])),
             failed=shared.value(failed),
             gates_examined=verdict["gates_held"] + len(failed),
@@ -154,7 +158,7 @@ class Row:
             has_ungated_answer=verdict.get("answer_compared") is False,
             attempts=record.get("attempts", 1),
             doubts=record.get("doubt") or NOTHING,
-            cause=Cause(**record["cause"]) if record.get("cause") else None,
+            cause=cause,
             causes_of_gates=recorded_causes(record),
             is_undecided=abstained.get("undecided", False),
             untrained_language=abstained.get("untrained_language"),
@@ -194,10 +198,15 @@ class SharedParts:
 
     def mapping(self, name: str, mapping: OrNone) -> OrNone:
         """Return the latest mapping of that name if it equals this one; older mappings are not searched."""
+        if mapping is None:
+            return mapping
+        # Mappings have no hash: comparing with one of them costs less than making a key of all its items.
         latest: Any = self._latest.get(name)
-        if mapping is not None and latest != mapping:
-            self._latest[name] = latest = mapping
-        return latest if mapping is not None else mapping
+        if latest == mapping:
+            shared: OrNone = latest
+            return shared
+        self._latest[name] = mapping
+        return mapping
 
 
 def _groups(
@@ -213,14 +222,13 @@ def _groups(
     for described, text in zip(DESCRIPTIVE_FIELDS, descriptions, strict=True):
         value = text or described.absent
         groups[described.name] = (value,) if value else ()
-    return groups | {
-        "tag": tuple(dict.fromkeys(tags)),
-        "answerable": ("answerable" if answerable else "unanswerable",),
-        "requires_kg": ("true" if requires_kg else "false",),
-        "gold": (gold or "none",),
-        "groups": ("true" if has_groups else "false",),
-        "answer": answer,
-    }
+    groups["tag"] = tuple(dict.fromkeys(tags))
+    groups["answerable"] = ("answerable" if answerable else "unanswerable",)
+    groups["requires_kg"] = ("true" if requires_kg else "false",)
+    groups["gold"] = (gold or "none",)
+    groups["groups"] = ("true" if has_groups else "false",)
+    groups["answer"] = answer
+    return groups
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json
 from pytest_rageval.io.suggestions import suggestion
 
-LATEST, BASELINE = "latest", "baseline"
+LATEST = "latest"
+BASELINE = "baseline"
 SHOWN = 3
 """How many of the last ids an error names if none is similar."""
 

@@ -22,7 +22,10 @@ def described_metrics(plan: Plan) -> dict[str, dict[str, Any]]:
     shipped = load_registry()
     metrics = [measure.metric for measure in (*plan.measures, *plan.run_measures)]
     own = {metric.name: metric for metric in metrics if metric.name not in shipped}
-    return {name: {key: getattr(metric, key) for key in DESCRIBED} for name, metric in own.items()}
+    described = {}
+    for name, metric in own.items():
+        described[name] = {key: getattr(metric, key) for key in DESCRIBED}
+    return described
 
 
 def meanings(plan: Plan) -> dict[str, str]:
@@ -48,18 +51,18 @@ def settings_of(run: StoredRun, current: Settings) -> Settings:
     gates = written.pop("gates")
     abstention = written.pop("abstention", {"phrases": ()})
     versions = written.pop("versions", {})
-    then = {name: tuples_of(value) for name, value in written.items() if name in Settings.model_fields}
-    return current.model_copy(
-        update=then
-        | {
-            "mapping": None,
-            "metric_options": options,
-            "gates": Gates(case=tuple(gates["case"]), run=tuple(gates["run"])),
-            "abstention": Abstention(phrases=tuple(abstention["phrases"])),
-            "versions": Versions(**versions),
-            "enabled": tuple(run.config["metrics"]),
-        }
-    )
+    then: dict[str, Any] = {}
+    for name, value in written.items():
+        # A run of another release may have settings that this one does not know.
+        if name in Settings.model_fields:
+            then[name] = tuples_of(value)
+    then["mapping"] = None
+    then["metric_options"] = options
+    then["gates"] = Gates(case=tuple(gates["case"]), run=tuple(gates["run"]))
+    then["abstention"] = Abstention(phrases=tuple(abstention["phrases"]))
+    then["versions"] = Versions(**versions)
+    then["enabled"] = tuple(run.config["metrics"])
+    return current.model_copy(update=then)
 
 
 def registry_of(run: StoredRun) -> Registry:

@@ -80,9 +80,12 @@ def shares(settings: Settings, workers: int) -> list[WorkerShare]:
     """Divide the run's limits among so many workers."""
     each, more = divmod(settings.concurrency, workers)
     cost = None if settings.max_cost is None else settings.max_cost / workers
-    # The first workers, as many as `more`, have one case more in flight.
-    concurrencies = [each + 1 if number < more else each for number in range(workers)]
-    return [WorkerShare(number, workers, own, cost) for number, own in enumerate(concurrencies)]
+    divided: list[WorkerShare] = []
+    for number in range(workers):
+        # The first workers, as many as `more`, have one case more in flight.
+        concurrency = each + 1 if number < more else each
+        divided.append(WorkerShare(number, workers, concurrency, cost))
+    return divided
 
 
 def own_configuration(prepared: Prepared) -> Mapping[str, Any]:

@@ -48,12 +48,13 @@ class LocalCrew:
         self._end(share.number)
         # In a session of its own, so that Ctrl-C reaches only the command. The assignment goes through the pipe: it
         # may hold credentials, which other users could read on a command line.
+        environment = {**os.environ, WORKERS_OF: f"{self._config_hash}{os.getpid()}"}
         process = subprocess.Popen(  # noqa: S603 because it is this interpreter
             [sys.executable, "-c", WORK.format(sys.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
-            env={**os.environ, WORKERS_OF: self._config_hash + str(os.getpid())},
+            env=environment,
         )
         self._processes[share.number] = process
         receiver = threading.Thread(target=self._receive, args=(process, share.number), daemon=True)

@@ -16,8 +16,7 @@ from pytest_rageval.run.prepare import Prepared, make_target, prepare
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.records.line_form import OBSERVATIONS
-from pytest_rageval.runs.records.result_line import RecordLine
-from pytest_rageval.runs.results_file import noted_record
+from pytest_rageval.runs.results_file import NotedRecord, noted_record
 from pytest_rageval.runs.row import SharedParts
 from pytest_rageval.scale.assignment import Assignment, baseline_hash, own_configuration
 from pytest_rageval.scale.portions import MOST_OF_A_BLOCK, Block, Failure
@@ -117,14 +116,17 @@ class PortionWorker:
         first = [case.evaluation for case in evaluated[: self._first_calls]]
         calls = calls_of(first)[: self._first_calls]
         self._first_calls -= len(calls)
-        lines: list[RecordLine] = []
+        results: list[bytes] = []
+        noted: list[NotedRecord] = []
         for case in evaluated:
-            lines += case.lines
+            for line in case.lines:
+                results.append(line.data)
+                noted.append(noted_record(line.record, self._shared))
         block = Block(
             cases=len(evaluated),
-            results=b"\n".join(line.data for line in lines),
+            results=b"\n".join(results),
             observations=observations,
-            noted=tuple(noted_record(line.record, self._shared) for line in lines),
+            noted=tuple(noted),
             failures=tuple(_failures(evaluated)),
             calls=tuple(calls),
             asked=tally.asked - sent.asked,
@@ -155,9 +157,10 @@ class ProcessWorker(PortionWorker):
     """A worker in a process of its own, in the command's working directory if it exists here."""
 
     def _begin(self, assigned: Assignment) -> None:
-        folder = next((place for place in (assigned.folder, assigned.root) if Path(place).is_dir()), None)
-        if folder is not None:
-            os.chdir(folder)
+        for folder in (assigned.folder, assigned.root):
+            if Path(folder).is_dir():
+                os.chdir(folder)
+                break
         # Hide what the project's code prints for a case: the command shows results in the order of arrival.
         self._opened.enter_context(routed_streams(Routing(Output())))
         super()._begin(assigned)

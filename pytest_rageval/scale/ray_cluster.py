@@ -71,7 +71,9 @@ class RayCrew:
     """The workers of one run, each on one CPU of the cluster."""
 
     def __init__(self, ray: Any, prepared: Prepared, config_hash: str) -> None:
-        self._ray, self._prepared, self._config_hash = ray, prepared, config_hash
+        self._ray = ray
+        self._prepared = prepared
+        self._config_hash = config_hash
         self._class = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(ProcessWorker)
         self._actors: dict[int, Any] = {}
         self._waits: dict[Any, int] = {}
@@ -79,9 +81,11 @@ class RayCrew:
 
     def start(self, share: WorkerShare) -> None:
         self._end(share.number)
-        self._actors[share.number] = actor = self._class.remote()
+        actor = self._class.remote()
+        self._actors[share.number] = actor
         # Not an argument of the actor: the cluster's head stores those, and the assignment may hold credentials.
-        self._waits[actor.begin.remote(assignment(self._prepared, share).model_dump_json())] = share.number
+        assigned = assignment(self._prepared, share).model_dump_json()
+        self._waits[actor.begin.remote(assigned)] = share.number
 
     def give(self, worker: int, cases: Sequence[EvalCase]) -> None:
         stream = self._actors[worker].blocks.options(num_returns="streaming").remote(cases, self._config_hash)

@@ -144,9 +144,11 @@ class FlipTest(PairedTest):
 
     def p_towards(self, side: Side) -> float:
         if side > 0:
-            towards, against = self.rises, self.falls
+            towards = self.rises
+            against = self.falls
         else:
-            towards, against = self.falls, self.rises
+            towards = self.falls
+            against = self.rises
         changed = towards + against
         if changed > BINOMIAL:
             return math.erfc((towards - against) / math.sqrt(2 * changed)) / 2

@@ -42,7 +42,10 @@ class AnswersFile:
     def __init__(
         self, path: Path, file: str, system: str | None, records: Mapping[str, AnswerRecord], notes: tuple[str, ...]
     ) -> None:
-        self.file, self.system, self.records, self.notes = file, system, records, notes
+        self.file = file
+        self.system = system
+        self.records = records
+        self.notes = notes
         self._path = path
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         weakref.finalize(self, os.close, self._descriptor)
@@ -153,7 +156,8 @@ class _Reading:
     """One pass over a file: its records by system and id, and its problems."""
 
     def __init__(self, path: Path, report: Report) -> None:
-        self._path, self._report = path, report
+        self._path = path
+        self._report = report
         self._systems: dict[str | None, dict[str, AnswerRecord]] = {}
         self._unknown: dict[str, int] = {}
         """Keys that are not read, by the line where each stands first."""

@@ -92,7 +92,8 @@ class AnswersTarget(BaseTarget):
         answered: dict[str, int] = {}
         problems = []
         for name, record in self._answers.records.items():
-            line, keys = record.line, by_name.get(name, [])
+            line = record.line
+            keys = by_name.get(name, [])
             problem = _mismatch(name, keys, by_name)
             if not problem and keys[0] in answered:
                 problem = f"{keys[0]} already has an answer at line {answered[keys[0]]}"

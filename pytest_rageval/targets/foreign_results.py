@@ -26,7 +26,8 @@ DOCUMENTS = (*_DOCUMENTS.split(), *_LISTS.split())
 PATHS = ("rel_path", "file_path", "source", "path", "url", "uri", "file_name", "filename", "file", "document", "link")
 HEADINGS = ("heading_path", "headings", "header_path", "section", "heading", "title")
 TEXTS = ("page_content", "text", "content", "chunk", "passage", "body", "snippet", "excerpt")
-IDS, _DOC_IDS = ("chunk_id", "node_id", "id", "id_"), ("doc_id", "document_id", "ref_doc_id", "parent_id")
+IDS = ("chunk_id", "node_id", "id", "id_")
+_DOC_IDS = ("doc_id", "document_id", "ref_doc_id", "parent_id")
 SCORES = ("score_final", "score", "relevance_score", "similarity", "_score", "relevance")
 
 
@@ -40,7 +41,8 @@ class Call(NamedTuple):
 def call_of(obj: object) -> Call | None:
     """Return how an object of a framework is asked; None if it has none of the methods."""
     for later, now in METHODS:
-        sync, own = getattr(obj, now, None), getattr(obj, later, None)
+        sync = getattr(obj, now, None)
+        own = getattr(obj, later, None)
         if callable(own):
             return Call(_either(own, sync, obj), is_async=True)
         if callable(sync):
@@ -88,7 +90,8 @@ def _argument(obj: object, request: AskRequest) -> Any:
 
 def _options(obj: object) -> dict[str, Any]:
     """Return what makes a pipeline of Haystack give its documents too, and not only what its last components give."""
-    inputs, outputs = getattr(obj, "inputs", None), getattr(obj, "outputs", None)
+    inputs = getattr(obj, "inputs", None)
+    outputs = getattr(obj, "outputs", None)
     if not (callable(inputs) and callable(outputs)):
         return {}
     found = outputs(include_components_with_connected_outputs=True)
@@ -116,7 +119,8 @@ def foreign_record(result: Any) -> dict[str, Json] | None:
         chunks = [chunk for chunk in map(chunk_of, result) if chunk is not None]
         are_all_chunks = len(chunks) == len(result) and not _are_texts(result)
         return {"retrieved_chunks": chunks} if are_all_chunks else None
-    answer, documents = _answer(result), _documents(result)
+    answer = _answer(result)
+    documents = _documents(result)
     if answer is None and documents is None:
         joined: dict[str, Json] = {}
         for _, part in _items(result):

@@ -12,6 +12,7 @@ from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
 from pytest_rageval.io.messages import describe, shown_value
+from pytest_rageval.links import docs_page
 from pytest_rageval.llm.credentials import with_target_token
 from pytest_rageval.model import Answer, AskRequest, Chunk, Json
 from pytest_rageval.targets.foreign_code import call_foreign, retry_after_in, too_large
@@ -19,7 +20,7 @@ from pytest_rageval.targets.native_contract import answer_from_body, answer_from
 from pytest_rageval.targets.target import USUAL, BaseTarget, Connection, Surroundings
 
 MOST_PAGES = 10_000
-OTHER_API = "; an API of its own is described by target.mapping, see docs/targets.md"
+OTHER_API = f"; an API of its own is described by target.mapping, see {docs_page('targets')}"
 """The remedy for servers that do not know our path or body."""
 ASK_PATH = "/api/v1/ask"
 STATS_PATH = "/api/v1/index/stats"

@@ -293,7 +293,8 @@ def answer_to_response(answer: Answer, *, keeps_objects: bool = False) -> dict[s
     `keeps_objects` leaves chunks and references without members of their own to the writer: half of the time.
     """
     extra = dict(answer.extra)
-    trace, selection = answer.trace, answer.folder_selection
+    trace = answer.trace
+    selection = answer.folder_selection
     debug = {
         "retrieved_chunks": _all_written(answer.chunks, keeps_objects=keeps_objects),
         "folder_selection": None if selection is None else _present(selection),

@@ -24,7 +24,9 @@ def stream_of(result: Any) -> Any:
 
 async def whole(result: Any, where: str, seconds: float, most: int, size_of: Callable[[Any], int]) -> Any:
     """Read a stream and return what it amounts to; raise TargetError if it takes too long or is too large."""
-    stream, pieces, end = stream_of(result), list[Any](), time.monotonic() + seconds
+    stream = stream_of(result)
+    pieces = list[Any]()
+    end = time.monotonic() + seconds
 
     def keep(piece: Any, size: int) -> int:
         pieces.append(piece)

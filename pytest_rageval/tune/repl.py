@@ -17,6 +17,7 @@ from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache, project_cache
 from pytest_rageval.judges.judge import BaseJudge, can_judge
 from pytest_rageval.judges.judge_spec import judge_with_cache
+from pytest_rageval.links import docs_page
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import EvalCase, Json, Observation, Source, Trial
 from pytest_rageval.run.engine import judgements_of
@@ -184,7 +185,7 @@ class ReplSession:
     def report(self) -> list[Evaluation]:
         """Ask every case now, and gate it as in a run without a judge."""
         if not self.cases:
-            raise SettingsError("report: there are no cases; write some, see docs/cases.md")
+            raise SettingsError(f"report: there are no cases; write some, see {docs_page('cases')}")
         prepared = self._prepared(tuned={})
         observed = self._ask(prepared, self.cases)
         return [evaluation([Trial(case)], [observed[case.key]], prepared.plan) for case in self.cases]

@@ -186,7 +186,8 @@ def _until_broken(lines: Iterable[FileLine], report: Report) -> Iterator[FileLin
 
 def _mapped_rows(part: Part, report: Report, columns: Sequence[MappedColumn]) -> Iterator[Row]:
     """Yield the rows as records of cases: by the format of another tool, or with the fields of their columns."""
-    fields, names = look(part).fields, [column.field for column in columns]
+    fields = look(part).fields
+    names = [column.field for column in columns]
     if fields is not None:
         yield from _rows_of_format(part, report, fields)
         return

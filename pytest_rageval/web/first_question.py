@@ -34,7 +34,8 @@ WITHIN_S = 60.0
 LOOK_S, MOST_BYTES = 20.0, 2_000_000
 """Limits of each attempt to find out how a server takes a question."""
 SHOWN = 4_000
-REFUSED, NO_SUCH_PLACE = (401, 403), (404, 405)
+REFUSED = (401, 403)
+NO_SUCH_PLACE = (404, 405)
 NO_ANSWER_IN_TIME = f"no answer within {WITHIN_S:g} s"
 OTHER_FIELD = "Does it take the question in a field of its own? Name it above, and ask again."
 NO_PASSAGES = "No passages came with the answer: faithfulness and retrieval cannot be measured without them."

@@ -127,7 +127,8 @@ class OpenVersionStore(CaseFileStore):
 
     def __init__(self, datasets: DatasetStore, version: DatasetVersion, notes: Path | None) -> None:
         super().__init__(datasets.path(version.slug, version.number), notes)
-        self._datasets, self._version = datasets, version
+        self._datasets = datasets
+        self._version = version
 
     def save(self, state: CaseState, pool: Sequence[Place]) -> str:
         with self._datasets.unsealed(self._version.slug, self._version.number):
@@ -198,7 +199,8 @@ class OpenLabelling:
         """Apply an action, and save its labels at once."""
         session = self.session
         action(session)
-        message, session.message = session.message, ""
+        message = session.message
+        session.message = ""
         session.save()
         session.message = session.message or message  # the result of saving matters more
         self._stamp = _stamp(self._path)

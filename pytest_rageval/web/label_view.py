@@ -80,7 +80,8 @@ def _draft(session: LabelSession) -> str | None:
 
 ANSWER_WITHIN_S = 60.0
 """Timeout in seconds for another question to the systems."""
-LONGEST_WORDS, LONGEST_DRAFT = 2_000, 500_000
+LONGEST_WORDS = 2_000
+LONGEST_DRAFT = 500_000
 Action = Callable[[LabelSession], object]
 
 

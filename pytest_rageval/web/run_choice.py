@@ -133,7 +133,8 @@ class RunChoice:
         self, folder: Path, description: str, baseline: str | None, file: Path | None, answers: AnswersUpload | None
     ) -> Job:
         """Write what the run reads into its job's folder; `file` holds the uploaded `answers`."""
-        agent, dataset = self.agent, self.dataset
+        agent = self.agent
+        dataset = self.dataset
         self.agents.write_configuration(agent.slug, agent.number, folder)
         cases = self.datasets.run_path(dataset.slug, dataset.number)
         (folder / CASES).mkdir()

@@ -122,7 +122,8 @@ def read_run(folder: Path) -> RunRow:
     """Return the row of a run folder in any state. Errors in its files become part of the row."""
     run = StoredRun(folder)
     try:
-        state, row = run.state, _begun_row(run)
+        state = run.state
+        row = _begun_row(run)
         if state == "being written":
             return row
         if state == "interrupted":
@@ -176,12 +177,15 @@ def iso_time(seconds: float) -> str:
 
 def _ended_row(run: StoredRun, row: RunRow) -> RunRow:
     metrics = with_verdict(run.finished_metrics)
-    verdict, latency = metrics["verdict"], metrics["volatile"].get("latency") or {}
+    verdict = metrics["verdict"]
+    latency = metrics["volatile"].get("latency") or {}
     compared = metrics.get("comparison")
     comparison = compared if compared is not None and compared["compared"] else {}
-    selection, paired = metrics.get("selection") or {}, comparison.get("paired")
+    selection = metrics.get("selection") or {}
+    paired = comparison.get("paired")
     settings = {"agent": f"{row.agent} v{row.agent_version}"} if row.agent else {}
-    past, version = past_run(run), None if row.dataset_version is None else str(row.dataset_version)
+    past = past_run(run)
+    version = None if row.dataset_version is None else str(row.dataset_version)
     seconds = int(run.timestamp.timestamp()) - int(datetime.fromisoformat(row.begun).timestamp())
     return replace(
         row,
@@ -220,7 +224,8 @@ def _headline(metrics: Mapping[str, Any]) -> str:
 
 def _state(metrics: Mapping[str, Any], selection: Mapping[str, int]) -> RunState:
     """Return the state for filters; the word of the verdict is more precise."""
-    verdict, selected = metrics["verdict"], selection.get("selected")
+    verdict = metrics["verdict"]
+    selected = selection.get("selected")
     if metrics["partial"]:
         recorded = selection.get("recorded", metrics["total_tests"])
         return "stopped" if selected is not None and recorded < selected else "partial"

@@ -25,7 +25,8 @@ from pytest_rageval.judges.judge_spec import KINDS
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
 
-HOST, PORT = "127.0.0.1", 8765
+HOST = "127.0.0.1"
+PORT = 8765
 SHORTEST_TOKEN = 12
 MEGABYTE = 1_000_000
 

@@ -16,7 +16,8 @@ from pytest_rageval.io.lines import FileLine, read_lines
 from pytest_rageval.io.messages import Report
 
 SEPARATORS = ((",", "commas"), (";", "semicolons"), ("\t", "tabs"))
-TABLES, YAML = (".csv", ".tsv", ".xlsx"), (".yaml", ".yml")
+TABLES = (".csv", ".tsv", ".xlsx")
+YAML = (".yaml", ".yml")
 SUFFIXES = (*TABLES, ".jsonl", ".json", *YAML)
 MOST_YAML, MOST_NESTED = 2_000_000, 30
 """Bytes and levels of a YAML document."""

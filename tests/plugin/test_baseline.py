@@ -153,10 +153,17 @@ def test_a_baseline_holds_no_texts(settled: Project):
     }  # fmt: skip
 
 
-def test_git_keeps_what_should_be_kept(settled: Project):
-    ignored = (settled.path / "reports/.gitignore").read_text(encoding="utf-8")
-    for name in ("results*.jsonl", "observations*.jsonl", "report.*", "cache/"):
-        assert name in ignored.splitlines()
+@pytest.mark.child_process
+def test_git_keeps_the_baseline_alone_of_what_runs_leave(settled: Project):
+    settled.cases([a_missed_case("missed")], "evalcases/missed.jsonl")
+    settled.run("--rageval-update-baseline", "--rageval-baseline", "reports/baseline-small.json")
+    git = ("git", "-c", "safe.directory=*")
+    assert settled.process(*git, "init", "--quiet").ret == 0
+    listed = settled.process(*git, "ls-files", "--others", "--exclude-standard", "reports").outlines
+    assert sorted(listed) == [
+        "reports/.gitignore", "reports/baseline-small.json", "reports/baseline-small.texts.json.gz",
+        "reports/baseline.json", "reports/baseline.texts.json.gz",
+    ]  # fmt: skip
     assert sorted(path.name for path in settled.runs[-1].iterdir()) == [
         "config.json", "metrics.json", "observations.jsonl", "report.html", "report.json", "results.jsonl", "run.log",
         "scores.jsonl", "summary.md",

@@ -254,7 +254,8 @@ class _TestSetReader:
 
     def _test_set(self) -> OtherTestSet:
         """Return the test set; raise CaseError with every problem of its rows."""
-        report, form = self._report, self._form
+        report = self._report
+        form = self._form
         questions = [f"{report.file}: {question}" for question in self._questions]
         if not self._cases and not len(report):
             report.add_whole("holds no case")

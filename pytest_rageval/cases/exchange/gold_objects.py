@@ -258,7 +258,8 @@ def pages_of(value: Json) -> list[int] | None:
         page = _PAGE.fullmatch(part.strip())
         if page is None:
             return None
-        first, last = int(page[1]), int(page[2] or page[1])
+        first = int(page[1])
+        last = int(page[2] or page[1])
         if not first <= last < first + MOST_PAGES:
             return None
         pages += range(first, last + 1)

@@ -20,7 +20,8 @@ from pytest_rageval.model import Json
 from pytest_rageval.text import counted
 
 T = TypeVar("T")
-SOURCES, RESPONSES = "source_info.jsonl", "response.jsonl"
+SOURCES = "source_info.jsonl"
+RESPONSES = "response.jsonl"
 LONGEST = 2**24
 """Bytes of a line."""
 
@@ -35,7 +36,8 @@ def read_ragtruth(folder: Path, name: str, split: str | None = None) -> OtherTes
 
     Without `split` all responses count. CaseError names every problem of both files, one line each.
     """
-    report, own = Report(f"{name}/{SOURCES}"), Report(f"{name}/{RESPONSES}")
+    report = Report(f"{name}/{SOURCES}")
+    own = Report(f"{name}/{RESPONSES}")
     sources: dict[str, dict[str, Json]] = {}
     for line, case in _read(folder / SOURCES, report, "source", _case):
         if sources.setdefault(case["id"], case) is not case:
@@ -72,10 +74,12 @@ def _read(path: Path, report: Report, kind: str, read: Callable[[Mapping[str, An
 
 def _case(source: Mapping[str, Any]) -> dict[str, Any]:
     """Return question and passages. Tasks without a question (summaries, data) give the instruction and the text."""
-    material, prompt = source["source_info"], source["prompt"]
+    material = source["source_info"]
+    prompt = source["prompt"]
     if source["task_type"] == "QA":
         passages = re.split(r"(?:^|\n)passage \d+:", material["passages"])
-        question, contexts = material["question"], [text.strip() for text in passages if text.strip()]
+        question = material["question"]
+        contexts = [text.strip() for text in passages if text.strip()]
     else:
         # The prompt contains data as Python prints them.
         written = material.strip() if isinstance(material, str) else str(material)

@@ -144,7 +144,8 @@ def _ranked_chunks(entries: Iterable[tuple[float, str]]) -> list[dict[str, Json]
 
 def write_trec(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
     """Write topics.tsv, qrels.txt and, given answers, run.txt; white space in ids is percent-encoded."""
-    topics, qrels = [], []
+    topics = []
+    qrels = []
     for case in cases:
         query = trec_id(case.id)
         topics.append(f"{query}\t{' '.join(case.question.split())}")

@@ -23,9 +23,12 @@ MOST_UNPACKED = 64_000_000
 MOST_OF_A_PART = 8_000_000
 """Bytes of a member that is read as a whole, such as the styles: neither a sheet nor the shared strings."""
 MOST_MEMBERS = 1_000
-MOST_CELLS, MOST_STRINGS, MOST_COLUMNS = 2_000_000, 1_000_000, 1_000
+MOST_CELLS = 2_000_000
+MOST_STRINGS = 1_000_000
+MOST_COLUMNS = 1_000
 
-_BLOCK, _OVERLAP = 1 << 20, 300
+_BLOCK = 1 << 20
+_OVERLAP = 300
 _ELEMENT = re.compile(
     rb"<(?:\w{1,40}:)?(?P<kind>c|si|!DOCTYPE|!ENTITY)(?=[\s/>])"
     rb"(?:[^<>]{0,200}?\br=[\"'](?P<column>[A-Z]{1,9}))?"

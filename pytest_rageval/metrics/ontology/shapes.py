@@ -105,7 +105,8 @@ class ShapesValidator:
     def probe(self) -> None:
         """Validate one probe against every shape, so that an unusable shape is found before the run."""
         vocabulary = self._vocabulary
-        classes, properties = sorted(vocabulary.classes), sorted(vocabulary.properties)
+        classes = sorted(vocabulary.classes)
+        properties = sorted(vocabulary.properties)
         facts = tuple(Fact("probe", predicate, "probe") for predicate in properties)
         self._report(Claims(facts, types=(("probe", tuple(classes)),)))
 

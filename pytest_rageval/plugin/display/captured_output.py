@@ -33,7 +33,8 @@ class CapturedOutput:
 
     def __init__(self, config: pytest.Config, mask: Mask, routing: Routing | None) -> None:
         """`routing`: of the streams that pytest puts back between tests."""
-        self._mask, self._routing = mask, routing
+        self._mask = mask
+        self._routing = routing
         self._is_live = config.getoption("capture", None) == "no"
         logging_plugin = config.pluginmanager.get_plugin("logging-plugin")
         handlers = [getattr(logging_plugin, name, None) for name in SHOWING]
@@ -146,7 +147,8 @@ class _CaseHandler(logging.Handler):
         output = OUTPUT.get()
         if output is not None:
             kept = copy(record)  # its arguments may change, or hold much
-            kept.msg, kept.args = record.getMessage(), ()
+            kept.msg = record.getMessage()
+            kept.args = ()
             output.log(kept)
         elif logging.getLogger().handlers == [self] and logging.lastResort is not None:
             logging.lastResort.handle(record)
@@ -157,11 +159,13 @@ class _MaskingFormatter(logging.Formatter):
 
     def __init__(self, inner: logging.Formatter, mask: Mask) -> None:
         super().__init__()
-        self._inner, self._mask = inner, mask
+        self._inner = inner
+        self._mask = mask
 
     def format(self, record: logging.LogRecord) -> str:
         record = copy(record)  # others see it as it was
-        record.msg, record.args = printable(record.getMessage()), ()
+        record.msg = printable(record.getMessage())
+        record.args = ()
         if record.exc_info:
             record.exc_text = printable(self._inner.formatException(record.exc_info))
         return self._mask.output(self._inner.format(record))

@@ -22,7 +22,8 @@ from pytest_rageval.render.html.table_parts import CaseTable, TablePart
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
 
-ID_HEAD, ID_CELL = 'data-column-type="testId"', '<td class="col-testId">'
+ID_HEAD = 'data-column-type="testId"'
+ID_CELL = '<td class="col-testId">'
 NOTHING_LOGGED = "No log output captured."
 RERUN = "Rerun"
 OUTCOMES = ("passed", "failed", "skipped")
@@ -62,7 +63,8 @@ class HtmlTable:
     @pytest.hookimpl(optionalhook=True)
     def pytest_html_results_summary(self, prefix: list[str], session: pytest.Session) -> None:
         """Complete the rows of cases just before pytest-html writes its page."""
-        finished, tests = self._active.finished, self._tests
+        finished = self._active.finished
+        tests = self._tests
         if finished is None:
             self._put_texts_back()
         if finished is None or not tests:
@@ -86,7 +88,8 @@ class HtmlTable:
         self._put_texts_back(without=detailed)
 
     def _page(self, folder: Path, exit_status: int) -> PageRun:
-        project, run = self._active.prepared.project, StoredRun(folder)
+        project = self._active.prepared.project
+        run = StoredRun(folder)
         before = compared_side(run, project.reports, project.baseline_file)
         return read_page(side_of_run(run), before, project.settings, exit_status=exit_status)
 

@@ -19,7 +19,8 @@ class ProgressLine:
 
     def __init__(self, config: pytest.Config, text: Callable[[], str]) -> None:
         terminal: Any = config.pluginmanager.get_plugin("terminalreporter")
-        self._config, self._text = config, text
+        self._config = config
+        self._text = text
         self._capture = config.pluginmanager.get_plugin("capturemanager")
         # Other reporters, such as that of pytest-sugar, draw lines themselves.
         is_usual = type(terminal) is pytest.TerminalReporter

@@ -67,7 +67,9 @@ def summarised(longrepr: Any, path: str, lineno: int = 0, *, is_line: bool = Fal
     if not isinstance(longrepr, str):
         return longrepr
     text = SummarisedText(longrepr)
-    text.reprcrash, text.is_line, text.same_as = Crash(path, lineno, longrepr), is_line, same_as
+    text.reprcrash = Crash(path, lineno, longrepr)
+    text.is_line = is_line
+    text.same_as = same_as
     return text
 
 
@@ -145,7 +147,8 @@ def report_gates(session: pytest.Session, tests: list[GateTest]) -> None:
     session.testscollected += len(tests)
     with _beyond_progress(manager.get_plugin("terminalreporter"), len(tests)):
         for test in tests:
-            nodeid, location = f"{FILE}::{test.name}", (FILE, None, test.name)
+            nodeid = f"{FILE}::{test.name}"
+            location = (FILE, None, test.name)
             session.config.hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
             for when in ("setup", "call", "teardown"):
                 report = _report(test, nodeid, location, when)

@@ -46,15 +46,24 @@ def _judgement_record(judgement: Judgement, score: float, text: RecordTexts) -> 
 
 def _judge_record(judgements: Sequence[Judgement], text: RecordTexts) -> dict[str, Any]:
     """Return who judged, by which prompts, and what is to be said of single judgements, by rubric."""
-    served = {served_model(judgement) for judgement in judgements}
-    failed = [judgement for judgement in judgements if judgement.error]
+    served: set[str] = set()
+    flags: dict[str, list[str]] = {}
+    failed: dict[str, Any] = {}
+    for judgement in judgements:
+        model = served_model(judgement)
+        if model is not None:
+            served.add(model)
+        if judgement.flags:
+            flags[judgement.rubric] = list(judgement.flags)
+        if judgement.error:
+            failed[judgement.rubric] = error_record(judgement.error, text)
     return {
         "model": judgements[0].model,
         "heuristic": judgements[0].heuristic,
         "prompt_versions": {judgement.rubric: judgement.prompt_version for judgement in judgements},
-        "flags": {judgement.rubric: list(judgement.flags) for judgement in judgements if judgement.flags},
-        "failed": {judgement.rubric: error_record(judgement.error, text) for judgement in failed},
-        "served": sorted(model for model in served if model is not None),
+        "flags": flags,
+        "failed": failed,
+        "served": sorted(served),
     }
 
 
@@ -83,7 +92,10 @@ def judge_cost(obs: Observation) -> dict[str, Any]:
         cost["judge_tokens"] = 0
         cost["judge_cost_usd"] = 0.0
     else:
-        tokens = _sum(count for judgement in paid for count in (judgement.tokens_in, judgement.tokens_out))
+        counts: list[float | None] = []
+        for judgement in paid:
+            counts += [judgement.tokens_in, judgement.tokens_out]
+        tokens = _sum(counts)
         cost["judge_tokens"] = None if tokens is None else int(tokens)
         cost["judge_cost_usd"] = _sum(judgement.cost_usd for judgement in paid)
     cost["judge_saved_usd"] = _sum(judgement.cost_usd for judgement in kept)

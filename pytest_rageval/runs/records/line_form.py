@@ -12,7 +12,8 @@ from typing_extensions import TypedDict
 from pytest_rageval.io.sealed_lines import DamagedLineError, check_seal, unsealed
 from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 
-RESULTS, OBSERVATIONS = "results.jsonl", "observations.jsonl"
+RESULTS = "results.jsonl"
+OBSERVATIONS = "observations.jsonl"
 SCHEMA = 2
 """The schema of both lines; those of schema 1 have no checksum."""
 PHASES = ("folder_selection_ms", "retrieval_ms", "rerank_ms", "generation_ms")

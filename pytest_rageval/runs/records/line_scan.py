@@ -19,7 +19,10 @@ from pytest_rageval.runs.records.line_form import check_members, record_of
 from pytest_rageval.runs.records.record_files import damaged_line
 
 _BEGINNING = re.compile(rb'\{"schema":\d+,"case_key":("(?:[^"\\]|\\.)*")')
-_NAME, _FURTHEST, _END = b'"case_key":', 40, b'",'
+_NAME = b'"case_key":'
+_FURTHEST = 40
+"""Where the name of the key has ended at the latest, behind the number of the schema."""
+_END = b'",'
 _OUTCOME = re.compile(rb'"outcome":"(\w+)"')
 _COST = re.compile(rb'"judge_cost_usd":(null|[0-9.eE+-]+),"judge_saved_usd":')
 _TRIAL = b'"trial":'
@@ -70,6 +73,8 @@ def ended_trial(line: bytes) -> EndedTrial | None:
     # Our keys come before and after any that a system may have named the same: the first outcome, the last cost, which
     # is null where nothing was judged.
     costs = _COST.findall(line)
-    cost = None if not costs or costs[-1] == b"null" else float(costs[-1])
+    cost = None
+    if costs and costs[-1] != b"null":
+        cost = float(costs[-1])
     trial = line[line.rfind(_TRIAL) + len(_TRIAL) :]
     return EndedTrial(outcome[1].decode(), trial.startswith(b"0"), cost)

@@ -54,11 +54,13 @@ def _observation(trial: Trial, observed: Observed, settings: Settings) -> dict[s
     answer = observed.answer
     if answer is not None and answer.trace is not None and not settings.save_traces:
         answer = replace(answer, trace=None)
+    case: dict[str, Any] = case_to_mapping(trial.case)
+    case["source"] = trial.case.source
     record: dict[str, Any] = {
         "schema": SCHEMA,
         "case_key": trial.key,
         "trial": trial.number,
-        "case": case_to_mapping(trial.case) | {"source": trial.case.source},
+        "case": case,
         "answer": answer_to_response(answer, keeps_objects=True) if answer else None,
         # The values of a failure to ask. The order of the keys is that of the line.
         "matching": None,
@@ -175,7 +177,11 @@ def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Obse
 
 
 def _with_tuples(written: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
+    values = dict(written)
+    for name, value in written.items():
+        if isinstance(value, list):
+            values[name] = tuple(value)
+    return values
 
 
 def _read_matching(written: Mapping[str, Any]) -> Matching:

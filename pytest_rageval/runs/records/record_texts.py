@@ -21,7 +21,8 @@ class RecordTexts:
     """Texts of a record in the form that the settings allow: whole, cut, or left out."""
 
     def __init__(self, settings: Settings) -> None:
-        self._saves_traces, self._redacts = settings.save_traces, settings.redact
+        self._saves_traces = settings.save_traces
+        self._redacts = settings.redact
         self._longest = sys.maxsize if settings.store_full_text else CUT
 
     def __call__(self, text: str | None) -> str | None:
@@ -31,7 +32,9 @@ class RecordTexts:
 
     def all(self, texts: Iterable[str] | None) -> list[str] | None:
         """Return each of several texts; None without texts or with `redact`."""
-        return None if texts is None or self._redacts else [self(text) or "" for text in texts]
+        if texts is None or self._redacts:
+            return None
+        return [self(text) or "" for text in texts]
 
     def detail(self, detail: Mapping[str, Any]) -> dict[str, Any]:
         """Return the details of a score; with `redact` only its numbers and booleans."""
@@ -58,10 +61,16 @@ class RecordTexts:
             return self(value)
         if isinstance(value, Mapping):
             return {name: self.tree(member) for name, member in value.items()}
-        return [self.tree(item) for item in value] if isinstance(value, list | tuple) else value
+        if isinstance(value, list | tuple):
+            return [self.tree(item) for item in value]
+        return value
 
     def trace(self, trace: Trace) -> Any:
-        return self.tree(answer_to_response(Answer(trace=trace))["debug"]["trace"]) if self._saves_traces else None
+        if not self._saves_traces:
+            return None
+        # In the form of the contract, so that a trace reads the same in a reply and in a record.
+        written = answer_to_response(Answer(trace=trace))
+        return self.tree(written["debug"]["trace"])
 
 
 def error_record(problem: Problem | None, text: RecordTexts) -> dict[str, Any] | None:

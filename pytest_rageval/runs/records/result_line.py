@@ -46,10 +46,17 @@ def result_record(
 
     `overall`: the result over all trials of the case, which the verdict is about; None with a single trial.
     """
-    case, obs = result.case, result.observation
+    case = result.case
+    obs = result.observation
     text = RecordTexts(plan.settings)
-    answer = obs.answer if obs else result.answer or _NO_ANSWER
-    kind = obs.matching.kind if obs else gold_kind(case.gold, plan.settings.gold_by)
+    if obs is not None:
+        answer = obs.answer
+        matching = obs.matching
+        kind = matching.kind
+    else:
+        answer = result.answer or _NO_ANSWER
+        matching = _UNMATCHED
+        kind = gold_kind(case.gold, plan.settings.gold_by)
     # `line_scan` reads progress and single cases without parsing the line, and counts on the order of its fields.
     record: dict[str, Any] = {"schema": SCHEMA, "case_key": result.key}
     record |= case_fields(case, plan, kind)
@@ -60,14 +67,14 @@ def result_record(
         "question": text(case.question),
         "reference_answers": text.all(case.gold.answers),
     }
-    record |= _answer_fields(answer, obs.matching if obs else _UNMATCHED, text)
+    record |= _answer_fields(answer, matching, text)
     record |= {
         "config": config_hash,
         "indexing_coverage": answer.indexing_coverage,
         "latency": _latency(result.timings, answer),
         "retrieval_metrics": _flat_scores(result.scores, plan.settings.k),
     }
-    record |= _score_fields(result, plan, text)
+    record |= _score_fields(result, answer, plan, text)
     record |= {
         "verdict": verdict_record(result, overall or result),
         "error": error_record(result.error, text),
@@ -90,12 +97,13 @@ def _answer_fields(answer: Answer, matching: Matching, text: RecordTexts) -> dic
     """Return what the system answered and retrieved, and what a file of answers says of itself."""
     # Most members of most answers are empty: their functions are called for the others alone.
     extra = answer.extra
+    references = [
+        {"chunk_id": cited.chunk_id, "rel_path": cited.rel_path, "heading_path": cited.heading_path}
+        for cited in answer.references or ()
+    ]
     return {
         "answer": text(answer.text),
-        "references": [
-            {"chunk_id": cited.chunk_id, "rel_path": cited.rel_path, "heading_path": cited.heading_path}
-            for cited in answer.references or ()
-        ],
+        "references": references,
         "retrieved_chunks": _chunks(answer.chunks, matching, text) if answer.chunks else (),
         "folder_selection": _selection(answer, text),
         "model_name": extra.get("model_name"),
@@ -107,8 +115,11 @@ def _answer_fields(answer: Answer, matching: Matching, text: RecordTexts) -> dic
 def _latency(timings: Timings, answer: Answer) -> dict[str, Any]:
     """Return the times as we measured them; the phases, and the total if nothing was called, as the system says."""
     phases = answer.latency
+    total = timings.ask_ms
+    if total is None:
+        total = phases.get("total_ms")
     return {
-        "total_ms": timings.ask_ms if timings.ask_ms is not None else phases.get("total_ms"),
+        "total_ms": total,
         "queue_ms": timings.queue_ms,
         **{phase: phases.get(phase) for phase in PHASES},
         "judge_ms": timings.judge_ms,
@@ -125,24 +136,33 @@ def _flat_scores(scores: Mapping[str, float], k: int) -> dict[str, Any]:
     return flat
 
 
-def _score_fields(result: CaseResult, plan: Plan, text: RecordTexts) -> dict[str, Any]:
+def _score_fields(result: CaseResult, answer: Answer, plan: Plan, text: RecordTexts) -> dict[str, Any]:
     """Return judgements, abstention and scores, with what they were made from and what they cost."""
     obs = result.observation
     scores = result.scores
-    judged = obs if obs and obs.judgements else None
-    trace = (obs.answer if obs else result.answer or _NO_ANSWER).trace
-    fields: dict[str, Any] = dict(judged_fields(judged, text) if judged else UNJUDGED)
-    fields |= {
-        "abstention": _abstention(obs, scores, text, plan) if obs and obs.answer.text is not None else None,
+    abstained = None
+    usage = None
+    if obs is not None:
+        usage = answer.usage or None
+        if answer.text is not None:
+            abstained = _abstention(obs, scores, text, plan)
+    judged: Mapping[str, Any] = UNJUDGED
+    shown = None
+    cost = NO_COST
+    if obs is not None and obs.judgements:
+        judged = judged_fields(obs, text)
+        shown = judge_input(obs, plan.settings.k, text)
+        cost = judge_cost(obs)
+    return {
+        **judged,
+        "abstention": abstained,
         "layers": plan.registry.by_layer(scores),
         "scores": scores,
         "score_details": {name: text.detail(detail) for name, detail in result.details.items()},
-        "trace": text.trace(trace) if trace is not None else None,
-        "judge_input": judge_input(judged, plan.settings.k, text) if judged else None,
+        "trace": text.trace(answer.trace) if answer.trace is not None else None,
+        "judge_input": shown,
+        "cost": {**cost, "target_usage": usage},
     }
-    cost = judge_cost(judged) if judged else NO_COST
-    fields["cost"] = {**cost, "target_usage": (obs and obs.answer.usage) or None}
-    return fields
 
 
 _NO_ANSWER = Answer()
@@ -153,10 +173,11 @@ YES_OR_NO = ("scope_miss", "attribution_hit")
 
 def case_fields(case: EvalCase, plan: Plan, kind: GoldKind | None = None) -> dict[str, Any]:
     """Return the fields of the case in its record: enough for every breakdown without the case file."""
+    kind = kind or gold_kind(case.gold, plan.settings.gold_by)
     return {
         "test_case_id": case.id,
         "content_hash": content_hash(case),
-        "decision_hash": decision_hash(case, kind or gold_kind(case.gold, plan.settings.gold_by), plan),
+        "decision_hash": decision_hash(case, kind, plan),
         "answerable": case.answerable,
         **descriptions_of(case),
         "tags": case.tags,
@@ -169,8 +190,13 @@ def case_fields(case: EvalCase, plan: Plan, kind: GoldKind | None = None) -> dic
 
 def verdict_record(result: CaseResult, overall: CaseResult) -> dict[str, Any]:
     """Return the verdict of the gates on a case, and whether this trial alone passes them."""
-    # False for a case whose gold no gate examined; None without gold or without an observation.
-    has_gold = overall.observation is not None and (not overall.case.answerable or not overall.case.gold.is_empty)
+    is_gold_examined: bool | None = None
+    if overall.is_gold_examined:
+        is_gold_examined = True
+    elif overall.observation is not None and (not overall.case.answerable or not overall.case.gold.is_empty):
+        # None without gold or without an observation: then there was nothing to examine.
+        is_gold_examined = False
+    # Written only where a gate is missing: such cases are few, and a line is written for each case.
     reservations = {}
     if overall.has_ungated_facts:
         reservations["facts_examined"] = False
@@ -180,7 +206,7 @@ def verdict_record(result: CaseResult, overall: CaseResult) -> dict[str, Any]:
         "passed": not overall.failed_gates and overall.error is None,
         "gates_held": overall.passed_gates,
         "failed_gates": [gate._asdict() for gate in overall.failed_gates],
-        "gold_examined": overall.is_gold_examined or (False if has_gold else None),
+        "gold_examined": is_gold_examined,
         "unexamined": overall.unexamined,
         **reservations,
         "unobserved": result.unobserved,
@@ -190,21 +216,22 @@ def verdict_record(result: CaseResult, overall: CaseResult) -> dict[str, Any]:
 
 def _chunks(chunks: Sequence[Chunk], matching: Matching, text: RecordTexts) -> list[dict[str, Any]]:
     """Return the retrieved chunks in rank order, each with the golds that it matches and how."""
-    written = [
-        {
-            "chunk_id": chunk.chunk_id,
-            "rel_path": chunk.rel_path,
-            "heading_path": chunk.heading_path,
-            "rank": rank,
-            "score_vector": chunk.score_vector,
-            "score_lexical": chunk.score_lexical,
-            "score_final": chunk.score_final,
-            "text": text(chunk.text),
-            "token_count": chunk.token_count,
-            "matches": sorted(golds) if golds else (),
-        }
-        for rank, (chunk, golds) in enumerate(zip_longest(chunks, matching.hits or ()), start=1)
-    ]
+    written: list[dict[str, Any]] = []
+    for chunk, golds in zip_longest(chunks, matching.hits or ()):
+        written.append(
+            {
+                "chunk_id": chunk.chunk_id,
+                "rel_path": chunk.rel_path,
+                "heading_path": chunk.heading_path,
+                "rank": len(written) + 1,
+                "score_vector": chunk.score_vector,
+                "score_lexical": chunk.score_lexical,
+                "score_final": chunk.score_final,
+                "text": text(chunk.text),
+                "token_count": chunk.token_count,
+                "matches": sorted(golds) if golds else (),
+            }
+        )
     for match in matching.loose:
         written[match.at]["match"] = match.kind
     return written
@@ -234,31 +261,42 @@ def _versions(answer: Answer) -> dict[str, Any] | None:
 def _reported(answer: Answer) -> list[str]:
     """Return the fields that the system reported besides its answer; the searched folders follow from a setting."""
     reported = [name for name in ("references", "chunks") if getattr(answer, name) is not None]
-    if (trace := answer.trace) is not None:
-        parts = (field.name for field in fields(trace) if field.name != "extra")
-        reported += [f"trace.{name}" for name in parts if getattr(trace, name) is not None]
+    trace = answer.trace
+    if trace is None:
+        return reported
+    parts = [part.name for part in fields(trace) if part.name != "extra"]
+    reported += [f"trace.{name}" for name in parts if getattr(trace, name) is not None]
     return reported
 
 
 def _abstention(obs: Observation, scores: Mapping[str, float], text: RecordTexts, plan: Plan) -> dict[str, Any] | None:
-    is_worded = obs.answer.abstained is None and obs.answer.text is not None and bool(obs.answer.text.strip())
-    if is_worded and not plan.scores_answers:  # to read the wording takes a third of the time of a recorded case
+    is_blank = obs.answer.text is None or not obs.answer.text.strip()
+    is_decided_by_wording = obs.answer.abstained is None and not is_blank
+    # Reading the wording takes a third of the time of a recorded case.
+    if is_decided_by_wording and not plan.scores_answers:
         return None
     try:
         abstained = abstention(obs)
     except FailedJudgement:
         return None
-    hallucinated = scores.get("hallucinated", 0.0 if obs.case.answerable else None)
+    is_hallucinated: bool | None = None
+    if "hallucinated" in scores:
+        is_hallucinated = scores["hallucinated"] > 0
+    elif obs.case.answerable:
+        # By definition only an unanswerable question is answered by a hallucination.
+        is_hallucinated = False
     recorded: dict[str, Any] = {
         "abstained": abstained.value,
-        "hallucinated": None if hallucinated is None else hallucinated > 0,
+        "hallucinated": is_hallucinated,
         "decided_by": abstained.decided_by,
         "reason": text(obs.answer.abstain_reason),
     }
     if abstained.value is None:
         recorded["undecided"] = True
-    if abstained.decided_by == "phrasing" and (language := untrained_language(obs.answer.text or "")) is not None:
-        recorded["untrained_language"] = language
+    if abstained.decided_by == "phrasing":
+        language = untrained_language(obs.answer.text or "")
+        if language is not None:
+            recorded["untrained_language"] = language
     return recorded
 
 
@@ -301,7 +339,9 @@ def record_lines(evaluation: Evaluation, plan: Plan, config_hash: str) -> list[R
 def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observation | None) -> CaseResult:
     """Return the result in a line of results.jsonl, without what only the observation holds."""
     verdict = record["verdict"]
-    error = record["error"]
+    problem = None
+    if record["error"]:
+        problem = Problem(record["error"]["kind"], record["error"]["message"] or "")
     return CaseResult(
         case,
         record["outcome"],
@@ -311,7 +351,7 @@ def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observatio
         skipped_metrics=record["skipped_metrics"],
         passed_gates=verdict["gates_held"],
         failed_gates=tuple(FailedGate(**gate) for gate in verdict["failed_gates"]),
-        error=Problem(error["kind"], error["message"] or "") if error else None,
+        error=problem,
         reason=record["reason"],
         timings=_read_timings(record),
         trial=record["trial"],

@@ -87,7 +87,8 @@ class SweepFile:
         for name, what in _SAME.items():
             if begun.get(name) != head[name]:
                 raise SettingsError(f"--resume: sweep {self.sweep_id} was begun with {what}; begin a new one")
-        self.head, self.probes = head, dict(begun.get("probes") or {})
+        self.head = head
+        self.probes = dict(begun.get("probes") or {})
 
     def keep(self, points: Sequence[ScoredPoint]) -> None:
         """Write the points and probes so far of an unfinished sweep."""

@@ -13,6 +13,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import listed
+from pytest_rageval.links import docs_page
 from pytest_rageval.matching.dialects import namesakes_of
 from pytest_rageval.model import EvalCase, Json, Observation
 from pytest_rageval.run.extent import Extent
@@ -36,7 +37,7 @@ FEW = 0.1
 """Up to this share of cases whose lists are not cut, these alone are asked at every point of the family."""
 NOTHING_TO_RANK_BY = (
     "sweep: no point has a score: retrieval is measured where a case has gold or is unanswerable, and the system "
-    "reports its chunks; label some cases, see docs/cases.md"
+    f"reports its chunks; label some cases, see {docs_page('cases')}"
 )
 ALL_ASKED = "every point of their group was asked"
 THESE_ASKED = "these were asked at every point"

@@ -27,7 +27,11 @@ from pytest_rageval.runs.records.line_form import RESULTS
 from pytest_rageval.runs.records.line_scan import ended_trial
 from pytest_rageval.text import counted
 
-JOB, PROCESS, ENDED, CANCELLED, LOG = "job.json", "process.json", "ended.json", "cancelled", "log.txt"
+JOB = "job.json"
+PROCESS = "process.json"
+ENDED = "ended.json"
+CANCELLED = "cancelled"
+LOG = "log.txt"
 CONFIGURATION = "rageval.toml"
 Source = Literal["connector", "uploaded answers"]
 
@@ -151,7 +155,8 @@ class ProgressReader:
     """A thread-safe incremental reader of one run's results."""
 
     def __init__(self, run_folder: Path, total: int) -> None:
-        self._file, self._total = run_folder / RESULTS, total
+        self._file = run_folder / RESULTS
+        self._total = total
         self._lock = threading.Lock()
         self._offset = 0
         self._outcomes: Counter[str] = Counter()
@@ -163,19 +168,23 @@ class ProgressReader:
         with self._lock:
             is_first = not self._outcomes
             self._read_new()
-            done, now = sum(self._outcomes.values()), time.monotonic()
+            done = sum(self._outcomes.values())
+            now = time.monotonic()
             if is_first:  # neither the start-up nor an earlier part of a resumed run counts for the rate
                 self._since = now, done
-            seconds, more = now - self._since[0], done - self._since[1]
+            seconds = now - self._since[0]
+            more = done - self._since[1]
             failed = self._outcomes["failed"] + self._outcomes["xfailed"]
-            errors, rate = self._outcomes["error"], more / seconds if more and seconds else None
+            errors = self._outcomes["error"]
+            rate = more / seconds if more and seconds else None
             return Progress(done, self._total, done - failed - errors, failed, errors, rate, self._cost)
 
     def _read_new(self) -> None:
         try:
             with open_regular(self._file) as file:
                 if self._offset > file.seek(0, 2):  # another program rewrote the file
-                    self._offset, self._cost = 0, None
+                    self._offset = 0
+                    self._cost = None
                     self._outcomes.clear()
                 file.seek(self._offset)
                 rest = b""
@@ -244,11 +253,14 @@ def status(folder: Path, job: Job, run_folder: Path, progress: Progress) -> JobS
     if verdict is not None and is_finished:
         return JobStatus(job, "finished", verdict["sentence"], progress, has_run, verdict["tone"])
     if is_cancelled:
-        state, sentence = "stopped", f"cancelled: {progress.ended}"
+        state = "stopped"
+        sentence = f"cancelled: {progress.ended}"
     elif code is not None:
-        state, sentence = "failed", f"the run did not come to its end: {_reason(folder, code)}"
+        state = "failed"
+        sentence = f"the run did not come to its end: {_reason(folder, code)}"
     else:
-        state, sentence = "killed", f"its process is gone without an end: {progress.ended}"
+        state = "killed"
+        sentence = f"its process is gone without an end: {progress.ended}"
     return JobStatus(job, state, sentence, progress, has_run, _tone(state))
 
 

@@ -29,7 +29,8 @@ class ValueChange(NamedTuple):
 def value_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[ValueChange]:
     """Yield the differences of two tables in the order of the later one, nested tables key by key."""
     for name in dict.fromkeys([*after, *before]):
-        one, other = before.get(name), after.get(name)
+        one = before.get(name)
+        other = after.get(name)
         if one == other:
             continue
         if isinstance(one, Mapping | None) and isinstance(other, Mapping | None):
