@@ -28,11 +28,7 @@ RUN_THROUGH = (0, 1)
 def reasons_to_fail(facts: VerdictFacts) -> list[str]:
     """Return why a run fails the build, the most serious first: `5 cases newly fail`. Empty if it passes."""
     reasons = [*_error_reasons(facts), *_case_reasons(facts), *_gate_reasons(facts)]
-    problems = facts.problems
-    if facts.is_all_errors:
-        # That nothing was measured is what the errors say already.
-        problems = {name: problem for name, problem in problems.items() if not _is_unmeasured_gate(name)}
-    reasons += _problem_reasons(problems)
+    reasons += _problem_reasons(_told(facts.problems, is_all_errors=facts.is_all_errors))
     if facts.is_refused and not (facts.is_waived or facts.is_partial or facts.problems):
         reasons.append("not comparable with the baseline")
     if facts.exit_status not in RUN_THROUGH:
@@ -40,6 +36,20 @@ def reasons_to_fail(facts: VerdictFacts) -> list[str]:
     elif facts.exit_status and not reasons:
         reasons.append("other tests of the session fail")
     return reasons
+
+
+def shown_problems(metrics: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the problems of a run by its metrics.json, without those that its errors say already."""
+    problems: Mapping[str, str] = metrics["verdict"]["problems"]
+    errors = metrics.get("outcomes", {}).get("error", 0)
+    return _told(problems, is_all_errors=0 < errors == metrics.get("total_tests"))
+
+
+def _told(problems: Mapping[str, str], *, is_all_errors: bool) -> Mapping[str, str]:
+    """Leave out that gates were not measured if all cases end in errors."""
+    if not is_all_errors:
+        return problems
+    return {name: problem for name, problem in problems.items() if not _is_unmeasured_gate(name)}
 
 
 def reservations(facts: VerdictFacts) -> Iterator[str]:

@@ -280,9 +280,13 @@ def _over(trials: list[Row]) -> Row:
     metric_errors = frozenset[str]().union(*(row.metric_errors for row in trials))
     not_applicable = frozenset().union(*(row.not_applicable for row in trials)).difference(scores, metric_errors)
     failing = next((row.judge for row in trials if row.judge and row.judge.get("failed")), stands.judge)
+    failed_trial = next((row for row in trials if not row.trial_passed), stands)
     return replace(
         stands,
         scores=scores,
+        # A trial that passes has no cause of its own: its record names that of the case by what it sees itself.
+        cause=failed_trial.cause,
+        causes_of_gates=failed_trial.causes_of_gates,
         not_applicable=not_applicable,
         metric_errors=metric_errors,
         judge=failing,

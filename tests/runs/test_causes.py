@@ -84,3 +84,19 @@ def test_causes_are_listed_by_their_number_of_cases_and_equal_ones_by_stage():
 
 def test_every_kind_has_a_title_for_people():
     assert all(title and title[0].islower() for title in TITLES.values())
+
+
+def test_a_flaky_case_has_the_cause_of_the_trial_that_failed(project: Project):
+    project.write(
+        "sometimes.py",
+        "calls = []\ndef answer(question):\n    calls.append(question)\n"
+        "    return 'It boils at 90 degrees.' if len(calls) == 2 else 'It boils at 100 degrees.'\n",
+    )
+    gates = '[tool.rageval.gates]\ncase = ["gold_in_answer >= 0.9"]'
+    project.configure(f'target = "sometimes:answer"\nconcurrency = 1\n{gates}')
+    project.cases([{"id": "water", "question": "When?", "gold": {"answer": "100 degrees"}}])
+    project.rageval("run", "--repeat", "3")
+    assert [cause["kind"] for cause in project.metrics()["causes"]] == ["wrong_quantity"]
+    summary = (project.runs[-1] / "summary.md").read_text(encoding="utf-8")
+    assert "It boils at 90 degrees." in summary
+    assert "failing, flaky" in summary

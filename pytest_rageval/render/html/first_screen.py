@@ -10,6 +10,7 @@ from pytest_rageval.cases.gold_places import cannot_be_won_line
 from pytest_rageval.comparison.gate_lines import gate_line
 from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.comparison.notes import missing_changes
+from pytest_rageval.comparison.what_changed import arrow_text, changes_between
 from pytest_rageval.render.html.figures import spark
 from pytest_rageval.render.html.metric_rows import MetricRow, metric_row
 from pytest_rageval.render.html.page_run import PageRun
@@ -17,9 +18,9 @@ from pytest_rageval.render.html.sections import pass_rates
 from pytest_rageval.runs.causes import NO_CAUSE, TITLES
 from pytest_rageval.runs.config_diff import flat_settings
 from pytest_rageval.text import NO_VALUE, duration, percent
+from pytest_rageval.views.causes import advice_on, causes_of
 from pytest_rageval.views.compared_metrics import ComparedMetric, fallen_lines, moved_metrics
-from pytest_rageval.views.comparison import settings_table
-from pytest_rageval.views.parts import FigureTable, Tone
+from pytest_rageval.views.parts import Tone
 
 TILES = 4
 """Tiles of metrics between that of the pass rate and that of latency and cost."""
@@ -86,8 +87,8 @@ class FailingCases:
 class FirstScreen:
     """What a reader of the HTML report sees before the list of cases."""
 
-    changed: FigureTable
-    """The settings that differ from the other run."""
+    changed: Sequence[str]
+    """The settings, versions and commits that differ from the other run, each as `k 5 → 7`."""
     equal: int
     """The number of settings that do not differ."""
     judge: Mapping[str, Any] | None
@@ -102,6 +103,8 @@ class FirstScreen:
     """Why cases fail, the most frequent cause first."""
     more_causes: int
     """The number of causes that are not shown."""
+    advice: str
+    """What to do about the most frequent cause; '' without one."""
     news: FailingCases
     """The cases that newly fail."""
     moves: Sequence[ComparedMetric]
@@ -121,7 +124,7 @@ def first_screen(page: PageRun) -> FirstScreen:
     notes = [note for note in comparison.get("notes", ()) if note not in missing]
     causes = cause_lines(page)
     return FirstScreen(
-        changed=settings_table(comparison or {"configuration": ()}),
+        changed=changed_settings(page),
         equal=equal_settings(page),
         judge=page.metrics.get("judge"),
         notes=[*page.missing, *notes, *problems],
@@ -129,11 +132,19 @@ def first_screen(page: PageRun) -> FirstScreen:
         tiles=list(tiles(page)),
         causes=causes[:SHOWN_CAUSES],
         more_causes=max(len(causes) - SHOWN_CAUSES, 0),
+        advice=advice_on(causes_of(page.metrics, [case.key for case in page.cases if case.is_failing])),
         news=news_of(page),
         moves=moves(page),
         no_moves=no_moves(page),
         fallen=fallen_lines(page.compared or {}),
     )
+
+
+def changed_settings(page: PageRun) -> list[str]:
+    """Return what differs from the other run; empty if its configuration is not known."""
+    if page.before is None or page.before.config is None or page.side.config is None:
+        return []
+    return [arrow_text(change) for change in changes_between(page.before.config, page.side.config)]
 
 
 def cause_lines(page: PageRun) -> list[CauseLine]:
