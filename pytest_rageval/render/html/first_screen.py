@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_rageval.cases.gold_places import cannot_be_won_line
 from pytest_rageval.comparison.gate_lines import gate_line
-from pytest_rageval.comparison.listed_case import ListedCase
+from pytest_rageval.comparison.listed_case import FLAKY, ListedCase
 from pytest_rageval.comparison.notes import missing_changes
 from pytest_rageval.comparison.what_changed import arrow_text, changes_between
 from pytest_rageval.render.html.figures import spark
@@ -65,6 +65,8 @@ class FirstCase:
     """The case, whose question and answer are shown."""
     cause: str
     """Why it fails, in a few words."""
+    note: str
+    """`flaky`, or that it is a known failure with a new gate; '' for any other case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +231,7 @@ def news_of(page: PageRun) -> FailingCases:
         title, query = "Errors", "outcome:error"
     else:
         title, query = "Newly failing, and errors", "outcome:error,failed"
-    first = [FirstCase(case, _cause(case)) for case in news[:SHOWN_FLIPS]]
+    first = [FirstCase(case, _cause(case), _note(case, page)) for case in news[:SHOWN_FLIPS]]
     return FailingCases(title, len(news), query, first, _no_failing_case(page))
 
 
@@ -237,6 +239,12 @@ def _is_news(case: ListedCase, *, is_alone: bool) -> bool:
     if is_alone:
         return case.is_failing
     return case.change == "worse" or case.outcome == "error"
+
+
+def _note(case: ListedCase, page: PageRun) -> str:
+    if case.key in (page.compared or {}).get("new_gates", ()):
+        return "fails a new gate"
+    return "flaky" if case.flaky == FLAKY else ""
 
 
 def _cause(case: ListedCase) -> str:
