@@ -14,6 +14,8 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.render.html.page_run import PageRun, read_page
 from pytest_rageval.render.html.report_page import page_start
 from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.web.opened_runs import cases_of_report
+from pytest_rageval.web.side_by_side import SideBySide
 
 BOT = '''
 import os
@@ -62,6 +64,14 @@ def test_answers_that_differ_are_found_also_behind_what_records_keep(compared: P
     assert {page.cases[number].id for number in numbers} == found
     chips = {label: (query, cases) for label, query, cases in page_start(page).chips}
     assert chips["different answers"] == ("answer:different", 3)
+
+
+def test_the_page_of_two_agents_counts_the_same(compared: Project):
+    reports = compared.path / "reports"
+    sides = [open_side(reports, reports / "baseline.json", name) for name in ("before", "after")]
+    a, b = (cases_of_report(read_page(side, None, Settings(), is_chosen=True)) for side in sides)
+    found = {case.b.id for case in SideBySide(a, b).matching("different")}
+    assert found == {"short", "end", "broken"}
 
 
 def test_a_cut_answer_is_unknown_once_its_observation_is_gone(compared: Project):
