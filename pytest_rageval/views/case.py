@@ -86,7 +86,7 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
     every_gate: list[tuple[str, str, str]] = []
     if observation and run.plan:
         every_gate = list(gate_lines(record, observation, run.plan))
-    failed = list(failed_gates(record, observation, run))
+    failed = list(failed_gates(record, earlier, observation, run))
     cause = run.cause(record)
     missed = [chunk for chunk in chunks if chunk.rank is None]
     is_retrieval_bad = has_retrieval_failed(record, run)

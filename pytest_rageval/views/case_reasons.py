@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_rageval.comparison.gates_now import GATES
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.matching.dialects import MISSED
@@ -19,9 +20,13 @@ OF_RETRIEVAL = ("L2", "L3")
 """Layers whose failure the golds that were not retrieved explain."""
 
 
-def failed_gates(record: Mapping[str, Any], observation: Observation | None, run: CaseContext) -> Iterator[FailingGate]:
-    """Yield the gates that fail."""
-    new_gates = run.new_gates(record["case_key"])
+def failed_gates(
+    record: Mapping[str, Any], earlier: Mapping[str, Any] | None, observation: Observation | None, run: CaseContext
+) -> Iterator[FailingGate]:
+    """Yield the gates that fail. `earlier`: the record of the other run; None without one."""
+    new_gates: Collection[str] = run.new_gates(record["case_key"])
+    if GATES not in run.config:  # an older run, of which no comparison knows the gates
+        new_gates = _new_by_records(record, earlier)
     for gate in record["verdict"]["failed_gates"]:
         yield FailingGate(
             metric=gate["metric"],
@@ -29,8 +34,21 @@ def failed_gates(record: Mapping[str, Any], observation: Observation | None, run
             threshold=gate["threshold"],
             tag=gate["tag"] or "",
             terms=arithmetic(gate["metric"], observation, run),
-            is_new=gate["metric"].partition("@")[0] in new_gates,
+            is_new=_bare(gate) in new_gates,
         )
+
+
+def _new_by_records(record: Mapping[str, Any], earlier: Mapping[str, Any] | None) -> Collection[str]:
+    """Return the metrics of the gates that fail in one record and not in the earlier one; () if that one fails none."""
+    failed_before = {_bare(gate) for gate in (earlier or {}).get("verdict", {}).get("failed_gates") or ()}
+    if not failed_before:
+        return ()
+    return {_bare(gate) for gate in record["verdict"]["failed_gates"]} - failed_before
+
+
+def _bare(gate: Mapping[str, Any]) -> str:
+    """Return the metric of a gate without its cut-off, which may have changed."""
+    return str(gate["metric"]).partition("@")[0]
 
 
 def reasons(

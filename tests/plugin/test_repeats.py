@@ -35,7 +35,7 @@ def test_the_mean_over_trials_is_gated(wavering: Project):
     wavering.run("--rageval-repeat", "3", "--rageval-gate", "recall_any@5 >= 0.6").assert_outcomes(passed=2)
     result = wavering.run("--rageval-repeat", "3", "--rageval-gate", "recall_any@5 >= 0.7")
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["*recall_any@5 is 0.667, gate >= 0.7*"])
+    result.stdout.fnmatch_lines(["*recall_any@5 is 0.6667, gate >= 0.7*"])
 
 
 def test_each_trial_is_recorded_and_the_spread_reported(wavering: Project):
