@@ -59,8 +59,8 @@ docs: $(VENV)/.ready  ## the site in site/; a link that leads nowhere is an erro
 	$(PIP) --editable '.[docs]'
 	$(BIN)/python docs/make_site.py
 
-bench: $(VENV)/.ready  ## time and memory beside other tools, written into docs/performance.md
-	$(BIN)/python benchmarks/run.py --write
+bench: $(VENV)/.ready  ## time and memory beside other tools, written into docs/performance.md; QUICK=1 prints a quick look
+	$(BIN)/python benchmarks/run.py $(if $(QUICK),--quick --print,--write) $(if $(PEERS),--peers $(PEERS))
 
 shots: $(VENV)/.ready  ## the pictures of the report in docs/images, from the demo
 	$(BIN)/python docs/shots.py

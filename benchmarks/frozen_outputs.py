@@ -52,6 +52,10 @@ MASKS = tuple(
         (r"\b\d\d:\d\d:\d\d\b", "<duration>"),
         (r"\binstalled: [^;]*; not: [^;\"]*", "installed: <extras>"),
         (r"\b\d+(\.\d+)? ?(bytes|[kKMG]i?B)\b", "<size>"),
+        # The widths of the columns and the sign of the change differ with the times.
+        (r"^operation +mean before .*$", "<heads of operations>"),
+        (r"^(\| )?((?:latency|ttft)\\?_ms) .*<duration>.*$", r"\1\2 <durations>"),
+        (r"^((?:input|output)_tokens|cost_usd|requests) {2,}\S.*$", r"\1 <figures>"),
         (r"( · [a-z]+( [a-z]+)? <duration>)+$", " <phases>"),  # those below a millisecond are left out
         (r"\b(time|duration)=\"[\d.]+\"", r'\1="<duration>"'),
         (r"\bhostname=\"[^\"]*\"", 'hostname="<host>"'),

@@ -65,6 +65,7 @@ def answers(names: Sequence[str], lost: Sequence[str] = (), wrong: Sequence[str]
             "references": [{"chunk_id": "c1"}],
             "retrieved_chunks": [] if name in lost else [chunk],
             "latency": {"total_ms": 20.5 + 7 * number},
+            "operations": {"latency_ms": 20.5 + 7 * number},
         }
         for number, name in enumerate(names)
     )
@@ -137,7 +138,7 @@ FILTERS = (
     "outcome:failed", "outcome:passed,failed", "-outcome:passed", "changed:worse", "changed:fixed", "changed:same",
     "-changed:same", "tag:slow", "tag:slow,cold", "-tag:slow", "category:factual tag:slow", "category:multi_hop",
     "difficulty:easy", "domain:brand", "file:evalcases/a.jsonl", "id:s", "id:남산", "layer:L2", "mrr<0.5", "mrr>=1",
-    "recall_any=0", "recall_any@5<1", "-mrr<0.5", "fell:mrr", "fell:recall_any", "drop>0.1", "level>0", "latency>=0",
+    "recall_any=0", "recall_any@5<1", "-mrr<0.5", "fell:mrr", "fell:recall_any", "drop>0.1", "level>0", "latency_ms>=0",
     '"temperature does water"', "water", "-water", '"Who \\"won"', "outcome:fialed", "tag:nothing", "category:",
     "mrr:1", "mrr<x", "mr<0.5", "fell:nothing", "changed:odd", '"', "mrr<1e-1", "LAYER:L2", "",
 )  # fmt: skip

@@ -67,16 +67,41 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e
 NO_VALUE = "–"
 
 
-def score_text(value: float | None) -> str:
-    """Format a score with three decimals, or a dash for None."""
-    return NO_VALUE if value is None else f"{value:.3f}"
+def score_text(value: float | None, unit: str | None = None) -> str:
+    """Format a score with three decimals, or an amount in its unit; a dash for None."""
+    if value is None:
+        return NO_VALUE
+    return f"{value:.3f}" if unit is None else amount_text(value, unit)
 
 
-def change(delta: float | None) -> str:
-    """Format a signed difference; one that rounds to zero is `=`."""
+def change(delta: float | None, unit: str | None = None) -> str:
+    """Format a signed difference, of amounts in their unit; one that rounds to zero is `=`."""
     if delta is None:
         return NO_VALUE
-    return "=" if abs(delta) < 0.0005 else f"{delta:+.3f}"
+    if unit is None:
+        return "=" if abs(delta) < 0.0005 else f"{delta:+.3f}"
+    size = amount_text(abs(delta), unit)
+    if size == amount_text(0, unit):
+        return "="
+    return f"+{size}" if delta > 0 else f"-{size}"
+
+
+def amount_text(value: float, unit: str) -> str:
+    """Format an amount in its unit: `340 ms`, `12.3 s`, `1,204`, `$0.0042`."""
+    if unit == "ms":
+        return duration(value)
+    if unit == "US dollars":
+        return dollars_text(value)
+    return f"{value:,.0f}" if unit == "tokens" or value == int(value) else f"{value:,.2f}"
+
+
+def dollars_text(value: float) -> str:
+    """Format US dollars with enough digits for what one answer costs: `$12.30`, `$0.0421`, `$0.000484`."""
+    if value >= 1:
+        return f"${value:,.2f}"
+    if value >= 0.01 or value == 0:
+        return f"${value:.4f}"
+    return f"${value:.6f}"
 
 
 def percent(share: float) -> str:
@@ -85,8 +110,8 @@ def percent(share: float) -> str:
 
 
 def short(value: float) -> str:
-    """Format a number with up to four digits, without trailing zeros, for gates and messages."""
-    return f"{value:.4g}"
+    """Format a number with four digits, without trailing zeros, for gates and messages; a large one as a whole."""
+    return f"{value:,.0f}" if 10_000 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 MOST_DECIMALS = 3

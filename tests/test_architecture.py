@@ -20,6 +20,7 @@ FLOORS = (
     ("http",),
     ("llm",),
     ("matching", "abstention"),
+    ("assertions",),
     ("cases",),
     ("targets", "judges", "metrics"),
     ("gates", "stats"),

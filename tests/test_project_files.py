@@ -15,8 +15,9 @@ from processes import python
 
 ROOT = Path(__file__).parents[1]
 WORDS = [
-    *("case", "trial", "target", "answer", "chunk", "gold", "anchor", "abstention", "announcement", "undecided"),
-    *("observation", "score", "gate", "verdict", "outcome", "record"),
+    *("case", "trial", "target", "answer", "chunk", "gold", "anchor", "assertion"),
+    *("abstention", "announcement", "undecided"),
+    *("observation", "score", "operation", "gate", "verdict", "outcome", "record"),
     *("judge", "rubric", "judgement", "claim", "label", "calibration", "spot check"),
     *("run", "baseline", "comparison", "regression", "flip", "known failure", "sweep"),
 ]

@@ -198,6 +198,20 @@ def test_a_run_from_before_a_case_field_can_still_be_read(tmp_path: Path):
     assert "cases" in project.rageval("compare", "old", "new")
 
 
+def test_a_type_of_assertions_is_one_function_and_is_read_negated_described_and_shown(tmp_path: Path):
+    project = PatchedProject(tmp_path, "assertion")
+    ends: dict[str, Any] = {"assert": [{"type": "ends-with", "value": "level."}]}
+    negated: dict[str, Any] = {"assert": [{"not-ends-with": "level."}]}
+    project.cases([a_case("ends") | ends, a_case("not") | negated])
+    schema = json.loads(project.rageval("cases", "schema"))
+    assert "not-ends-with" in schema["$defs"]["single_assertion"]["anyOf"][0]["properties"]["type"]["enum"]
+    project.pytest("one")
+    assert {name: record["scores"]["assertions"] for name, record in project.results("one").items()} == {
+        "ends": 1.0, "not": 0.0,
+    }  # fmt: skip
+    assert "not-ends-with 'level.': it ends otherwise" in project.rageval("explain", "one", "not")
+
+
 def test_descriptive_fields_are_fields_of_a_case_and_no_other_words_of_the_filter():
     names = [field.name for field in DESCRIPTIVE_FIELDS]
     assert set(names) <= {field.name for field in fields(EvalCase)}

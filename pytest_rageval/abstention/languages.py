@@ -31,7 +31,10 @@ def untrained_language(answer: str) -> str | None:
             if len(letters.findall(text)) > most:
                 return script
     words = {word for word in _WORDS.findall(text) if len(word) > 1}  # one letter says little: "i", "a"
-    counts = {language: len(common.intersection(words)) for language, common in _common_words().items()}
+    counts = dict.fromkeys(_COMMON_WORDS, 0)
+    for word in words:
+        for language in _languages_of_words().get(word, ()):
+            counts[language] += 1
     likeliest = max(counts, key=counts.__getitem__)
     runner_up = max((counts[language] for language in TRAINED if language in counts), default=0)
     if likeliest in TRAINED or counts[likeliest] < FEWEST_WORDS or counts[likeliest] <= runner_up:
@@ -59,8 +62,13 @@ _OTHER_SCRIPTS = {
 
 
 @cache
-def _common_words() -> dict[str, frozenset[str]]:
-    return {language: frozenset(words.split()) for language, words in _COMMON_WORDS.items()}
+def _languages_of_words() -> dict[str, list[str]]:
+    """Return the languages in which each frequent word is one."""
+    languages: dict[str, list[str]] = {}
+    for language, words in _COMMON_WORDS.items():
+        for word in set(words.split()):
+            languages.setdefault(word, []).append(language)
+    return languages
 
 
 _COMMON_WORDS = {
@@ -99,3 +107,99 @@ _COMMON_WORDS = {
     "Catalan": "els amb més però són aquest està aquesta dels també sobre hi ha què això fins quan seva tots",
 }
 """Frequent words by language."""
+
+
+# ── the language of an answer ─────────────────────────────────────────────────────────────────────────────────
+
+KNOWN_LANGUAGES = {
+    "en": "English",
+    "de": "German",
+    "fr": "French",
+    "es": "Spanish",
+    "pt": "Portuguese",
+    "it": "Italian",
+    "nl": "Dutch",
+    "sv": "Swedish",
+    "da": "Danish",
+    "no": "Norwegian",
+    "fi": "Finnish",
+    "pl": "Polish",
+    "cs": "Czech",
+    "ro": "Romanian",
+    "hu": "Hungarian",
+    "tr": "Turkish",
+    "vi": "Vietnamese",
+    "id": "Indonesian",
+    "ca": "Catalan",
+    "ko": "Korean",
+    "ja": "Japanese",
+    "zh": "Chinese",
+    "el": "Greek",
+    "he": "Hebrew",
+    "th": "Thai",
+    "ta": "Tamil",
+    "te": "Telugu",
+    "ka": "Georgian",
+    "hy": "Armenian",
+}
+"""Languages that `language_of` tells apart, by their codes. Those that share a script with others without a list of
+common words, such as Russian, are left out."""
+_HANGUL = re.compile(r"[\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3]")
+_KANA = re.compile(r"[\u3041-\u30ff]")
+_HAN = re.compile(r"[\u3400-\u9fff]")
+_LATIN = re.compile(r"[a-zà-ɏḀ-ỿ]")
+LEAD = 1.25
+"""How many times as many common words the likeliest language must have as the next one. The lists of Danish and
+Norwegian differ in one word, so text in either is often left open."""
+
+
+def language_of(text: str) -> str | None:
+    """Return the code of the language of a text, or its script; None for too little text, or several languages.
+
+    >>> language_of("The return costs four euros, and it takes a week.")
+    'en'
+    >>> language_of("반품 비용은 4유로입니다.")
+    'ko'
+    >>> language_of("OK.") is None
+    True
+    """
+    text = text[:READ].lower()
+    letters = len(_LETTERS.findall(text))
+    if not letters:
+        return None
+    counts = {
+        "ko": len(_HANGUL.findall(text)),
+        "ja": len(_KANA.findall(text)),
+        "zh": len(_HAN.findall(text)),
+        "latin": len(_LATIN.findall(text)),
+    }
+    # Japanese mixes kana with Han; a Chinese text has hardly any kana.
+    if counts["ja"] >= counts["zh"] / 8:
+        counts["ja"] += counts["zh"]
+        counts["zh"] = 0
+    for script, pattern in _OTHER_SCRIPTS.items():
+        counts[script] = len(pattern.findall(text))
+    likeliest = max(counts, key=counts.__getitem__)
+    if 2 * counts[likeliest] <= letters:
+        return None
+    if likeliest == "latin":
+        return _latin_language(text)
+    if likeliest in KNOWN_LANGUAGES:
+        return likeliest
+    return _code_of(likeliest) or likeliest
+
+
+def _latin_language(text: str) -> str | None:
+    """Return the language in Latin script that has clearly the most common words in a text."""
+    words = [word for word in _WORDS.findall(text) if len(word) > 1]
+    counts: dict[str, int] = {}
+    for language, common in _common_words().items():
+        counts[language] = sum(word in common for word in words)
+    first, second = sorted(counts, key=lambda language: -counts[language])[:2]
+    if counts[first] < FEWEST_WORDS or counts[first] < LEAD * counts[second]:
+        return None
+    return _code_of(first)
+
+
+def _code_of(name: str) -> str | None:
+    return next((code for code, known in KNOWN_LANGUAGES.items() if known == name), None)

@@ -9,9 +9,10 @@ from json.encoder import encode_basestring_ascii
 from operator import attrgetter
 from typing import Annotated, Any
 
+from pytest_rageval.assertions.reading import read_assertions, written_assertion
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.expected import Expects
-from pytest_rageval.io.messages import Finding, Unsound
+from pytest_rageval.io.messages import Finding, Findings, Unsound
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.model import Anchor, EvalCase, Gold, Json
 from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
@@ -36,6 +37,8 @@ def case_to_mapping(case: EvalCase) -> dict[str, Json]:
         mapping["history"] = [turn._asdict() for turn in case.history]
     if case.contexts is not None:
         mapping["contexts"] = list(case.contexts)
+    if case.assertions:
+        mapping["assert"] = [written_assertion(assertion) for assertion in case.assertions]
     if case.metadata:
         mapping["metadata"] = dict(case.metadata)
     mapping["source"] = case.source._asdict()
@@ -55,7 +58,7 @@ def case_from_mapping(record: Mapping[str, Json]) -> EvalCase:
     Raises CaseError naming each value that `case_to_mapping` would not write.
     """
     try:
-        return _RECORDED.read(_with_answers(record))
+        return _RECORDED.read(_with_assertions(_with_answers(record)))
     except Unsound as unsound:
         raise CaseError(*(f"recorded case: {_as_written(finding)}" for finding in unsound.findings.first)) from None
 
@@ -160,6 +163,20 @@ def _with_answers(record: Json) -> Json:
     answer = gold["answer"]
     answers = [answer] if isinstance(answer, str) else answer
     return {**record, "gold": {key: value for key, value in gold.items() if key != "answer"} | {"answers": answers}}
+
+
+def _with_assertions(record: Json) -> Json:
+    """Replace `assert` by the assertions themselves, under the name of their field."""
+    if not isinstance(record, Mapping) or "assert" not in record:
+        return record
+    findings = Findings()
+    written = record["assert"]
+    if not isinstance(written, list | tuple):
+        raise Unsound(Findings(Finding(("assert",), "is no list of assertions")))
+    assertions = read_assertions(written, findings)
+    if findings:
+        raise Unsound(findings)
+    return {**{key: value for key, value in record.items() if key != "assert"}, "assertions": assertions}
 
 
 def _as_written(finding: Finding) -> Finding:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from pytest_rageval.assertions.reading import read_assertions
 from pytest_rageval.cases.answerability import is_unanswerable_kind
 from pytest_rageval.cases.canonical import case_to_mapping, written_small
 from pytest_rageval.cases.keys import IN_GOLD, KEYS, LIFTED, Key, Line, spelling_of
@@ -73,6 +74,8 @@ def _converted(
     """Return the case of a record whose keys were read, except those `unread`; raise Unsound with its problems."""
     values = _FieldValues(record, line)
     broken = {_part_at(path) for path in unread}
+    if "assertions" in values.case:
+        values.case["assertions"] = read_assertions(values.case["assertions"], findings)
     given = tuple(line)
     if unread:
         given += tuple(str(path[0]) for path in unread if path[0] != "answerable")

@@ -167,6 +167,21 @@ def _turn(turn: TurnShape) -> Turn:
 
 
 Turns = tuple[Annotated[TurnShape, AfterValidator(_turn)], ...]
+
+
+def _checked_depth(written: Json) -> Json:
+    if problem := limits_broken(written):
+        raise ValueError(problem)
+    return written
+
+
+WrittenAssertions = Annotated[
+    list[Any],
+    AfterValidator(_checked_depth),
+    WithJsonSchema({"type": "array"}),
+    Expects("a list of assertions such as [{'icontains': '4 euros'}]"),
+]
+"""Assertions are read by the table of their types, once the line is sound."""
 Rule = Literal["cite_newer", "acknowledge_both", "cite_both"]
 
 # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -299,6 +314,11 @@ COMMON: Mapping[str, Key] = {
     "requires_kg": LIFTED["requires_kg"],
     "history": Key("history", Turns, "Earlier turns of the conversation, oldest first."),
     "contexts": Key("contexts", tuple[str, ...], "Contexts given with the case, judged where the target returns none."),
+    "assert": Key(
+        "assertions",
+        WrittenAssertions,
+        "What the answer must contain, be or cost: {'icontains': '4 euros'}, or promptfoo's {'type', 'value', …}.",
+    ),
     "metadata": Key(
         "metadata",
         Metadata,

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from pytest_rageval.assertions.reading import assertion_schemas
 from pytest_rageval.cases.keys import FILLED, KEYS, AnchorShape, Line
 from pytest_rageval.model import Json
 
@@ -17,13 +18,16 @@ def case_schema() -> dict[str, Json]:
     definitions = {_short(name): _tidy(schema) for name, schema in line.pop("$defs").items()}
     definitions["anchor"]["description"] = AnchorShape.__doc__
     gold = definitions.pop("ingold") | {"description": KEYS["gold"].about}
+    definitions |= assertion_schemas()
     tidy = _tidy(line)
+    assertions: dict[str, Json] = {"type": ["array", "null"], "description": KEYS["assert"].about}
+    assertions["items"] = {"$ref": "#/$defs/assertion"}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "RAG evaluation case",
         "description": "One question and all that is known to be right about it. null equals absent.",
         **tidy,
-        "properties": tidy["properties"] | {"gold": _nullable(gold)},
+        "properties": tidy["properties"] | {"gold": _nullable(gold), "assert": assertions},
         "anyOf": [{"required": [name], "properties": {name: FILLED}} for name in ("question", "query")],
         "$defs": definitions,
     }

@@ -25,7 +25,7 @@ from pytest_rageval.comparison.baseline import project_baseline
 from pytest_rageval.config.files import has_table
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import RagevalError, SettingsError
-from pytest_rageval.gates.gate import doubtful_limits, unknown_values
+from pytest_rageval.gates.gate import doubtful_limits, too_few_cases, unknown_values
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import Mask, public_target
 from pytest_rageval.judges.cache.sqlite_cache import connect, open_exclusively
@@ -160,8 +160,10 @@ def look_at_configuration(project: Project) -> Iterator[Diagnosis]:
         yield warning("no configuration", fix, INIT)
     loaded = [load_file(path, project.root) for path in find_case_files(project.root, project.settings.cases)]
     if loaded and not any(file.problems for file in loaded):
-        cases = chain.from_iterable(file.cases for file in loaded)
+        cases = [*chain.from_iterable(file.cases for file in loaded)]
         for problem in unknown_values(plan.case_gates, cases):
+            yield failure(problem)
+        for problem in too_few_cases(plan.run_gates, len(cases)):
             yield failure(problem)
     for doubt in doubtful_limits([*plan.case_gates, *plan.run_gates]):
         yield warning(doubt)

@@ -255,7 +255,10 @@ def _yes_or_no(value: bool) -> str:
 
 def _gold_kinds(case: EvalCase) -> list[str]:
     names = [name for name in Gold.__slots__ if name != "ids_are_prefixes"]
-    return [name for name in names if getattr(case.gold, name) is not None] or ["none"]
+    kinds = [name for name in names if getattr(case.gold, name) is not None]
+    if case.assertions:
+        kinds.append("assertions")
+    return kinds or ["none"]
 
 
 def _frequencies(values: Iterable[str]) -> dict[str, int]:

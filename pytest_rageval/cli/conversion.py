@@ -160,7 +160,7 @@ def gold_counts(cases: Sequence[EvalCase], kept: Sequence[str] = ()) -> str:
     return printable("; ".join(parts))
 
 
-_GOLD = ("gold answer", "key facts", "places", "ids", "contexts", "unanswerable", "none")
+_GOLD = ("gold answer", "key facts", "places", "ids", "contexts", "assertions", "unanswerable", "none")
 """The kinds of gold in the order in which they are counted."""
 
 
@@ -172,6 +172,7 @@ def _kinds_of_gold(case: EvalCase) -> list[str]:
         "places": gold.supports,
         "ids": gold.chunk_ids or gold.relevance,
         "contexts": case.contexts,
+        "assertions": case.assertions,
         "unanswerable": not case.answerable,
     }
     return [kind for kind, part in is_there.items() if part]

@@ -13,8 +13,9 @@ from pytest_rageval.cli.options import JSON, echo_json
 from pytest_rageval.config.project import find_project
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.definitions_page import metric_facts, metrics_page
+from pytest_rageval.metrics.doc_parts import doc_parts
 from pytest_rageval.metrics.judged import with_rubric_metrics
-from pytest_rageval.metrics.registry import LAYERS, Metric, by_layer, doc_parts, option_types
+from pytest_rageval.metrics.registry import LAYERS, Metric, by_layer, option_types
 from pytest_rageval.run.plan import own_rubrics
 
 
@@ -59,6 +60,7 @@ def describe(metric: Metric) -> dict[str, Any]:
         "layer": metric.layer,
         "layer_title": LAYERS[metric.layer],
         "scale": list(metric.scale),
+        "unit": metric.unit,
         "better": metric.better,
         "binary": metric.binary,
         "cut_off": metric.takes_k,

@@ -203,7 +203,7 @@ def _means(metrics: Mapping[str, Any]) -> list[list[str]]:
     rows = [["overall", score_text(metrics["overall_score"]), ""]]
     for name, metric in metrics["metrics"].items():
         if metric["n_scored"] and name != "overall_score":
-            rows.append([name, score_text(metric["mean"]), denominator(metric)])
+            rows.append([name, score_text(metric["mean"], metric.get("unit")), denominator(metric)])
     return rows
 
 

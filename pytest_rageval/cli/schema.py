@@ -195,6 +195,7 @@ _KINDS: Mapping[str, Any] = {
     "references": list[_Table],
     "retrieved_chunks": list[_Table],
     "latency": dict[str, float | None],
+    "operations": dict[str, float],
     "scores": dict[str, float],
     "score_details": dict[str, _Table],
     "skipped_metrics": dict[str, str | None],

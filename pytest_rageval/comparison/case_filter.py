@@ -25,6 +25,7 @@ from pytest_rageval.comparison.listed_case import FLAKY, STEADY, UNCHECKED, List
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.matching.dialects import DOUBTS, NO_DOUBT
+from pytest_rageval.metrics.calls import OPERATION_UNITS
 from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 from pytest_rageval.runs.aggregate import OUTCOMES
@@ -133,7 +134,9 @@ class CaseFilter:
         return left
 
     def column(self, written: str) -> Column | None:
-        """Return the values of latency, drop or level, or of the metric of this name, the cut-off left out or not."""
+        """Return the values of an operation, drop, level, or the metric of this name, its cut-off left out or not."""
+        if written in OPERATION_UNITS:
+            return all_rounded(case.operations.get(written) for case in self.listed.cases)
         if written in self.measured:
             return all_rounded(getattr(case, written) for case in self.listed.cases)
         metric = _named(written, self.listed.scores)
@@ -142,7 +145,8 @@ class CaseFilter:
     @property
     def measured(self) -> tuple[str, ...]:
         """Return the numbers that are known besides the metrics."""
-        return ("latency",) if self.listed.falls is None else ("latency", "drop", "level")
+        operations = tuple(OPERATION_UNITS)
+        return operations if self.listed.falls is None else (*operations, "drop", "level")
 
     def _test(self, term: Term) -> Test:
         word = term.word
@@ -194,7 +198,7 @@ class CaseFilter:
         if column is None:
             words = (*WORDS, "id")
             otherwise = f"; words: {', '.join([*words, *self.measured])}, or a metric"
-            remedy = did_you_mean(word, {*words, *self.listed.scores}, otherwise)
+            remedy = did_you_mean(word, {*words, *self.measured, *self.listed.scores}, otherwise)
             raise FilterError(f"{word!r} is nothing to filter by{remedy}")
         if sign not in COMPARISONS or not _NUMBER.fullmatch(value):
             raise FilterError(f"'{word}{sign}{value}' needs a comparison with a number, as in {word}<0.5")

@@ -37,11 +37,10 @@ _LISTED = Members(
     "answer",
     "tags",
     "source",
-    "latency",
     "verdict",
     "error",
     "abstention",
-    where_written=(*DESCRIPTIVE_NAMES, "doubt", "cause"),
+    where_written=(*DESCRIPTIVE_NAMES, "doubt", "cause", "operations"),
 )
 
 

@@ -187,7 +187,7 @@ def compared_metrics(
         elif is_of_run and not is_of_same_cases:
             reasons[name] = "not of the same cases"
         elif name in pairs:
-            changes[name] = paired_change(pairs[name], described[name]["scale"])
+            changes[name] = paired_change(pairs[name], _scale_of(described[name], pairs[name]))
         elif is_of_run:
             changes[name] = run_change(before.get(name, {}).get("mean"), now.get(name, {}).get("mean"))
     if changes.get(OVERALL, Change()).delta is not None:
@@ -198,6 +198,15 @@ def compared_metrics(
     return ComparedMetrics(with_adjusted_p(changes), reasons, described)
 
 
+def _scale_of(metric: Mapping[str, Any], pairs: Pairs) -> Sequence[float]:
+    """Return the scale of a metric; of an amount from 0 to the largest one of either side."""
+    if "unit" not in metric:
+        scale: Sequence[float] = metric["scale"]
+        return scale
+    largest = max([*pairs.before, *pairs.after], default=0.0)
+    return 0.0, largest or 1.0
+
+
 def _other_scores(
     changes: Mapping[str, Change], now: Mapping[str, Any], before: Mapping[str, Any], reasons: Mapping[str, str]
 ) -> str:
@@ -205,7 +214,7 @@ def _other_scores(
     otherwise = [name for name, why in reasons.items() if why == JUDGED_OTHERWISE and _has_mean(name, now)]
     if otherwise:
         return f"{JUDGED_OTHERWISE}: {listed(otherwise)}"
-    names = [name for name in changes if not (now.get(name) or before[name])["run_level"]]
+    names = [name for name in changes if _counts_in_overall(now.get(name) or before[name])]
     on_one_side = [name for name in names if _has_mean(name, now) != _has_mean(name, before)]
     if on_one_side:
         return f"not of the same metrics: {listed(on_one_side)}"
@@ -221,6 +230,10 @@ def _other_scores(
     return f"not of the same cases: {listed(of_other_cases)}" if of_other_cases else ""
 
 
+def _counts_in_overall(metric: Mapping[str, Any]) -> bool:
+    return not metric["run_level"] and "unit" not in metric
+
+
 def _has_mean(name: str, metrics: Mapping[str, Any]) -> bool:
     return name in metrics and metrics[name]["mean"] is not None
 
@@ -234,7 +247,8 @@ def compared_layers(compared: ComparedMetrics) -> dict[str, dict[str, Any]]:
     changes, reasons, described = compared
     layers: dict[str, dict[str, Any]] = {}
     for layer in LAYERS:
-        names = [name for name in changes if described[name]["layer"] == layer and not described[name]["run_level"]]
+        of_layer = [name for name in changes if described[name]["layer"] == layer]
+        names = [name for name in of_layer if _counts_in_overall(described[name])]
         valued = [name for name in names if described[name]["mean"] is not None or changes[name].n_unmeasured]
         if not valued:
             continue
@@ -275,6 +289,8 @@ def moved_scores(
 ) -> Iterator[tuple[str, list[Move]]]:
     """Yield each metric of both sides with the cases whose scores differ, if both sides have one."""
     for name in sorted(before.scores.keys() & after.scores.keys() & described.keys()):
+        if "unit" in described[name]:
+            continue  # a time differs in every case of every run
         was = values_at(before.scores[name], shared.before)
         now = values_at(after.scores[name], shared.after)
         width = signed_width(described[name])

@@ -18,6 +18,7 @@ from pytest_rageval.comparison.changes import (
 )
 from pytest_rageval.comparison.cut_offs import at_shared_cut_off, cut_off_label, paired_cut_offs
 from pytest_rageval.comparison.gates_now import Both, case_flips, decided_by_gates_now, gate_changes, gates_of
+from pytest_rageval.comparison.operation_changes import are_times_scored, timed_otherwise
 from pytest_rageval.comparison.severity import worst_first
 from pytest_rageval.comparison.verdicts import Verdict, is_listed, metric_verdicts, regression_result
 from pytest_rageval.errors import SettingsError
@@ -159,6 +160,9 @@ def _ground(before: Side, after: Side, plan: Plan) -> _Ground:
     problems = tuple(mismatches(was, now))
     changed = changed_cases(was, now)
     differing = [str(difference) for difference in differences(was, now)]
+    other_concurrency = timed_otherwise(before.metrics, after.metrics)
+    if other_concurrency is not None and are_times_scored(before.metrics, after.metrics):
+        differing.append(other_concurrency)
     if plan.settings.ignore_invariants:
         if changed:
             cases_are = counted(len(changed), "changed case is", "changed cases are")
@@ -250,6 +254,7 @@ class _MetricVerdicts:
                 "layer": described["layer"],
                 "scale": described["scale"],
                 "better": described["better"],
+                **({"unit": described["unit"]} if "unit" in described else {}),
                 **change.as_mapping(),
                 "verdict": self.verdict_of[name],
                 "label": self.label(name),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_rageval.gates.gate import FEWEST_FOR_P95
 from pytest_rageval.text import NO_VALUE, figures, short
 
 UNCOMPARED = {
@@ -23,7 +24,7 @@ def gate_name(gate: Mapping[str, Any]) -> str:
     """Return `recall_any@5 drop`, or `recall_any@5` for an absolute gate."""
     if is_regression(gate):
         return f"{gate['metric']} {gate['op']}"
-    return str(gate["metric"])
+    return str(gate.get("label", gate["metric"]))
 
 
 def gate_line(gate: Mapping[str, Any]) -> str:
@@ -35,6 +36,8 @@ def gate_line(gate: Mapping[str, Any]) -> str:
     name = gate.get("label", gate["metric"])
     if not is_regression(gate):
         value = "has no value in this run" if gate["value"] is None else f"is {_measured(gate)}"
+        if gate["value"] is None and gate.get("statistic") == "p95":
+            value += f" (a p95 needs {FEWEST_FOR_P95})"
         line = f"{name} {value}, gate {gate['op']} {short(gate['limit'])}"
         if "n_scored" in gate:
             line += f" · {gate['n_scored']} of {gate['n_expected']} cases"

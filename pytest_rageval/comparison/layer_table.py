@@ -73,8 +73,15 @@ def layer_gain(layer: str, changes: Content, comparison: Content) -> float | Non
     if comparison["layers"].get(layer, {}).get("delta") is None:
         return None
     described = comparison["metrics"]
-    gains = [gain(changes[name]["delta"], described[name]) for name in changes if described[name]["layer"] == layer]
-    return mean([each for each in gains if each is not None])
+    gains: list[float] = []
+    for name, change in changes.items():
+        metric = described[name]
+        if metric["layer"] != layer or "unit" in metric:
+            continue
+        share = gain(change["delta"], metric)
+        if share is not None:
+            gains.append(share)
+    return mean(gains)
 
 
 def layer_notes(comparison: Content | None) -> list[str]:
@@ -88,7 +95,7 @@ def _score(names: Iterable[str], scored: Content, described: Content) -> float |
     """Return the mean of these metrics' means in a group as 0 to 1; None if none was scored."""
     shares: list[float] = []
     for name in names:
-        if name in scored:
+        if name in scored and "unit" not in described[name]:
             metric = described[name]
             shares.append(normalised(scored[name]["mean"], metric["scale"], metric["better"]))
     return mean(shares)

@@ -35,7 +35,7 @@ class ListedCase(NamedTuple):
 
     descriptions  the texts of its descriptive fields by name; cases with equal ones share a mapping
     tags          of the case and of its failed gates; failed: these gates as metric and tag
-    latency       milliseconds until the answer; None if nothing was asked
+    operations    what asking took, by the names of the metrics of operations; empty if nothing was asked
     doubt         the worst doubt about a match, a word of the filter `doubt:`
     cause         why it fails, a word of the filter `cause:`; `none` if it does not, or the run is an older one
     flaky         `yes` if some of its trials pass and others do not, a word of the filter `flaky:`
@@ -55,7 +55,7 @@ class ListedCase(NamedTuple):
     answer: str | None = None
     place: str = ""
     message: str | None = None
-    latency: int | None = None
+    operations: Mapping[str, float] = NOTHING
     doubt: str = NO_DOUBT
     cause: str = NO_CAUSE
     flaky: str = STEADY
@@ -79,6 +79,10 @@ class ListedCase(NamedTuple):
     def file(self) -> str:
         """Return the file in the case's key; '' if it has none."""
         return self.key.partition("::")[0] if "::" in self.key else ""
+
+    @property
+    def latency_ms(self) -> float | None:
+        return self.operations.get("latency_ms")
 
     @property
     def is_failing(self) -> bool:
@@ -118,7 +122,6 @@ def listed_case(record: Mapping[str, Any]) -> ListedCase:
 def record_fields(record: Mapping[str, Any]) -> Sequence[Any]:
     """Return the first fields of a `ListedCase`, as far as a record fills them."""
     error = record["error"] or NOTHING
-    milliseconds = record["latency"].get("total_ms")
     failed = [(gate["metric"], gate["tag"] or gate["metric"]) for gate in record["verdict"]["failed_gates"]]
     tags = [*record["tags"], *(tag for _, tag in failed)]
     doubt = record.get("doubt")
@@ -135,7 +138,7 @@ def record_fields(record: Mapping[str, Any]) -> Sequence[Any]:
         record["answer"],
         place_text(record),
         error.get("message") or record["reason"],
-        None if milliseconds is None else round(milliseconds),
+        record.get("operations") or NOTHING,
         worst_doubt(doubt) if doubt else NO_DOUBT,
         cause["kind"] if cause else NO_CAUSE,
         STEADY,

@@ -9,17 +9,21 @@ from pytest_rageval.cases.canonical import asked_hash
 from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.gates_now import gates_of
 from pytest_rageval.matching.places import gold_kind
+from pytest_rageval.metrics.assertions import NAME as ASSERTIONS
+from pytest_rageval.metrics.assertions import broken_assertions
 from pytest_rageval.model import CaseResult, Outcome
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.decision_hash import asked_part
 from pytest_rageval.runs.row import CaseScores
-from pytest_rageval.text import printable
+from pytest_rageval.text import cut, printable
 
 REPORT = "known_failures = report"
 RATCHET = "failed in the baseline as well"
 NOTHING_SCORED = "nothing in it could be scored"
 IS_KNOWN = (REPORT, RATCHET)
 """The beginnings of a known failure's reason."""
+LONGEST_BROKEN = 400
+"""Characters of what is said about broken assertions in a reason."""
 
 
 class Ending(NamedTuple):
@@ -88,6 +92,10 @@ def ending(result: CaseResult, plan: Plan, baseline: Side | None, asked: str | N
         known = known_failure(result, plan, baseline, asked)
         if known is not None:
             return Ending("xfailed", printable(f"{known}: {failed}"))
+        # Not the reason of a known failure, which is kept where texts are left out: these lines quote the answer.
+        broken = "; ".join(broken_assertions(result.details.get(ASSERTIONS, {})))
+        if broken:
+            failed = f"{failed}: {cut(broken, LONGEST_BROKEN)}"
         return Ending("failed", printable(failed))
     lost = unmeasured(result, baseline, asked)
     if lost is not None:

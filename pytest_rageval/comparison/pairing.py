@@ -15,6 +15,7 @@ from pytest_rageval.comparison.compared_sides import Comparison, compare_sides
 from pytest_rageval.comparison.gates_now import Both
 from pytest_rageval.comparison.new_gates import new_causes_of_side, with_new_causes
 from pytest_rageval.comparison.notes import comparison_notes
+from pytest_rageval.comparison.operation_changes import operation_changes, timed_otherwise
 from pytest_rageval.comparison.pair_verdict import pair_verdict
 from pytest_rageval.comparison.verdict_sentence import RunVerdict
 from pytest_rageval.comparison.what_changed import changes_between
@@ -176,6 +177,10 @@ def build_comparison(
     }
     if compared["compared"]:
         content |= {name: compared[name] for name in COPIED}
+        content["operations"] = operation_changes(before.metrics, after.metrics)
+        other_concurrency = timed_otherwise(before.metrics, after.metrics)
+        if content["operations"].keys() & {"latency_ms", "ttft_ms"} and other_concurrency is not None:
+            content["notes"] = list(dict.fromkeys([*content["notes"], other_concurrency]))
         content["gates"] = list(comparison.gates)
         new_causes = new_causes_of_side(compared["new_gates"], after)
         content["new_causes"] = {key: cause._asdict() for key, cause in new_causes.items()}
@@ -237,6 +242,7 @@ def plan_for(side: Side, current: Settings) -> Plan:
                 layer=described["layer"],
                 better=described["better"],
                 run_level=described["run_level"],
+                unit=described.get("unit"),
             )
             registry.add(metric)
     k = side.config["k"] if side.config else current.k
@@ -301,9 +307,11 @@ def _errors(cases: CaseColumns) -> dict[str, str]:
 
 def _gains(before: Mapping[str, float], after: Mapping[str, float], described: Mapping[str, Any]) -> dict[str, float]:
     """Return, for each metric scored on both sides that moved, its change as a share of its scale."""
-    names = sorted(before.keys() & after.keys() & described.keys())
+    shared = sorted(before.keys() & after.keys() & described.keys())
     gains = {}
-    for name in names:
+    for name in shared:
+        if "unit" in described[name]:
+            continue  # an amount is no share of a scale
         share = gain(after[name] - before[name], described[name])
         if share:
             gains[name] = share

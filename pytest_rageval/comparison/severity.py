@@ -19,6 +19,8 @@ def shares_of(metrics: Mapping[str, Mapping[str, Any]]) -> Shares:
     """Return these functions for the metrics in metrics.json; `float` for scores that are such shares already."""
     shares: dict[str, Callable[[float], float]] = {}
     for name, metric in metrics.items():
+        if "unit" in metric:
+            continue  # an amount is no share of anything
         low, high = metric["scale"]
         if (low, high) == (0, 1) and metric["better"] == "higher":
             shares[name] = float
@@ -38,7 +40,7 @@ def worst_first(
 ) -> list[str]:
     """Sort cases in the order of every report: the largest fall first, then the lowest scores, then the name."""
     shares = shares_of(metrics)
-    names = before.scores.keys() & after.scores.keys() & metrics.keys()
+    names = before.scores.keys() & after.scores.keys() & shares.keys()
     columns = [(before.scores[name], after.scores[name], signed_width(metrics[name])) for name in names]
 
     def severity(key: str) -> tuple[float, float, str]:

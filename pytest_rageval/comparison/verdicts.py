@@ -12,6 +12,8 @@ from pytest_rageval.stats.paired_test import Side as Direction
 
 UNGATED_TOLERANCE = 0.05
 """The tolerance of a metric without a gate of its own, as a share of its scale."""
+AMOUNT_TOLERANCE = 0.1
+"""The tolerance of an amount without a gate of its own, as a share of what it was: times of equal runs differ."""
 
 Verdict = Literal[
     "regressed",
@@ -42,10 +44,17 @@ def metric_verdicts(
             verdicts[name] = "unmeasured" if was_measured else "new"
         else:
             metric = compared.described[name]
-            low, high = metric["scale"]
-            tolerance = tolerances.get(name, UNGATED_TOLERANCE * (high - low))
+            tolerance = tolerances.get(name, _usual_tolerance(metric, change))
             verdicts[name] = _verdict_on_change(change, change.delta, tolerance, metric["better"])
     return verdicts
+
+
+def _usual_tolerance(metric: Mapping[str, Any], change: Change) -> float:
+    """Return the tolerance of a metric without a gate of its own: a share of its scale, or of an amount as it was."""
+    if "unit" in metric:
+        return AMOUNT_TOLERANCE * (change.before or 0.0)
+    low, high = metric["scale"]
+    return UNGATED_TOLERANCE * float(high - low)
 
 
 def _verdict_on_change(change: Change, delta: float, tolerance: float, better: str) -> Verdict:

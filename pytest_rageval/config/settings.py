@@ -17,6 +17,7 @@ from pytest_rageval.config.tables import (
     OneOrMore,
     Origin,
     Positive,
+    Price,
     Regression,
     TargetMapping,
     Versions,
@@ -88,6 +89,8 @@ class Settings(Frozen):
     params: Mapping[str, Any] = Field(default_factory=dict)
     versions: Versions = Versions()
     """What the project says of its system; where that reports a version, the reported one counts."""
+    prices: Mapping[str, Price] = Field(default_factory=dict)
+    """What the models of the system cost, by name; `*` is every other one."""
     origin: Operational[Origin | None] = None
     headers: Operational[Mapping[str, str]] = Field(default_factory=dict)
     timeout: Operational[Positive] = 120.0
@@ -161,8 +164,8 @@ class Settings(Frozen):
         """Return the settings that can change results, as JSON."""
         fields = type(self).model_fields.items()
         left_out = {name for name, field in fields if _CANNOT_CHANGE_RESULTS in field.metadata}
-        # Stored runs from before these settings have neither, and compare with runs that do not use them.
-        left_out |= {name for name in ("strict_places", "path_prefix") if not getattr(self, name)}
+        # Stored runs from before these settings have none, and compare with runs that do not use them.
+        left_out |= {name for name in ("strict_places", "path_prefix", "prices") if not getattr(self, name)}
         return self.model_dump(mode="json", exclude=left_out)
 
     @property

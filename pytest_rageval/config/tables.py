@@ -78,6 +78,15 @@ class Origin(Frozen):
     source: Literal["connector", "uploaded answers"]
 
 
+class Price(Frozen):
+    """What a million tokens of a model cost in US dollars: `[tool.rageval.prices]`."""
+
+    input: Weight
+    output: Weight
+    cached_input: Weight | None = None
+    """Of input tokens from the provider's cache; None: the same as `input`."""
+
+
 class TargetMapping(Frozen):
     """How a JSON API is asked and read: `[tool.rageval.target.mapping]`; see docs/targets.md."""
 
@@ -108,5 +117,6 @@ class JudgeOptions(Frozen):
 TABLES: Mapping[str, type[BaseModel]] = {
     "gates": Gates, "abstention": Abstention, "regression": Regression, "mapping": TargetMapping,
     "judge_options": JudgeOptions, "versions": Versions, "origin": Origin,
+    "prices": Price,
 }  # fmt: skip
 """The models by the field of Settings that holds them."""

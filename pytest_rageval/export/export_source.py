@@ -11,6 +11,7 @@ from pytest_rageval.comparison.gate_lines import failed_gate
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.json_text import harmless, json_text
 from pytest_rageval.io.sealed_lines import Place
+from pytest_rageval.metrics.calls import OPERATION_UNITS
 from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 from pytest_rageval.runs.ratings import Rating, read_ratings, with_rating
 from pytest_rageval.runs.reader import StoredRun
@@ -33,7 +34,7 @@ FIELDS = (
     "timestamp",
     "meta",
     "failed_gates",
-    "total_ms",
+    *OPERATION_UNITS,
     "error",
     "thumb",
     "note",
@@ -159,7 +160,8 @@ def flat(record: Mapping[str, Any]) -> dict[str, Any]:
     values["timestamp"] = _as_text(record.get("timestamp"))
     values["meta"] = as_json(record.get("meta"))
     values["failed_gates"] = "; ".join(map(failed_gate, record["verdict"]["failed_gates"])) or None
-    values["total_ms"] = record["latency"]["total_ms"]
+    operations = record.get("operations") or {}
+    values |= {name: operations.get(name) for name in OPERATION_UNITS}
     error = record["error"]
     values["error"] = ": ".join(filter(None, (error["kind"], error["message"]))) if error else None
     return values

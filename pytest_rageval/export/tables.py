@@ -12,11 +12,16 @@ from typing import Any
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.export_source import FIELDS, ExportSource, as_json, flat
+from pytest_rageval.metrics.calls import OPERATION_UNITS
 
 Record = Mapping[str, Any]
 BATCH = 1_000
 """How many records are in memory at a time, as one group of rows."""
-KINDS = dict.fromkeys(FIELDS, "string") | {"trial": "int64", "answerable": "bool_", "total_ms": "float64"}
+KINDS = dict.fromkeys(FIELDS, "string") | {
+    "trial": "int64",
+    "answerable": "bool_",
+    **dict.fromkeys(OPERATION_UNITS, "float64"),
+}
 CHUNK = {
     "rank": "int64",
     "chunk_id": "string",

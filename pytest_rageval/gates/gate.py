@@ -1,4 +1,4 @@
-"""Gates on scores: `[run] METRIC OP LIMIT[%] [when FIELD=VALUE[,…]] [tag NAME]`, parsed, resolved and checked."""
+"""Gates on scores, parsed and checked: `[run] METRIC [STATISTIC] OP LIMIT[%] [when FIELD=VALUE] [tag NAME]`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import Literal
+from typing import Literal, get_args
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.suggestions import suggestion
+from pytest_rageval.io.suggestions import did_you_mean, suggestion
 from pytest_rageval.metrics.answer import answer_kinds
 from pytest_rageval.metrics.registry import Measure, Metric, Registry
 from pytest_rageval.model import EvalCase, GoldKind
@@ -31,6 +31,10 @@ CLOSED = {
 }
 """The values of fields with a fixed set of values."""
 GATE_FORM = "METRIC OP LIMIT[%] [when FIELD=VALUE] [tag NAME]"
+Statistic = Literal["mean", "p50", "p95", "max"]
+STATISTICS: Mapping[str, Statistic] = {name: name for name in get_args(Statistic)}
+FEWEST_FOR_P95 = 20
+"""Of fewer values, the 95th percentile is the largest one: one slow case would decide it."""
 Conditions = tuple[tuple[str, tuple[str, ...]], ...]
 
 
@@ -50,6 +54,8 @@ class Gate:
     """Cases in which a more specific gate of the same metric replaces this one."""
     measure: Measure | None = field(default=None, compare=False)
     is_default: bool = False
+    statistic: Statistic = "mean"
+    """What a gate of the run is about: of the values of its cases."""
     yields_to: tuple[Gate, ...] = ()
     """For a default gate: it does not apply to cases that one of these gates examines."""
 
@@ -57,6 +63,11 @@ class Gate:
     def name(self) -> str:
         """Return the name of the metric, with its cut-off once the gate is resolved."""
         return self.measure.name if self.measure else self.metric
+
+    @property
+    def subject(self) -> str:
+        """Return what the limit is on: the metric, with the statistic unless that is the mean."""
+        return self.name if self.statistic == "mean" else f"{self.name} {self.statistic}"
 
     @cached_property
     def settled_by(self) -> str | None:
@@ -80,7 +91,7 @@ class Gate:
 
     def __str__(self) -> str:
         percent = "%" if self.percent else ""
-        return f"{self.name} {self.op} {self.limit:g}{percent}"
+        return f"{self.subject} {self.op} {self.limit:g}{percent}"
 
 
 def conditions_text(conditions: Conditions) -> str:
@@ -89,7 +100,7 @@ def conditions_text(conditions: Conditions) -> str:
 
 
 GATE_PATTERN = re.compile(
-    r"(?P<run>run\s+)?(?P<metric>[a-z][a-z0-9_]*(?:@\w+)?)\s*"
+    r"(?P<run>run\s+)?(?P<metric>[a-z][a-z0-9_]*(?:@\w+)?)(?:\s+(?P<statistic>(?!off\b)[a-z]\w*))?\s*"
     r"(?:(?P<off>\boff)|(?P<op>>=|<=|>|<)\s*(?P<limit>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)\s*(?P<percent>%)?)"
     r"(?:\s+when\s+(?P<when>\S.*?))?(?:\s+tag\s+(?P<tag>\S+))?"
 )
@@ -106,6 +117,14 @@ def parse_gate(written: str, place: str, scope: Literal["case", "run"] = "case")
     is_run = scope == "run" or match["run"] is not None
     if is_run and match["when"]:
         raise SettingsError(f"{place}: gate {written!r}: a run gate takes no 'when'; it covers the whole run")
+    statistic = match["statistic"] or "mean"
+    if statistic not in STATISTICS:
+        remedy = did_you_mean(statistic, STATISTICS, f"; there are {', '.join(STATISTICS)}")
+        raise SettingsError(f"{place}: gate {written!r}: {statistic!r} is no statistic of a run{remedy}")
+    if match["statistic"] and not is_run:
+        raise SettingsError(
+            f"{place}: gate {written!r}: {statistic} is of all cases of a run; write 'run {written.strip()}'"
+        )
     return Gate(
         metric=match["metric"],
         op=match["op"] or ">=",
@@ -114,6 +133,7 @@ def parse_gate(written: str, place: str, scope: Literal["case", "run"] = "case")
         when=_conditions(match["when"], place, written),
         tag=match["tag"],
         scope="run" if is_run else "case",
+        statistic=STATISTICS[statistic],
         off=match["off"] is not None,
     )
 
@@ -146,6 +166,7 @@ def resolve(gate: Gate, registry: Registry, k: int) -> Gate:
     others = tuple(resolve(other, registry, k) for other in gate.yields_to)
     measure = registry.measure(gate.metric, k)
     resolved_gate = replace(gate, measure=measure, yields_to=others)
+    _check_units(resolved_gate, measure.metric)
     low, high = measure.metric.scale
     if not gate.off and not low <= resolved_gate.threshold <= high:
         is_percentage = not gate.percent and high == 1 < gate.limit <= 100
@@ -157,24 +178,38 @@ def resolve(gate: Gate, registry: Registry, k: int) -> Gate:
     return resolved_gate
 
 
+def _check_units(gate: Gate, metric: Metric) -> None:
+    """Raise SettingsError for a share of a metric without a scale, or a statistic of one without values of cases."""
+    if gate.percent and metric.unit is not None:
+        raise SettingsError(
+            f"gate '{gate}': {gate.name} is in {metric.unit}, which have no 100 %; write the limit in {metric.unit}"
+        )
+    if gate.statistic != "mean" and metric.run_level:
+        raise SettingsError(
+            f"gate '{gate}': {gate.name} is one value of the whole run, which has no {gate.statistic}; "
+            f"write 'run {gate.name} {gate.op} {gate.limit:g}'"
+        )
+
+
 def effective_gates(default: Iterable[Gate], table: Iterable[Gate], options: Iterable[Gate]) -> tuple[Gate, ...]:
     """Return the resolved gates of one scope: later sources replace gates of the same metric in earlier ones.
 
     If all new gates have conditions (`when`), they replace earlier ones only in the cases that meet them.
     """
-    in_force: dict[str, list[Gate]] = {}
+    in_force: dict[tuple[str, Statistic], list[Gate]] = {}
     for source in (default, table, options):
-        for name, gates in _by_metric(source).items():
-            in_force[name] = _replaced(in_force.get(name, []), gates)
+        for subject, gates in _by_subject(source).items():
+            in_force[subject] = _replaced(in_force.get(subject, []), gates)
     return tuple(chain.from_iterable(in_force.values()))
 
 
-def _by_metric(gates: Iterable[Gate]) -> dict[str, list[Gate]]:
-    by_metric: dict[str, list[Gate]] = {}
+def _by_subject(gates: Iterable[Gate]) -> dict[tuple[str, Statistic], list[Gate]]:
+    """Return the gates by metric and statistic: a limit on the p95 leaves one on the mean alone."""
+    by_subject: dict[tuple[str, Statistic], list[Gate]] = {}
     for gate in gates:
         assert gate.measure is not None  # resolved
-        by_metric.setdefault(gate.measure.metric.name, []).append(gate)
-    return by_metric
+        by_subject.setdefault((gate.measure.metric.name, gate.statistic), []).append(gate)
+    return by_subject
 
 
 def _replaced(earlier: Iterable[Gate], gates: Sequence[Gate]) -> list[Gate]:
@@ -246,6 +281,16 @@ def _known_value_remedy(value: str, known: Collection[str]) -> str:
 
 LIKE_A_SHARE, LIKE_POINTS = 1, 2
 """A limit up to the first looks like a share if the scale ends at the second or above."""
+
+
+def too_few_cases(gates: Iterable[Gate], cases: int) -> Iterator[str]:
+    """Yield the written gates on a 95th percentile for which there are too few cases, known before any is asked."""
+    for gate in gates:
+        if gate.statistic == "p95" and cases < FEWEST_FOR_P95:
+            yield (
+                f"gate 'run {gate}': a p95 needs {FEWEST_FOR_P95} cases or more, and there are {cases}; "
+                f"write 'run {gate.name} p50 {gate.op} …' or 'run {gate.name} max {gate.op} …'"
+            )
 
 
 def doubtful_limits(gates: Iterable[Gate]) -> Iterator[str]:

@@ -62,6 +62,9 @@ def parse_regression(
         raise SettingsError(f"{place}: {written!r} cannot be read; write METRIC drop NUMBER (or rise)")
     measure = registry.measure(match[1], k)
     tolerance = float(match[3])
+    if match[4] is not None and measure.metric.unit is not None:
+        unit = measure.metric.unit
+        raise SettingsError(f"{place}: {written!r}: {measure.name} is in {unit}, which have no 100 %; write {unit}")
     if match[4] is not None:
         low, high = measure.metric.scale
         tolerance *= (high - low) / 100

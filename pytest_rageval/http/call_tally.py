@@ -15,11 +15,13 @@ class CallTally:
 
     queued_ms      before the first request
     retry_wait_ms  from the first request to the last
+    ttft_ms        from the last request to the first token of a streamed answer; None if it was no stream
     """
 
     requests: int = 0
     queued_ms: float = 0.0
     retry_wait_ms: float = 0.0
+    ttft_ms: float | None = None
 
 
 _tally: ContextVar[CallTally | None] = ContextVar("rageval_tally", default=None)
@@ -33,6 +35,12 @@ def add_to_tally(requests: int, queued_ms: float, retry_wait_ms: float) -> None:
         tally.retry_wait_ms += retry_wait_ms
 
 
+def note_first_token(ttft_ms: float) -> None:
+    """Note when the first token of the answer arrived; of several answers, the last one counts."""
+    if (tally := _tally.get()) is not None:
+        tally.ttft_ms = ttft_ms
+
+
 @contextmanager
 def tallied() -> Iterator[CallTally]:
     """Count the requests sent inside the block; an outer block counts them too."""
@@ -43,6 +51,8 @@ def tallied() -> Iterator[CallTally]:
     finally:
         _tally.reset(token)
         add_to_tally(tally.requests, tally.queued_ms, tally.retry_wait_ms)
+        if tally.ttft_ms is not None:
+            note_first_token(tally.ttft_ms)
 
 
 class CallClock:

@@ -115,11 +115,13 @@ class SlottedClient:
         files: Mapping[str, tuple[str | None, bytes]] | None = None,
         tokens: int = 0,
         before_send: Callable[[], None] | None = None,
+        watch: Callable[[bytes], None] | None = None,
     ) -> HttpReply:
         """Send one request, with `json` or a form with `files` as its body; raise HttpFailure for a status but 2xx.
 
         tokens       what it counts for in a limit on tokens
         before_send  called each time before it is sent; what it raises ends the call
+        watch        called with each piece of the reply's body as it arrives
         """
         to = self._address(method, url)
         content: list[tuple[bytes, bytes]] = []
@@ -134,7 +136,7 @@ class SlottedClient:
         if body or method not in ("GET", "HEAD"):
             content.append((b"content-length", b"%d" % len(body)))
         rule = RetryRule(self.retries, self.backoff, self.timeout)
-        call = _Call(to, (*to.fields, *content), body, rule, AttemptCount())
+        call = _Call(to, (*to.fields, *content), body, rule, AttemptCount(), watch)
         return await make_attempts(
             lambda seconds_left: self._attempt(call, seconds_left),
             self._limit_of(to.server),
@@ -262,7 +264,7 @@ class SlottedClient:
                 beginning, _ = await incoming.body(EXCERPT_BYTES)
             raise self._error_of(call, incoming, beginning, self._status_in(status, beginning), seconds_left)
         try:
-            body, is_whole = await incoming.body(self.max_bytes)
+            body, is_whole = await incoming.body(self.max_bytes, call.watch)
         except ValueError as error:
             raise HttpFailure("invalid_response", str(error), status=status) from None
         if not is_whole:
@@ -322,3 +324,4 @@ class _Call:
     body: bytes
     rule: RetryRule
     count: AttemptCount
+    watch: Callable[[bytes], None] | None = None

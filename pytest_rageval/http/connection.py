@@ -257,8 +257,8 @@ class Reply:
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
         return headers
 
-    async def body(self, limit: int) -> tuple[bytes, bool]:
-        """Return the body up to the limit, and whether that is all of it.
+    async def body(self, limit: int, watch: Callable[[bytes], None] | None = None) -> tuple[bytes, bool]:
+        """Return the body up to the limit, and whether that is all of it; show each piece to `watch` as it arrives.
 
         Raise HttpFailure if the connection breaks off, ValueError for a bad encoding. Pieces are inflated within the
         limit: at once, each could grow a thousandfold.
@@ -270,6 +270,7 @@ class Reply:
         has_begun = False
         body = bytearray()
         async for piece in self._pieces:
+            length = len(body)
             while piece and len(body) <= limit:
                 if gzip is None:
                     body += piece
@@ -282,6 +283,8 @@ class Reply:
                 except zlib.error as error:
                     raise ValueError(f"the body is not the gzip it claims to be: {error}") from None
                 piece = gzip.unused_data
+            if watch is not None:
+                watch(bytes(body[length:]))
             if len(body) > limit:
                 return bytes(body[:limit]), False
         if gzip is not None and has_begun and not gzip.eof:

@@ -44,6 +44,7 @@ class CheckedJudge(BaseJudge):
         self.answers_at_once = limit is None and judge.answers_at_once
         self.takes_turns = judge.takes_turns
         self.takes_own_rubrics = judge.takes_own_rubrics
+        self.compares_texts = judge.compares_texts
         self.abstention_by_phrasing = judge.abstention_by_phrasing
         self.judge_together = self.judgements if judge.judge_together is not None else None
         self.sampling = _checked_sampling(judge)

@@ -23,7 +23,7 @@ from pytest_rageval.llm.credentials import judge_key, key_header
 from pytest_rageval.llm.endpoint_options import EndpointOptions, Tariff, estimated_tokens
 from pytest_rageval.llm.model_spec import model_and_url, model_identity
 from pytest_rageval.llm.openai import OPENAI, OPENAI_KEY
-from pytest_rageval.model import Json, JudgeRequest
+from pytest_rageval.model import Json, Judgement, JudgeRequest
 
 SUPPORTED = 0.6
 """A sentence counts as supported from this share on."""
@@ -92,6 +92,7 @@ class EmbeddingJudge(PaidEndpoint, ShareJudge):
     is_local = False
     takes_turns = True
     abstention_by_phrasing = True
+    compares_texts = True
     rubrics = frozenset({"groundedness", "correctness", "relevance", "abstention"})
 
     def __init__(self, model: str, url: str, options: EndpointOptions, *, backoff: float = 0.5) -> None:
@@ -106,6 +107,28 @@ class EmbeddingJudge(PaidEndpoint, ShareJudge):
         self._dimensions: int | None = None
         self._floor: float | None = None
         self._measuring = asyncio.Lock()
+
+    async def judge(self, request: JudgeRequest) -> Judgement:
+        """Judge one request: by a rubric, or the similarity of the answer and another text."""
+        if "criterion" in request.variables:
+            return await self._similarity(request)
+        return await super().judge(request)
+
+    async def _similarity(self, request: JudgeRequest) -> Judgement:
+        """Return the cosine of answer and criterion as they are: the limit of an assertion is written for it."""
+        texts = [request.variables["answer"].strip(), request.variables["criterion"].strip()]
+        bill = [Cost(0, 0, 0.0, 0.0)]
+        vectors = await self.vectors(texts, bill)
+        value = max(0.0, min(1.0, cosine(vectors[texts[0]], vectors[texts[1]])))
+        return Judgement(
+            rubric=request.rubric,
+            scores={request.rubric: round(value, 4)},
+            reasoning=f"the cosine of the embeddings is {value:.3f}",
+            model=self.model,
+            prompt_version=request.prompt_version,
+            heuristic=True,
+            **sum_costs(bill),
+        )
 
     async def share(self, request: JudgeRequest) -> Share:
         """Compare sentences; raise JudgeError if the server returns no usable vectors."""

@@ -54,6 +54,8 @@ class BaseJudge(Judge):
     """Each of its requests waits for its turn by itself."""
     takes_own_rubrics: bool = False
     """It uses the prompt of a rubric, so it can answer those that a project adds."""
+    compares_texts: bool = False
+    """It gives the similarity of an answer and another text, as a share in [0, 1]."""
     abstention_by_phrasing: bool = False
     """It detects abstentions from the wording; the project's own phrases count as well."""
     judge_together: JudgeTogether | None = None

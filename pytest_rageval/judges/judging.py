@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from pytest_rageval.errors import JudgeError
+from pytest_rageval.judges.assertion_requests import assertion_requests
 from pytest_rageval.judges.judge import (
     BaseJudge,
     asked_of,
@@ -65,16 +66,18 @@ async def judge_answer(
     """Judge an answer and return the judgements by rubric, in the order of `rubrics`, without those that do not apply.
 
     Abstention comes first if the response leaves it open, since an abstention needs few other judgements. It is
-    detected from the wording, including the project's `phrases`, if the judge has no such rubric or does so itself. The
-    other requests run together, as one if the judge joins rubrics. Each is put `repeats` times, once to a heuristic;
-    with `near-gate`, three times if its first judgement `is_near`. After all calls have ended, the first
-    JudgeError in order is raised, or with `on_error` a failed judgement takes its place. If the classifier fails,
-    nothing else is judged: it is unknown what applies.
+    detected from the wording, including the project's `phrases`, if the judge has no such rubric or does so itself.
+    The other requests, those for assertions of the case among them, run together, as one if the judge joins
+    rubrics. Each is put `repeats` times, once to a heuristic; with `near-gate`, three times if its first judgement
+    `is_near`. After all calls have ended, the first JudgeError in order is raised, or with `on_error` a failed
+    judgement takes its place. If the classifier fails, nothing else is judged: it is unknown what applies.
     """
     known = [name for name in rubrics if can_judge(judge, name) and name != CLASSIFIER]
     requests = partial(requests_for, case, answer, k=k, trial=trial, wordings=wordings)
     times = 1 if judge.heuristic else repeats
-    rest = requests(known)
+    asserted = assertion_requests(judge, case, answer, k, trial)
+    by_rubric = requests(known)
+    rest = by_rubric + asserted
     results: dict[str, Judgement] = {}
 
     def settled(request: JudgeRequest, result: Result) -> Judgement:
@@ -84,7 +87,8 @@ async def judge_answer(
             raise result
         return replace(_failed(judge, request, on_error(result)), **result.spent)
 
-    if answer.abstained is None and (rest or CLASSIFIER in rubrics):
+    # Assertions ask the same of an abstention as of any other answer.
+    if answer.abstained is None and (by_rubric or CLASSIFIER in rubrics):
         for request in requests([CLASSIFIER]):
             golds = case.gold.answers or ()
             wording = Wording(phrases, context_texts(case, answer, k), golds if case.answerable else ())
@@ -95,14 +99,14 @@ async def judge_answer(
                 results |= {other.rubric: _failed(judge, other, classified.error) for other in rest}
                 rest = []
             elif classified.scores.get("abstained", 0.0) >= 0.5:
-                rest = requests(known, abstained=True)
+                rest = requests(known, abstained=True) + asserted
     split = None
     if SPLIT in judge.rubrics and any(request.rubric == SUPPORT for request in rest):
         split = next(iter(requests([SPLIT])), None)
     judged = await _judged(judge, rest, times, is_near, split)
     for request, result in zip(rest, judged, strict=True):
         results[request.rubric] = settled(request, result)
-    in_order = dict.fromkeys((*rubrics, CLASSIFIER))
+    in_order = dict.fromkeys((*rubrics, CLASSIFIER, *(request.rubric for request in asserted)))
     return {name: results[name] for name in in_order if name in results}
 
 

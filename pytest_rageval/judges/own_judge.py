@@ -23,6 +23,7 @@ class OwnJudge(BaseJudge):
         self.answers_at_once = getattr(own, "answers_at_once", False)
         self.takes_turns = getattr(own, "takes_turns", False)
         self.takes_own_rubrics = getattr(own, "takes_own_rubrics", False)
+        self.compares_texts = getattr(own, "compares_texts", False)
         self.abstention_by_phrasing = getattr(own, "abstention_by_phrasing", False)
         self.judge_together = getattr(own, "judge_together", None)
         self.identity = str(getattr(own, "identity", own.model))

@@ -154,9 +154,9 @@ _VALUES: Mapping[str, Callable[[EvalCase, Answer], Json]] = {
 def can_join(rubric: Rubric) -> bool:
     """Return True if the rubric's prompt was made of its parts, and its material is the same for all rubrics.
 
-    Rubrics on single claims are left out, since each of their requests has claims of its own.
+    Rubrics on claims or a criterion are left out, since each of their requests has its own.
     """
-    return bool(rubric.material) and not rubric.variables & {"claim", "claims"}
+    return bool(rubric.material) and not rubric.variables & {"claim", "claims", "criterion"}
 
 
 def joint_request(requests: Sequence[JudgeRequest]) -> JudgeRequest:

@@ -18,7 +18,7 @@ from pytest_rageval.language.named_figures import unit_forms
 from pytest_rageval.language.quantity_names import SIGNS, UNIT_PHRASES
 from pytest_rageval.language.question_fit import FigureFit, are_of_another, compare_figures
 from pytest_rageval.language.stated_quantities import Quantity, are_same_number
-from pytest_rageval.language.stated_words import StatedWord, are_alike, folded_word
+from pytest_rageval.language.stated_words import StatedWord, folded_word, has_alike
 from pytest_rageval.language.statements import (
     LONGEST,
     ROMAN_NUMERALS,
@@ -165,7 +165,7 @@ def _is_stated(word: StatedWord, answer: Statement, gold: GoldContent) -> bool:
         return True
     if word.written in ROMAN_NUMERALS:
         return any(quantity.figure == ROMAN_NUMERALS[word.written] for quantity in answer.quantities)
-    if any(are_alike(word.form, other) for other in there):
+    if has_alike(word.form, there):
         return True
     return not word.is_denied and word.written in answer.joined
 

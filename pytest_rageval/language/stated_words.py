@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -88,6 +88,13 @@ def are_alike(word: str, other: str) -> bool:
         return False
     beginning = max(_SHORTEST_ALIKE, len(word) - 2)
     return word[:beginning] == other[:beginning]
+
+
+def has_alike(word: str, others: Iterable[str]) -> bool:
+    """Check whether any other word is alike."""
+    # Most differ in the first letter, and need no call.
+    first = word[:1]
+    return any(other[:1] == first and are_alike(word, other) for other in others)
 
 
 def _bare(piece: str) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from pytest_rageval.errors import ModelFailure, SettingsError
 from pytest_rageval.http.call_limit import IMPATIENT, JUDGE, CallLimit, shared_limit
-from pytest_rageval.http.call_tally import tallied
+from pytest_rageval.http.call_tally import note_first_token, tallied
 from pytest_rageval.http.client import HttpReply, SlottedClient
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
@@ -28,6 +28,7 @@ from pytest_rageval.llm.chat_protocol import (
 )
 from pytest_rageval.llm.credentials import KeySource
 from pytest_rageval.llm.endpoint_options import EndpointOptions, Tariff, estimated_tokens
+from pytest_rageval.llm.event_stream import FirstToken, completion_of
 from pytest_rageval.llm.model_spec import model_and_url, model_identity
 from pytest_rageval.llm.server_error import refusal_in, status_in
 from pytest_rageval.llm.wire import Wire
@@ -46,7 +47,13 @@ class Client(Protocol):
     """What sends the requests: HTTP's client, that of a provider's package, or one that keeps them for a batch."""
 
     async def request(
-        self, method: str, url: str, *, json: Any, tokens: int = 0, before_send: Callable[[], None] | None = None
+        self,
+        method: str,
+        url: str,
+        *,
+        json: Any,
+        tokens: int = 0,
+        before_send: Callable[[], None] | None = None,
     ) -> HttpReply: ...
 
     async def aclose(self) -> None: ...
@@ -80,14 +87,26 @@ class Endpoint:
         `tokens` and `before_send` are as for `SlottedClient.request`.
         """
         started = time.perf_counter()
-        try:
-            with tallied() as tally:
-                reply = await self._client.request("POST", self._url, json=body, tokens=tokens, before_send=before_send)
-        except HttpFailure as failure:
-            raise ModelFailure(failure.kind, f"{failure}{self._remedy(failure)}", status=failure.status) from failure
+        with tallied() as tally:
+            reply = await self._reply_to(body, tokens=tokens, before_send=before_send)
         elapsed_ms = (time.perf_counter() - started) * 1000
         answered_ms = elapsed_ms - tally.queued_ms - tally.retry_wait_ms
         return json_from_body(reply.body, self.where), answered_ms
+
+    async def ask_for_stream(self, body: Mapping[str, Json]) -> Json:
+        """Return the completion that a streamed reply amounts to; note when its first token arrived."""
+        first_token = FirstToken()
+        reply = await self._reply_to(body, before_send=first_token.restart, watch=first_token.read)
+        completion = completion_of(reply.body, self.where)
+        if first_token.ms is not None:
+            note_first_token(first_token.ms)
+        return completion
+
+    async def _reply_to(self, body: Mapping[str, Json], **how: Any) -> HttpReply:
+        try:
+            return await self._client.request("POST", self._url, json=body, **how)
+        except HttpFailure as failure:
+            raise ModelFailure(failure.kind, f"{failure}{self._remedy(failure)}", status=failure.status) from failure
 
     async def check(self) -> str | None:
         """Return why this server is unusable, in one line, or None: one free GET without retries.

@@ -32,7 +32,8 @@ class Message(NamedTuple):
 class Question:
     """A conversation with the parameters of the reply; the server chooses those that are None.
 
-    parameters  the user's additional fields of the body; none replaces model, messages or stream
+    parameters  the user's additional fields of the body; none replaces model or messages
+    is_streamed the reply is to come as a stream, from a wire that reads one
     """
 
     model: str
@@ -43,6 +44,7 @@ class Question:
     seed: int | None = None
     max_tokens: int | None = None
     parameters: Mapping[str, Json] = field(default_factory=dict)
+    is_streamed: bool = False
 
 
 _PARAMETERS = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
@@ -161,15 +162,7 @@ class Tariff(NamedTuple):
             where = {"provider_id": _PROVIDERS.get(parts.netloc, parts.netloc)}
         elif is_own(self.url):
             return None
-        try:
-            from genai_prices import Usage, calc_price
-        except ModuleNotFoundError:
-            return None
-        try:
-            usage = Usage(input_tokens=tokens_in, output_tokens=tokens_out, cache_read_tokens=tokens_cached)
-            return float(calc_price(usage, self.model, **where).total_price)
-        except (LookupError, ValueError):  # unknown provider or model, or contradictory figures
-            return None
+        return listed_price(self.model, tokens_in, tokens_out, tokens_cached, **where)
 
     def estimate(
         self, prompts: Iterable[str], *, passages: int = 0, times: int = 1, tokens_out: int = REPLY_TOKENS
@@ -182,6 +175,25 @@ class Tariff(NamedTuple):
         if not tokens_in:
             return 0.0
         return self.cost(times * sum(tokens_in), times * len(tokens_in) * tokens_out)
+
+
+@lru_cache(4096)  # 180 µs each, and many answers use as many tokens as another
+def listed_price(
+    model: str, tokens_in: int, tokens_out: int, tokens_cached: int | None = None, **where: Any
+) -> float | None:
+    """Return the price of one request by genai-prices, or None if the library or the model is not there.
+
+    where  `provider_api_url` or `provider_id`; without one, the provider is the one whose models have such names
+    """
+    try:
+        from genai_prices import Usage, calc_price
+    except ModuleNotFoundError:
+        return None
+    try:
+        usage = Usage(input_tokens=tokens_in, output_tokens=tokens_out, cache_read_tokens=tokens_cached)
+        return float(calc_price(usage, model, **where).total_price)
+    except (LookupError, ValueError):  # unknown provider or model, or contradictory figures
+        return None
 
 
 def estimated_tokens(text: str, most_out: int) -> int:

@@ -98,6 +98,7 @@ class OpenAiWire(Wire):
 
     api = "openai"
     text_path = "choices[0].message.content"
+    takes_streams = True
 
     def __init__(
         self, url: str | None = None, provider: ProviderRow = OPENAI, *, key_of: KeySource = judge_key
@@ -124,7 +125,10 @@ class OpenAiWire(Wire):
         if self.chat_url.startswith(f"{OPENAI.home}/") and "cache" not in manner.refused:
             shared = chat.instructions(messages)
             sent["prompt_cache_key"] = hashlib.sha256(shared.encode()).hexdigest()[:32]
-        return {**sent, **question.parameters, "model": question.model, "messages": messages, "stream": False}
+        if question.is_streamed:
+            sent["stream_options"] = {"include_usage": True}
+        fixed = {"model": question.model, "messages": messages, "stream": question.is_streamed}
+        return {**sent, **question.parameters, **fixed}
 
     async def submit_batch(self, exchange: BatchExchange, requests: Mapping[str, Json]) -> str:
         """Upload requests as a file, begin their batch, and return its id."""

@@ -22,6 +22,8 @@ class Wire:
     key_name: str
     """The environment variable that holds the key for it."""
     takes_batches = False
+    takes_streams = False
+    """Its replies can come as a stream of chunks of a chat completion."""
 
     def body(self, question: Question, manner: Manner = EVERYTHING) -> dict[str, Json]:
         raise NotImplementedError

@@ -261,8 +261,10 @@ def _f1(answer: Sequence[str], gold: Sequence[str], without_tokens: float = 1.0)
 
 def with_bound_figures(answer: Sequence[str], gold: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     """Join a figure with the next word where the two texts disagree: 10 wins and 3 losses, 3 wins and 10 losses."""
-    counted_by_answer = _counted(answer)
     counted_by_gold = _counted(gold)
+    if not counted_by_gold:
+        return answer, gold
+    counted_by_answer = _counted(answer)
     disputed = [
         word
         for word, figures in counted_by_gold.items()

@@ -10,6 +10,8 @@ from pytest_rageval.io.importing import plugged_in
 from pytest_rageval.metrics import (
     abstention,
     answer,
+    assertions,
+    calls,
     citations,
     gold_answer,
     graph,
@@ -23,7 +25,20 @@ from pytest_rageval.metrics.registry import Metric, Registry
 
 GROUP = "rageval.metrics"
 """Entry points of this group load to a metric or to a list of them."""
-_LAYERS = (query, retrieval, citations, graph, rates, answer, gold_answer, judged, abstention, operations)
+_LAYERS = (
+    query,
+    retrieval,
+    citations,
+    graph,
+    rates,
+    answer,
+    gold_answer,
+    assertions,
+    judged,
+    abstention,
+    calls,
+    operations,
+)
 
 
 def builtin_metrics() -> tuple[Metric, ...]:

@@ -98,6 +98,13 @@ def _is_truth(value: object) -> bool:
     return isinstance(value, bool)
 
 
+UNITS = ("ms", "tokens", "US dollars", "requests")
+
+
+def _is_unit_or_none(value: object) -> bool:
+    return value is None or value in UNITS
+
+
 def _is_function_or_none(value: object) -> bool:
     return value is None or callable(value)
 
@@ -109,6 +116,7 @@ def _are_options(value: object) -> bool:
 _PARTS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "better": (_is_better, "'higher' or 'lower'"),
     "scale": (_is_scale, f"two numbers up to {LARGEST:g}, the lower one first"),
+    "unit": (_is_unit_or_none, f"one of {', '.join(UNITS)}"),
     "needs": (_are_texts, "a list of texts"),
     "gates": (_are_texts, "a list of texts"),
     "aliases": (_are_texts, "a list of texts"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -29,6 +28,8 @@ LAYERS: Mapping[str, str] = {
     "abstention": "abstention",
     "operations": "operations",
 }
+Unit = Literal["ms", "tokens", "US dollars", "requests"]
+"""What the values of an operation count."""
 LONGEST_CALL = 60.0
 """Seconds that a call of a project's own metric may take, unless `metric_timeout` says otherwise."""
 GENERATED = frozenset({"L5", "abstention"})
@@ -61,6 +62,7 @@ class Metric:
                   this one say nothing
     settled_by    where that metric is 1, default gates of this one say nothing
     aggregate     the name of its mean over cases where that differs, e.g. scope_miss_rate
+    unit          what its values count, such as ms: an amount is no share of a scale, and counts in no mean of scores
     binary        every value is 0 or 1, or, of a run, a share of its cases (decides the interval: Wilson)
     on_by_default evaluated unless the user lists other metrics
     run_level     scored once from the RunFacts of a whole run instead of from each observation
@@ -79,6 +81,7 @@ class Metric:
     settled_by: str | None = None
     aliases: Sequence[str] = ()
     aggregate: str | None = None
+    unit: Unit | None = None
     binary: bool = False
     on_by_default: bool = True
     run_level: bool = False
@@ -153,7 +156,9 @@ class Metric:
 
     @property
     def values(self) -> str:
-        """Return the values that a score may have: '0 or 1', '0 to 5'."""
+        """Return the values that a score may have: '0 or 1', '0 to 5', 'ms'."""
+        if self.unit is not None:
+            return self.unit
         low, high = self.scale
         return "0 or 1" if self.binary and not self.run_level else f"{low:g} to {high:g}"
 
@@ -359,40 +364,6 @@ def option_types(metric: Metric) -> Mapping[str, Any]:
     """Return the annotated types of a metric's options, for checking the configuration table."""
     hints = {} if metric.function is None else get_type_hints(metric.function)
     return {name: hints.get(name, Any) for name in metric.known_options}
-
-
-class DocParts(NamedTuple):
-    """The parts of a metric's docstring. `rule`: to what it is not applicable."""
-
-    definition: str
-    details: str
-    rule: str
-    source: str
-    example: str
-
-
-def doc_parts(metric: Metric) -> DocParts:
-    """Split a docstring: first paragraph, rest, 'Not applicable …', 'Source: …', and the lead to its example."""
-    definition, _, rest = metric.doc.partition("\n\n")
-    details, _, example = rest.partition("\n\n")
-    if ">>>" in details:
-        details = ""
-        example = rest
-    line = " ".join(details.split())
-    line, _, source = line.partition(" Source: ")
-    before, _, rule = line.partition("Not applicable ")
-    before = _RANGE.sub("", before.strip())
-    return DocParts(
-        definition=" ".join(definition.split()),
-        details=before[:1].upper() + before[1:],
-        rule=rule.removesuffix("."),
-        source=source.removesuffix("."),
-        example=example,
-    )
-
-
-_RANGE = re.compile(r"\A(?:In (?:\[0, 1\]|0 to \d), )?(?:higher|lower) is better(?:$|[.;]\s*)", re.IGNORECASE)
-"""The table shows the range and the direction."""
 
 
 def is_described(metric: Metric) -> bool:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+from pytest_rageval.assertions.reading import read_assertions
+from pytest_rageval.io.messages import Findings
 from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics.builtin import builtin_metrics
 from pytest_rageval.metrics.ontology.claims import Validator
@@ -27,6 +29,7 @@ from pytest_rageval.model import (
     Observation,
     Reference,
     RunFacts,
+    Timings,
     Trace,
 )
 
@@ -39,6 +42,14 @@ def score(name: str, obs: Observation | RunFacts, k: int = 5, **options: Any) ->
     measure = Registry(builtin_metrics()).measure(name, k)
     score = Measure(replace(measure.metric, options=options), measure.k)(obs)
     return score if isinstance(score, NotApplicable) else score.value
+
+
+def asserted(text: str, *written: Mapping[str, Any]) -> Observation:
+    """Return an answer to a case with these assertions."""
+    findings = Findings()
+    assertions = read_assertions(written, findings)
+    assert not findings, findings.first
+    return observe(replace(_case(Gold()), assertions=assertions), Answer(text=text))
 
 
 def retrieved(
@@ -143,6 +154,18 @@ def judged(
     labelled = Gold(answers=(gold,)) if gold else Gold()
     answer = Answer("So it is.", abstained=abstained, chunks=chunks)
     return observe(_case(labelled), answer, judgements={metric: Judgement(metric, scores, scale)})
+
+
+def called(
+    latency_ms: float | None = None,
+    *,
+    requests: int | None = None,
+    latency: Mapping[str, float] | None = None,
+    usage: Mapping[str, Any] | None = None,
+) -> Observation:
+    """Return an answer with the time that it took, and with the times and the usage that the system reports."""
+    answer = Answer("So it is.", latency=latency or {}, usage=usage or {})
+    return observe(_case(Gold()), answer, timings=Timings(ask_ms=latency_ms, requests=requests))
 
 
 def a_run(asked: int = 8, failed: int = 0, timed_out: int = 0, blank: int = 0, **facts: Any) -> RunFacts:

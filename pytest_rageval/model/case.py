@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
+from pytest_rageval.model.assertion import Assertion
+
 Json = Any
 """Anything that `json` can write, for members of a file or response without a field here."""
 
@@ -138,6 +140,7 @@ class EvalCase:
     gold: Gold = Gold()
     history: tuple[Turn, ...] | None = None
     contexts: tuple[str, ...] | None = None
+    assertions: tuple[Assertion, ...] = ()
     metadata: Mapping[str, Json] = field(default_factory=dict)
     source: Source = NOWHERE
     key: str = field(init=False, repr=False, compare=False)

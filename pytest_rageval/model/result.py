@@ -66,6 +66,7 @@ VARIABLES = frozenset(
         "history",
         "claim",
         "claims",
+        "criterion",
     )
 )
 """The variables that prompts can contain; `JudgeRequest.variables` holds those of one prompt."""
@@ -219,7 +220,8 @@ class Timings:
     """Wall-clock milliseconds measured around the calls; None if nothing was called.
 
     `ask_ms` covers the answered requests, `retry_wait_ms` the time before them: failed requests and the waits after
-    these. `requests` counts all requests sent to the system; None without HTTP.
+    these. `requests` counts all requests sent to the system; None without HTTP. `ttft_ms` is the time to the first
+    token of a streamed answer, from the request that was answered.
     """
 
     queue_ms: float | None = None
@@ -227,6 +229,7 @@ class Timings:
     judge_ms: float | None = None
     retry_wait_ms: float | None = None
     requests: int | None = None
+    ttft_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +329,9 @@ class FailedGate(NamedTuple):
     tag: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.metric} is {self.value:.4g}, gate {self.threshold}" + (f" ({self.tag})" if self.tag else "")
+        is_large = 10_000 <= abs(self.value) < 1e15
+        value = f"{self.value:,.0f}" if is_large else f"{self.value:.4g}"
+        return f"{self.metric} is {value}, gate {self.threshold}" + (f" ({self.tag})" if self.tag else "")
 
 
 @dataclass(frozen=True, slots=True)

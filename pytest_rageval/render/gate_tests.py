@@ -27,7 +27,7 @@ def gate_tests(finished: Finished, plan: Plan) -> Iterator[GateTest]:
     is_waived = plan.settings.allow_regressions or plan.settings.update_baseline
     for gate in finished.metrics["gates"]:
         is_regression = gate["op"] in ("drop", "rise")
-        name = f"{gate['metric']} {gate['op']}" if is_regression else gate["metric"]
+        name = f"{gate['metric']} {gate['op']}" if is_regression else gate.get("label", gate["metric"])
         if gate["passed"]:
             yield GateTest(name, "passed")
         elif gate["passed"] is None or (is_regression and is_waived):

@@ -11,7 +11,7 @@ from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.outcomes import ending_from_records
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.gates.gate import Gate, parse_gate, unknown_values
+from pytest_rageval.gates.gate import Gate, parse_gate, too_few_cases, unknown_values
 from pytest_rageval.gates.regression import RegressionGate
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names
 from pytest_rageval.model import NOWHERE, Answer, CaseResult, EvalCase, Judgement, Matching, Observation, Source
@@ -55,7 +55,9 @@ def plan_of_gates(run: StoredRun, current: Settings, root: Path) -> Plan:
             problems.append(f"gate '{gate}': run {run.run_id} has not scored {measure.name}; {remedy}")
     if current.gate:
         written = [parse_gate(text, "--gate") for text in current.gate]
-        problems += unknown_values(written, [_case(records[0]) for records in run.cases()])
+        cases = [_case(records[0]) for records in run.cases()]
+        problems += unknown_values(written, cases)
+        problems += too_few_cases([gate for gate in plan.run_gates if gate in written], len(cases))
     if problems:
         raise SettingsError(*dict.fromkeys(problems))
     return plan

@@ -7,8 +7,10 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
+from pytest_rageval.abstention.detector import declines
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.http.call_limit import CallPlaces, in_places
 from pytest_rageval.http.call_tally import CallTally, call_clock, tallied
@@ -71,7 +73,7 @@ async def observe_case(
     asked = await ask(target, question, plan, places, submitted)
     if isinstance(asked, AskFailure):
         return asked
-    if judge is not None and plan.rubrics:
+    if judge is not None and (plan.rubrics or case.assertions):
         asked = await _judged(judge, case, asked, plan, trial, places)
     settings = plan.settings
     has_called = target.is_called
@@ -116,6 +118,8 @@ async def _asked(
     target: BaseTarget, question: AskRequest, plan: Plan, places: CallPlaces | None, submitted: float | None
 ) -> _TimedAnswer | AskFailure:
     """Ask within the call's time limit, which does not run while a request waits for its turn."""
+    if plan.scores_answers:
+        _load_detector()
     queue_ms = _ms(submitted) if submitted is not None else None
     started = time.perf_counter()
     limit = asyncio.timeout(plan.settings.longest_call)
@@ -132,14 +136,29 @@ async def _asked(
     return _TimedAnswer(_fit(answer, plan), timings)
 
 
+@cache
+def _load_detector() -> None:
+    """Load what reads the wording of answers before the first call is timed.
+
+    Its patterns take 300 ms to compile, in which no reply is noticed: the first calls would seem that much slower.
+    """
+    declines("It is so.", "Is it so?")
+
+
 def _ask_timings(queue_ms: float | None, taken_ms: float, tally: CallTally) -> Timings:
     """Return the time of the answered request, apart from the waits before it."""
     if queue_ms is not None:
         queue_ms = round(queue_ms + tally.queued_ms, 3)
     ask_ms = round(max(0.0, taken_ms - tally.queued_ms - tally.retry_wait_ms), 3)
     if not tally.requests and not tally.retry_wait_ms:
-        return Timings(queue_ms, ask_ms)
-    return Timings(queue_ms, ask_ms, None, round(tally.retry_wait_ms, 3), tally.requests or None)
+        return Timings(queue_ms, ask_ms, ttft_ms=tally.ttft_ms)
+    return Timings(
+        queue_ms,
+        ask_ms,
+        retry_wait_ms=round(tally.retry_wait_ms, 3),
+        requests=tally.requests or None,
+        ttft_ms=tally.ttft_ms,
+    )
 
 
 def _fit(answer: Answer, plan: Plan) -> Answer:

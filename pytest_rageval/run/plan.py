@@ -21,7 +21,10 @@ from pytest_rageval.judges.judging import ASKED_WITH, CLASSIFIER, NEAR_GATE_TRIA
 from pytest_rageval.judges.requests import can_join
 from pytest_rageval.judges.rubrics import Rubric, check_rubrics, load_rubric
 from pytest_rageval.judges.rubrics.prompt_text import joint_prompt
+from pytest_rageval.llm.price_list import ModelPrice, price_list
 from pytest_rageval.matching.dialects import ANY_PLACES, PlaceRules
+from pytest_rageval.metrics.assertions import is_of_assertions
+from pytest_rageval.metrics.calls import OPERATIONS, cost_usd
 from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.ontology.rates import CHECKED, load_validator
 from pytest_rageval.metrics.registry import GENERATED, LAYERS, Measure, Metric, Registry, RunScore, option_types
@@ -67,6 +70,16 @@ class Plan:
         """Return True if any metric is about the answer or abstention."""
         return any(one.metric.layer in ("L5", "abstention") for one in (*self.measures, *self.run_measures))
 
+    @cached_property
+    def operations(self) -> tuple[Measure, ...]:
+        """Return the measures of what asking takes, which each record holds."""
+        return tuple(Measure(self.registry[one.name]) for one in OPERATIONS)
+
+    @property
+    def assertion_metrics(self) -> list[str]:
+        """Return the metrics that assertions of the cases add to the run."""
+        return [metric.name for metric in self.registry if is_of_assertions(metric)]
+
     @property
     def judge_prompts(self) -> list[str]:
         """Return the prompts that judge one answer once: a joint one for all rubrics that are asked together."""
@@ -106,6 +119,7 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
     """Resolve all names; raise SettingsError with every problem, one line each. Paths are relative to `root`."""
     problems = Problems()
     registry = _with_options(settings, registry, problems)
+    registry = _with_prices(settings, registry)
     registry, ontology = _with_ontology(settings, registry, root, problems)
     own = problems.attempt(own_rubrics, settings, root) or {}
     registry = problems.attempt(with_rubric_metrics, registry, own.values(), settings.rubrics) or registry
@@ -184,6 +198,16 @@ def _with_ontology(
     bound = {"ontology": validator}
     metrics = (replace(one, options={**one.options, **bound}) if one.name in checked else one for one in registry)
     return Registry(metrics), validator.digest
+
+
+def _with_prices(settings: Settings, registry: Registry) -> Registry:
+    """Bind the prices of the system's models to the metric of its cost."""
+    own: dict[str, ModelPrice] = {}
+    for model, price in settings.prices.items():
+        own[model] = ModelPrice(price.input, price.output, price.cached_input)
+    prices = price_list(own, settings.target, settings.versions.llm)
+    priced = replace(registry[cost_usd.name], options={"prices": prices})
+    return Registry(priced if one.name == cost_usd.name else one for one in registry)
 
 
 def _option_problems(metric: Metric, options: Mapping[str, Any]) -> Iterator[str]:

@@ -17,12 +17,13 @@ from pytest_rageval.comparison.baseline import Side, project_baseline
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import CaseError, JudgeUnavailable, Problems, SettingsError
-from pytest_rageval.gates.gate import unknown_values
+from pytest_rageval.gates.gate import too_few_cases, unknown_values
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.judge import BaseJudge, described_judge
 from pytest_rageval.judges.judge_spec import judge_of_run
 from pytest_rageval.matching.dialects import FileNames, namesakes_of
 from pytest_rageval.metrics import load_registry
+from pytest_rageval.metrics.assertions import assertion_metrics, with_assertion_metrics
 from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.model import EvalCase
 from pytest_rageval.run.plan import Plan, make_plan
@@ -56,10 +57,18 @@ class Prepared:
     def mask(self) -> Mask:
         return self.plan.mask
 
-    def knowing(self, namesakes: Iterable[str]) -> Prepared:
-        """Return this for a run some of whose golds have these paths, with names that several files have."""
-        rules = self.plan.place_rules._replace(golds=FileNames(namesakes))
-        return replace(self, plan=replace(self.plan, place_rules=rules))
+    def knowing(self, namesakes: Iterable[str], assertion_metrics: Collection[str] = ()) -> Prepared:
+        """Return this for a run of known cases.
+
+        namesakes          paths of golds, with names that several files have
+        assertion_metrics  the metrics that assertions of the cases add to the run
+        """
+        plan = self.plan
+        if assertion_metrics:
+            registry = with_assertion_metrics(plan.registry, assertion_metrics)
+            plan = make_plan(plan.settings, registry, self.project.root)
+        rules = plan.place_rules._replace(golds=FileNames(namesakes))
+        return replace(self, plan=replace(plan, place_rules=rules))
 
 
 def prepare(
@@ -144,7 +153,7 @@ def check_can_answer(prepared: Prepared, target: BaseTarget, cases: Sequence[Eva
 
 
 def check_gate_conditions(prepared: Prepared, files: Sequence[CaseFile]) -> None:
-    """Raise SettingsError if a written gate is for cases that do not exist: it would pass without a look.
+    """Raise SettingsError if a written gate is for cases that do not exist, or needs more cases than there are.
 
     Silent where a file could not be read: its cases are not known.
     """
@@ -152,6 +161,7 @@ def check_gate_conditions(prepared: Prepared, files: Sequence[CaseFile]) -> None
     if not cases or any(file.problems for file in files):
         return
     problems = list(unknown_values(prepared.plan.case_gates, cases))
+    problems += too_few_cases(prepared.plan.run_gates, len(cases))
     if problems:
         raise SettingsError(*problems)
 
@@ -190,6 +200,9 @@ def run_configuration(
     target          what cases are put to, if that is not the configured target
     """
     used_target = target or prepared.settings.target or "rag_client fixture"
+    added_metrics = assertion_metrics(cases)
+    if added_metrics:
+        prepared = prepared.knowing((), added_metrics)
     described = _described_judges(prepared, judges)
     content = run_config(prepared.plan, cases, files, prepared.project.root, used_target, described)
     judge = prepared.judge
@@ -198,6 +211,8 @@ def run_configuration(
     namesakes = namesakes_of(cases)
     if namesakes:
         content["namesakes"] = namesakes
+    if added_metrics:
+        content["assertion_metrics"] = added_metrics
     notes = prepared.project.notes
     if notes is not None:
         content["labels"] = {"cases": len(cases), "cannot_be_won": unwinnable(cases, NoteFolder(notes))}

@@ -180,7 +180,7 @@ def _lacks_answer(obs: Observation, plan: Plan) -> bool:
         return False
     gold = obs.case.gold
     wanted = (*(gold.answers or ()), *(gold.key_facts or ()))
-    return any(text.strip() for text in wanted)
+    return any(text.strip() for text in wanted) or bool(obs.case.assertions)
 
 
 class Evaluation(NamedTuple):

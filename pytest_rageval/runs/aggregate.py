@@ -19,9 +19,10 @@ from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import failed_metric
 from pytest_rageval.runs.causes import causes_content
-from pytest_rageval.runs.latency_and_cost import cost_of, latency_of
+from pytest_rageval.runs.latency_and_cost import cost_of, latency_of, operations_of, statistics_of
 from pytest_rageval.runs.reservations import doubts_in, not_judged, open_abstentions, reruns
 from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, flagged, in_order, legacy_names
+from pytest_rageval.runs.run_gates import run_gate_result
 from pytest_rageval.stats.intervals import Interval, mean_interval, share_interval
 
 BREAKDOWNS = (CATEGORY, "tag", *OTHER_DESCRIPTIVE_NAMES, "answerable")
@@ -68,7 +69,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         **{f"by_{name}": groups for name, groups in breakdowns.items()},
         "failure_tags": _failed_by_tag(rows),
         "causes": _causes(rows),
-        "gates": [_run_gate(gate, metrics) for gate in plan.run_gates],
+        "gates": [run_gate_result(gate, metrics[gate.name], values_of(rows, gate.name)) for gate in plan.run_gates],
         "aggregate_metrics": aggregates,
         "volatile": _volatile(trials, info),
     }
@@ -109,7 +110,13 @@ def _volatile(trials: Sequence[Row], info: RunInfo) -> dict[str, Any]:
     hit_rate = None
     if cost["judgements"]:
         hit_rate = cost["judgements_cached"] / cost["judgements"]
-    return {**info.volatile, "latency": latency_of(trials), "cost": cost, "cache_hit_rate": hit_rate}
+    return {
+        **info.volatile,
+        "latency": latency_of(trials),
+        "operations": operations_of(trials),
+        "cost": cost,
+        "cache_hit_rate": hit_rate,
+    }
 
 
 def _only_averages(group: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,9 +165,11 @@ class _CountedRows:
 
 def _metric(measure: Measure, counted: _CountedRows, expected: int) -> dict[str, Any]:
     name = measure.name
-    values = _scored(counted.rows, name)
+    values = values_of(counted.rows, name)
+    statistics = statistics_of(values) if measure.metric.unit is not None else {}
     return _described(measure) | {
         "mean": mean(values),
+        **statistics,
         "ci": _interval(measure, values),
         "n_scored": len(values),
         "n_not_applicable": counted.not_applicable(name),
@@ -169,7 +178,7 @@ def _metric(measure: Measure, counted: _CountedRows, expected: int) -> dict[str,
     }
 
 
-def _scored(rows: Iterable[Row], name: str) -> list[float]:
+def values_of(rows: Iterable[Row], name: str) -> list[float]:
     return [row.scores[name] for row in rows if name in row.scores]
 
 
@@ -177,6 +186,8 @@ def _interval(measure: Measure, values: Sequence[float]) -> Interval | None:
     """Return the 95 % confidence interval of the mean. The trials of a case are dependent: their mean counts once."""
     if values and measure.metric.binary and all(value in (0, 1) for value in values):
         return share_interval(sum(values) / len(values), len(values))
+    if measure.metric.unit is not None:
+        return mean_interval(values, (0, math.inf))
     return mean_interval(values, measure.metric.scale)
 
 
@@ -197,7 +208,7 @@ def _repeats(trials: Iterable[Row], plan: Plan) -> dict[str, Any]:
         any_passed.append(float(any(row.trial_passed for row in case)))
         all_passed.append(float(all(row.trial_passed for row in case)))
         for name, of_cases in deviations.items():
-            values = _scored(case, name)
+            values = values_of(case, name)
             if len(values) > 1:
                 of_cases.append(stdev(values))
     repeats = {
@@ -218,6 +229,7 @@ def _described(measure: Measure) -> dict[str, Any]:
         "better": metric.better,
         "aggregate": metric.aggregate or measure.name,
         "run_level": metric.run_level,
+        **({} if metric.unit is None else {"unit": metric.unit}),
     }
 
 
@@ -282,7 +294,9 @@ def _layers(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     layers: dict[str, Any] = {}
     for layer, title in LAYERS.items():
         names = [name for name, metric in metrics.items() if metric["layer"] == layer]
-        present = [metrics[name] for name in names if metrics[name]["mean"] is not None]
+        # Amounts have no scale to be a share of.
+        shares = [metrics[name] for name in names if "unit" not in metrics[name]]
+        present = [metric for metric in shares if metric["mean"] is not None]
         values = [normalised(metric["mean"], metric["scale"], metric["better"]) for metric in present]
         if values:
             layers[layer] = {"title": title, "score": mean(values), "metrics": sorted(names)}
@@ -327,7 +341,7 @@ def _breakdown(rows: Iterable[Row], name: str, scored: Sequence[str], k: int) ->
 def _group(rows: Sequence[Row], scored: Sequence[str], k: int) -> dict[str, Any]:
     metrics = {}
     for name in scored:
-        values = _scored(rows, name)
+        values = values_of(rows, name)
         if values:
             metrics[name] = {"mean": mean(values), "n_scored": len(values)}
     averages = _averages({name: metric["mean"] for name, metric in metrics.items()}, k)
@@ -345,22 +359,6 @@ def _failed_by_tag(rows: Sequence[Row]) -> dict[str, list[str]]:
         for tag in dict.fromkeys(tag for _, tag in row.failed):
             keys_by_tag.setdefault(tag, []).append(row.key)
     return dict(sorted(keys_by_tag.items()))
-
-
-def _run_gate(gate: Any, metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Evaluate a gate on an aggregate; it fails if the aggregate has no value."""
-    metric = metrics[gate.name]
-    value = metric["mean"]
-    return {
-        "metric": gate.name,
-        "op": gate.op,
-        "limit": gate.threshold,
-        "value": value,
-        "when": None,
-        "tag": gate.tag,
-        "passed": value is not None and gate.holds(value),
-        **{name: metric[name] for name in ("n_scored", "n_expected")},
-    }
 
 
 def _aggregate_metrics(metrics: Mapping[str, Mapping[str, Any]], info: RunInfo, k: int) -> dict[str, Any]:

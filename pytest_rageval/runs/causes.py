@@ -22,6 +22,7 @@ TITLES: Mapping[str, str] = {
     "not_in_answer": "the gold was retrieved, but is not in the answer",
     "wrong_answer": "not what the gold answer says",
     "not_grounded": "not supported by the retrieved chunks",
+    "broken_assertion": "an assertion of the case is broken",
     "own_test": "an assertion of the project's own test",
     "unmeasured": "not measured, and the baseline has it",
     "gate": "fails",
@@ -200,6 +201,8 @@ def _cause_in_answer(record: Mapping[str, Any], failed: Sequence[Mapping[str, An
     metrics = {gate["metric"].partition("@")[0] for gate in failed}
     if metrics <= {"groundedness", "faithfulness"}:
         return Cause("not_grounded")
+    if metrics == {"assertions"}:
+        return Cause("broken_assertion")
     details = record["score_details"].get("gold_in_answer") or {}
     if details.get("instead") is not None:
         return Cause("wrong_quantity")

@@ -23,7 +23,8 @@ class PastRun:
     """A finished run.
 
     timestamp  UTC, ISO 8601, for example 2025-12-18T06:36:17+00:00
-    metrics    name → mean over the cases to which the metric applies, on its own scale; None without a value
+    metrics    name → mean over the cases to which the metric applies, on its own scale; None without a value.
+               Operations are among them, scored or not
     settings   flat: what was configured and what the system reported of itself
     changes    of `settings`, against the previous run with the same cases, or else the previous run
     """
@@ -118,7 +119,9 @@ def past_run(run: StoredRun) -> PastRun:
         raise SettingsError(f"not finished: it has no {METRICS}")
     config = run.config
     metrics = run.metrics
-    means = {name: metric["mean"] for name, metric in metrics["metrics"].items()}
+    operations = metrics.get("volatile", {}).get("operations") or {}
+    means = {name: operation["mean"] for name, operation in operations.items()}
+    means |= {name: metric["mean"] for name, metric in metrics["metrics"].items()}
     cost = metrics.get("volatile", {}).get("cost") or {}
     return PastRun(
         run_id=run.run_id,

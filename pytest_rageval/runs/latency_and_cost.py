@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from pytest_rageval.gates.gate import FEWEST_FOR_P95
+from pytest_rageval.metrics.calls import OPERATIONS
 from pytest_rageval.metrics.operations import percentile
 from pytest_rageval.runs.records.line_form import PHASES
 from pytest_rageval.runs.row import Row
@@ -37,6 +39,40 @@ def latency_of(trials: Iterable[Row]) -> dict[str, Any]:
         "phases": phases,
         "requests": requests,
         "retry_wait_ms": _total(measured.get("retry_wait_ms", ())),
+    }
+
+
+def operations_of(trials: Iterable[Row]) -> dict[str, dict[str, Any]]:
+    """Return what each operation came to over all trials, by its name: its mean, sum and percentiles.
+
+    Operations without a value are left out. A percentile needs as many values as a gate on it.
+    """
+    measured: dict[str, list[float]] = {}
+    for row in trials:
+        for name, number in row.operations.items():
+            measured.setdefault(name, []).append(number)
+    described: dict[str, dict[str, Any]] = {}
+    for operation in OPERATIONS:
+        values = measured.get(operation.name)
+        if values:
+            total = math.fsum(values)
+            described[operation.name] = {
+                "unit": operation.unit,
+                "n": len(values),
+                "mean": total / len(values),
+                "total": total,
+                **statistics_of(values),
+            }
+    return described
+
+
+def statistics_of(values: Sequence[float]) -> dict[str, float | None]:
+    """Return the median, the 95th percentile and the largest of the values; None where there are too few."""
+    is_enough = len(values) >= FEWEST_FOR_P95
+    return {
+        "p50": percentile(values, 0.5),
+        "p95": percentile(values, 0.95) if is_enough else None,
+        "max": max(values, default=None),
     }
 
 

@@ -110,6 +110,8 @@ class Row:
     """Why each failed gate fails by itself, by its metric without the cut-off."""
     is_undecided: bool = False
     """Whether the wording leaves open if the system abstained."""
+    operations: Mapping[str, float] = field(default_factory=dict)
+    """What asking took, by the names of the metrics of operations; those that are not known are left out."""
     untrained_language: str | None = None
     """The language of an answer whose wording was read without training in it."""
 
@@ -148,6 +150,7 @@ class Row:
             message=error.get("message") or record["reason"],
             is_blank=abstained.get("decided_by") == "empty answer",
             latency=latency,
+            operations=record.get("operations") or NOTHING,
             cost=shared.mapping("cost", record["cost"]),
             judge=shared.mapping("judge", record["judge"]),
             # Records of older runs have no further fields.

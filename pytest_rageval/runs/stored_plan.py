@@ -8,8 +8,9 @@ from typing import Any
 
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import tuples_of
-from pytest_rageval.config.tables import Abstention, Gates, Versions
+from pytest_rageval.config.tables import Abstention, Gates, Price, Versions
 from pytest_rageval.metrics import load_registry
+from pytest_rageval.metrics.assertions import with_assertion_metrics
 from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.run.plan import Plan, make_plan
 from pytest_rageval.runs.reader import StoredRun
@@ -25,6 +26,8 @@ def described_metrics(plan: Plan) -> dict[str, dict[str, Any]]:
     described = {}
     for name, metric in own.items():
         described[name] = {key: getattr(metric, key) for key in DESCRIBED}
+        if metric.unit is not None:
+            described[name]["unit"] = metric.unit
     return described
 
 
@@ -51,6 +54,7 @@ def settings_of(run: StoredRun, current: Settings) -> Settings:
     gates = written.pop("gates")
     abstention = written.pop("abstention", {"phrases": ()})
     versions = written.pop("versions", {})
+    prices = written.pop("prices", {})
     then: dict[str, Any] = {}
     for name, value in written.items():
         # A run of another release may have settings that this one does not know.
@@ -61,13 +65,14 @@ def settings_of(run: StoredRun, current: Settings) -> Settings:
     then["gates"] = Gates(case=tuple(gates["case"]), run=tuple(gates["run"]))
     then["abstention"] = Abstention(phrases=tuple(abstention["phrases"]))
     then["versions"] = Versions(**versions)
+    then["prices"] = {model: Price(**price) for model, price in prices.items()}
     then["enabled"] = tuple(run.config["metrics"])
     return current.model_copy(update=then)
 
 
 def registry_of(run: StoredRun) -> Registry:
     """Return all known metrics, and the run's own ones by their descriptions."""
-    registry = load_registry()
+    registry = with_assertion_metrics(load_registry(), run.config.get("assertion_metrics", ()))
     docs = run.config.get("own_meanings", {})
     for name, description in run.config.get("own_metrics", {}).items():
         if name not in registry:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import json
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from pytest_rageval.errors import SettingsError, TargetError
+from pytest_rageval.http.call_tally import note_first_token
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import Answer, AskRequest
@@ -52,9 +54,12 @@ class CallableTarget(BaseTarget):
     async def ask(self, request: AskRequest) -> Answer:
         """Call the function once; raise TargetError if it fails or returns another type."""
         call = self._call
+        started = time.perf_counter()
         result = await call_foreign(lambda: call.ask(request), self.name, self._timeout, is_async=call.is_async)
         if stream_of(result) is not None:
-            result = await whole(result, self.name, self._timeout, self._max_bytes, _size)
+            result, first_text_at = await whole(result, self.name, self._timeout, self._max_bytes, _size)
+            if first_text_at is not None:
+                note_first_token(round((first_text_at - started) * 1000, 3))
         if not isinstance(result, Answer) and not _is_native(result):
             result = foreign_record(result) or _meaningless(result, self.name)
         if _size(result) > self._max_bytes:

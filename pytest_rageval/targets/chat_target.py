@@ -66,9 +66,12 @@ class ChatTarget(BaseTarget):
 
     async def ask(self, request: AskRequest) -> Answer:
         """Answer one question; raise TargetError if no usable answer arrives."""
-        question = Question(self._model, messages_of(request), parameters=_parameters(request))
+        parameters = _parameters(request)
+        is_streamed = parameters.get("stream") is True and self._wire.takes_streams
+        question = Question(self._model, messages_of(request), parameters=parameters, is_streamed=is_streamed)
+        body = self._wire.body(question)
         try:
-            data, _ = await self._endpoint.ask(self._wire.body(question))
+            data = await self._endpoint.ask_for_stream(body) if is_streamed else (await self._endpoint.ask(body))[0]
             reply = read_by(self._wire.read, data, self._endpoint.where)
         except ModelFailure as failure:
             raise TargetError(failure.kind, str(failure), status=failure.status) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_rageval.errors import TargetError
 from pytest_rageval.targets.foreign_code import call_foreign, too_large
@@ -22,13 +22,24 @@ def stream_of(result: Any) -> Any:
     return next((each for each in streams if isinstance(each, Iterator | AsyncIterator)), None)
 
 
-async def whole(result: Any, where: str, seconds: float, most: int, size_of: Callable[[Any], int]) -> Any:
+class Streamed(NamedTuple):
+    """What a stream amounts to, and when its first text came, on the clock of time.perf_counter; None if none did."""
+
+    result: Any
+    first_text_at: float | None
+
+
+async def whole(result: Any, where: str, seconds: float, most: int, size_of: Callable[[Any], int]) -> Streamed:
     """Read a stream and return what it amounts to; raise TargetError if it takes too long or is too large."""
     stream = stream_of(result)
-    pieces = list[Any]()
+    pieces: list[Any] = []
     end = time.monotonic() + seconds
+    first_text_at: float | None = None
 
     def keep(piece: Any, size: int) -> int:
+        nonlocal first_text_at
+        if first_text_at is None and _holds_text(piece):
+            first_text_at = time.perf_counter()
         pieces.append(piece)
         size += max(size_of(piece), 1)
         if size > most:
@@ -51,10 +62,18 @@ async def whole(result: Any, where: str, seconds: float, most: int, size_of: Cal
     is_async = isinstance(stream, AsyncIterator)
     await call_foreign(read_async if is_async else read, where, seconds, is_async=is_async)
     joined = _joined(pieces, where)
-    if stream is result or not isinstance(joined, dict):
-        return joined
-    # A streaming response of LlamaIndex has its documents beside the stream.
-    return {**joined, "source_nodes": member(result, "source_nodes") or []}
+    if stream is not result and isinstance(joined, dict):
+        # A streaming response of LlamaIndex has its documents beside the stream.
+        joined = {**joined, "source_nodes": member(result, "source_nodes") or []}
+    return Streamed(joined, first_text_at)
+
+
+def _holds_text(piece: Any) -> bool:
+    """Return True if a piece holds text of the answer, and not only documents or a role."""
+    text = _text(piece)
+    if text is None and isinstance(piece, Mapping):
+        text = _text(piece.get("answer"))
+    return bool(text)
 
 
 def _joined(pieces: Sequence[Any], where: str) -> Any:

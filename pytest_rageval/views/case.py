@@ -11,6 +11,7 @@ from pytest_rageval.cases.canonical import case_from_mapping
 from pytest_rageval.comparison.case_diff import CaseLines, representative_trial
 from pytest_rageval.comparison.listed_case import case_id, place_text
 from pytest_rageval.errors import RagevalError
+from pytest_rageval.metrics.calls import OPERATION_UNITS
 from pytest_rageval.model import EvalCase, Observation
 from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
 from pytest_rageval.runs.records.observation_line import observation_of
@@ -78,7 +79,7 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
     if labelled:
         expected = list(labelled.gold.answers or ())
         facts = tuple(labelled.gold.key_facts or ())
-        labels = list(gold_labels(labelled.gold))
+        labels = list(gold_labels(labelled))
     comparison = None
     if run.other is not None:
         answer_before = _answer_before(before, earlier)
@@ -104,6 +105,7 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
         change=CHANGES[change],
         facts=list(_facts(record)),
         latency=latency_words(record),
+        has_notable_operations=has_notable_operations(record),
         cause=cause.text if cause is not None else "",
         why=list(reasons(record, failed, missed if is_retrieval_bad else (), remarks)),
         remarks=remarks,
@@ -268,13 +270,14 @@ def _scores(record: Mapping[str, Any], observation: Observation | None, run: Cas
             terms.append(formula)
         if run.plan:
             terms += _details(record["score_details"].get(name, {}))
-        yield ScoreRow(name, score_text(value) + run.scale_end(name), "; ".join(terms))
+        yield ScoreRow(name, run.value_text(name, value), "; ".join(terms))
 
 
 def _details(details: Mapping[str, Any]) -> Iterator[str]:
     for name, value in details.items():
         if name not in _UNSHOWN_DETAILS:
-            yield f"{name.replace('_', ' ')}: {value}"
+            shown = "; ".join(map(str, value)) if isinstance(value, list | tuple) else value
+            yield f"{name.replace('_', ' ')}: {shown}"
 
 
 def _skipped(record: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
@@ -301,13 +304,34 @@ def _trace(record: Mapping[str, Any]) -> str | None:
 
 
 def latency_words(record: Mapping[str, Any]) -> str:
-    """Return the time that the system and the judge took, phase by phase, and the number of requests if several."""
+    """Return the time that the system and the judge took, phase by phase, and the tokens, cost and requests."""
     parts = []
     for name, milliseconds in (record.get("latency") or {}).items():
         if milliseconds and milliseconds >= 1:
             phase = name.removesuffix("_ms").replace("_", " ")
             parts.append(f"{phase} {duration(milliseconds)}")
+    operations = record.get("operations") or {}
+    for name, words in _USED.items():
+        if name in operations:
+            parts.append(words + score_text(operations[name], OPERATION_UNITS[name]))
     requests = record.get("requests") or 0
     if requests > 1:
         parts.append(f"{requests} requests")
     return " · ".join(parts)
+
+
+_USED = {
+    "ttft_ms": "first token ",
+    "input_tokens": "input tokens ",
+    "output_tokens": "output tokens ",
+    "cost_usd": "cost ",
+}
+"""Operations of a case besides its latency, with their words."""
+
+
+def has_notable_operations(record: Mapping[str, Any]) -> bool:
+    """Return True if more than a time is known of what asking took, or if the run scores any of it."""
+    operations = record.get("operations") or {}
+    if (record.get("requests") or 0) > 1 or not _USED.keys().isdisjoint(operations):
+        return True
+    return not OPERATION_UNITS.keys().isdisjoint(record["scores"])

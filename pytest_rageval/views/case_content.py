@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.causes import Cause
+from pytest_rageval.text import score_text
 from pytest_rageval.views.case_claims import CheckedClaim
 from pytest_rageval.views.case_parts import CaseComparison, ChunkRow, DraftLine, FailingGate, KeyFact
 
@@ -63,10 +64,14 @@ class CaseContext:
         cause = new.get(record["case_key"]) or record.get("cause")
         return Cause(**cause) if cause else None
 
-    def scale_end(self, name: str) -> str:
-        """Return the end of a metric's scale as ` of 5`; '' if it is 1."""
-        _, end = self.metrics.get(name, {}).get("scale", (0, 1))
-        return "" if end == 1 else f" of {end:g}"
+    def value_text(self, name: str, value: float) -> str:
+        """Return a score with the end of its scale if that is not 1, as `3.500 of 5`; an amount in its unit."""
+        metric = self.metrics.get(name, {})
+        unit = metric.get("unit")
+        _, end = metric.get("scale", (0, 1))
+        if unit is not None or end == 1:
+            return score_text(value, unit)
+        return f"{score_text(value)} of {end:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,9 @@ class CaseView:
     facts: Sequence[str]
     """Difficulty, domain, category and tags."""
     latency: str
+    """The time that the system and the judge took, with the tokens, cost and requests."""
+    has_notable_operations: bool
+    """More than a time is known of what asking took, or the run scores any of it."""
     """The time that the system and the judge took, phase by phase."""
     cause: str
     """Why the case fails, in a few words; '' if it does not, and for a run whose records have no causes."""

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
+from pytest_rageval.assertions.checking import assertion_words
 from pytest_rageval.cases.drafts import answer_draft, drafts_file_of
 from pytest_rageval.comparison.case_diff import AlignedChunk, aligned_chunks, best_chunks, place_of
 from pytest_rageval.metrics.answer import stated_facts
-from pytest_rageval.model import EvalCase, Gold
+from pytest_rageval.metrics.calls import OPERATION_UNITS
+from pytest_rageval.model import EvalCase
 from pytest_rageval.text import NO_VALUE, change, printable, score_text, short
 from pytest_rageval.views.text_diff import DiffPiece, marked_diff
 
@@ -160,8 +162,9 @@ def _gold_names(case: EvalCase | None) -> list[str]:
     return list(case.gold.chunk_ids or ())
 
 
-def gold_labels(gold: Gold) -> Iterator[tuple[str, str]]:
+def gold_labels(case: EvalCase) -> Iterator[tuple[str, str]]:
     """Yield what a case expects, by name."""
+    gold = case.gold
     for number, answer in enumerate(gold.answers or (), start=1):
         yield f"answer {number}", answer
     for number, name in enumerate(gold.supports or gold.chunk_ids or (), start=1):
@@ -172,6 +175,8 @@ def gold_labels(gold: Gold) -> Iterator[tuple[str, str]]:
         values = getattr(gold, field)
         if values is not None:
             yield field, "; ".join(map(str, values)) or "nothing is expected"
+    for number, assertion in enumerate(case.assertions, start=1):
+        yield f"assertion {number}", assertion_words(assertion)
 
 
 class DraftLine(NamedTuple):
@@ -372,11 +377,13 @@ def _moved(now: Mapping[str, float], before: Mapping[str, float], names: Mapping
     for name, value in now.items():
         if name in earlier and earlier[name] != value:
             differences[name] = value - earlier[name]
-    furthest_first = sorted(differences, key=lambda name: (-abs(differences[name]), name))
+    # Amounts stand last: they are no shares of a scale.
+    furthest_first = sorted(differences, key=lambda name: (name in OPERATION_UNITS, -abs(differences[name]), name))
     moved = []
     for name in furthest_first:
         # The cut-off of a renamed metric differs between the runs.
         shown_name = name.partition("@")[0] if name in names.values() else name
-        scores = (score_text(earlier[name]), score_text(now[name]))
-        moved.append(MovedScore(shown_name, *scores, change(differences[name])))
+        unit = OPERATION_UNITS.get(name)
+        scores = (score_text(earlier[name], unit), score_text(now[name], unit))
+        moved.append(MovedScore(shown_name, *scores, change(differences[name], unit)))
     return moved

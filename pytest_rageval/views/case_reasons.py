@@ -9,6 +9,8 @@ from pytest_rageval.comparison.gates_now import GATES
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.matching.dialects import MISSED
+from pytest_rageval.metrics.assertions import NAME as ASSERTIONS
+from pytest_rageval.metrics.assertions import broken_assertions
 from pytest_rageval.metrics.registry import is_described
 from pytest_rageval.model import Observation
 from pytest_rageval.run.plan import Plan
@@ -74,6 +76,8 @@ def remarks_on_failure(
                 yield f"{chunk.mark} “{chunk.place}” stands at rank {chunk.rank}{chunk.note}"
     if gates:
         yield from (flag for flag in record.get("flags", ()) if MISSED in flag)
+        for line in broken_assertions((record.get("score_details") or {}).get(ASSERTIONS, {})):
+            yield f"broken assertion: {line}".replace("broken assertion: note: ", "note: ")
     if not gates and not record["error"] and record.get("reason"):
         yield str(record["reason"])
 

@@ -9,6 +9,7 @@ from pytest_rageval.comparison.changes import gain
 from pytest_rageval.comparison.gate_lines import p_text
 from pytest_rageval.io.suggestions import and_more, listed
 from pytest_rageval.text import NO_VALUE, change, score_text
+from pytest_rageval.views.operations import operations_section
 from pytest_rageval.views.parts import Block, FigureTable, Line, TableRow, Tone
 
 Content = Mapping[str, Any]
@@ -43,9 +44,9 @@ class MetricColumn(NamedTuple):
 
 
 def _after(metric: Content) -> str:
-    score = score_text(metric["after"])
+    score = score_text(metric["after"], metric.get("unit"))
     _, end = metric["scale"]
-    if metric["after"] is None or end == 1:
+    if metric["after"] is None or end == 1 or "unit" in metric:
         return score
     return f"{score} of {end:g}"
 
@@ -54,6 +55,9 @@ def _interval(metric: Content) -> str:
     low, high = metric["ci"] or (None, None)
     if low is None or high is None:
         return NO_VALUE
+    unit = metric.get("unit")
+    if unit is not None:
+        return f"{change(low, unit)} to {change(high, unit)}"
     return f"{low:+.3f} to {high:+.3f}"
 
 
@@ -63,9 +67,9 @@ def _p_value(metric: Content) -> str:
 
 
 METRIC_COLUMNS = (
-    MetricColumn("before", lambda metric: score_text(metric["before"])),
+    MetricColumn("before", lambda metric: score_text(metric["before"], metric.get("unit"))),
     MetricColumn("after", _after, ""),
-    MetricColumn("change", lambda metric: change(metric["delta"])),
+    MetricColumn("change", lambda metric: change(metric["delta"], metric.get("unit"))),
     MetricColumn("95 %", _interval, "95 % of the change"),
     MetricColumn("p", _p_value),
     MetricColumn("n", lambda metric: str(metric["n_paired"]), ""),
@@ -119,7 +123,7 @@ def moved_metrics(content: Content) -> list[ComparedMetric]:
 
 
 def _is_to_show(name: str, metric: Content) -> bool:
-    is_moved = change(metric["delta"]) not in ("=", NO_VALUE)
+    is_moved = change(metric["delta"], metric.get("unit")) not in ("=", NO_VALUE)
     is_renamed = metric["label"] != name
     return metric["verdict"] not in QUIET or is_moved or is_renamed
 
@@ -135,6 +139,7 @@ def metrics_section(content: Content) -> Iterator[Block]:
     if rest:
         yield Line(f"{rest} more metric{'s' if rest != 1 else ''} did not move")
     yield from map(Line, fallen_lines(content))
+    yield from operations_section(content.get("operations") or {})
 
 
 def _metric_row(metric: ComparedMetric) -> TableRow:

@@ -223,7 +223,9 @@ def _layers_of(groups: Iterable[Content], content: Content) -> list[str]:
     """Return the layers of the metrics that the groups have, in their order."""
     present = set()
     for group in groups:
-        present |= {content["metrics"][name]["layer"] for name in group["metrics"]}
+        described = (content["metrics"][name] for name in group["metrics"])
+        # Amounts have no scale, so that their layer has no change.
+        present |= {metric["layer"] for metric in described if "unit" not in metric}
     return [layer for layer in LAYERS if layer in present]
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from pytest_rageval.metrics.calls import OPERATION_UNITS
 from pytest_rageval.model import Json
 from pytest_rageval.runs.config_diff import SettingChange, setting_text
 from pytest_rageval.runs.history import PastRun
@@ -49,9 +50,10 @@ def runs_table(runs: Sequence[PastRun], metrics: Sequence[str]) -> FigureTable:
     complete = [run for run in runs if not run.is_partial]
     overall = [run.overall for run in complete]
     values = [overall, *(_values_of(name, complete) for name in metrics)]
+    units = [None, *(OPERATION_UNITS.get(name) for name in metrics)]
     blank = [""] * (len(heads) - 1)
     if len(complete) > 1:
-        rows.append(TableRow(("first to last", *blank, *map(_trend, values))))
+        rows.append(TableRow(("first to last", *blank, *map(_trend, values, units))))
     if len(complete) > 2:
         charted = f"last {min(len(complete), CHARTED)} runs"
         rows.append(TableRow((charted, *blank, *map(_chart, values))))
@@ -68,7 +70,7 @@ def _run_row(run: PastRun, counts: Iterable[str], metrics: Sequence[str], *, has
         cells.append(run.timestamp[:16].replace("T", " "))
     cells += [str(run.outcomes.get(name, 0)) for name in counts]
     cells.append(score_text(run.overall))
-    cells += [score_text(run.value(name)) for name in metrics]
+    cells += [score_text(run.value(name), OPERATION_UNITS.get(name)) for name in metrics]
     return TableRow(tuple(cells), note="; ".join(_notes(run)))
 
 
@@ -81,10 +83,10 @@ def _notes(run: PastRun) -> Iterator[str]:
     yield from map(change_words, run.changes)
 
 
-def _trend(values: Sequence[float | None]) -> str:
+def _trend(values: Sequence[float | None], unit: str | None) -> str:
     """Return the change from the first value to the last."""
     numbers = [value for value in values if value is not None]
-    return change(numbers[-1] - numbers[0]) if len(numbers) > 1 else NO_VALUE
+    return change(numbers[-1] - numbers[0], unit) if len(numbers) > 1 else NO_VALUE
 
 
 def _chart(values: Sequence[float | None]) -> str:

@@ -16,6 +16,7 @@ from pytest_rageval.io.suggestions import listed
 from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import change, counted, denominator, duration, excerpt, score_text
+from pytest_rageval.views.operations import operation_lines
 from pytest_rageval.views.parts import Block, FigureTable, Line, NameList, Section, TableRow, Tone
 
 Content = Mapping[str, Any]
@@ -138,6 +139,7 @@ def _metrics(metrics: Content) -> Iterator[FigureTable]:
     names: list[str] = []
     for layer in metrics["by_layer"].values():
         names += layer["metrics"]
+    names += [name for name, metric in metrics["metrics"].items() if "unit" in metric]
     names += run_level_names(metrics)
     rows = []
     for name in names:
@@ -152,8 +154,9 @@ def metric_figures(name: str, metrics: Content) -> Iterator[tuple[str, str]]:
     metric = metrics["metrics"][name]
     comparison = metrics.get("comparison") or {}
     compared = comparison.get("metrics", {}).get(name)
-    yield "mean", score_text(metric["mean"])
-    yield "change", change(compared["delta"] if compared else None)
+    unit = metric.get("unit")
+    yield "mean", score_text(metric["mean"], unit)
+    yield "change", change(compared["delta"] if compared else None, unit)
     yield "scored", denominator(metric)
 
 
@@ -234,11 +237,12 @@ def run_notes(metrics: Content, rows: Sequence[Row] = ()) -> Iterator[Line]:
         if judge["heuristic"]:
             kind = ", a heuristic without a model; its scores gate only where you wrote the gate"
         yield Line(f"judge: {judge['model']}{kind}")
+    yield from operation_lines(metrics)
     yield from map(Line, _judging(metrics["volatile"]["cost"], metrics["total_tests"]))
 
 
 def _slowest(rows: Sequence[Row]) -> Iterator[Line]:
-    timed = ((row.latency["total_ms"], row.key) for row in rows if "total_ms" in row.latency)
+    timed = ((row.operations["latency_ms"], row.key) for row in rows if "latency_ms" in row.operations)
     slowest = heapq.nsmallest(SLOWEST, timed, key=lambda call: (-call[0], call[1]))
     if slowest:
         named = [f"{key.partition('::')[2]} {duration(milliseconds)}" for milliseconds, key in slowest]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from pytest_rageval.comparison.baseline import open_side, side_of_run
 from pytest_rageval.comparison.case_changes import changes_of, new_causes_of
@@ -45,12 +45,14 @@ def cases_of_report(report: PageRun) -> RunCases:
 def recorded_cases(run: StoredRun) -> RunCases:
     """Return the recorded cases of a run without aggregates, without a comparison."""
     registry = registry_of(run)
-    described = {}
+    described: dict[str, dict[str, Any]] = {}
     for name in map(str, run.config.get("metrics", ())):
         bare = name.partition("@")[0]
         if bare in registry:
             metric = registry[bare]
             described[name] = {"scale": metric.scale, "better": metric.better, "layer": metric.layer}
+            if metric.unit is not None:
+                described[name]["unit"] = metric.unit
     return RunCases(list_cases(recorded_side(run, described), before=CaseColumns()), run)
 
 

@@ -12,6 +12,7 @@ from pytest_rageval.comparison.case_list import CaseList
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.csv_format import as_text
 from pytest_rageval.export.export_source import ExportSource, flat, look_through
+from pytest_rageval.metrics.calls import OPERATION_UNITS
 from pytest_rageval.model.case_fields import CATEGORY, PROMINENT_NAMES
 from pytest_rageval.runs.ratings import Rating, read_ratings, with_rating
 from pytest_rageval.runs.reader import StoredRun
@@ -21,7 +22,7 @@ from pytest_rageval.text import cut, printable, score_text
 
 TEXTS = ("question", "answer", "reference")
 RATING = ("thumb", "note")
-MORE = (*RATING, CATEGORY, "tags", *(name for name in PROMINENT_NAMES if name != CATEGORY), "latency")
+MORE = (*RATING, CATEGORY, "tags", *(name for name in PROMINENT_NAMES if name != CATEGORY), *OPERATION_UNITS)
 EXPLANATION = "explanation"
 LONGEST = 280
 """Characters of a text in a cell."""
@@ -72,7 +73,8 @@ class ResultsTable:
     @property
     def choices(self) -> list[str]:
         """Return all columns that can be chosen, besides outcome and id."""
-        return [*TEXTS, *self.metrics, EXPLANATION, *MORE]
+        # A run may score operations, too.
+        return list(dict.fromkeys([*TEXTS, *self.metrics, EXPLANATION, *MORE]))
 
     @property
     def usual(self) -> list[str]:
@@ -133,8 +135,8 @@ class ResultsTable:
 def _shown(record: Mapping[str, Any], column: str) -> ShownCell:
     value = cell_value(record, column)
     is_failed = any(gate["metric"] == column for gate in record["verdict"]["failed_gates"])
-    if column == "latency":
-        text = "" if value is None else f"{value:.0f} ms"
+    if column in OPERATION_UNITS:
+        text = "" if value is None else score_text(float(value), OPERATION_UNITS[column])
     elif isinstance(value, int | float) and not isinstance(value, bool):
         text = score_text(value)
     else:
@@ -149,7 +151,7 @@ def cell_value(record: Mapping[str, Any], column: str) -> Cell:
         return score
     if column == EXPLANATION:
         return explanation_of(record)
-    name = {"reference": "reference_answers", "latency": "total_ms"}.get(column, column)
+    name = {"reference": "reference_answers"}.get(column, column)
     value: Cell = flat(record).get(name)
     return value
 

@@ -42,7 +42,7 @@ Menu = Annotated[str | None, Query(max_length=400)]
 
 
 class CaseQuery(NamedTuple):
-    """A filter, an order (a metric, `id`, `latency`; `-` reverses it), a page, columns."""
+    """A filter, an order (a metric, `id`, `latency_ms`; `-` reverses it), a page, columns."""
 
     q: str = ""
     sort: str = ""
@@ -234,7 +234,7 @@ class RunCases:
         return CaseFilter(self.listed)
 
     def _sorted(self, left: Sequence[int], sort: str) -> Sequence[int]:
-        """Sort by latency, id or a metric, cases without a value last; else the worst first."""
+        """Sort by an operation, id or a metric, cases without a value last; else the worst first."""
         if not sort:
             return left
         name = sort.removeprefix("-")

@@ -65,7 +65,8 @@ class RunRow:
     cases: int | None = None
     selected: int | None = None
     points: float | None = None
-    p95_ms: float | None = None
+    speed: str = ""
+    """The latency, as `p95 340 ms`; of fewer than 20 cases as `median 340 ms`; '' if it is not known."""
     seconds: int | None = None
     compared_with: str | None = None
     description: str | None = None
@@ -178,7 +179,6 @@ def iso_time(seconds: float) -> str:
 def _ended_row(run: StoredRun, row: RunRow) -> RunRow:
     metrics = with_verdict(run.finished_metrics)
     verdict = metrics["verdict"]
-    latency = metrics["volatile"].get("latency") or {}
     compared = metrics.get("comparison")
     comparison = compared if compared is not None and compared["compared"] else {}
     selection = metrics.get("selection") or {}
@@ -195,7 +195,7 @@ def _ended_row(run: StoredRun, row: RunRow) -> RunRow:
         selected=selection.get("selected"),
         points=_points(paired) if paired and paired["cases"] else None,
         compared_with=comparison.get("baseline_run_id"),
-        p95_ms=latency.get("p95_ms"),
+        speed=_speed(metrics),
         seconds=max(seconds, 0),
         description=past.description,
         tone=verdict["tone"],
@@ -204,6 +204,15 @@ def _ended_row(run: StoredRun, row: RunRow) -> RunRow:
         sentence=verdict["sentence"],
         fails_build=verdict.get("fails_build", verdict["tone"] == "red"),
     )
+
+
+def _speed(metrics: Mapping[str, Any]) -> str:
+    latency = (metrics["volatile"].get("operations") or {}).get("latency_ms")
+    if latency is None:
+        return ""
+    if latency["p95"] is None:
+        return f"median {duration(latency['p50'])}"
+    return f"p95 {duration(latency['p95'])}"
 
 
 def _headline(metrics: Mapping[str, Any]) -> str:

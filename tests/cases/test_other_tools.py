@@ -174,7 +174,8 @@ def test_squad_as_rows_of_a_hub_of_data_sets(tmp_path: Path):
 def test_promptfoo(tmp_path: Path):
     when, who = converted(tmp_path, "tests.json", PROMPTFOO)
     assert (when.question, when.gold.key_facts, when.gold.answers) == ("When?", ("3",), None)
-    assert when.metadata == {"assert": [{"type": "llm-rubric", "value": "x"}]}
+    assert [assertion.type for assertion in when.assertions] == ["icontains", "llm-rubric"]
+    assert when.metadata == {}
     assert (who.question, who.gold.answers, who.domain) == ("Who?", ("You.",), "sport")
 
 

@@ -42,7 +42,7 @@ def test_a_place_without_cases_is_said(project: Project, place: str, problem: st
         ("recall_any@5>=1 -id:boil", {"freeze", "남산-높이"}),
         ('"남산 탑"', {"남산-높이"}),
         ("layer:L2", {"missed", "cold"}),
-        ("latency>=0 id:boil", {"boil"}),
+        ("latency_ms>=0 id:boil", {"boil"}),
     ],
 )
 def test_only_takes_cases_of_an_earlier_run_in_the_words_of_its_report(project: Project, only: str, ids: set[str]):

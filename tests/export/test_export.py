@@ -112,7 +112,7 @@ def test_csv_has_a_row_a_record_and_a_column_a_metric(some: Path):
     good, failed, error = table(source(some))
     assert [*good] == [*FIELDS, "recall_any@5", "mrr", "groundedness"]
     assert (good["test_case_id"], good["outcome"], good["answer"]) == ("q1", "passed", "At 100 degrees.")
-    assert (good["recall_any@5"], good["mrr"], good["groundedness"], good["total_ms"]) == ("1.0", "0.5", "", "12.5")
+    assert (good["recall_any@5"], good["mrr"], good["groundedness"], good["latency_ms"]) == ("1.0", "0.5", "", "12.5")
     assert failed["failed_gates"] == "recall_any@5 is 0, gate >= 1 (L2_doc_retrieval_fail)"
     assert failed["answer"] == "'=1+1"
     assert (error["error"], error["answer"], error["mrr"]) == ("timeout: no answer in 5 s", "", "")

@@ -255,3 +255,11 @@ def test_what_the_documentation_shows_of_rubrics_is_sound(tmp_path):
     assert own["correctness"].variables == {"question", "reference", "answer", "contexts"}
     listed = set(re.findall(r"\{([a-z_]+)\}", page.partition("| placeholder |")[2]))
     assert listed == VARIABLES | {MARKER}
+
+
+def test_the_criterion_of_an_assertion_is_for_no_rubric_of_a_project(tmp_path):
+    folder = a_folder(tmp_path, politeness="")
+    (folder / "politeness.toml").unlink()
+    (folder / "politeness.txt").write_text("Rate {answer} by {criterion}.", encoding="utf-8")
+    [problem] = problems(folder)
+    assert "prompt has {criterion}, which only assertions of type llm-rubric are given" in problem

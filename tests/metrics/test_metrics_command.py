@@ -14,7 +14,7 @@ from pytest_rageval.cli.main import rageval
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics import builtin_metrics, worked_examples
 from pytest_rageval.metrics.definitions_page import ROWS, f1_of, metrics_page
-from pytest_rageval.metrics.registry import doc_parts
+from pytest_rageval.metrics.doc_parts import doc_parts
 
 
 def output(*arguments: str) -> str:

@@ -93,7 +93,7 @@ def workers(request: pytest.FixtureRequest) -> Workers:
     return request.getfixturevalue("machines")
 
 
-OF_THE_CLOCK = ("latency", "checksum", "cost", "timings", "judgements")
+OF_THE_CLOCK = ("latency", "operations", "checksum", "cost", "timings", "judgements")
 
 
 def lines_of(run: Path, name: str = "results.jsonl") -> list[dict[str, Any]]:

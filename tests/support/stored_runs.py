@@ -57,6 +57,8 @@ def a_row(key: str, trial: int = 0, **fields: Any) -> Row:
         "cost": {"judge_tokens": None, "judge_cost_usd": None, "target_usage": None, "judgements": 0,
                  "judgements_cached": 0},
     }  # fmt: skip
+    total_ms = fields.get("latency", {}).get("total_ms")
+    known["operations"] = {} if total_ms is None else {"latency_ms": total_ms}
     told = {name: fields.pop(name) for name in list(fields) if name in known}
     scores = {name.replace("_at_", "@"): value for name, value in fields.items()}
     return Row(key=key, trial=trial, scores=scores, **(known | told))
@@ -106,6 +108,7 @@ def a_record(row: Row, **fields: Any) -> dict[str, Any]:
         "outcome": row.outcome, "content_hash": row.content_hash, "category": row.groups["category"][0], "reason": None,
         "tags": list(row.groups["tag"]), "difficulty": None, "domain": None, "answerable": True, "judge": row.judge,
         "scores": dict(row.scores), "skipped_metrics": {}, "latency": dict(row.latency), "cost": dict(row.cost),
+        "operations": dict(row.operations),
         "requires_kg": False, "gold": "anchors", "references": [], "indexing_coverage": None, "versions": None,
         "groundedness": None, "correctness": None, "judge_input": None, "score_details": {}, "attempts": 1,
         "source": {"file": row.key.partition("::")[0], "line": 1},
@@ -375,7 +378,7 @@ def store_project(root: Path) -> Path:
     return reports
 
 
-OF_THE_CLOCK = ("latency", "checksum", "cost")
+OF_THE_CLOCK = ("latency", "operations", "checksum", "cost")
 
 
 def records_of(run: Path) -> dict[str, dict[str, Any]]:

@@ -67,7 +67,8 @@ def test_parameters_are_merged_into_the_body_but_never_replace_the_question():
         "messages": [{"role": "user", "content": "What?"}],
         "max_tokens": 50,
         "temperature": 0.7,
-        "stream": False,
+        "stream": True,
+        "stream_options": {"include_usage": True},
     }
 
 

@@ -86,7 +86,7 @@ def test_cases_are_ordered_by_a_metric_or_latency_those_without_a_value_last(app
     by_score = ids(app.page(f"/runs/{run}?sort=recall_any@5&q=-tag:filler"))
     assert by_score[0] == "boil"
     assert set(by_score[-2:]) == {"freeze", "unknown"}
-    assert len(ids(app.page(f"/runs/{run}?sort=-latency&q=-tag:filler"))) == 5
+    assert len(ids(app.page(f"/runs/{run}?sort=-latency_ms&q=-tag:filler"))) == 5
     assert ids(app.page(f"/runs/{run}?sort=-id"))[0] == "남산-높이"
 
 

@@ -1,4 +1,4 @@
-"""promptfoo's checks as gold of a case; those without a counterpart are kept in the metadata and counted."""
+"""promptfoo's checks as gold and assertions of a case; those without a counterpart are kept and counted."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_rageval.assertions.registry import WRITTEN
 from pytest_rageval.model import Json
 
-_CHECK = re.compile(r"(?P<type>(?:not-)?[a-z][a-z-]+)(?:\([\d.]+\))?:\s*(?P<value>.*)", re.DOTALL)
+_CHECK = re.compile(
+    r"(?P<type>(?:not-)?[a-z][a-z-]+)(?:\((?P<threshold>\d{1,9}(?:\.\d{1,9})?)\))?(?P<colon>:\s*(?P<value>.*))?",
+    re.DOTALL,
+)
 _OF_ANSWER = (
     "equals",
     "similar",
@@ -23,6 +27,8 @@ _OF_ANSWER = (
     "icontains-any",
 )
 _OF_FACTS = ("contains", "icontains", "contains-all", "icontains-all")
+OF_GOLD = (*_OF_ANSWER, *_OF_FACTS)
+"""Types whose values are gold, whether or not they are assertions too."""
 
 
 def written_checks(row: dict[str, Json]) -> list[dict[str, Json]]:
@@ -37,10 +43,16 @@ def written_checks(row: dict[str, Json]) -> list[dict[str, Json]]:
 
 
 def _written_check(text: str) -> dict[str, Json]:
-    match = _CHECK.fullmatch(text)
-    if match is None:
+    match = _CHECK.fullmatch(text.strip())
+    # Plain text without a colon is an answer, unless it is a type: `is-json`.
+    if match is None or (match["colon"] is None and match["type"] not in WRITTEN):
         return {"type": "equals", "value": text}
-    return {"type": match["type"], "value": match["value"]}
+    check: dict[str, Json] = {"type": match["type"]}
+    if match["value"] is not None:
+        check["value"] = match["value"]
+    if match["threshold"] is not None:
+        check["threshold"] = float(match["threshold"])
+    return check
 
 
 def single_checks(checks: Json, variables: Json = None) -> Iterator[dict[str, Json]]:
@@ -51,9 +63,25 @@ def single_checks(checks: Json, variables: Json = None) -> Iterator[dict[str, Js
         if not isinstance(check, dict):
             continue
         if check.get("type") == "assert-set":
-            yield from single_checks(check.get("assert"), variables)
+            members = list(single_checks(check.get("assert"), variables))
+            needed = _needed_of_set(check, len(members))
+            for member in members:
+                yield member if needed == "all" else {**member, SET: needed}
         else:
             yield {name: _filled(value, variables) for name, value in check.items()}
+
+
+SET = " set"
+"""The key of a member of a set of which not all are needed: a number for a set one of whose members is enough, else
+None. No key of promptfoo begins with a blank."""
+
+
+def _needed_of_set(check: Mapping[str, Json], members: int) -> Json:
+    """Return 'all', or for a set with a threshold: its identity if one member is enough, else None."""
+    threshold = check.get("threshold")
+    if not isinstance(threshold, int | float) or isinstance(threshold, bool) or threshold >= 1:
+        return "all"
+    return id(check) if threshold * members <= 1 else None
 
 
 def _filled(value: Json, variables: Json) -> Json:
@@ -121,16 +149,22 @@ def gold_of_checks(checks: Iterable[Mapping[str, Any]], folder: Path) -> ReadChe
     """Return the right answers and the key facts that checks name, those in files below the folder too."""
     read = ReadChecks([], [], [], [], [])
     for check in checks:
-        if check.get("type") not in (*_OF_ANSWER, *_OF_FACTS):
-            read.unused.append(dict(check))
+        # One of a set is no key fact, since not all of them must stand in an answer.
+        is_one_of_set = SET in check and check.get("type") in _OF_FACTS
+        if check.get("type") not in OF_GOLD or is_one_of_set:
+            read.unused.append(_without_set(check))
             continue
         gold = read.answers if check["type"] in _OF_ANSWER else read.facts
         try:
             gold += _values(check, folder)
         except (OSError, ValueError) as error:
-            read.unread.append(dict(check))
+            read.unread.append(_without_set(check))
             read.reasons.append(f"assert: {check['value']} {error}: kept in metadata")
     return read
+
+
+def _without_set(check: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in check.items() if name != SET}
 
 
 def _values(check: Mapping[str, Any], folder: Path) -> list[str]:

@@ -14,9 +14,8 @@ import jmespath
 from jmespath.exceptions import JMESPathError
 
 from pytest_rageval.cases.answerability import answerable_by, is_negative, says_not_present, sign_of, truth_of
-from pytest_rageval.cases.exchange.checks import (
-    gold_of_checks,
-)
+from pytest_rageval.cases.exchange.asserted_checks import assertions_of_checks
+from pytest_rageval.cases.exchange.checks import gold_of_checks
 from pytest_rageval.cases.exchange.column_values import KEPT, is_gold_name, last_name
 from pytest_rageval.cases.exchange.columns import Columns
 from pytest_rageval.cases.exchange.exchange import with_extra_parts
@@ -112,7 +111,7 @@ class RowReading:
         for path, value in leaves.items():
             if not is_nothing(value):
                 self._take_leaf(path, value)
-        self._take_checks(taken.checks)
+        self._take_checks(taken.checks, has_own_assertions=taken.extra is not None)
         self._join_alternatives()
         self._name_places()
         self._name_pages()
@@ -236,16 +235,21 @@ class RowReading:
         self.used[meant] = path
         return True
 
-    def _take_checks(self, checks: Sequence[Mapping[str, Json]]) -> None:
+    def _take_checks(self, checks: Sequence[Mapping[str, Json]], *, has_own_assertions: bool) -> None:
+        """Take promptfoo's checks as gold and assertions; our own export keeps its assertions elsewhere."""
         read = gold_of_checks(checks, self._folder)
         if read.answers and ANSWER not in self.used:
             self._take(ANSWER, "assert", read.answers)
         if read.facts:
             self._take(FACTS, "assert", read.facts)
-        if kept := [*read.unused, *read.unread]:
+        asserted = assertions_of_checks(() if has_own_assertions else checks, self._folder)
+        if asserted.assertions:
+            self.case["assert"] = asserted.assertions
+        unused = [check for check in read.unused if check not in asserted.taken]
+        if kept := [*unused, *read.unread]:
             self.metadata["assert"] = kept
-        self.unused = Counter(str(check.get("type")) for check in read.unused)
-        self.notes += read.reasons
+        self.unused = Counter(str(check.get("type")) for check in unused)
+        self.notes += [*read.reasons, *asserted.reasons]
 
     def _name_places(self) -> None:
         """Give the gold places their headings, one each; what fits no places is kept as metadata."""

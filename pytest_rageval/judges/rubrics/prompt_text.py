@@ -18,6 +18,7 @@ LABELS: Mapping[str, str] = {
     "references": "reference answers",
     "reference": "reference answer",
     "key_facts": "key facts",
+    "criterion": "criterion",
     "claim": "claim",
     "claims": "claims",
     "answer": "answer",

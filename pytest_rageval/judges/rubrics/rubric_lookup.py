@@ -120,11 +120,17 @@ def _missing_parts(rubric: Rubric) -> Iterator[str]:
     if "answer" not in rubric.variables:
         yield "prompt has no {answer}, without which there is nothing to judge"
     yield from _claim_problems(rubric)
+    yield from _criterion_problems(rubric)
 
 
 def _claim_problems(rubric: Rubric) -> Iterator[str]:
     for name in sorted(rubric.variables & {"claim", "claims"}):
         yield f"prompt has {{{name}}}, which only claim_support is given; write {{answer}}"
+
+
+def _criterion_problems(rubric: Rubric) -> Iterator[str]:
+    if "criterion" in rubric.variables:
+        yield "prompt has {criterion}, which only assertions of type llm-rubric are given; write it into the prompt"
 
 
 def _mismatches(own: Rubric, shipped: Rubric) -> Iterator[str]:
@@ -139,6 +145,7 @@ def _mismatches(own: Rubric, shipped: Rubric) -> Iterator[str]:
     needed = shipped.variables & {"question", "answer", "contexts"}
     if "references" in shipped.variables:
         needed -= {"contexts"}  # optional, since the answer is judged by the references
+    yield from _criterion_problems(own)
     reads_claims = "claims" in shipped.variables
     if reads_claims and "claim" not in own.variables:
         needed |= {"claims"}

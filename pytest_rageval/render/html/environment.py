@@ -23,7 +23,8 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.metrics.registry import LAYERS, Metric, Registry, doc_parts
+from pytest_rageval.metrics.doc_parts import doc_parts
+from pytest_rageval.metrics.registry import LAYERS, Metric, Registry
 from pytest_rageval.render.html.figures import FRAME
 from pytest_rageval.text import counted, printable, score_text, short
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.io.suggestions import listed
@@ -146,14 +146,15 @@ def unscored(page: PageRun) -> list[str]:
 def metric_row(name: str, page: PageRun) -> MetricRow:
     """Return a metric of the run with its change."""
     metric = page.metrics["metrics"][name]
-    scale = metric["scale"]
+    unit = metric.get("unit")
+    scale = metric["scale"] if unit is None else amounts_scale(metric)
     row = MetricRow(
         name=name,
-        value=score_text(metric["mean"]),
+        value=score_text(metric["mean"], unit),
         figure=interval_figure(metric["mean"], metric.get("ci"), scale),
-        interval=interval_text(metric.get("ci")),
+        interval=interval_text(metric.get("ci"), unit),
         n=metric.get("n_scored"),
-        top="" if scale[1] == 1 else f" of {scale[1]:g}",
+        top="" if unit is not None or scale[1] == 1 else f" of {scale[1]:g}",
         better=metric["better"],
         denominator=denominator(metric),
         line=spark(page.values_in_time(name), least_span(scale)),
@@ -170,8 +171,15 @@ def metric_row(name: str, page: PageRun) -> MetricRow:
         change_figure=change_figure(moved["delta"], moved["ci"], scale),
         tone=compared.tone,
         why=moved["why"],
-        change="" if moved["delta"] is None else change(moved["delta"]),
+        change="" if moved["delta"] is None else change(moved["delta"], unit),
     )
+
+
+def amounts_scale(metric: Mapping[str, Any]) -> Sequence[float]:
+    """Return the room in which amounts are drawn: from 0 to the largest of mean, interval and values."""
+    _, high = metric.get("ci") or (None, None)
+    known = [value for value in (metric["mean"], high, metric.get("max")) if value is not None]
+    return 0.0, max([*known, 0.0]) or 1.0
 
 
 def _tip(name: str, registry: Registry) -> str:
@@ -184,11 +192,13 @@ def _is_judged_by_model(name: str, page: PageRun) -> bool:
     return name.partition("@")[0] == "reference_match" and judge is not None and not judge["heuristic"]
 
 
-def interval_text(ci: Sequence[float | None] | None) -> str:
+def interval_text(ci: Sequence[float | None] | None, unit: str | None = None) -> str:
     """Return `0.82 to 0.95`; '' without an interval."""
     low, high = ci or (None, None)
     if low is None or high is None:
         return ""
+    if unit is not None:
+        return f"{score_text(low, unit)} to {score_text(high, unit)}"
     return f"{low:.2f} to {high:.2f}"
 
 
@@ -200,7 +210,10 @@ def distributions(page: PageRun, names: Iterable[str]) -> Iterator[tuple[str, in
         values = _present(page.listed.scores.get(name, ()))
         before = _present(page.before_columns.get(name, ()))
         if len(set(values)) > 2:
-            yield name, len(values), histogram(values, described[name]["scale"], before)
+            scale = described[name]["scale"]
+            if "unit" in described[name]:
+                scale = 0.0, max(*values, *before)
+            yield name, len(values), histogram(values, scale, before)
 
 
 def _present(scores: Iterable[float | None]) -> list[float]:

@@ -122,14 +122,18 @@ class PageRun:
         return self.before.cases.renamed(self.names).scores
 
     @property
-    def latency_before(self) -> Mapping[str, Any]:
-        """Return the latency of the other run; empty if it is unknown, or of other cases."""
+    def operations(self) -> Mapping[str, Any]:
+        """Return what asking took, by operation."""
+        return self.metrics["volatile"].get("operations") or {}
+
+    @property
+    def operations_before(self) -> Mapping[str, Any]:
+        """Return what asking took in the other run; empty if it is unknown, or of other cases."""
         if self.before is None or not self.compared or not self.is_of_same_cases:
             return {}
-        # A baseline holds no latency, but its run may still be kept.
         kept_metrics = self.before.run.metrics if self.before.run else None
         volatile = (kept_metrics or self.before.metrics).get("volatile") or {}
-        return volatile.get("latency") or {}
+        return volatile.get("operations") or {}
 
     @cached_property
     def widths(self) -> Mapping[str, float]:

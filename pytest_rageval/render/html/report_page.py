@@ -17,6 +17,7 @@ from pydantic_core import to_json
 
 from pytest_rageval.comparison.case_filter import all_rounded
 from pytest_rageval.comparison.listed_case import FLAKY, UNCHECKED, ListedCase
+from pytest_rageval.metrics.calls import OPERATION_UNITS
 from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 from pytest_rageval.render.html.case_view import case_views
@@ -324,8 +325,18 @@ def case_columns(page: PageRun) -> dict[str, Any]:
         "drop": all_rounded(case.drop for case in cases),
         "widths": page.widths,
         "level": all_rounded(case.level for case in cases),
-        "latency": [case.latency for case in cases],
+        "operations": _operation_columns(cases),
     }
+
+
+def _operation_columns(cases: Sequence[ListedCase]) -> dict[str, Any]:
+    """Return a column for each operation that any case has; an empty one for the others."""
+    columns: dict[str, Any] = {}
+    for name in OPERATION_UNITS:
+        column = all_rounded(case.operations.get(name) for case in cases)
+        is_known = any(value is not None for value in column)
+        columns[name] = column if is_known else []
+    return columns
 
 
 def _coded_descriptions(cases: Sequence[ListedCase]) -> dict[str, Any]:

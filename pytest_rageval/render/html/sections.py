@@ -38,12 +38,13 @@ from pytest_rageval.views.compared_metrics import (
     MetricColumn,
 )
 from pytest_rageval.views.comparison import settings_table, versions_table
-from pytest_rageval.views.parts import FigureTable
+from pytest_rageval.views.operations import operation_figures
+from pytest_rageval.views.parts import FigureTable, TableRow
 
 SHOWN_CATEGORIES = 30
 SHADES_OF_A_SCALE = 30
 """The darkest shade of a change stands for about a third of the scale."""
-PERCENTILES = ("p50", "p95", "p99")
+PERCENTILES = ("p50", "p95")
 
 
 class HeatCell(NamedTuple):
@@ -86,6 +87,8 @@ class Sections:
     """Histograms of the metrics that moved."""
     unmoved_distributions: Sequence[tuple[str, int, Chart]]
     """Histograms of the other metrics."""
+    operations: FigureTable
+    """What asking took, with the other run."""
     latency_rows: Sequence[tuple[str, ...]]
     """Percentiles of the phases of asking."""
     latency_chart: Chart | None
@@ -122,6 +125,7 @@ def report_sections(page: PageRun) -> Sections:
         gates=[(gate["passed"], gate_line(gate)) for gate in page.gates],
         distributions=list(distributions(page, moved)),
         unmoved_distributions=list(distributions(page, unmoved)),
+        operations=operations_table(page),
         latency_rows=latency_rows(page),
         latency_chart=latency_chart(page),
         slowest=slowest(page),
@@ -161,7 +165,7 @@ def _normalised_scores(page: PageRun) -> dict[tuple[str, str], Columns]:
         places.setdefault(case.category, []).append(place)
     by_cell: dict[tuple[str, str], Columns] = {}
     columns = page.listed.scores
-    for name in sorted(columns.keys() & described.keys()):
+    for name in sorted(columns.keys() & shares.keys()):
         share = shares[name]
         column = columns[name]
         layer = described[name]["layer"]
@@ -191,36 +195,45 @@ def _cell(cell: LayerCell, columns: Columns) -> HeatCell | None:
 
 
 def latency_rows(page: PageRun) -> list[tuple[str, ...]]:
-    """Return phase, p50, p95 and p99 of asking, and p50 and p95 of its parts."""
+    """Return phase, p50 and p95 of the parts of asking, and how long repeated requests were waited for."""
     latency = page.metrics["volatile"].get("latency") or {}
     if latency.get("p50_ms") is None:
         return []
-    rows = [_percentiles("asking, in all", latency)]
-    if page.latency_before:
-        rows.append(_percentiles("the same before", page.latency_before))
+    rows: list[tuple[str, ...]] = []
+    timed = page.operations.get("latency_ms")
+    is_enough = timed is not None and timed["p95"] is not None
     for phase, parts in (latency.get("phases") or {}).items():
         name = phase.removesuffix("_ms").replace("_", " ")
-        rows.append((name, duration(parts["p50"]), duration(parts["p95"]), ""))
+        p95 = duration(parts["p95"]) if is_enough else NO_VALUE
+        rows.append((name, duration(parts["p50"]), p95))
     waited = latency.get("retry_wait_ms")
     if waited:
-        rows.append((f"before requests that were repeated, in all {duration(waited)}", "", "", ""))
+        rows.append((f"before requests that were repeated, in all {duration(waited)}", "", ""))
     return rows
 
 
-def _percentiles(name: str, latency: Mapping[str, Any]) -> tuple[str, ...]:
-    cells = [name]
-    for percentile in PERCENTILES:
-        time = latency.get(f"{percentile}_ms")
-        cells.append(NO_VALUE if time is None else duration(time))
-    return tuple(cells)
+def operations_table(page: PageRun) -> FigureTable:
+    """Return what asking took, an operation a row, with the mean of the other run if both are of the same cases."""
+    heads: tuple[str, ...] = ()
+    rows = []
+    before = page.operations_before
+    for name, operation in page.operations.items():
+        figures = dict(operation_figures(operation))
+        if before:
+            earlier = before.get(name)
+            figures["mean before"] = score_text(earlier and earlier["mean"], operation["unit"])
+        heads = ("operation", *figures)
+        rows.append(TableRow((name, *figures.values())))
+    return FigureTable(heads, tuple(rows), what="operations")
 
 
 def latency_chart(page: PageRun) -> Chart | None:
     """Return the cases by their latency; percentiles of the baseline are marked."""
-    times = [case.latency for case in page.cases if case.latency is not None]
+    times = [case.latency_ms for case in page.cases if case.latency_ms is not None]
     marks = {}
-    for percentile in PERCENTILES[:2]:
-        time = page.latency_before.get(f"{percentile}_ms")
+    timed = page.operations_before.get("latency_ms") or {}
+    for percentile in PERCENTILES:
+        time = timed.get(percentile)
         if time is not None:
             marks[f"{percentile} before"] = time
     return doubling_histogram(times, marks)
@@ -247,9 +260,9 @@ def _pass_rate(outcomes: Mapping[str, int], total: int) -> float | None:
 
 def slowest(page: PageRun) -> list[tuple[ListedCase, str]]:
     """Return the five slowest cases with their times."""
-    timed = (case for case in page.cases if case.latency is not None)
-    slowest_cases = heapq.nlargest(5, timed, lambda case: case.latency or 0)
-    return [(case, duration(case.latency or 0)) for case in slowest_cases]
+    timed = (case for case in page.cases if case.latency_ms is not None)
+    slowest_cases = heapq.nlargest(5, timed, lambda case: case.latency_ms or 0)
+    return [(case, duration(case.latency_ms or 0)) for case in slowest_cases]
 
 
 def cost_rows(page: PageRun) -> list[tuple[str, str]]:

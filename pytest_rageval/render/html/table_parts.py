@@ -80,11 +80,13 @@ class CaseTable:
             scores = self._page.listed.scores.get(metric)
             score = None if scores is None else scores[number]
             share = None
+            unit = self._page.metrics["metrics"].get(metric, {}).get("unit")
             if score is not None:
-                scale = self._page.metrics["metrics"][metric]["scale"]
-                share = min(max(normalised(score, scale, "higher"), 0.0), 1.0)
+                if unit is None:
+                    scale = self._page.metrics["metrics"][metric]["scale"]
+                    share = min(max(normalised(score, scale, "higher"), 0.0), 1.0)
                 sorted_by[column] = score
-            cells.append(self._cell(column, score_text(score), share))
+            cells.append(self._cell(column, score_text(score, unit), share))
         return TablePart(cells, sorted_by, details)
 
     def _cell(self, column: str, text: str, share: float | None) -> str:

@@ -16,7 +16,7 @@ from pytest_rageval.render.markdown.recommendations import recommendations
 from pytest_rageval.runs.config_diff import setting_text
 from pytest_rageval.runs.judge_notes import failure_note
 from pytest_rageval.stats.intervals import share_interval
-from pytest_rageval.text import NO_VALUE, change, counted, duration, score_text
+from pytest_rageval.text import NO_VALUE, change, counted, dollars_text, duration, score_text
 from pytest_rageval.views.causes import CauseView
 from pytest_rageval.views.compared_metrics import ComparedMetric, fallen_lines
 from pytest_rageval.views.parts import Line
@@ -157,16 +157,30 @@ def _notes(metrics: Content, config: Content) -> Iterator[Line]:
         rate = score_text(reliability["disagreement_rate"])
         yield Line(f"In a spot check of {judgements}, a second judge disagreed with {rate} of them.")
     yield from run_notes(metrics)
-    yield from _latency(metrics["volatile"])
+    yield from _operations(metrics["volatile"])
 
 
-def _latency(volatile: Content) -> Iterator[Line]:
-    latency = volatile["latency"]
-    if latency["p50_ms"] is None:
-        return
-    median = f"median {duration(latency['p50_ms'])}"
-    p95 = f"95 % within {duration(latency['p95_ms'])}"
-    yield Line(f"Latency of a question: {median}, {p95}, at {volatile['concurrency']} in flight.")
+def _operations(volatile: Content) -> Iterator[Line]:
+    """Yield the latency of a question, and what the system used; nothing of what is not known."""
+    operations = volatile.get("operations") or {}
+    latency = operations.get("latency_ms")
+    if latency is not None:
+        parts = [f"median {duration(latency['p50'])}"]
+        if latency["p95"] is not None:
+            parts.append(f"95 % within {duration(latency['p95'])}")
+        first = operations.get("ttft_ms")
+        if first is not None:
+            parts.append(f"first token after {duration(first['p50'])} (median)")
+        yield Line(f"Latency of a question: {', '.join(parts)}, at {volatile['concurrency']} in flight.")
+    used = []
+    for name, words in (("input_tokens", "input tokens"), ("output_tokens", "output tokens")):
+        if name in operations:
+            used.append(f"{operations[name]['total']:,.0f} {words}")
+    cost = operations.get("cost_usd")
+    if cost is not None:
+        used.append(f"{dollars_text(cost['total'])} ({dollars_text(cost['mean'])} an answer)")
+    if used:
+        yield Line(f"The system used {', '.join(used)}.")
 
 
 # ── why cases fail ──────────────────────────────────────────────────────────────────────────────────────────────

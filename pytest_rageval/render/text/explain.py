@@ -54,7 +54,7 @@ def _lines(explained: Explained, form: Form) -> Iterator[str]:
     obs = explained.obs
     yield f"{case.key}   {case.outcome}"
     yield " · ".join([f"written at {case.place}", *map(_short, case.facts)])
-    if "requests" in case.latency:
+    if case.has_notable_operations and case.latency:
         yield f"latency: {case.latency}"
     yield from _section("fails", [(gate,) for gate in explained.failed_gates], form.width)
     yield from _section("errors", [(error,) for error in case.errors], form.width)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.metrics.abstention import abstention
+from pytest_rageval.metrics.assertions import broken_assertions
 from pytest_rageval.model import Anchor, Answer, CaseResult, EvalCase, Gold, Observation
 from pytest_rageval.text import printable
 
@@ -55,6 +56,7 @@ def _facts(result: CaseResult) -> Iterator[tuple[str, str]]:
     missing = _missing(result)
     if missing:
         yield "missing", missing
+    yield from _broken_assertions(result)
 
 
 def _expected(case: EvalCase, *, needs_all: bool) -> Iterator[str]:
@@ -112,6 +114,15 @@ def _missing(result: CaseResult) -> str:
         return ""
     details = result.details.get("gold_in_answer", {})
     return _cut(str(details.get("missing", "")))
+
+
+def _broken_assertions(result: CaseResult) -> Iterator[tuple[str, str]]:
+    """Yield each broken assertion with what was received."""
+    details = result.details.get("assertions", {})
+    label = "broken"
+    for line in broken_assertions(details):
+        yield label, line
+        label = ""
 
 
 def _answer(answer: Answer) -> str:

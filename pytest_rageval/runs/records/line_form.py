@@ -129,6 +129,7 @@ WHERE_WRITTEN = (
     *DESCRIPTIVE_NAMES,
     "decision_hash",
     "requests",
+    "operations",
     "attempts",
     "has_groups",
     "gold_answer",

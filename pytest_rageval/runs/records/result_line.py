@@ -72,6 +72,7 @@ def result_record(
         "config": config_hash,
         "indexing_coverage": answer.indexing_coverage,
         "latency": _latency(result.timings, answer),
+        "operations": operations_of_case(obs, result.scores, plan) if obs else {},
         "retrieval_metrics": _flat_scores(result.scores, plan.settings.k),
     }
     record |= _score_fields(result, answer, plan, text)
@@ -124,7 +125,22 @@ def _latency(timings: Timings, answer: Answer) -> dict[str, Any]:
         **{phase: phases.get(phase) for phase in PHASES},
         "judge_ms": timings.judge_ms,
         "retry_wait_ms": timings.retry_wait_ms,
+        **({} if timings.ttft_ms is None else {"ttft_ms": timings.ttft_ms}),
     }
+
+
+def operations_of_case(obs: Observation, scores: Mapping[str, float], plan: Plan) -> dict[str, float]:
+    """Return what asking took by the names of the metrics of operations, whether or not the run scores these."""
+    operations: dict[str, float] = {}
+    for operation in plan.operations:
+        amount = scores.get(operation.name)
+        if amount is None:
+            measured = operation.score(obs)
+            if not isinstance(measured, float):
+                continue
+            amount = measured
+        operations[operation.name] = amount
+    return operations
 
 
 def _flat_scores(scores: Mapping[str, float], k: int) -> dict[str, Any]:
@@ -374,4 +390,5 @@ def _read_timings(record: Mapping[str, Any]) -> Timings:
         latency["judge_ms"],
         latency.get("retry_wait_ms"),
         record.get("requests"),
+        latency.get("ttft_ms"),
     )

@@ -15,7 +15,8 @@ from starlette.responses import PlainTextResponse, Response
 from pytest_rageval.config.options import TARGET_FORMS
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.metrics.registry import Metric, Registry, doc_parts
+from pytest_rageval.metrics.doc_parts import doc_parts
+from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.providers import PROVIDERS
 from pytest_rageval.web.first_question import FirstAnswer, ask_one_question
 from pytest_rageval.web.forms import FormState, Submitted

@@ -12,7 +12,7 @@
   const report = $("report"), page = $("case"), list = $("list"), plain = $("plain"), filter = $("filter");
   const MARKS = { passed: "✔", failed: "✘", error: "!", xfailed: "✘", skipped: "–" };
   const WORDS = { xfailed: "known" };
-  const NUMBERS = ["latency", "drop", "level"];
+  const NUMBERS = ["drop", "level"];
   const KEPT = 12; // inflated blocks of case pages that are kept
   let index, order = [], position = -1, scrolled = 0, haystack, back = "#/cases";
 
@@ -58,7 +58,11 @@
   const address = (number) => "#/case/" + encodeURIComponent(keyOf(number));
   const metricNamed = (written) =>
     Object.hasOwn(index.scores, written) ? written : Object.keys(index.scores).find((metric) => metric.split("@")[0] === written);
-  const column = async (metric) => (NUMBERS.includes(metric) ? index[metric] : load(index.scores[metric]));
+  const isNumber = (field) => NUMBERS.includes(field) || Object.hasOwn(index.operations, field);
+  const column = async (metric) => {
+    if (NUMBERS.includes(metric)) return index[metric];
+    return Object.hasOwn(index.operations, metric) ? index.operations[metric] : load(index.scores[metric]);
+  };
   // All words to find, a long text for each block: one search through it takes a tenth of one through each of its cases.
   const allTexts = () => {
     haystack ||= Promise.all(index.texts.map(async (line, block) => ({ from: block * index.perTexts, text: (await inflate(line).text()).toLowerCase() })));
@@ -120,12 +124,12 @@
       const fallen = new Set(await load(index.falls[metric]));
       return (number) => fallen.has(number);
     }
-    const metric = NUMBERS.includes(field) ? field : metricNamed(field);
-    if (!metric) throw new Error(`“${field}” is nothing to filter by: ${Object.keys(wordColumns).join(", ")}, tag, unchecked, layer, id, fell, latency, or a metric as in token_f1<0.5`);
+    const metric = isNumber(field) ? field : metricNamed(field);
+    if (!metric) throw new Error(`“${field}” is nothing to filter by: ${Object.keys(wordColumns).join(", ")}, tag, unchecked, layer, id, fell, ${Object.keys(index.operations).join(", ")}, or a metric as in token_f1<0.5`);
     const limit = Number(value), compare = COMPARE[sign];
     if (!compare || !NUMBER.test(value)) throw new Error(`“${field}${sign}${value}” needs a number, as in ${field}<0.5`);
     const values = await column(metric);
-    return (number) => values[number] !== null && compare(values[number], limit);
+    return (number) => (values[number] ?? null) !== null && compare(values[number], limit);
   };
   const conditions = async (query) => {
     const made = [];
@@ -139,10 +143,10 @@
     if (!by) return chosen;
     const down = by.startsWith("-") ? -1 : 1, field = by.replace(/^-/, "");
     if (field === "id") return chosen.sort((a, b) => down * ((index.id[a] > index.id[b]) - (index.id[a] < index.id[b])) || a - b);
-    const metric = NUMBERS.includes(field) ? field : metricNamed(field);
+    const metric = isNumber(field) ? field : metricNamed(field);
     if (!metric) throw new Error(`“${field}” is nothing to sort by`);
     const values = await column(metric);
-    return chosen.sort((a, b) => (values[a] === null) - (values[b] === null) || down * (values[a] - values[b]) || a - b);
+    return chosen.sort((a, b) => ((values[a] ?? null) === null) - ((values[b] ?? null) === null) || down * (values[a] - values[b]) || a - b);
   };
 
   let asked = 0;
@@ -235,7 +239,7 @@
     };
     addEventListener("resize", measure);
     rowHeight = parseFloat(getComputedStyle(list).getPropertyValue("--row")) || 34;
-    const orders = [["", "worst first"], ["id", "id"], ["-latency", "slowest first"], ...Object.keys(index.scores).map((metric) => [metric, metric + ", lowest first"])];
+    const orders = [["", "worst first"], ["id", "id"], ["-latency_ms", "slowest first"], ...Object.keys(index.scores).map((metric) => [metric, metric + ", lowest first"])];
     for (const [value, title] of orders) $("sort").append(new Option(title, value));
   };
 
