@@ -18,6 +18,7 @@ ADVICE = {
     "not_in_answer": "The passages are retrieved, but not used: look at the prompt and the length of the context.",
     "wrong_answer": "Answers differ from the reference: read both side by side.",
     "not_grounded": "Answers say more than the passages: tell the model to keep to them, and read the claims.",
+    "broken_assertion": "An assertion of the case is broken: read what the answer has in place of what it asks for.",
     "own_test": "Assertions of your own tests fail: read their messages.",
     "unmeasured": "Metrics that the baseline has were not measured: check what the system reports.",
     "gate": "Gates fail: look at the scores and traces of these cases.",
