@@ -60,6 +60,7 @@ CHANGES = {
     "new": "new, or another case than before",
     "unmeasured": "had scores before",
 }
+FAILS_NEW_GATE = "failed before, and fails a new gate now"
 
 
 def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: CaseContext) -> CaseView:
@@ -102,7 +103,7 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
         outcome=record["outcome"],
         symbol=symbol,
         word=word,
-        change=CHANGES[change],
+        change=FAILS_NEW_GATE if run.new_gates(key) else CHANGES[change],
         facts=list(_facts(record)),
         latency=latency_words(record),
         has_notable_operations=has_notable_operations(record),

@@ -18,7 +18,7 @@ from pytest_rageval.render.html.sections import pass_rates
 from pytest_rageval.runs.causes import NO_CAUSE, TITLES
 from pytest_rageval.runs.config_diff import flat_settings
 from pytest_rageval.text import NO_VALUE, dollars_text, duration, percent
-from pytest_rageval.views.causes import advice_on, causes_of
+from pytest_rageval.views.causes import CauseView, advice_on, causes_of
 from pytest_rageval.views.compared_metrics import ComparedMetric, fallen_lines, moved_metrics
 from pytest_rageval.views.parts import Tone
 
@@ -41,6 +41,8 @@ PREFERRED = (
 """Metrics that readers look for, the first ones first."""
 SHOWN_FLIPS = 5
 SHOWN_CAUSES = 5
+FAILING_BUILD = ("error", "failed")
+"""Outcomes of cases that fail the build: known failures do not."""
 OWN_WORDS = ("gate", "system_error", "judge_error", "evaluation_error", NO_CAUSE)
 """Causes whose title says less than the reason of the case."""
 
@@ -124,7 +126,8 @@ def first_screen(page: PageRun) -> FirstScreen:
     # A missing change is shown as – in its place, with the reason as its tip.
     missing = set(missing_changes(page.compared)) if page.compared else set()
     notes = [note for note in comparison.get("notes", ()) if note not in missing]
-    causes = cause_lines(page)
+    causes = causes_of_page(page)
+    lines = cause_lines(page, causes)
     return FirstScreen(
         changed=changed_settings(page),
         equal=equal_settings(page),
@@ -132,9 +135,9 @@ def first_screen(page: PageRun) -> FirstScreen:
         notes=[*page.missing, *notes, *problems],
         unwinnable=cannot_be_won_line(page.config),
         tiles=list(tiles(page)),
-        causes=causes[:SHOWN_CAUSES],
-        more_causes=max(len(causes) - SHOWN_CAUSES, 0),
-        advice=advice_on(causes_of(page.metrics, [case.key for case in page.cases if case.is_failing])),
+        causes=lines[:SHOWN_CAUSES],
+        more_causes=max(len(lines) - SHOWN_CAUSES, 0),
+        advice=advice_on(causes),
         news=news_of(page),
         moves=moves(page),
         no_moves=no_moves(page),
@@ -149,10 +152,25 @@ def changed_settings(page: PageRun) -> list[str]:
     return [arrow_text(change) for change in changes_between(page.before.config, page.side.config)]
 
 
-def cause_lines(page: PageRun) -> list[CauseLine]:
-    """Return why cases of the run fail; empty for a run of an older version."""
-    causes = page.metrics.get("causes") or ()
-    return [CauseLine(cause["text"], len(cause["cases"]), f"cause:{cause['kind']}") for cause in causes]
+def causes_of_page(page: PageRun) -> list[CauseView]:
+    """Return why cases fail, without known failures as in every face; those of known failures if nothing else fails."""
+    failing = [case.key for case in page.cases if case.outcome in FAILING_BUILD]
+    if not failing:
+        failing = [case.key for case in page.cases if case.is_failing]
+    return causes_of(page.metrics, failing)
+
+
+def cause_lines(page: PageRun, causes: Sequence[CauseView]) -> list[CauseLine]:
+    """Return the causes with the filters that list their cases; empty for a run of an older version."""
+    outcomes = {case.outcome for case in page.cases if case.is_failing}
+    is_mixed = not outcomes.isdisjoint(FAILING_BUILD) and not outcomes <= {*FAILING_BUILD}
+    lines = []
+    for cause in causes:
+        query = f"cause:{cause.kind}"
+        if is_mixed:
+            query += f" outcome:{','.join(FAILING_BUILD)}"
+        lines.append(CauseLine(cause.text, len(cause.keys), query))
+    return lines
 
 
 def tiles(page: PageRun) -> Iterator[MetricRow]:
