@@ -36,6 +36,8 @@ FLOORS = (
     ("run.finish",),
     ("run.prepare",),
     ("run.case_records",),
+    ("run.attempts",),
+    ("run.case_blocks",),
     ("run.ongoing_run",),
     ("rescore", "export"),
     ("scale",),

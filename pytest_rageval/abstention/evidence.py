@@ -37,6 +37,7 @@ def held_share(question: str, answer: str, passages: Sequence[str]) -> float:
     if len(held) < SHORTEST_PASSAGES:
         return 0.5
     added = _runs(answer[:LONGEST_ANSWER]) - _runs(question[:LONGEST_ANSWER])
+    # What the question says stands in the passages that it found, whatever the answer is.
     held &= added
     return (len(held) + FEW_RUNS / 2) / (len(added) + FEW_RUNS)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cache, lru_cache
 
 TRAINED = ("English", "Korean", "German", "Japanese", "Chinese", "French", "Spanish", "Portuguese")
@@ -192,13 +193,16 @@ def language_of(text: str) -> str | None:
 def _latin_language(text: str) -> str | None:
     """Return the language in Latin script that has clearly the most common words in a text."""
     words = [word for word in _WORDS.findall(text) if len(word) > 1]
-    counts: dict[str, int] = {}
-    for language, common in _common_words().items():
-        counts[language] = sum(word in common for word in words)
-    first, second = sorted(counts, key=lambda language: -counts[language])[:2]
-    if counts[first] < FEWEST_WORDS or counts[first] < LEAD * counts[second]:
+    languages_of_words = _languages_of_words()
+    counts: Counter[str] = Counter()
+    for word in words:
+        counts.update(languages_of_words.get(word, ()))
+    ranked = [*counts.most_common(2), ("", 0), ("", 0)]
+    likeliest, most = ranked[0]
+    _, next_most = ranked[1]
+    if most < FEWEST_WORDS or most < LEAD * next_most:
         return None
-    return _code_of(first)
+    return _code_of(likeliest)
 
 
 def _code_of(name: str) -> str | None:

@@ -41,6 +41,8 @@ def case_to_mapping(case: EvalCase) -> dict[str, Json]:
         mapping["assert"] = [written_assertion(assertion) for assertion in case.assertions]
     if case.metadata:
         mapping["metadata"] = dict(case.metadata)
+    if case.pass_rule is not None:
+        mapping["pass_rule"] = case.pass_rule
     mapping["source"] = case.source._asdict()
     return mapping
 
@@ -92,10 +94,12 @@ def _sha256(members: str) -> str:
 def _written(part: Json) -> str:
     if part.__class__ is str:
         return encode_basestring_ascii(part)
-    return _CANONICAL.encode(part) if part.__class__ is not bool else "true" if part else "false"
+    if part.__class__ is bool:
+        return "true" if part else "false"
+    return _CANONICAL.encode(part)
 
 
-_NOT_DECIDING = frozenset({"id", *DESCRIPTIVE_NAMES, "tags", "metadata"})
+_NOT_DECIDING = frozenset({"id", *DESCRIPTIVE_NAMES, "tags", "metadata", "pass_rule"})
 """Keys that are neither sent nor used for scoring, except by gates limited to some cases."""
 
 

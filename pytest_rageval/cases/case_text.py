@@ -85,8 +85,11 @@ class CsvRows(CaseText):
 
     def record(self, case: EvalCase) -> dict[str, Json]:
         cells = _cells(self.text_of(case.source.line))
-        written = {name: cell for name, cell in zip(self._header, cells, strict=False) if cell.strip()}
-        return {name: cell if CELLS[name] == "text" else _value(cell, name) for name, cell in written.items()}
+        record: dict[str, Json] = {}
+        for name, cell in zip(self._header, cells, strict=False):
+            if cell.strip():
+                record[name] = cell if CELLS[name] == "text" else _value(cell, name)
+        return record
 
     def values(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> dict[KeyPath, Json]:
         values = super().values(case, marks, hashes if "metadata" in self._header else {})

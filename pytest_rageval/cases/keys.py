@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from pytest_rageval.io.expected import Expects
+from pytest_rageval.io.pass_rule import WrittenPassRule
 from pytest_rageval.io.records import Name
 from pytest_rageval.io.strict_json import limits_broken
 from pytest_rageval.model import Anchor, Edge, Json, Turn
@@ -314,6 +315,12 @@ COMMON: Mapping[str, Key] = {
     "requires_kg": LIFTED["requires_kg"],
     "history": Key("history", Turns, "Earlier turns of the conversation, oldest first."),
     "contexts": Key("contexts", tuple[str, ...], "Contexts given with the case, judged where the target returns none."),
+    "pass_rule": Key(
+        "pass_rule",
+        WrittenPassRule,
+        "With repeats, how many trials must pass: mean (of the scores), all, majority, any, or a share such as 0.8.",
+        "text",
+    ),
     "assert": Key(
         "assertions",
         WrittenAssertions,

@@ -173,8 +173,11 @@ def _converted_rows(rows: Iterable[JsonRow | CsvRow], report: Report, partner: P
 
 
 _OF_A_REFERENCE_ROW = frozenset(
-    {"id", "question", "tag", "tags", "contexts", *OTHER_DESCRIPTIVE_NAMES, "vaults", "folders", "history", "metadata"}
-)
+    {
+        "id", "question", "tag", "tags", "contexts", *OTHER_DESCRIPTIVE_NAMES, "vaults", "folders", "history",
+        "metadata", "pass_rule",
+    }
+)  # fmt: skip
 """Keys beside which a blank reference is an answer that was forgotten; a category may say that there is none."""
 MISSING = "is missing; write it, or say that the case has no answer with answerable = false"
 

@@ -123,11 +123,15 @@ def _type(info: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _gate_grammar() -> dict[str, Json]:
+    fields: dict[str, Json] = dict.fromkeys(FIELDS, "any text")
+    for name, values in CLOSED.items():
+        if name in fields:
+            fields[name] = list(values)
     return {
         "form": f"[run] {GATE_FORM}, or METRIC off",
         "pattern": GATE_PATTERN.pattern,
         "operators": list(HOLDS),
-        "fields": {name: list(CLOSED[name]) if name in CLOSED else "any text" for name in FIELDS},
+        "fields": fields,
         "examples": ["recall_any@5 >= 0.8 when category=multi_hop", "run recall_any@5 >= 0.85", "mrr off"],
         "regression": {
             "form": REGRESSION_FORM,
@@ -221,8 +225,25 @@ _VERDICT: Json = {
                 },
             },
         },
+        "by_rule": {"type": "string"},
+        "confirmation": {
+            "type": "object",
+            "required": ["attempts", "failed"],
+            "properties": {
+                "attempts": {"type": "integer"},
+                "failed": {"type": "integer"},
+                "errors": {"type": "integer"},
+                "first": {"type": "string"},
+            },
+        },
     },
 }
+_OF_SOME_RESULTS: dict[str, Json] = {
+    "confirms": {"type": "integer"},
+    "records": {"type": "integer"},
+    "pass_rule": {"type": ["string", "number"]},
+}
+"""Keys of cases alone that were asked again, or have a pass rule of their own."""
 
 
 def result_schema() -> dict[str, Json]:
@@ -236,6 +257,6 @@ def result_schema() -> dict[str, Json]:
         "title": "Result of a case",
         "description": f"One line of results.jsonl, schema {SCHEMA}; what each key means: {docs_page('runs')}",
         "type": "object",
-        "properties": {name: kinds.get(name, {}) for name in written},
+        "properties": {name: kinds.get(name, {}) for name in written} | _OF_SOME_RESULTS,
         "required": list(written),
     }

@@ -21,7 +21,7 @@ ANSWER_CHANGES: tuple[AnswerChange, ...] = ("different", "same", "unknown")
 """Words of the filter `answer:`; `unknown` if the answer of the other run is not kept."""
 CUT = "…"
 """The end of an answer that is cut in its record."""
-_ANSWERS = Members("case_key", "trial", "outcome", "answer", "verdict", "error")
+_ANSWERS = Members("case_key", "trial", "outcome", "answer", "verdict", "error", where_written=("confirms",))
 
 
 def changes_of(comparison: Mapping[str, Any] | None) -> dict[str, str]:
@@ -78,7 +78,8 @@ def _answers(side: Side) -> Iterator[tuple[str, str | None]]:
         return
     trials: dict[str, dict[int, Record]] = {}
     for _, record in whole_records(record_paths(side.run.path, RESULTS), RESULT, [], members=_ANSWERS):
-        trials.setdefault(record["case_key"], {})[record["trial"]] = record
+        if not record.get("confirms"):  # an attempt that confirms a new failure stands for no case
+            trials.setdefault(record["case_key"], {})[record["trial"]] = record
     for key, records in trials.items():
         yield key, representative_trial(records)["answer"]
 

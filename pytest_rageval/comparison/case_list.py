@@ -40,7 +40,7 @@ _LISTED = Members(
     "verdict",
     "error",
     "abstention",
-    where_written=(*DESCRIPTIVE_NAMES, "doubt", "cause", "operations"),
+    where_written=(*DESCRIPTIVE_NAMES, "doubt", "cause", "operations", "attempts", "confirms"),
 )
 
 
@@ -239,15 +239,16 @@ def recorded_side(run: StoredRun, metrics: Mapping[str, Any]) -> Side:
 def _recorded(run: StoredRun) -> tuple[dict[str, Sequence[Any]], dict[str, Place]]:
     """Return the fields that its record fills of each recorded case, by key, and the place of the record.
 
-    Of several trials, that is shown which stands for the case.
+    Of several trials, that is shown which stands for the case; none that confirms a new failure.
     """
     trials: dict[tuple[str, int], tuple[Sequence[Any], Place]] = {}
     ranks: dict[tuple[str, int], int] = {}
     passed_trials: dict[str, set[bool]] = {}
     for place, record in whole_records(record_paths(run.path, RESULTS), RESULT, members=_LISTED):
         try:
-            trials[record["case_key"], record["trial"]] = record_fields(record), place
-            ranks[record["case_key"], record["trial"]] = trial_rank(record)
+            if not record.get("confirms"):
+                trials[record["case_key"], record["trial"]] = record_fields(record), place
+                ranks[record["case_key"], record["trial"]] = trial_rank(record)
             passed_trials.setdefault(record["case_key"], set()).add(bool(record["verdict"].get("trial_passed")))
         except (KeyError, TypeError, AttributeError) as error:
             case = f"{run.path / RESULTS}: case {record['case_key']!r}"
@@ -261,12 +262,10 @@ def _recorded(run: StoredRun) -> tuple[dict[str, Sequence[Any]], dict[str, Place
     in_order: Iterable[tuple[tuple[str, int], tuple[Sequence[Any], Place]]] = trials.items()
     if any(trial for _, trial in trials):  # nearly all runs have one trial a case, and nothing to sort
         in_order = sorted(in_order, key=order, reverse=True)
-    fields_of: dict[str, Sequence[Any]] = {}
-    place_of: dict[str, Place] = {}
-    for (key, _), (fields, place) in in_order:  # the last one of a case counts
-        fields_of[key] = fields
-        place_of[key] = place
+    shown = {key: trial for (key, _), trial in in_order}  # the last one of a case counts
+    fields_of = {key: fields for key, (fields, _) in shown.items()}
+    place_of = {key: place for key, (_, place) in shown.items()}
     for key, passed in passed_trials.items():
-        if len(passed) > 1:
+        if len(passed) > 1 and key in fields_of:
             fields_of[key] = (*fields_of[key][:_FLAKY], FLAKY, *fields_of[key][_FLAKY + 1 :])
     return fields_of, place_of

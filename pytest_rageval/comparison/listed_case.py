@@ -11,6 +11,7 @@ from pytest_rageval.matching.dialects import NO_DOUBT, worst_doubt
 from pytest_rageval.model import NOTHING
 from pytest_rageval.model.case_fields import CATEGORY, DESCRIPTIVE_FIELDS, descriptions_in
 from pytest_rageval.runs.causes import NO_CAUSE
+from pytest_rageval.runs.flaky_cases import is_flaky_record
 from pytest_rageval.runs.row import IS_BAD
 
 UNCHECKED = {
@@ -90,9 +91,9 @@ class ListedCase(NamedTuple):
 
     @property
     def why(self) -> str:
-        """Return the failed gates or the error; '' if the case passed."""
+        """Return the failed gates or the error; '' if the case passed, unless it is flaky."""
         if self.outcome == "passed":
-            return ""
+            return self.message or ""
         message = self.message or self.outcome
         return f"{self.error_kind}: {message}" if self.error_kind else message
 
@@ -141,7 +142,7 @@ def record_fields(record: Mapping[str, Any]) -> Sequence[Any]:
         record.get("operations") or NOTHING,
         worst_doubt(doubt) if doubt else NO_DOUBT,
         cause["kind"] if cause else NO_CAUSE,
-        STEADY,
+        FLAKY if is_flaky_record(record) else STEADY,
         tuple(_unchecked(record)),
     )
 

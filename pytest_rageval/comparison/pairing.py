@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -164,7 +164,7 @@ def build_comparison(
         "verdict": verdict.content(),
         "before": _described(before),
         "after": _described(after),
-        "problems": [{**asdict(mismatch), "said": str(mismatch)} for mismatch in comparison.problems],
+        "problems": [_problem(mismatch) for mismatch in comparison.problems],
         "configuration": [change._asdict() for change in changes],
         "versions": parts,
         "changed": {"said": changed, "warning": is_warning},
@@ -188,6 +188,16 @@ def build_comparison(
         if is_detailed:
             content |= _cases(before, after, comparison)
     return ComparisonReport(content, comparison.problems, verdict, comparison.both)
+
+
+def _problem(mismatch: Mismatch) -> dict[str, str]:
+    return {
+        "what": mismatch.what,
+        "before": mismatch.before,
+        "after": mismatch.after,
+        "more": mismatch.more,
+        "said": str(mismatch),
+    }
 
 
 def _causes_of_new_failures(

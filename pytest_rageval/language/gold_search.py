@@ -58,6 +58,7 @@ def best_fit(answer: str, golds: Sequence[str], question: str = "") -> GoldFit:
     best: GoldFit | None = None
     stated = read(answer)
     wanted = [gold_content(gold, question) for gold in golds]
+    # A gold that only repeats the question stands in every answer that does.
     if not all(one.is_old for one in wanted):
         wanted = [one for one in wanted if not one.is_old]
     for one in wanted:
@@ -78,6 +79,7 @@ def _fit(answer: Statement, wanted: GoldContent) -> GoldFit:
             return GoldFit(0.0, gold, (gold,), f"it says {'yes' if says else 'no'}")
         if not (wanted.words or wanted.quantities or wanted.runs):
             return GoldFit(1.0, gold)
+    # A figure counts all or nothing: the words around "24 months" stand in "12 months", too.
     figures = _fit_of_figures(answer, wanted)
     if figures.missing:
         return figures
@@ -98,6 +100,7 @@ def _fit(answer: Statement, wanted: GoldContent) -> GoldFit:
             continue
         missing.append(word.written)
         is_opposed = is_opposed or _is_opposed(word, answer)
+    # A run of Han or kana is a phrase: two characters of it weigh as a word does.
     for run in wanted.runs:
         weight = max(1.0, len(run.form) / 2)
         total += weight
@@ -180,6 +183,7 @@ def _share_of_run(run: StatedWord, answer: Statement) -> float:
     texts = [other.form for other in answer.runs if other.is_denied is run.is_denied]
     if any(run.form in text for text in texts):
         return 1.0
+    # Without spaces there are no words to count: pairs of characters are what retrieval uses for these scripts.
     pairs = {run.form[at : at + 2] for at in range(len(run.form) - 1)}
     if not pairs:
         return 0.0
@@ -272,6 +276,7 @@ def _are_equal(wanted: Quantity, other: Quantity, answer: Statement, gold: GoldC
         return False
     if not wanted.comparison and other.comparison in ("<", ">", "≠"):
         return False
+    # Python 3.1 is not Python 3.10, though the numbers are equal.
     if wanted.figure != other.figure and gold.is_version and _is_decimal(wanted.figure) and _is_decimal(other.figure):
         return False
     if are_same_number(wanted, other):
@@ -289,6 +294,7 @@ def _are_equal(wanted: Quantity, other: Quantity, answer: Statement, gold: GoldC
 
 
 def _is_same_figure(figure: str, other: str) -> bool:
+    # Not as floats: two long figures that differ in their last digit would be equal.
     try:
         return figure == other or Decimal(figure) == Decimal(other)
     except InvalidOperation:

@@ -363,6 +363,7 @@ _HIRAGANA = re.compile("[ぁ-ゟ]")
 _MOST_ASKED = 60
 _MOST_INHERITED = 20
 _MOST_PARTS = 100
+# Shorter words keep their e: "date" must not become "dat".
 _SHORTEST_WITH_AN_E = 4
 _WORDS_OF_A_SUBJECT = 2
 _WORDS_BEFORE_AN_EVENT = 3

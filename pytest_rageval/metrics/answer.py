@@ -306,9 +306,14 @@ def shared_tokens(answer: Sequence[str], gold: Sequence[str]) -> int:
 def split_compounds(answer: Sequence[str], gold: Sequence[str]) -> tuple[list[str], list[str]]:
     """Cut Korean compounds into the parts that the other text writes apart: 시장점유율 as 시장 점유율."""
     gold_words = frozenset(gold)
-    parts = [part for word in answer for part in _parts(word, gold_words)]
-    answer_words = frozenset(parts)
-    return parts, [part for word in gold for part in _parts(word, answer_words)]
+    parts_of_answer: list[str] = []
+    for word in answer:
+        parts_of_answer += _parts(word, gold_words)
+    answer_words = frozenset(parts_of_answer)
+    parts_of_gold: list[str] = []
+    for word in gold:
+        parts_of_gold += _parts(word, answer_words)
+    return parts_of_answer, parts_of_gold
 
 
 def _parts(word: str, other_words: frozenset[str]) -> list[str]:

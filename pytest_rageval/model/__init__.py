@@ -15,6 +15,7 @@ from pytest_rageval.model.case import (
     FolderSelection,
     Gold,
     Json,
+    PassRule,
     Reference,
     Source,
     Trace,
@@ -22,14 +23,13 @@ from pytest_rageval.model.case import (
     Turn,
 )
 from pytest_rageval.model.result import (
-    PLACEHOLDER,
-    VARIABLES,
     CaseResult,
+    CaseTrials,
+    Confirmation,
     FailedGate,
     FailedJudgement,
     GoldKind,
     Judgement,
-    JudgeRequest,
     LooseMatch,
     Matching,
     MatchKind,
@@ -37,11 +37,11 @@ from pytest_rageval.model.result import (
     Observation,
     Outcome,
     Problem,
-    Rubric,
     RunFacts,
     Score,
     Timings,
 )
+from pytest_rageval.model.rubric import PLACEHOLDER, VARIABLES, JudgeRequest, Rubric
 
 __all__ = [
     "NOTHING",
@@ -52,7 +52,9 @@ __all__ = [
     "Answer",
     "AskRequest",
     "CaseResult",
+    "CaseTrials",
     "Chunk",
+    "Confirmation",
     "Edge",
     "Entity",
     "EvalCase",
@@ -70,6 +72,7 @@ __all__ = [
     "NotApplicable",
     "Observation",
     "Outcome",
+    "PassRule",
     "Problem",
     "Reference",
     "Rubric",

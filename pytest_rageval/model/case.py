@@ -16,6 +16,9 @@ from pytest_rageval.model.assertion import Assertion
 Json = Any
 """Anything that `json` can write, for members of a file or response without a field here."""
 
+PassRule = Literal["mean", "all", "majority", "any"] | float
+"""When a case with several trials passes: by the mean of their scores, or if enough pass alone; a number is a share."""
+
 NOTHING: Mapping[str, Any] = {}
 
 
@@ -142,6 +145,8 @@ class EvalCase:
     contexts: tuple[str, ...] | None = None
     assertions: tuple[Assertion, ...] = ()
     metadata: Mapping[str, Json] = field(default_factory=dict)
+    pass_rule: PassRule | None = None
+    """How its trials decide, where that is not as for the other cases of a run."""
     source: Source = NOWHERE
     key: str = field(init=False, repr=False, compare=False)
     """`file::id`, which names this case across runs, baselines and merges."""

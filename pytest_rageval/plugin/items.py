@@ -22,7 +22,7 @@ from pytest_rageval.model import CaseResult, EvalCase
 from pytest_rageval.model.case_fields import descriptions_of
 from pytest_rageval.plugin.light_session import one_case
 from pytest_rageval.render.text.failure import failure_text
-from pytest_rageval.run.ongoing_run import CaseBlocks, EvaluatedCase
+from pytest_rageval.run.case_blocks import CaseBlocks, EvaluatedCase
 
 PARTS = ("rag_client", "rag_judge", "rag_judge_cache")
 """The fixtures of an item."""
@@ -55,6 +55,7 @@ class EvalFile(pytest.Module):
     def collect(self) -> Iterator[EvalItem]:
         file = self.runner.load(self.path)
         if file.problems and self.runner.is_reported(self.path):
+            # Else each worker of xdist would report them once more.
             return
         if file.problems:
             raise self.CollectError("\n".join(file.problems))
@@ -215,6 +216,7 @@ def hands_on(function: Callable[..., object] | None, fixture: str) -> bool:
     if len(statements) != 1 or not isinstance(statements[0], ast.Return | ast.Expr):
         return False
     value = statements[0].value
+    # `yield rag_client`, as in a fixture that only logs, hands on the same system: its items stay in one block.
     if isinstance(value, ast.Yield):
         value = value.value
     return isinstance(value, ast.Name) and value.id == fixture

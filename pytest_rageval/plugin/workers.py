@@ -79,6 +79,7 @@ class ControlledWorkers:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        # Each worker reports the same ids; the first report is enough.
         if not self._active.expected:
             cases = {f"{case.source.file}::{node_name(case.id)}": case for case in self._active.all_cases()}
             for nodeid in ids:
@@ -100,6 +101,7 @@ class ControlledWorkers:
         notes += [note for note in output.get(NOTES, ()) if note not in notes]
         if BACK_OFF in output:
             self.back_off = (self.back_off or BackOff()) + BackOff(**output[BACK_OFF])
+        # xdist names Ctrl-C an error of each worker: none of them died.
         if error and error != "keyboard-interrupt":
             notes += self._notes_on_death(node)
 
@@ -108,14 +110,17 @@ class ControlledWorkers:
         dist = self._config.option.dist
         if dist in REPEATING:
             yield f"{died}, and --dist {dist} gives its case to another; --dist load runs no case again"
-        if self._scheduling is not None and (taken := self._scheduling.handed_on(node)):
-            yield f"{died}; others take the {counted(len(taken), 'test')} that it had left"
+        if self._scheduling is not None:
+            taken = self._scheduling.handed_on(node)
+            if taken:
+                yield f"{died}; others take the {counted(len(taken), 'test')} that it had left"
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
         """Record the case whose worker died as an error; a plugin that repeats it replaces the record."""
         case = self._active.expected.get(crashitem)
         if case is not None:
+            # pytest counts a failed setup as an error, which a death is, and a failed call as a failure.
             report.when = "setup"
             try:
                 self._active.writer.crashed(case, str(report.longrepr))

@@ -12,7 +12,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import EvalCase
 from pytest_rageval.run.extent import Extent
-from pytest_rageval.run.finish import Finished, finish
+from pytest_rageval.run.finish import FinishedRun, finish
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.config import dataset_hash_of
@@ -62,7 +62,7 @@ def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> No
         raise SettingsError(*(f"merge: {problem}" for problem in problems))
 
 
-def merge(runs: Sequence[StoredRun], plan: Plan, reports: Path, baseline: Side | None, file: Path) -> Finished:
+def merge(runs: Sequence[StoredRun], plan: Plan, reports: Path, baseline: Side | None, file: Path) -> FinishedRun:
     """Write the checked parts as one run, in the order of the case files."""
     ratings = _ratings_of(runs)  # before a folder is made: a file of ratings may be damaged
     config = {**runs[0].config, "shard": None}

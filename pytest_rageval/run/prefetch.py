@@ -118,6 +118,7 @@ class BackgroundLoop:
             try:
                 return future.result(timeout=0.5)
             except TimeoutError:
+                # Since Python 3.11 a time-out of the coroutine's own is the same class as one of waiting.
                 if future.done():
                     return future.result()
                 if self.on_wait is not None:
@@ -129,6 +130,7 @@ class BackgroundLoop:
         if not self._thread.is_alive():
             raise LoopBlockedError(0)
         if self._unanswered_since is None:
+            # A loop that turns takes this call within a moment, however long its coroutines wait.
             self._unanswered_since = now
             self._loop.call_soon_threadsafe(setattr, self, "_unanswered_since", None)
         elif now - self._unanswered_since > self._patience:
@@ -161,6 +163,7 @@ class BackgroundLoop:
     def close(self) -> None:
         """Cancel the rest, allow at most a second of clean-up, end the loop; safe to call twice."""
         if self._loop.is_closed() or not self._thread.is_alive() or self.is_blocked:
+            # A blocked loop hears of nothing. Its thread is a daemon and ends with the process.
             return
         self.run(self._finish())
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -313,7 +316,8 @@ class Prefetcher:
             return
         async with self._cases:
             try:
-                OUTPUT.set(self._output(trial))  # this task belongs to one trial
+                # Not reset: this task, and with it the context, belongs to one trial.
+                OUTPUT.set(self._output(trial))
                 for _ in range(MOST_TRIES):
                     observed = await observe_case(
                         trial.case,

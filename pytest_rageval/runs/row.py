@@ -114,11 +114,22 @@ class Row:
     """What asking took, by the names of the metrics of operations; those that are not known are left out."""
     untrained_language: str | None = None
     """The language of an answer whose wording was read without training in it."""
+    confirms: int = 0
+    """The number of the attempt among those that confirm a new failure; 0 for the first attempt."""
+    records: int | None = None
+    """How many records the case has, if these are not as many as its trials were to be."""
+    has_confirmation: bool = False
+    """Whether the case was asked again since it newly failed."""
 
     @property
     def is_bad(self) -> bool:
         """Return True if a gate failed, known failures included."""
         return self.outcome in IS_BAD
+
+    @property
+    def is_flaky(self) -> bool:
+        """Return True if the case passed, though an attempt at it did not."""
+        return self.outcome == "passed" and (self.has_confirmation or self.attempts > 1)
 
     @classmethod
     def of(cls, record: Mapping[str, Any], shared: SharedParts | None = None) -> Row:
@@ -165,6 +176,9 @@ class Row:
             causes_of_gates=recorded_causes(record),
             is_undecided=abstained.get("undecided", False),
             untrained_language=abstained.get("untrained_language"),
+            confirms=record.get("confirms", 0),
+            records=record.get("records"),
+            has_confirmation="confirmation" in verdict,
         )
 
 
@@ -261,9 +275,15 @@ def in_order(rows: Iterable[Row]) -> list[Row]:
 def cases_of(rows: Iterable[Row]) -> list[Row]:
     """Return one row per case: that of its only trial, or one with the mean of each score over its trials.
 
-    A case with a trial that ended in an error has that error.
+    A case with a trial that ended in an error has that error. Attempts that confirm a new failure do not count: they
+    have decided the outcome, and move no mean.
     """
     return [_over(list(trials)) for _, trials in groupby(in_order(rows), attrgetter("key"))]
+
+
+def first_attempts(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows without those of attempts that confirm a new failure."""
+    return [row for row in rows if not row.confirms]
 
 
 def flagged(rows: Iterable[Row], why: str = "flags") -> list[str]:
@@ -275,6 +295,8 @@ _PLACE = attrgetter("key", "trial")
 
 
 def _over(trials: list[Row]) -> Row:
+    if len(trials) > 1:
+        trials = first_attempts(trials)
     if len(trials) == 1:
         return trials[0]
     stands, scores = over_trials(trials, lambda row: row.error_kind is not None)

@@ -12,7 +12,7 @@ from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import EvalCase
 from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.run.prefetch import Tally
-from pytest_rageval.run.prepare import Prepared
+from pytest_rageval.run.prepare import Preparation
 from pytest_rageval.runs.records.line_form import OBSERVATIONS
 from pytest_rageval.scale.assignment import WorkerShare, shares
 from pytest_rageval.scale.portions import Block, Portion, Portions, portion_size
@@ -214,7 +214,7 @@ def waiting_cases(
     return answered, unasked
 
 
-def crew_size(prepared: Prepared, cases: int, most: int) -> int:
+def crew_size(prepared: Preparation, cases: int, most: int) -> int:
     """Return the number of workers: at most `most`, and few enough that each can have a case and a call in flight."""
     settings = prepared.settings
     judge = prepared.judge

@@ -66,6 +66,7 @@ class Portions:
         elif len(cases) == 1:
             return cases[0]
         else:
+            # Halves: a deadly case of a thousand is alone after ten more losses.
             middle = len(cases) // 2
             parts = [cases[:middle], cases[middle:]]
             losses = portion.losses  # the next loss divides the parts again
@@ -76,6 +77,7 @@ class Portions:
 def portion_size(cases: int, workers: int, in_flight: int) -> int:
     """Return the cases per portion: several portions for each worker, each with more cases than it has in flight."""
     fair = math.ceil(cases / workers)
+    # At the end of a portion fewer calls are in flight: four times as many cases keep that short.
     wanted = max(math.ceil(fair / ROUNDS), 4 * in_flight)
     return max(1, min(MOST_CASES, fair, wanted))
 

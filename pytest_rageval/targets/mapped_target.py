@@ -103,7 +103,8 @@ def _filled(part: Any, request: AskRequest) -> Any:
         values = ((key, _filled(value, request)) for key, value in part.items())
         return {key: value for key, value in values if value is not _ABSENT}
     if isinstance(part, list | tuple):
-        return [value for value in (_filled(item, request) for item in part) if value is not _ABSENT]
+        items = (_filled(item, request) for item in part)
+        return [value for value in items if value is not _ABSENT]
     return part
 
 

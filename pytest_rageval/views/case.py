@@ -14,6 +14,7 @@ from pytest_rageval.errors import RagevalError
 from pytest_rageval.metrics.calls import OPERATION_UNITS
 from pytest_rageval.model import EvalCase, Observation
 from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
+from pytest_rageval.runs.flaky_cases import is_flaky_record
 from pytest_rageval.runs.records.observation_line import observation_of
 from pytest_rageval.runs.row import IS_BAD
 from pytest_rageval.text import duration, score_text, short
@@ -53,6 +54,8 @@ OUTCOMES = {
 """The symbol and the word of each outcome."""
 _UNSHOWN_DETAILS = ("decided_by", "instead")
 """Details of a score that its other texts say as well."""
+FLAKY_CASE = ("≈", "flaky")
+"""Those of a case that passed though an attempt failed."""
 CHANGES = {
     "worse": "new: passed before",
     "fixed": "fixed: failed before",
@@ -95,6 +98,8 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
     remarks = list(remarks_on_failure(record, chunks, has_retrieval_failed=is_retrieval_bad))
     draft = None if answer is None else draft_line(record, line, run.run_id)
     symbol, word = OUTCOMES[record["outcome"]]
+    if is_flaky_record(record):
+        symbol, word = FLAKY_CASE
     verdict = record["verdict"]
     return CaseView(
         key=key,

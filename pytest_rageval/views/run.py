@@ -13,9 +13,10 @@ from pytest_rageval.comparison.layer_table import LayerRow, layer_rows, total_ro
 from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.comparison.verdict_sentence import with_verdict
 from pytest_rageval.io.suggestions import listed
+from pytest_rageval.runs.flaky_cases import confirmed_line, flaky_lines
 from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.runs.row import Row
-from pytest_rageval.text import change, counted, denominator, duration, excerpt, score_text
+from pytest_rageval.text import NO_VALUE, change, counted, denominator, duration, excerpt, score_text
 from pytest_rageval.views.operations import operation_lines
 from pytest_rageval.views.parts import Block, FigureTable, Line, NameList, Section, TableRow, Tone
 
@@ -130,8 +131,18 @@ def trials_line(metrics: Content) -> Iterator[Line]:
     """Yield the pass rates over trials, if a case has several."""
     repeats = metrics.get("repeats")
     if repeats and repeats["cases"]:
-        shares = f"{repeats['pass_at_n']:.0%} passed at least once, {repeats['pass_hat_n']:.0%} every time"
-        yield Line(f"{counted(repeats['trials'], 'trial')} a case: {shares}".replace("%", " %"))
+        once = _share_text(repeats["pass_at_n"])
+        always = _share_text(repeats["pass_hat_n"])
+        words = f"{once} passed at least once, {always} every time"
+        saved = repeats.get("saved_requests")
+        if saved is not None:
+            words += f"; {counted(saved, 'request')} saved, since the rule was decided"
+        yield Line(f"{counted(repeats['trials'], 'trial')} a case: {words}")
+
+
+def _share_text(share: float | None) -> str:
+    # Where a case was decided before its last trial, the share may not be known.
+    return NO_VALUE if share is None else f"{share:.0%}".replace("%", " %")
 
 
 def _metrics(metrics: Content) -> Iterator[FigureTable]:
@@ -229,6 +240,11 @@ def cases_by_change(comparison: Content, other: str, *, is_partial: bool) -> Ite
 
 def run_notes(metrics: Content, rows: Sequence[Row] = ()) -> Iterator[Line]:
     """Yield what no gate examined, the judge and its cost. With `rows`, the notes name their cases."""
+    confirmed = confirmed_line(metrics)
+    if confirmed is not None:
+        yield Line(confirmed)
+    for line in flaky_lines(metrics):
+        yield Line(f"flaky: {line}", "doubtful")
     yield from _ungated_notes(metrics, rows)
     yield from _abstention_notes(metrics, rows)
     judge = metrics.get("judge")

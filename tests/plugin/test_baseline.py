@@ -156,13 +156,15 @@ def test_a_baseline_holds_no_texts(settled: Project):
 @pytest.mark.child_process
 def test_git_keeps_the_baseline_alone_of_what_runs_leave(settled: Project):
     settled.cases([a_missed_case("missed")], "evalcases/missed.jsonl")
-    settled.run("--rageval-update-baseline", "--rageval-baseline", "reports/baseline-small.json")
+    settled.run("--rageval-update-baseline", "--rageval-baseline", "reports/nightly.json")
+    assert settled.rageval("sweep", "--grid", "k=1,2").ret == 0
+    assert (settled.path / "reports" / "sweeps").is_dir()
     git = ("git", "-c", "safe.directory=*")
     assert settled.process(*git, "init", "--quiet").ret == 0
     listed = settled.process(*git, "ls-files", "--others", "--exclude-standard", "reports").outlines
     assert sorted(listed) == [
-        "reports/.gitignore", "reports/baseline-small.json", "reports/baseline-small.texts.json.gz",
-        "reports/baseline.json", "reports/baseline.texts.json.gz",
+        "reports/.gitignore", "reports/baseline.json", "reports/baseline.texts.json.gz", "reports/nightly.json",
+        "reports/nightly.texts.json.gz",
     ]  # fmt: skip
     assert sorted(path.name for path in settled.runs[-1].iterdir()) == [
         "config.json", "metrics.json", "observations.jsonl", "report.html", "report.json", "results.jsonl", "run.log",

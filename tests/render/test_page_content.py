@@ -13,16 +13,15 @@ from typing import Any
 
 import pytest
 from project import SOME, Project
+from stored_pages import a_page, page_between
 from stored_runs import (
     LONG,
     PAGE_PLAN,
     a_chunk,
     a_full_record,
-    a_page,
     a_plan,
     accept,
     an_observation,
-    page_between,
     some_cases,
     store,
     store_full,

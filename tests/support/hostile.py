@@ -13,17 +13,8 @@ from typing import Any
 import pytest
 from labelling import FILE, label_project
 from project import Project
-from stored_runs import (
-    PAGE_PLAN,
-    a_chunk,
-    a_full_record,
-    a_row,
-    an_observation,
-    page_between,
-    some_cases,
-    store,
-    store_fallen,
-)
+from stored_pages import page_between, store_fallen
+from stored_runs import PAGE_PLAN, a_chunk, a_full_record, a_row, an_observation, some_cases, store
 from web_app import WebApp, sent_by
 
 from pytest_rageval.cases.conversion import case_from_record

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser import Chromium
-from stored_runs import origin, rewrite, some_cases, store_fallen, store_full, store_project, updated
+from stored_pages import store_fallen
+from stored_runs import origin, rewrite, some_cases, store_full, store_project, updated
 from web_app import WebApp, imported, sent_by, served
 
 pytestmark = pytest.mark.browser

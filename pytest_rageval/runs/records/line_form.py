@@ -141,6 +141,8 @@ WHERE_WRITTEN = (
     "unread",
     "flags",
     "model_name",
+    "confirms",
+    "records",
 )
 
 NOTED = Members(*NEEDED, where_written=WHERE_WRITTEN)

@@ -32,6 +32,7 @@ from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import Evaluation
 from pytest_rageval.runs.causes import with_cause
 from pytest_rageval.runs.decision_hash import decision_hash
+from pytest_rageval.runs.records.attempt_fields import attempt_fields, attempts_in, decided_fields
 from pytest_rageval.runs.records.judged_fields import NO_COST, UNJUDGED, judge_cost, judge_input, judged_fields
 from pytest_rageval.runs.records.line_form import PHASES, SCHEMA
 from pytest_rageval.runs.records.record_texts import RecordTexts, error_record
@@ -91,6 +92,7 @@ def result_record(
         "attempts": result.attempts,
         "requests": result.timings.requests,
     }
+    record |= attempt_fields(result, overall or result)
     return with_cause(record)
 
 
@@ -225,6 +227,7 @@ def verdict_record(result: CaseResult, overall: CaseResult) -> dict[str, Any]:
         "gold_examined": is_gold_examined,
         "unexamined": overall.unexamined,
         **reservations,
+        **decided_fields(overall),
         "unobserved": result.unobserved,
         "trial_passed": not result.failed_gates and result.error is None,
     }
@@ -379,6 +382,7 @@ def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observatio
         has_ungated_facts=verdict.get("facts_examined") is False,
         has_ungated_answer=verdict.get("answer_compared") is False,
         metric_errors=record.get("metric_errors", {}),
+        **attempts_in(record),
     )
 
 
