@@ -29,7 +29,7 @@ RUN_THROUGH = (0, 1)
 def reasons_to_fail(facts: VerdictFacts) -> list[str]:
     """Return why a run fails the build, the most serious first: `5 cases newly fail`. Empty if it passes."""
     reasons = [*_error_reasons(facts), *_case_reasons(facts), *_gate_reasons(facts)]
-    reasons += _problem_reasons(facts.problems)
+    reasons += _problem_reasons(_told(facts.problems, is_all_errors=facts.is_all_errors))
     if facts.is_refused and not (facts.is_waived or facts.is_partial or facts.problems):
         reasons.append("not comparable with the baseline")
     if facts.exit_status not in RUN_THROUGH:
@@ -37,6 +37,20 @@ def reasons_to_fail(facts: VerdictFacts) -> list[str]:
     elif facts.exit_status and not reasons:
         reasons.append("other tests of the session fail")
     return reasons
+
+
+def shown_problems(metrics: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the problems of a run by its metrics.json, without those that its errors say already."""
+    problems: Mapping[str, str] = metrics["verdict"]["problems"]
+    errors = metrics.get("outcomes", {}).get("error", 0)
+    return _told(problems, is_all_errors=0 < errors == metrics.get("total_tests"))
+
+
+def _told(problems: Mapping[str, str], *, is_all_errors: bool) -> Mapping[str, str]:
+    """Leave out that gates were not measured if all cases end in errors."""
+    if not is_all_errors:
+        return problems
+    return {name: problem for name, problem in problems.items() if not _is_unmeasured_gate(name)}
 
 
 def reservations(facts: VerdictFacts) -> Iterator[str]:
@@ -60,6 +74,9 @@ def reservations(facts: VerdictFacts) -> Iterator[str]:
     yield from flaky_counts(facts.metrics)
     if facts.changed:
         yield counted(facts.changed, "changed case is", "changed cases are") + " not compared"
+    unmeasured_gates = sum(gate["passed"] is None for gate in facts.gates)
+    if unmeasured_gates and facts.is_compared and not facts.is_all_errors:
+        yield counted(unmeasured_gates, "gate was", "gates were") + " not measured"
 
 
 def passing_words(facts: VerdictFacts) -> str:
@@ -157,12 +174,17 @@ def _problem_reasons(problems: Mapping[str, str]) -> Iterator[str]:
         yield counted(hidden, "more problem")
 
 
+def _is_unmeasured_gate(name: str) -> bool:
+    """Return True for the name of a problem that is the text of a gate which no case measured."""
+    return name not in OF_THE_RUN and not name.startswith((RECORDS_OF, METRIC_FAILED))
+
+
 def _problem_reason(name: str, problem: str) -> str:
     """Return a problem in a few words of our own: what it quotes and its remedy stand below the sentence."""
+    if _is_unmeasured_gate(name):
+        return f"gate {cut(name, _LONGEST_PROBLEM)} was not measured"
     if name.startswith(METRIC_FAILED):
         return f"{cut(name, _LONGEST_PROBLEM)} failed"
-    if name not in OF_THE_RUN and not name.startswith(RECORDS_OF):
-        return f"gate {cut(name, _LONGEST_PROBLEM)} was not measured"
     first_clause = _END_OF_CLAUSE.split(problem, maxsplit=1)[0]
     return cut(first_clause, _LONGEST_PROBLEM)
 

@@ -15,6 +15,7 @@ from pytest_rageval.cases.gold_places import unwinnable_line
 from pytest_rageval.comparison.baseline import Side, write_baseline
 from pytest_rageval.comparison.compared_sides import Comparison, compare_with_baseline
 from pytest_rageval.comparison.gates_now import GATES
+from pytest_rageval.comparison.new_gates import with_comparison
 from pytest_rageval.comparison.notes import comparison_notes, doubt_notes
 from pytest_rageval.comparison.verdict_facts import VerdictFacts
 from pytest_rageval.comparison.verdict_reasons import METRIC_FAILED
@@ -98,7 +99,7 @@ def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | Non
     comparison = None
     if baseline is not None:
         comparison = compare_with_baseline(measured, rows, baseline, plan, config)
-    metrics = _with_spot_check(_with_comparison(measured, comparison), extent.earlier or {})
+    metrics = _with_spot_check(with_comparison(measured, comparison, rows), extent.earlier or {})
     lost = sorted(key for key in extent.expected if key not in recorded)
     problems = dict(run_problems(plan, extent, rows, comparison, lost, is_partial=info.is_partial))
     for name, error in metric_errors(metrics["metrics"]).items():
@@ -153,12 +154,6 @@ def _observed_config(writer: RunWriter, plan: Plan, trials: Sequence[Row], rows:
 def _stated_versions(writer: RunWriter) -> Mapping[str, Any]:
     """Return the versions that the project states in its settings."""
     return writer.config["settings"].get("versions") or {}
-
-
-def _with_comparison(metrics: Mapping[str, Any], comparison: Comparison | None) -> dict[str, Any]:
-    if comparison is None:
-        return {**metrics, "comparison": None}
-    return {**metrics, "comparison": comparison.content, "gates": [*metrics["gates"], *comparison.gates]}
 
 
 def _with_spot_check(metrics: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:

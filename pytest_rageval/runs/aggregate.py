@@ -14,7 +14,7 @@ from pytest_rageval.model import BLOCKED, CaseTrials, NotApplicable, RunFacts
 from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import failed_metric
-from pytest_rageval.runs.causes import causes_of_cases
+from pytest_rageval.runs.causes import causes_content
 from pytest_rageval.runs.conversation_counts import conversation_counts
 from pytest_rageval.runs.flaky_cases import flaky_cases
 from pytest_rageval.runs.flat_aggregates import flat_aggregates, flat_averages
@@ -137,8 +137,7 @@ def _only_averages(group: Mapping[str, Any]) -> dict[str, Any]:
 
 def _causes(rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Return why cases fail, the most frequent cause first, each with the keys of its cases."""
-    causes = causes_of_cases((row.key, row.cause) for row in rows if row.cause is not None)
-    return [{**cause._asdict(), "text": cause.text, "cases": keys} for cause, keys in causes]
+    return causes_content((row.key, row.cause) for row in rows if row.cause is not None)
 
 
 def _outcomes(rows: Iterable[Row]) -> dict[str, int]:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.model import NOTHING
 from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS, descriptions_in
-from pytest_rageval.runs.causes import Cause
+from pytest_rageval.runs.causes import Cause, recorded_causes
 
 ASK_FAILED = frozenset(
     {
@@ -106,6 +106,8 @@ class Row:
     """The golds that are matched in doubt only, by the kind of doubt."""
     cause: Cause | None = None
     """Why the case fails; None if it does not, and in older records."""
+    causes_of_gates: Mapping[str, Cause] = field(default_factory=dict)
+    """Why each failed gate fails by itself, by its metric without the cut-off."""
     is_undecided: bool = False
     """Whether the wording leaves open if the system abstained."""
     conversation: str | None = None
@@ -183,6 +185,7 @@ class Row:
             attempts=record.get("attempts", 1),
             doubts=record.get("doubt") or NOTHING,
             cause=cause,
+            causes_of_gates=recorded_causes(record),
             is_undecided=abstained.get("undecided", False),
             untrained_language=abstained.get("untrained_language"),
             conversation=_conversation_of(record),
@@ -326,9 +329,13 @@ def _over(trials: list[Row]) -> Row:
     metric_errors = frozenset[str]().union(*(row.metric_errors for row in trials))
     not_applicable = frozenset().union(*(row.not_applicable for row in trials)).difference(scores, metric_errors)
     failing = next((row.judge for row in trials if row.judge and row.judge.get("failed")), stands.judge)
+    failed_trial = next((row for row in trials if not row.trial_passed), stands)
     return replace(
         stands,
         scores=scores,
+        # A trial that passes has no cause of its own: its record names that of the case by what it sees itself.
+        cause=failed_trial.cause,
+        causes_of_gates=failed_trial.causes_of_gates,
         not_applicable=not_applicable,
         metric_errors=metric_errors,
         judge=failing,

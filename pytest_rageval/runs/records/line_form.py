@@ -138,6 +138,7 @@ WHERE_WRITTEN = (
     "gold_answer",
     "doubt",
     "cause",
+    "gate_causes",
     "metric_errors",
     "reported",
     "unread",
