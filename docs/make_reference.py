@@ -290,7 +290,7 @@ def _name_lines(name: str, value: Any) -> Iterator[str]:
 
 def _parameters(function: Callable[..., Any]) -> str:
     """Return the names of the parameters; defaults are left out, since some are objects without a syntax."""
-    names = []
+    names: list[str] = []
     for parameter in inspect.signature(function).parameters.values():
         is_by_name = parameter.kind is parameter.KEYWORD_ONLY
         if is_by_name and not any(name.startswith("*") for name in names):
