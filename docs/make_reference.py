@@ -1,4 +1,4 @@
-"""Write the reference pages that are made from the code: `docs/options.md` and `docs/commands.md`.
+"""Write the reference pages that are made from the code: options and keys, commands, fields of files.
 
 Run by `make docs`. The tests compare the pages with the code, as the wheel holds them too.
 """
@@ -15,7 +15,9 @@ from typing import Any
 
 from click.testing import CliRunner
 
+from pytest_rageval.cases.schema import case_schema
 from pytest_rageval.cli.main import rageval
+from pytest_rageval.cli.schema import fields_of_run_files
 from pytest_rageval.config.options import OPTIONS, Option
 from pytest_rageval.config.settings import ENVIRONMENT, Settings
 
@@ -71,6 +73,8 @@ OTHER_VARIABLES = {
     "RAGEVAL_JUDGE_TOKEN": "key for [judges](model-judges.md#keys) on other servers",
 }
 """Variables that hold a key."""
+FILES_OF_RUN = {"results": "results.jsonl", "metrics": "metrics.json", "config": "config.json"}
+"""The files of a run whose fields are listed, by their table in `fields.toml`."""
 EMPTY_UNLESS_SET = ("gates", "judge_options", "versions")
 """Tables whose parts have no value unless set."""
 
@@ -200,7 +204,48 @@ def _command_lines(name: str, command: dict[str, Any]) -> Iterator[str]:
         yield ""
 
 
-PAGES = {"options.md": options_page, "commands.md": commands_page}
+def fields_page() -> str:
+    """Return the page of the fields of case files and of a run's files."""
+    case = case_schema()
+    files = fields_of_run_files()
+    lines = [
+        "# Fields of files",
+        "",
+        "This page lists every field of a case file and of the files of a run. [Cases](cases.md) and [runs](runs.md)",
+        "show how they work together. `docs/make_reference.py` writes the page from the code.",
+        "",
+        "## Case file",
+        "",
+        *_case_table(case),
+        "### gold",
+        "",
+        *_case_table(case["properties"]["gold"]),
+        "### Places",
+        "",
+        "The objects in `gold_supports`, `supports` and `irrelevant_supports`:",
+        "",
+        *_case_table(case["$defs"]["anchor"]),
+    ]
+    for name, file in FILES_OF_RUN.items():
+        lines += [f"## {file}", "", "| field | content |", "| --- | --- |"]
+        for fields, meaning in files[name].items():
+            lines.append(f"| {', '.join(f'`{field}`' for field in fields.split(', '))} | {meaning} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _case_table(schema: dict[str, Any]) -> Iterator[str]:
+    yield "| field | type | meaning |"
+    yield "| --- | --- | --- |"
+    for name, value in schema["properties"].items():
+        kinds = value.get("type", [])
+        kinds = [kinds] if isinstance(kinds, str) else kinds
+        shown = ", ".join(kind for kind in kinds if kind != "null")
+        yield f"| `{name}` | {shown} | {_cell(value['description'], '')} |"
+    yield ""
+
+
+PAGES = {"options.md": options_page, "commands.md": commands_page, "fields.md": fields_page}
 
 
 def main() -> None:

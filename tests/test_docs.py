@@ -26,7 +26,6 @@ from project import SOME, Project, rageval, run_pytest
 
 import pytest_rageval
 from pytest_rageval import metric, model
-from pytest_rageval.cases.schema import case_schema
 from pytest_rageval.cli.main import GROUP_OF
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.config.settings import ENVIRONMENT
@@ -39,7 +38,7 @@ from pytest_rageval.runs.row import ASK_FAILED
 from pytest_rageval.targets.native_contract import RECORD_FIELDS
 
 ROOT = Path(__file__).parents[1]
-WRITTEN_BY_PROGRAMS = {"metrics.md", "benchmarks.md", "options.md", "commands.md"}
+WRITTEN_BY_PROGRAMS = {"metrics.md", "benchmarks.md", "options.md", "commands.md", "fields.md"}
 PAGES = [ROOT / "README.md"]
 PAGES += sorted(path for path in (ROOT / "docs").glob("*.md") if path.name not in WRITTEN_BY_PROGRAMS)
 _BLOCK = re.compile(r"^```(\w+)(?: ([^\n]*))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -143,7 +142,6 @@ def of_fields(*types: type[Any]) -> set[str]:
     return {field.name for one in types for field in fields(one)} - {"extra"}
 
 
-SCHEMA = case_schema()
 HOOKS = {name for name in vars(hookspecs) if name.startswith("pytest_rageval_")}
 
 
@@ -154,8 +152,6 @@ FOR_SCRIPTS = {"EvaluatedRun", "RunComparison", "compare", "compare_runs", "eval
     ("page", "wanted"),
     [
         ("verbs.md", {*GROUP_OF}),
-        ("cases.md", {*SCHEMA["properties"], *SCHEMA["$defs"]["anchor"]["properties"]}),
-        ("cases.md", set(re.findall(r'"(\w+)": {"description"', json.dumps(SCHEMA["properties"]["gold"])))),
         ("target-contract.md", RECORD_FIELDS | ASK_FAILED),
         ("target-contract.md", of_fields(model.Chunk, model.Reference, model.Trace, model.FolderSelection)),
         ("judges.md", {*rubric_names()}),
@@ -175,7 +171,7 @@ def test_every_field_that_a_run_writes_is_described(project: Project):
     project.run()
     files = [project.runs[-1] / name for name in ("config.json", "metrics.json", "results.jsonl", "observations.jsonl")]
     texts = [path.read_text(encoding="utf-8").partition("\n{")[0] for path in files]  # of JSON lines the first
-    assert {key for text in texts for key in json.loads(text)} - names("runs.md") == set()
+    assert {key for text in texts for key in json.loads(text)} - names("fields.md") - names("runs.md") == set()
 
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
