@@ -49,7 +49,7 @@ SEE = {
     "versions": "configuration.md#versions",
     "prices": "operations.md#where-the-numbers-come-from",
     "web_allows": "web.md#code-and-files-that-the-browser-may-name",
-    "origin": "web.md#runs-from-the-browser",
+    "origin": "web-agents.md#runs-from-the-browser",
     "adaptive_concurrency": "targets.md#rate-limits",
     "rate_limit_patience": "targets.md#rate-limits",
     "metric_timeout": "extending.md#metrics",
