@@ -29,7 +29,7 @@ SEE = {
     "target": "targets.md",
     "judge": "judges.md",
     "judge_cache": "judges.md#the-cache",
-    "judge_options": "model-judges.md#options-of-a-provider",
+    "judge_options": "judge-providers.md#options-of-a-provider",
     "judge_requests": "judge-cheaply.md",
     "rubrics": "rubrics.md",
     "max_cost": "judge-cheaply.md",
