@@ -59,7 +59,7 @@ SEE = {
     "cases": "cases.md#which-files-are-case-files",
     "strict_places": "cases.md#how-systems-name-places",
     "path_prefix": "cases.md#how-systems-name-places",
-    "notes": "cases.md#auditing-the-labels",
+    "notes": "audit-labels.md",
     "abstention": "judges.md#abstention-by-phrasing",
     "ontology": "ontology.md",
     "metrics": "configuration.md#which-metrics-are-scored",
