@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 DOCS = Path(__file__).parent
-GENERATED = {"metrics.md", "options.md", "commands.md", "fields.md"}
+GENERATED = {"metrics.md", "options.md", "commands.md", "fields.md", "api.md"}
 """Pages that a program writes."""
 LONGEST = 25
 """Words of a sentence that is read in one breath."""

@@ -1,4 +1,4 @@
-"""Write the reference pages that are made from the code: options and keys, commands, fields of files.
+"""Write the reference pages that are made from the code: options, commands, fields of files, and the Python interface.
 
 Run by `make docs`. The tests compare the pages with the code, as the wheel holds them too.
 """
@@ -9,17 +9,20 @@ import ast
 import inspect
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
 
+import pytest_rageval
 from pytest_rageval.cases.schema import case_schema
 from pytest_rageval.cli.main import rageval
 from pytest_rageval.cli.schema import fields_of_run_files
 from pytest_rageval.config.options import OPTIONS, Option
 from pytest_rageval.config.settings import ENVIRONMENT, Settings
+from pytest_rageval.plugin import hookspecs
 
 DOCS = Path(__file__).parent
 SEE = {
@@ -77,6 +80,9 @@ FILES_OF_RUN = {"results": "results.jsonl", "metrics": "metrics.json", "config":
 """The files of a run whose fields are listed, by their table in `fields.toml`."""
 EMPTY_UNLESS_SET = ("gates", "judge_options", "versions")
 """Tables whose parts have no value unless set."""
+
+_COLUMNS = re.compile(r"\S {2,}\S|^ ", re.MULTILINE)
+"""Text that is aligned: columns, or lines that go on further right."""
 
 
 def options_page() -> str:
@@ -228,8 +234,8 @@ def fields_page() -> str:
     ]
     for name, file in FILES_OF_RUN.items():
         lines += [f"## {file}", "", "| field | content |", "| --- | --- |"]
-        for fields, meaning in files[name].items():
-            lines.append(f"| {', '.join(f'`{field}`' for field in fields.split(', '))} | {meaning} |")
+        for names, meaning in files[name].items():
+            lines.append(f"| {', '.join(f'`{one}`' for one in names.split(', '))} | {meaning} |")
         lines.append("")
     return "\n".join(lines)
 
@@ -245,7 +251,83 @@ def _case_table(schema: dict[str, Any]) -> Iterator[str]:
     yield ""
 
 
-PAGES = {"options.md": options_page, "commands.md": commands_page, "fields.md": fields_page}
+def api_page() -> str:
+    """Return the page of the public names and hooks."""
+    lines = [
+        "# Python interface",
+        "",
+        "This page lists the public names of `pytest_rageval` and its hooks. [Extend](extending.md) and",
+        "[Use it from Python](python.md) show how to use them. `docs/make_reference.py` writes the page from the code.",
+        "",
+    ]
+    for name in sorted(set(pytest_rageval.__all__) - {"__version__"}, key=str.lower):
+        lines += _name_lines(name, getattr(pytest_rageval, name))
+    lines += ["## Hooks", ""]
+    for name, hook in vars(hookspecs).items():
+        if name.startswith("pytest_rageval_"):
+            lines += [f"### {name}", "", f"`{name}({_parameters(hook)})`", "", *_docstring(hook), ""]
+    return "\n".join(lines)
+
+
+def _name_lines(name: str, value: Any) -> Iterator[str]:
+    yield f"## {name}"
+    yield ""
+    if not inspect.isclass(value):
+        yield f"`{name}({_parameters(value)})`"
+        yield ""
+    yield from _docstring(value)
+    yield ""
+    if inspect.isclass(value) and is_dataclass(value):
+        yield "| field | type |"
+        yield "| --- | --- |"
+        for field in fields(value):
+            kind = str(field.type).replace("|", "\\|")
+            yield f"| `{field.name}` | `{kind}` |"
+        yield ""
+    if inspect.isclass(value):
+        yield from _members(value)
+
+
+def _parameters(function: Callable[..., Any]) -> str:
+    """Return the names of the parameters; defaults are left out, since some are objects without a syntax."""
+    names: list[str] = []
+    for parameter in inspect.signature(function).parameters.values():
+        is_by_name = parameter.kind is parameter.KEYWORD_ONLY
+        if is_by_name and not any(name.startswith("*") for name in names):
+            names.append("*")
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            names.append(f"*{parameter.name}")
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            names.append(f"**{parameter.name}")
+        else:
+            names.append(parameter.name)
+    return ", ".join(names)
+
+
+def _docstring(value: object) -> Iterator[str]:
+    """Yield the paragraphs of a docstring; those with aligned columns as they stand."""
+    for number, paragraph in enumerate((inspect.getdoc(value) or "").split("\n\n")):
+        if number:
+            yield ""
+        if _COLUMNS.search(paragraph):
+            yield from ("```text", paragraph, "```")
+        else:
+            yield paragraph
+
+
+def _members(kind: type) -> Iterator[str]:
+    """Yield the documented methods and properties of a class as a table."""
+    described = {}
+    for name, member in vars(kind).items():
+        if not name.startswith("_") and (inspect.isfunction(member) or isinstance(member, property)):
+            described[name] = (inspect.getdoc(member) or "").partition("\n\n")[0]
+    if any(described.values()):
+        yield from ("| member | meaning |", "| --- | --- |")
+        yield from (f"| `{name}` | {_cell(text, '')} |" for name, text in described.items() if text)
+        yield ""
+
+
+PAGES = {"api.md": api_page, "options.md": options_page, "commands.md": commands_page, "fields.md": fields_page}
 
 
 def main() -> None:

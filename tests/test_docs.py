@@ -38,7 +38,7 @@ from pytest_rageval.runs.row import ASK_FAILED
 from pytest_rageval.targets.native_contract import RECORD_FIELDS
 
 ROOT = Path(__file__).parents[1]
-WRITTEN_BY_PROGRAMS = {"metrics.md", "benchmarks.md", "options.md", "commands.md", "fields.md"}
+WRITTEN_BY_PROGRAMS = {"metrics.md", "benchmarks.md", "options.md", "commands.md", "fields.md", "api.md"}
 PAGES = [ROOT / "README.md"]
 PAGES += sorted(path for path in (ROOT / "docs").glob("*.md") if path.name not in WRITTEN_BY_PROGRAMS)
 _BLOCK = re.compile(r"^```(\w+)(?: ([^\n]*))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
