@@ -24,7 +24,6 @@ import pytest
 from judge_server import a_model
 from project import SOME, Project, rageval, run_pytest
 
-import pytest_rageval
 from pytest_rageval import metric, model
 from pytest_rageval.cli.main import GROUP_OF
 from pytest_rageval.config.options import OPTIONS
@@ -157,7 +156,7 @@ FOR_SCRIPTS = {"EvaluatedRun", "RunComparison", "compare", "compare_runs", "eval
         ("judges.md", {*rubric_names()}),
         ("gates.md", {*FIELDS, *(gate.split("@")[0].split()[0] for gate in DEFAULT_REGRESSIONS)}),
         ("options.md", {*ENVIRONMENT}),
-        ("extending.md", {*pytest_rageval.__all__, *HOOKS, *inspect.signature(metric).parameters} - FOR_SCRIPTS),
+        ("extending.md", {*HOOKS, *inspect.signature(metric).parameters}),
         ("python.md", FOR_SCRIPTS),
         ("demo.md", {*Ask.model_fields} - {"question", "vaults", "folders", "history"}),
     ],
