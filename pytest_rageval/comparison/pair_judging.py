@@ -103,8 +103,7 @@ class PairJudging:
             return await self.judge.judge(request)
         except JudgeError as error:
             if error.kind == "budget":
-                remedy = "what was judged is in the judge cache; a higher --max-cost goes on from there"
-                raise SettingsError(f"{error}; {remedy}") from None
+                raise SettingsError(f"{error}; the same command with a higher limit goes on from there") from None
             return problem_of(f"judge_{error.kind}", error, self.mask)
         except SettingsError:
             raise

@@ -188,7 +188,8 @@ def _fold(case: Content) -> Fold:
 def _one_sided(content: Content) -> Iterator[Block]:
     errors = content["errors"]
     if errors["count"]:
-        failed = f"{counted(errors['count'], 'pair')} could not be judged, and count as nothing"
+        verb = "counts" if errors["count"] == 1 else "count"
+        failed = f"{counted(errors['count'], 'pair')} could not be judged, and {verb} as nothing"
         yield Line(f"{failed}; the first: {errors['first']}", "worse", "remark")
     for name, title in LEFT_OUT.items():
         if content["left_out"][name]:
