@@ -24,13 +24,13 @@ Content = Mapping[str, Any]
 VERDICTS: Mapping[str, tuple[str, Tone]] = {
     "better": ("▲", "better"),
     "worse": ("▼", "worse"),
-    "even": ("=", "plain"),
+    "even": ("≈", "plain"),
     "too_few": ("?", "doubtful"),
     "none": ("?", "doubtful"),
 }
 """Symbol and tone of each verdict."""
 TIES = {
-    "equal_answers": "equal answers, not asked about",
+    "equal_answers": "equal answers (not asked about)",
     "judged_equal": "judged equal in both orders",
     "flipped": "another winner in the other order",
     "one_order": "a winner in one order alone",
@@ -45,6 +45,8 @@ LEFT_OUT = {
 }
 """Titles of the lists of cases that are compared with nothing."""
 ABSTENTIONS = {"before": "Abstained before, answered after", "after": "Answered before, abstained after"}
+ORDERS = ("A shown first", "B shown first")
+"""Labels of the judge's reasons."""
 ELSEWHERE = "--format json has the outcome of every case"
 
 
@@ -175,13 +177,15 @@ def _cases(cases: Sequence[Content], title: str, tone: Tone) -> Section:
 
 
 def _fold(case: Content) -> Fold:
-    reasons = tuple(dict.fromkeys(" ".join(reason.split()) for reason in case["reasons"]))
     facts = [
         LabelledText("question", "", case["question"]),
         LabelledText("answer before", "", case["answer_before"]),
         LabelledText("answer after", "", case["answer_after"]),
     ]
-    facts += [LabelledText("reason", "", reason) for reason in reasons if reason]
+    # Which answer a reason calls the first one depends on the order.
+    for label, reason in zip(ORDERS, case["reasons"], strict=True):
+        if reason:
+            facts.append(LabelledText(label, "", " ".join(reason.split())))
     return Fold(case["case_key"], (), tuple(facts))
 
 
