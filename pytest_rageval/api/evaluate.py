@@ -21,8 +21,9 @@ from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.model import EvalCase
 from pytest_rageval.render.run_reports import write_all_reports
+from pytest_rageval.run.case_blocks import EvaluatedCase
 from pytest_rageval.run.extent import Extent
-from pytest_rageval.run.ongoing_run import EvaluatedCase, OngoingRun
+from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.run.prepare import Preparation, check_can_answer, make_target, prepare, run_configuration
 from pytest_rageval.targets import target_from_object
 from pytest_rageval.targets.target import BaseTarget

@@ -14,7 +14,7 @@ from pytest_rageval.errors import CaseError
 from pytest_rageval.io.expected import Expects
 from pytest_rageval.io.messages import Finding, Findings, Unsound
 from pytest_rageval.io.records import RecordReader
-from pytest_rageval.model import Anchor, EvalCase, Gold, Json
+from pytest_rageval.model import Anchor, EarlierTurn, EvalCase, Gold, Json
 from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 
 
@@ -41,8 +41,21 @@ def case_to_mapping(case: EvalCase) -> dict[str, Json]:
         mapping["assert"] = [written_assertion(assertion) for assertion in case.assertions]
     if case.metadata:
         mapping["metadata"] = dict(case.metadata)
+    for name in ("rewrite", "conversational", "expected_outcome"):
+        if value := getattr(case, name):
+            mapping[name] = value
+    if case.turn is not None:
+        mapping["conversation"] = case.conversation
+        mapping["turn"] = case.turn
+        mapping["earlier"] = [_earlier_turn(turn) for turn in case.earlier]
+    if case.pass_rule is not None:
+        mapping["pass_rule"] = case.pass_rule
     mapping["source"] = case.source._asdict()
     return mapping
+
+
+def _earlier_turn(turn: EarlierTurn) -> dict[str, Json]:
+    return {name: value for name, value in turn._asdict().items() if value}
 
 
 def case_content(case: EvalCase) -> dict[str, Json]:
@@ -97,7 +110,9 @@ def _written(part: Json) -> str:
     return _CANONICAL.encode(part)
 
 
-_NOT_DECIDING = frozenset({"id", *DESCRIPTIVE_NAMES, "tags", "metadata"})
+_NOT_DECIDING = frozenset(
+    {"id", *DESCRIPTIVE_NAMES, "tags", "metadata", "pass_rule", "rewrite", "expected_outcome", "conversation", "turn"}
+)
 """Keys that are neither sent nor used for scoring, except by gates limited to some cases."""
 
 

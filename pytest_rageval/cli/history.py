@@ -120,6 +120,7 @@ def _run_as_json(run: PastRun, metrics: Sequence[str]) -> dict[str, Any]:
         "k": run.k,
         "total_tests": run.total,
         "outcomes": run.outcomes,
+        "flaky": run.flaky,
         "overall_score": run.overall,
         "metrics": {name: run.value(name) for name in metrics} if metrics else run.metrics,
         "changes": [setting._asdict() for setting in run.changes],

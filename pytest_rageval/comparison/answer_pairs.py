@@ -13,10 +13,10 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.sealed_lines import Place
 from pytest_rageval.judges.judging import CLASSIFIER
 from pytest_rageval.judges.pairwise_requests import AnsweredCase
-from pytest_rageval.matching.passages import context_texts
-from pytest_rageval.model import Answer
+from pytest_rageval.model import Answer, EvalCase
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.line_form import OBSERVATIONS
+from pytest_rageval.runs.records.observation_line import read_dialogue
 from pytest_rageval.runs.records.record_files import record_at
 from pytest_rageval.targets.native_contract import answer_from_line
 
@@ -56,7 +56,9 @@ class PairedAnswers:
     only_before: list[str] = field(default_factory=list)
     only_after: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
-    """Cases that ask another question now."""
+    """Cases that ask another question now, or ask it after other ones."""
+    small_talk: list[str] = field(default_factory=list)
+    """Turns such as thanks, about which no judge is asked."""
     unanswered_before: list[str] = field(default_factory=list)
     """Cases without an answer on the first side alone, as after an error."""
     unanswered_after: list[str] = field(default_factory=list)
@@ -116,17 +118,21 @@ def _answered(place: Place, run: StoredRun) -> _Stored:
         answer = Answer()
         if line["answer"] is not None:
             answer = answer_from_line(line["answer"], line["case_key"])
+        dialogue = read_dialogue(line.get("dialogue"))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise SettingsError(f"{place}: not an observation as a run writes it; was the file changed?") from None
     if answer.abstained and not (answer.text or "").strip():
         # A system that declines without words has answered: left out, it could not lose these cases.
         answer = replace(answer, text=DECLINED)
-    return _Stored(line, AnsweredCase(case, answer, run.config.get("k") or USUAL_K))
+    return _Stored(line, AnsweredCase(case, answer, run.config.get("k") or USUAL_K, dialogue))
 
 
 def _add(found: PairedAnswers, key: str, before: _Stored, after: _Stored) -> None:
     """Add a case of both runs to the pairs, or to the list that says why it is none."""
-    if before.answered.case.question != after.answered.case.question:
+    if after.answered.case.conversational:
+        found.small_talk.append(key)
+        return
+    if before.answered.said_by_person != after.answered.said_by_person:
         found.changed.append(key)
         return
     has_before = bool(_words(before.answered))
@@ -137,7 +143,7 @@ def _add(found: PairedAnswers, key: str, before: _Stored, after: _Stored) -> Non
                 case_key=key,
                 before=before.answered,
                 after=after.answered,
-                cluster=_cluster(after.line),
+                cluster=_cluster(key, after.answered.case),
                 has_abstained_before=_abstains(before),
                 has_abstained_after=_abstains(after),
             )
@@ -154,26 +160,23 @@ def _words(answered: AnsweredCase) -> list[str]:
     return (answered.answer.text or "").split()
 
 
-def _cluster(line: Mapping[str, Any]) -> str:
-    """Return the conversation of a case with the file that it stands in: turns of one depend on each other."""
-    key = str(line["case_key"])
-    conversation = line.get("conversation") or line["case"].get("conversation")
-    if not isinstance(conversation, str):
-        return key
-    file, _, _ = key.partition("::")
-    return f"{file}::{conversation}"
+def _cluster(key: str, case: EvalCase) -> str:
+    """Return the conversation of a turn, since turns of one depend on each other; for other cases the key."""
+    return key if case.conversation is None else case.unit
 
 
 def _abstains(stored: _Stored) -> bool:
     """Return True if the answer is an abstention: by its system, by the run's judge, or by its wording."""
-    case, answer, k = stored.answered
+    answered = stored.answered
+    case = answered.case
+    answer = answered.answer
     if answer.abstained is not None:
         return answer.abstained
     judged = stored.line["judgements"].get(CLASSIFIER, {}).get("scores", {}).get("abstained")
     if judged is not None:
         return bool(judged >= 0.5)
     golds = case.gold.answers or () if case.answerable else ()
-    declined = declines(answer.text or "", case.question, (), context_texts(case, answer, k), golds)
+    declined = declines(answer.text or "", case.question, (), answered.passages(), golds)
     return declined.abstained is True
 
 

@@ -27,8 +27,14 @@ def comparison_notes(content: Mapping[str, Any], cases: int) -> Iterator[str]:
         yield f"{alike_line(content, cases)}: {listed(content['changed_cases'])}"
     if content["relabelled"]:
         yield relabelled_note(content["relabelled"])
-    if content["compared"]:
+    if content["compared"] and not _is_without_scores(content):
         yield from missing_changes(content)
+
+
+def _is_without_scores(content: Mapping[str, Any]) -> bool:
+    """Return True if no shared case has a score now, as in a run of errors: no change is known, which is no news."""
+    shared = int(content["paired"]["cases"])
+    return 0 < shared == len(content["unmeasured"])
 
 
 def missing_changes(content: Mapping[str, Any]) -> Iterator[str]:

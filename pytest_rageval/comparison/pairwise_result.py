@@ -209,6 +209,7 @@ def _left_out(paired: PairedAnswers) -> dict[str, list[str]]:
         "only_before": paired.only_before,
         "only_after": paired.only_after,
         "changed": paired.changed,
+        "small_talk": paired.small_talk,
         "unanswered_before": paired.unanswered_before,
         "unanswered_after": paired.unanswered_after,
         "unanswered": paired.unanswered,

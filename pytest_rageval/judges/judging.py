@@ -23,7 +23,7 @@ from pytest_rageval.judges.judge import (
 from pytest_rageval.judges.requests import can_join, requests_for
 from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.matching.passages import context_texts
-from pytest_rageval.model import NOTHING, Answer, EvalCase, Judgement, JudgeRequest, Problem, Rubric
+from pytest_rageval.model import NOTHING, Answer, Dialogue, EvalCase, Judgement, JudgeRequest, Problem, Rubric
 from pytest_rageval.text import counted
 
 CLASSIFIER = "abstention"
@@ -63,6 +63,7 @@ async def judge_answer(
     trial: int = 0,
     phrases: Sequence[str] = (),
     on_error: Callable[[JudgeError], Problem] | None = None,
+    dialogue: Dialogue | None = None,
 ) -> dict[str, Judgement]:
     """Judge an answer and return the judgements by rubric, in the order of `rubrics`, without those that do not apply.
 
@@ -71,10 +72,13 @@ async def judge_answer(
     The other requests, those for assertions of the case among them, run together, as one if the judge joins
     rubrics. Each is put `repeats` times, once to a heuristic; with `near-gate`, three times if its first judgement
     `is_near`. After all calls have ended, the first JudgeError in order is raised, or with `on_error` a failed
-    judgement takes its place. If the classifier fails, nothing else is judged: it is unknown what applies.
+    judgement takes its place. If the classifier fails, nothing else is judged: it is unknown what applies. `dialogue`:
+    what was said before, for a turn of a conversation.
     """
+    if dialogue is not None:
+        case = replace(case, history=dialogue.history)
     known = [name for name in rubrics if can_judge(judge, name) and name != CLASSIFIER]
-    requests = partial(requests_for, case, answer, k=k, trial=trial, wordings=wordings)
+    requests = partial(requests_for, case, answer, k=k, trial=trial, wordings=wordings, dialogue=dialogue)
     # A heuristic gives equal requests equal scores: it is asked once.
     times = 1 if judge.heuristic else repeats
     asserted = assertion_requests(judge, case, answer, k, trial)

@@ -11,7 +11,7 @@ from pytest_rageval.judges.judge import BaseJudge, can_judge
 from pytest_rageval.judges.rubrics.conversation import HISTORY, with_history
 from pytest_rageval.judges.rubrics.rubric_file import rubric_of_table
 from pytest_rageval.matching.passages import context_texts
-from pytest_rageval.model import Answer, EvalCase, Json, Judgement, JudgeRequest, Rubric
+from pytest_rageval.model import Answer, Dialogue, EvalCase, Json, Judgement, JudgeRequest, Rubric, Turn
 
 PAIRWISE = "pairwise"
 EQUAL = 3
@@ -22,11 +22,38 @@ _OF_PEOPLE = "user"
 
 
 class AnsweredCase(NamedTuple):
-    """A case with one system's answer; `k`: how many of its chunks the judge is shown."""
+    """A case with one system's answer.
+
+    k         how many of its chunks the judge is shown
+    dialogue  what was said before, for a turn of a conversation
+    """
 
     case: EvalCase
     answer: Answer
     k: int
+    dialogue: Dialogue | None = None
+
+    @property
+    def history(self) -> tuple[Turn, ...]:
+        """Return the earlier turns as this system had them; what it said in them only if its run recorded that."""
+        if self.dialogue is not None:
+            return self.dialogue.history
+        asked = [Turn(_OF_PEOPLE, turn.question) for turn in self.case.earlier]
+        return (*(self.case.history or ()), *asked)
+
+    @property
+    def said_by_person(self) -> tuple[str, ...]:
+        """Return all that the person said, the question last."""
+        before = [turn.text for turn in self.case.history or () if turn.role == _OF_PEOPLE]
+        earlier = [turn.question for turn in self.case.earlier]
+        return (*before, *earlier, self.case.question)
+
+    def passages(self) -> list[str]:
+        """Return the texts of the chunks, those retrieved for earlier turns last."""
+        texts = context_texts(self.case, self.answer, self.k)
+        if self.dialogue is not None:
+            texts += [text for _, text in self.dialogue.passages]
+        return texts
 
 
 @cache
@@ -48,9 +75,9 @@ def pairwise_requests(before: AnsweredCase, after: AnsweredCase) -> tuple[JudgeR
     """
     shared: dict[str, Json] = {"question": after.case.question, "contexts": _contexts(before, after)}
     rubric = pairwise_rubric()
-    if after.case.history:
+    if after.history:
         rubric = with_history(rubric)
-        shared[HISTORY] = _history(before.case, after.case)
+        shared[HISTORY] = _history(before, after)
     answers = before.answer.text, after.answer.text
 
     def request(first: str | None, second: str | None) -> JudgeRequest:
@@ -76,16 +103,16 @@ def _contexts(before: AnsweredCase, after: AnsweredCase) -> list[Json]:
     is called before.
     """
     best_rank: dict[str, int] = {}
-    for case, answer, k in (before, after):
-        for rank, text in enumerate(context_texts(case, answer, k)):
+    for answered in (before, after):
+        for rank, text in enumerate(answered.passages()):
             best_rank[text] = min(rank, best_rank.get(text, rank))
     in_order = sorted(best_rank, key=lambda text: (best_rank[text], text))
     return [{"text": text} for text in in_order]
 
 
-def _history(before: EvalCase, after: EvalCase) -> list[Json]:
+def _history(before: AnsweredCase, after: AnsweredCase) -> list[Json]:
     """Return the earlier turns; where the systems answered them differently, only what the person said."""
-    turns = after.history or ()
-    if before.history != after.history:
+    turns = after.history
+    if before.history != turns:
         turns = tuple(turn for turn in turns if turn.role == _OF_PEOPLE)
     return [{"role": turn.role, "text": turn.text} for turn in turns]

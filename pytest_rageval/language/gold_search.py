@@ -37,6 +37,8 @@ class GoldFit:
     gold: str
     missing: tuple[str, ...] = ()
     instead: str = ""
+    other_figure: str = ""
+    """The first figure of the answer that could stand for a missing one of the gold; '' without one."""
 
     @property
     def sentence(self) -> str:
@@ -121,6 +123,7 @@ def _fit_of_figures(answer: Statement, wanted: GoldContent) -> GoldFit:
     """Return the fit of the gold's figures alone; a month or day that the answer leaves out costs a quarter."""
     missing: list[str] = []
     instead = ""
+    other_figure = ""
     vague = 0.0
     for quantity in wanted.quantities:
         if quantity.unit == "date" and wanted.has_year and not _names(answer, quantity.figure[:3]):
@@ -130,8 +133,9 @@ def _fit_of_figures(answer: Statement, wanted: GoldContent) -> GoldFit:
         if why is not None:
             missing.append(_as_written(quantity, wanted.gold))
             instead = instead or why
+            other_figure = other_figure or _other_figure(quantity, answer, wanted)
     if missing:
-        return GoldFit(0.0, wanted.gold, tuple(dict.fromkeys(missing)), instead)
+        return GoldFit(0.0, wanted.gold, tuple(dict.fromkeys(missing)), instead, other_figure)
     return GoldFit(1 - vague, wanted.gold)
 
 
@@ -206,6 +210,20 @@ def _why_missing(wanted: Quantity, answer: Statement, gold: GoldContent) -> str 
             better = _compared(wanted, answer, gold).better
             return f"for what is asked it says {better}" if better else None
     return instead
+
+
+def _other_figure(wanted: Quantity, answer: Statement, gold: GoldContent) -> str:
+    """Return the first figure of the answer in the unit of a missing one, as written; '' without one.
+
+    An answer that has the figure too, denied or as an alternative, has no other one in its place.
+    """
+    other = ""
+    for quantity in answer.quantities:
+        if _are_equal(wanted, quantity, answer, gold):
+            return ""
+        if quantity.unit == wanted.unit and not quantity.is_denied:
+            other = other or _as_written(quantity, answer.text)
+    return other
 
 
 def _is_of_another(answer: Statement, gold: GoldContent) -> bool:

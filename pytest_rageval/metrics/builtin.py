@@ -18,6 +18,7 @@ from pytest_rageval.metrics import (
     judged,
     operations,
     query,
+    repeats,
     retrieval,
 )
 from pytest_rageval.metrics.ontology import rates
@@ -38,6 +39,7 @@ _LAYERS = (
     abstention,
     calls,
     operations,
+    repeats,
 )
 
 

@@ -333,7 +333,7 @@ class Registry:
 
     def measure(self, written: str, k: int) -> Measure:
         """Return the measure recall_any@5 for `recall@5`; without a cut-off, at the configured `k` if one is needed."""
-        name, at, cut = written.partition("@")
+        name, at, cut = self._aliases.get(written, written).partition("@")  # pass@k is a name as a whole
         if name not in self:
             raise SettingsError(self._unknown(name, written))
         metric = self[name]

@@ -28,13 +28,14 @@ from pytest_rageval.model import CaseResult, EvalCase
 from pytest_rageval.plugin.case_hook import marked_cases, metrics_of_hook, with_case_hook
 from pytest_rageval.plugin.display.captured_output import CapturedOutput, clean_report
 from pytest_rageval.plugin.display.progress_line import ProgressLine
-from pytest_rageval.plugin.evaluator import Evaluator
+from pytest_rageval.plugin.evaluator import RUNS, Evaluator
 from pytest_rageval.plugin.fixture_adapter import FixtureAdapter
 from pytest_rageval.plugin.items import PARTS, EvalFile, EvalItem, item_case, keywords, own_nodeid
 from pytest_rageval.plugin.light_session import LightSession
 from pytest_rageval.plugin.report_payload import CALLS, attach, drop_place_of_ours, is_of_case
+from pytest_rageval.run.case_blocks import CaseBlocks, EvaluatedCase
 from pytest_rageval.run.finish import FinishedRun
-from pytest_rageval.run.ongoing_run import CaseBlocks, EvaluatedCase, OngoingRun
+from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.run.prefetch import FIRST_CALLS, calls_of
 from pytest_rageval.run.prepare import Preparation, check_gate_conditions, prepare
 from pytest_rageval.run.scoring import Evaluation
@@ -208,7 +209,7 @@ class ActiveSession:
         others: list[pytest.Item] = []
         for item in items:
             case = item_case(item)
-            is_own = case is None or shard.takes(case.key)
+            is_own = case is None or shard.takes(case.unit)
             (own if is_own else others).append(item)
         if others:
             self.config.hook.pytest_deselected(items=others)
@@ -284,8 +285,7 @@ class ActiveSession:
         batch = item.batch
         # A plugin that runs a test again wants a new answer, not the one that its block has.
         if batch is None or item.attempts > 1:
-            trials = run.trials(item.case)
-            return run.evaluated(trials, run.prefetcher.now(trials, target, judge), item.attempts)
+            return run.evaluated(run.decided_now(item.case, target, judge, item.attempts))
         if batch.blocks is None:
             batch.fixtures = {name: item.funcargs[name] for name in PARTS}
             batch.blocks = CaseBlocks(run, batch.cases, target, judge)
@@ -303,10 +303,10 @@ class ActiveSession:
         def evaluate(case: EvalCase) -> tuple[Evaluation, Ending]:
             self.check_asking_allowed()
             run = self.opened(node)
-            trials = run.trials(case, own_nodeid(node))
-            scored, printed = run.scored(trials, run.prefetcher.now(trials, target, cached_judge))
-            self._show(printed)
-            return scored, run.ending(scored.overall)
+            runs_before = node.stash.get(RUNS, {}).get(case.key, 0)
+            decided = run.decided_now(case, target, cached_judge, runs_before + 1, own_nodeid(node))
+            self._show(decided.printed)
+            return decided.evaluation, decided.ending
 
         return Evaluator(node, evaluate)
 

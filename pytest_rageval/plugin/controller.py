@@ -106,11 +106,11 @@ class Controller:
         files = [path for path in self.session.collected if not self.session.is_deselected(path)]
         if not files:
             return
-        if self._workers is not None:
-            self._workers.arrange_blocks()
         shard = Shard.parse(self.active.settings.shard) if self.active.settings.shard else None
         cases = [case for path in files for case in self.active.load(path).cases]
-        selected = [case for case in cases if shard is None or shard.takes(case.key)]
+        if self._workers is not None:
+            self._workers.arrange_blocks(cases)
+        selected = [case for case in cases if shard is None or shard.takes(case.unit)]
         self._open(selected, files)
         judge = self.active.prepared.judge
         if judge is not None and self.active.run is not None:

@@ -200,14 +200,21 @@ class Dispatch:
 def waiting_cases(
     run: OngoingRun, cases: Sequence[EvalCase], repeat: int
 ) -> tuple[Sequence[EvalCase], Sequence[EvalCase]]:
-    """Return the cases without a result: those that an interrupted run has answers for, and those to ask."""
+    """Return the cases without a result: those that an interrupted run has answers for, and those to ask.
+
+    The turns of a conversation that it began are among the first: here are its answers, their history.
+    """
     unfinished = run.unfinished
     if unfinished is None:
         return (), cases
     answered: list[EvalCase] = []
     unasked: list[EvalCase] = []
+    begun: set[str] = set()
+    for case in cases:
+        if case.turn is not None and unfinished.has_begun(case.key):
+            begun.add(case.unit)
     for case in run.waiting(cases):
-        if any(unfinished.observation(case.key, number) is not None for number in range(repeat)):
+        if case.unit in begun or any(unfinished.observation(case.key, number) is not None for number in range(repeat)):
             answered.append(case)
         else:
             unasked.append(case)

@@ -10,7 +10,8 @@ from pathlib import Path
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.case_output import Output, Routing, routed_streams
 from pytest_rageval.model import EvalCase
-from pytest_rageval.run.ongoing_run import EvaluatedCase, OngoingRun
+from pytest_rageval.run.case_blocks import EvaluatedCase
+from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.run.prefetch import FIRST_CALLS, Tally, calls_of
 from pytest_rageval.run.prepare import Preparation, make_target, prepare
 from pytest_rageval.runs.comparable import other_configuration

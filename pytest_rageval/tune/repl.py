@@ -176,7 +176,7 @@ class ReplSession:
         judge = self._made_judge()
         names = ("composite",) if can_judge(judge, "composite") else DIMENSIONS
         plan = self._prepared(retrieval_only=False, enabled=names).plan
-        judging = judgements_of(judge, observation.case, observation.answer, plan)
+        judging = judgements_of(judge, observation.case, observation.answer, plan, dialogue=observation.dialogue)
         try:
             return replace(observation, judgements=self._asking.loop.run(judging))
         except JudgeError as error:

@@ -39,6 +39,7 @@ LEFT_OUT = {
     "only_before": "Only before",
     "only_after": "Only after",
     "changed": "Ask another question now",
+    "small_talk": "Small talk, not judged",
     "unanswered_before": "No answer before, as after an error",
     "unanswered_after": "No answer after, as after an error",
     "unanswered": "No answer on either side",

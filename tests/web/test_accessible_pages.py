@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 CASE = some_cases(1, cases=1)[0].key.replace("/", "%2F")
 ADDRESSES = (
     "/", "/runs", "/runs/now", "/runs/shop-2", "/runs/killed", "/runs/broken", f"/runs/now/cases/{CASE}",
-    f"/runs/now/cases/{CASE}?view=compare", "/compare", "/compare?a=before&b=now", "/compare/answers?a=before&b=now",
+    f"/runs/now/cases/{CASE}", "/compare", "/compare?a=before&b=now", "/compare/answers?a=before&b=now",
     "/history", "/agents", "/agents/new", "/agents/shop-bot", "/agents/shop-bot/edit", "/datasets", "/datasets/new",
     "/datasets/questions", "/datasets/questions/versions/1/audit", "/new-run", "/label", "/health", "/runs/nothing",
 )  # fmt: skip

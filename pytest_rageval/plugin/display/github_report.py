@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_rageval.comparison.case_list import ListedCase
+from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.config.files import OWN_FILE, SHARED_FILE
 from pytest_rageval.render.markdown.annotations import annotation_lines
 from pytest_rageval.render.markdown.run_markdown import run_markdown

@@ -31,7 +31,9 @@ from pytest_rageval.model.versions import is_version
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import Evaluation
 from pytest_rageval.runs.causes import with_cause
+from pytest_rageval.runs.conversation_counts import turn_fields
 from pytest_rageval.runs.decision_hash import decision_hash
+from pytest_rageval.runs.records.attempt_fields import attempt_fields, attempts_in, decided_fields
 from pytest_rageval.runs.records.judged_fields import NO_COST, UNJUDGED, judge_cost, judge_input, judged_fields
 from pytest_rageval.runs.records.line_form import PHASES, SCHEMA
 from pytest_rageval.runs.records.record_texts import RecordTexts, error_record
@@ -91,6 +93,7 @@ def result_record(
         "attempts": result.attempts,
         "requests": result.timings.requests,
     }
+    record |= attempt_fields(result, overall or result)
     return with_cause(record)
 
 
@@ -192,6 +195,7 @@ def case_fields(case: EvalCase, plan: Plan, kind: GoldKind | None = None) -> dic
     kind = kind or gold_kind(case.gold, plan.settings.gold_by)
     return {
         "test_case_id": case.id,
+        **turn_fields(case),
         "content_hash": content_hash(case),
         "decision_hash": decision_hash(case, kind, plan),
         "answerable": case.answerable,
@@ -225,6 +229,7 @@ def verdict_record(result: CaseResult, overall: CaseResult) -> dict[str, Any]:
         "gold_examined": is_gold_examined,
         "unexamined": overall.unexamined,
         **reservations,
+        **decided_fields(overall),
         "unobserved": result.unobserved,
         "trial_passed": not result.failed_gates and result.error is None,
     }
@@ -379,6 +384,7 @@ def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observatio
         has_ungated_facts=verdict.get("facts_examined") is False,
         has_ungated_answer=verdict.get("answer_compared") is False,
         metric_errors=record.get("metric_errors", {}),
+        **attempts_in(record),
     )
 
 

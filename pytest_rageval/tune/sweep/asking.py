@@ -15,8 +15,11 @@ from pytest_rageval.run.prepare import Preparation, make_target
 from pytest_rageval.run.scoring import AskFailure, Observed
 from pytest_rageval.targets.target import BaseTarget
 
-NOT_TUNED = {"gates": Gates(), "gate": (), "regression": (), "tolerated": (), "enabled": None}
-"""Settings without gates: their cut-offs would raise k, and a point is asked for its own k alone."""
+NOT_TUNED = {"gates": Gates(), "gate": (), "regression": (), "tolerated": (), "enabled": None, "confirm": 0}
+"""Settings without gates: their cut-offs would raise k, and a point is asked for its own k alone.
+
+A point confirms no failure: it is another setting, whose scores are wanted and not its verdict.
+"""
 
 
 class Answers(NamedTuple):
