@@ -370,3 +370,35 @@ def test_ctrl_c_ends_with_130_and_what_was_judged_is_kept(project: Path):
         told = content_of(project, server, "good", "broken")
     assert told["spent"]["cached"] >= 2
     assert told["losses"] == CASES
+
+
+CHATTY = """
+def answer(question, history=()):
+    return {"answer": f"Water, version VERSION: {question}", "debug": {"retrieved_chunks": [
+        {"chunk_id": "VERSION-1", "text": f"Passage of VERSION on {question}"}]}}
+"""
+
+
+def test_turns_count_by_conversation_and_are_judged_with_what_the_person_said_before(tmp_path: Path):
+    conversations = [
+        {"id": f"chat{number}", "turns": [
+            {"question": f"What does a return cost, {number}?"}, {"question": "And from Jeju?"},
+            {"question": "Thanks!", "conversational": True},
+        ]} for number in range(6)
+    ]  # fmt: skip
+    project = StoredProject.new(tmp_path, conversations)
+    for version in ("old", "new"):
+        project.write(f"{version}.py", CHATTY.replace("VERSION", version))
+        project.pytest("--rageval-target", f"{version}:answer", "--rageval-retrieval-only", run_id=version)
+    with JudgeServer(reply_by(lambda first, _: 1 if "version new" in first else 5)) as server:
+        told = content_of(tmp_path, server, "old", "new")
+        shown = compare(tmp_path, server, "old", "new")
+    assert (told["n"], told["clusters"], told["wins"], told["win_rate"]) == (12, 6, 12, 1)
+    assert len(told["left_out"]["small_talk"]) == 6
+    assert "cases   12: 12 wins, 0 ties, 0 losses, of 6 conversations" in shown
+    prompts = ["\n".join(message["content"] for message in chat.json["messages"]) for chat in server.chats]
+    (followed, _) = [prompt for prompt in prompts if "And from Jeju?" in prompt and "cost, 3?" in prompt]
+    assert '{"role": "user", "text": "What does a return cost, 3?"}' in followed
+    assert "version old: What does" not in followed, "what the systems said differs: only the person's turns are shown"
+    assert "Passage of old on What does a return cost, 3?" in followed
+    assert "old-1" not in followed, "ids may tell the system"
