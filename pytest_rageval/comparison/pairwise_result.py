@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from pytest_rageval.comparison.answer_pairs import PairedAnswers, abstentions_on_one_side
@@ -12,6 +12,7 @@ from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.pair_judging import TIE_REASONS, PairDecision
 from pytest_rageval.judges.judge import asked_of, sum_costs
 from pytest_rageval.model.case_fields import UNCATEGORISED
+from pytest_rageval.runs.judge_notes import doubts_about, kinship_notes
 from pytest_rageval.stats.win_rate import HALF, LOSS, TIE, WIN, WinRate, win_rate
 from pytest_rageval.text import counted, percent, short
 
@@ -59,7 +60,7 @@ def pairwise_content(
         "errors": _errors(failed),
         "left_out": _left_out(paired),
         "abstentions": _abstentions(paired),
-        "is_first_trial": paired.has_trials,
+        "notes": list(_notes(before, after, paired, judge)),
         "doubtful": [decision.pair.case_key for decision in decisions if _is_doubtful(decision)],
         "spent": _spent(decisions),
         "cases": [_in_short(decision) for decision in decisions],
@@ -194,6 +195,26 @@ def _in_short(decision: PairDecision) -> dict[str, Any]:
         "tie_reason": decision.tie_reason,
         "gains": None if decision.gains is None else list(decision.gains),
     }
+
+
+def _notes(before: Side, after: Side, paired: PairedAnswers, judge: Mapping[str, Any]) -> Iterator[str]:
+    """Yield remarks on the judge and the runs."""
+    if paired.has_trials:
+        yield "cases were asked several times: the first answer of each is compared"
+    for doubt in doubts_about(judge, None):
+        if not doubt.is_unchecked:  # canaries try no pairs
+            yield doubt.text
+    for side in (before, after):
+        for model in sorted(_models_of(side)):
+            for note in kinship_notes(model, [judge["model"]]):
+                yield f"{side.name}: {note}"
+
+
+def _models_of(side: Side) -> set[str]:
+    """Return the models that answered, as far as the run knows them."""
+    config = side.config or {}
+    models = config.get("llm_model"), config.get("observed", {}).get("llm")
+    return {model for model in models if isinstance(model, str)}
 
 
 def _errors(failed: Sequence[PairDecision]) -> dict[str, Any]:

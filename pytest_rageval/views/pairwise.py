@@ -114,8 +114,8 @@ def _figures(content: Content) -> Iterator[Block]:
     if content["lengths"]["n"]:
         yield LabelledText("lengths", _lengths_words(content["lengths"]))
     yield LabelledText("spent", _spent_words(content["spent"]))
-    if content["is_first_trial"]:
-        yield Line("cases were asked several times: the first answer of each is compared", "doubtful", "remark")
+    for note in content["notes"]:
+        yield Line(note, "doubtful", "remark")
     if content["doubtful"]:
         doubtful = counted(len(content["doubtful"]), "pair")
         yield Line(f"a reply of the judge is doubtful in {doubtful}: see `doubtful` in JSON", "doubtful", "remark")

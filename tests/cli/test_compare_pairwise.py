@@ -332,6 +332,17 @@ def test_the_limit_of_cost_stops_and_the_same_command_goes_on(
     assert len(server.chats) == 2 * CASES
 
 
+def test_a_judge_of_the_family_of_one_system_and_repeated_cases_are_remarked_on(project: Path, server: JudgeServer):
+    table = '[tool.rageval]\ntarget = "bots:good"\nrepeat = 2\n[tool.rageval.versions]\nllm = "judge-1"\n'
+    (project / "pyproject.toml").write_text(table, encoding="utf-8")
+    StoredProject(project).pytest(run_id="twice")
+    told = content_of(project, server, "broken", "twice")
+    assert told["n"] == CASES
+    assert "cases were asked several times: the first answer of each is compared" in told["notes"]
+    assert any(note.startswith("twice: judge-1 judges itself") for note in told["notes"]), told["notes"]
+    assert "judges itself" in compare(project, server, "broken", "twice", "--format", "html")
+
+
 @pytest.mark.parametrize("form", ["terminal", "markdown", "html"])
 def test_every_form_shows_the_verdict_and_escapes_answers(project: Path, server: JudgeServer, form: str):
     shown = compare(project, server, "good", "marked_up", "--format", form)
