@@ -37,6 +37,15 @@ def hostile(question):
     found["answer"] = HOSTILE
     return found
 
+def varied(question):
+    found = bot.answer(question)
+    number = int(question.partition("number ")[2].partition("?")[0])
+    found["answer"] = "Bananas." if number % 2 == 0 else "Bananas, bananas, bananas."
+    return found
+
+def silent(question):
+    return {"answer": "", "abstained": True}
+
 def marked_up(question):
     found = bot.answer(question)
     found["answer"] = "<b>nothing</b> ``` \x1b[31m</td>"
@@ -101,7 +110,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pairwise")
     project = StoredProject.new(folder, cases)
     project.write("bots.py", BOTS)
-    for name in ("good", "broken", "hostile", "marked_up", "shy"):
+    for name in ("good", "broken", "hostile", "marked_up", "varied", "silent", "shy"):
         options = ["-k", "not q11"] if name == "shy" else []
         project.pytest("--rageval-target", f"bots:{name}", *options, run_id=name)
     return folder
@@ -177,6 +186,29 @@ def test_a_judge_that_looks_at_the_order_gives_no_verdict(project: Path, prefere
     assert (told["verdict"]["word"], told["win_rate"], told["interval"]) == ("none", None, None)
     assert told["gates"][0]["passed"] is None
     assert "No verdict: the winner depended on the order in 12 of 12 judged pairs" in shown
+
+
+def test_the_clearest_come_first(project: Path):
+    def choose(first: str, second: str) -> int:
+        step = 2 if "bananas, bananas" in first + second else 1
+        return 3 - step if "Water" in first else 3 + step
+
+    with JudgeServer(reply_by(choose)) as server:
+        told = content_of(project, server, "good", "varied")
+    gains = [case["gains"] for case in told["clearest_losses"]]
+    assert gains == [[-2, -2]] * 6 + [[-1, -1]] * 4
+    assert told["verdict"]["word"] == "worse"
+
+
+def test_an_abstention_without_words_can_lose(project: Path, server: JudgeServer):
+    told = content_of(project, server, "good", "silent")
+    assert (told["losses"], len(told["abstentions"]["after"])) == (CASES, CASES)
+
+
+def test_joint_requests_of_runs_change_nothing(project: Path, server: JudgeServer):
+    table = '[tool.rageval]\ntarget = "bots:good"\njudge_requests = "together"\n'
+    (project / "pyproject.toml").write_text(table, encoding="utf-8")
+    assert content_of(project, server, "good", "broken")["losses"] == CASES
 
 
 def test_a_winner_in_one_order_alone_is_a_tie_and_no_flip(project: Path):
