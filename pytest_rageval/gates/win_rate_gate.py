@@ -12,7 +12,8 @@ from pytest_rageval.io.suggestions import did_you_mean
 
 SUBJECTS = ("win_rate", "win_rate.low", "win_rate.high", "position_flips")
 _NAMED = re.compile(r"\s*(?:run\s+)?(?:win_rate|position_flips)\b")
-_GATE = re.compile(
+WIN_RATE_FORM = "run SUBJECT OP LIMIT[%]"
+WIN_RATE_PATTERN = re.compile(
     r"(?:run\s+)?(?P<subject>[a-z_]+(?:\.[a-z_0-9]+)?)\s*(?P<op>>=|<=|>|<)\s*"
     r"(?P<limit>[0-9]+\.?[0-9]*|\.[0-9]+)\s*(?P<percent>%)?"
 )
@@ -54,10 +55,10 @@ def is_win_rate_gate(written: str) -> bool:
 
 def parse_win_rate_gate(written: str, place: str) -> WinRateGate:
     """Parse a gate of a pairwise comparison; raise SettingsError with the grammar if it is none."""
-    match = _GATE.fullmatch(written.strip())
+    match = WIN_RATE_PATTERN.fullmatch(written.strip())
     if match is None:
         raise SettingsError(
-            f"{place}: gate {written!r} cannot be read; write run SUBJECT OP LIMIT[%], as in 'run win_rate.low >= 0.45'"
+            f"{place}: gate {written!r} cannot be read; write {WIN_RATE_FORM}, as in 'run win_rate.low >= 0.45'"
         )
     subject = match["subject"]
     if subject not in SUBJECTS:
