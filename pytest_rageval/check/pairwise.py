@@ -104,7 +104,7 @@ def _estimate(judge: BaseJudge, pairs: Sequence[AnswerPair], *, is_replay: bool)
     """Return the likely cost; None if nothing is paid or the price is unknown."""
     if judge.tariff is None or is_replay:
         return None
-    passages = max(pair.after.k for pair in pairs)
+    passages = max(pair.before.k + pair.after.k for pair in pairs)  # unless both retrieved the same
     dollars = judge.tariff.estimate([pairwise_rubric().prompt], passages=passages, times=2 * len(pairs))
     if dollars is None:
         return None
