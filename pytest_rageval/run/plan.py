@@ -201,13 +201,18 @@ def _with_ontology(
 
 
 def _with_prices(settings: Settings, registry: Registry) -> Registry:
-    """Bind the prices of the system's models to the metric of its cost."""
+    """Bind the prices of the system's models to the metrics that look at its cost: it, and those of assertions."""
     own: dict[str, ModelPrice] = {}
     for model, price in settings.prices.items():
         own[model] = ModelPrice(price.input, price.output, price.cached_input)
     prices = price_list(own, settings.target, settings.versions.llm)
-    priced = replace(registry[cost_usd.name], options={"prices": prices})
-    return Registry(priced if one.name == cost_usd.name else one for one in registry)
+    metrics: list[Metric] = []
+    for each in registry:
+        if each.name == cost_usd.name or is_of_assertions(each):
+            metrics.append(replace(each, options={**each.options, "prices": prices}))
+        else:
+            metrics.append(each)
+    return Registry(metrics)
 
 
 def _option_problems(metric: Metric, options: Mapping[str, Any]) -> Iterator[str]:
