@@ -17,11 +17,13 @@ from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema, with_con
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
+from pytest_rageval.cases.tool_keys import CallLimit, ExpectedTools, ToolPatterns
 from pytest_rageval.io.expected import Expects
 from pytest_rageval.io.records import Name
 from pytest_rageval.io.strict_json import limits_broken
 from pytest_rageval.model import Anchor, Edge, Json, Turn
 from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS
+from pytest_rageval.model.expected_tool import ToolsMatch
 
 T = TypeVar("T")
 
@@ -319,6 +321,15 @@ COMMON: Mapping[str, Key] = {
         WrittenAssertions,
         "What the answer must contain, be or cost: {'icontains': '4 euros'}, or promptfoo's {'type', 'value', …}.",
     ),
+    "expected_tools": Key("expected_tools", ExpectedTools, "The tool calls that the system should make; []: none."),
+    "tools_match": Key(
+        "tools_match",
+        ToolsMatch,
+        "any_order: others may be made too (default); in_order: as listed; exact: as listed, and no other call.",
+        "text",
+    ),
+    "forbidden_tools": Key("forbidden_tools", ToolPatterns, "Tools that must not be called: names, or 'delete_*'."),
+    "max_tool_calls": Key("max_tool_calls", CallLimit, "The most tool calls that the system may make."),
     "metadata": Key(
         "metadata",
         Metadata,

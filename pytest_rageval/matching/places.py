@@ -69,7 +69,7 @@ def observe(
         chunks = in_rank_order(answer.chunks)
         if chunks is not answer.chunks:
             answer = replace(answer, chunks=chunks)
-    matching = _match(case.gold, answer.chunks, answer.references, gold_by, rules)
+    matching = match(case, answer, gold_by, rules)
     return Observation(case, answer, matching, judgements, k, asked_k, timings, trial, params, refusals)
 
 
@@ -89,7 +89,15 @@ def match(case: EvalCase, answer: Answer, gold_by: GoldBy = "anchors", rules: Pl
     hit, an irrelevant one as avoided, and `flags` notes it.
     """
     chunks = None if answer.chunks is None else in_rank_order(answer.chunks)
-    return _match(case.gold, chunks, answer.references, gold_by, rules)
+    matching = _match(case.gold, chunks, answer.references, gold_by, rules)
+    searches = answer.searches
+    if not searches:
+        return matching
+    hits = []
+    for search in searches:
+        retrieved = in_rank_order(search.retrieved_chunks or ())
+        hits.append(_match(case.gold, retrieved, None, gold_by, rules).hits)
+    return replace(matching, searches=tuple(hits))
 
 
 def gold_kind(gold: Gold, gold_by: GoldBy = "anchors") -> GoldKind:

@@ -19,6 +19,8 @@ from pytest_rageval.metrics import (
     operations,
     query,
     retrieval,
+    searches,
+    tools,
 )
 from pytest_rageval.metrics.ontology import rates
 from pytest_rageval.metrics.registry import Metric, Registry
@@ -36,6 +38,8 @@ _LAYERS = (
     assertions,
     judged,
     abstention,
+    tools,
+    searches,
     calls,
     operations,
 )

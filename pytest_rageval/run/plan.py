@@ -25,6 +25,7 @@ from pytest_rageval.llm.price_list import ModelPrice, price_list
 from pytest_rageval.matching.dialects import ANY_PLACES, PlaceRules
 from pytest_rageval.metrics.assertions import is_of_assertions
 from pytest_rageval.metrics.calls import OPERATIONS, cost_usd
+from pytest_rageval.metrics.case_metrics import is_of_cases
 from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.ontology.rates import CHECKED, load_validator
 from pytest_rageval.metrics.registry import GENERATED, LAYERS, Measure, Metric, Registry, RunScore, option_types
@@ -76,9 +77,9 @@ class Plan:
         return tuple(Measure(self.registry[one.name]) for one in OPERATIONS)
 
     @property
-    def assertion_metrics(self) -> list[str]:
-        """Return the metrics that assertions of the cases add to the run."""
-        return [metric.name for metric in self.registry if is_of_assertions(metric)]
+    def case_metrics(self) -> list[str]:
+        """Return the metrics that fields of the cases add to the run."""
+        return [metric.name for metric in self.registry if is_of_cases(metric)]
 
     @property
     def judge_prompts(self) -> list[str]:

@@ -106,6 +106,9 @@ _AS_WRITTEN: dict[str, Any] = {"exclude_defaults": True, "warnings": False}
 
 
 def _matching(matching: Matching) -> dict[str, Any]:
+    searches = {}
+    if matching.searches:  # written only where an agent searched, which few do
+        searches["searches"] = [_sorted_golds(hits) for hits in matching.searches]
     return {
         "kind": matching.kind,
         "golds": matching.golds,
@@ -114,6 +117,7 @@ def _matching(matching: Matching) -> dict[str, Any]:
         "irrelevant": matching.irrelevant,
         "flags": matching.flags,
         "loose": matching.loose,
+        **searches,
     }
 
 
@@ -190,6 +194,8 @@ def _read_matching(written: Mapping[str, Any]) -> Matching:
         if values[name] is not None:
             values[name] = tuple(map(frozenset, values[name]))
     values["loose"] = tuple(LooseMatch(*match) for match in written["loose"])
+    searches = [None if hits is None else tuple(map(frozenset, hits)) for hits in written.get("searches", ())]
+    values["searches"] = tuple(searches)
     return Matching(**values)
 
 

@@ -35,6 +35,7 @@ from pytest_rageval.runs.decision_hash import decision_hash
 from pytest_rageval.runs.records.judged_fields import NO_COST, UNJUDGED, judge_cost, judge_input, judged_fields
 from pytest_rageval.runs.records.line_form import PHASES, SCHEMA
 from pytest_rageval.runs.records.record_texts import RecordTexts, error_record
+from pytest_rageval.runs.records.tool_call_lines import tool_call_lines
 from pytest_rageval.runs.row import legacy_names
 from pytest_rageval.targets.native_contract import misplaced_fields
 
@@ -91,6 +92,8 @@ def result_record(
         "attempts": result.attempts,
         "requests": result.timings.requests,
     }
+    if answer.tool_calls is not None:
+        record["tool_calls"] = text.all(tool_call_lines(answer, matching))
     return with_cause(record)
 
 
