@@ -15,7 +15,7 @@ from processes import python
 
 ROOT = Path(__file__).parents[1]
 WORDS = [
-    *("case", "trial", "target", "answer", "chunk", "gold", "anchor", "assertion"),
+    *("case", "trial", "target", "answer", "chunk", "gold", "anchor", "assertion", "tool call", "search"),
     *("abstention", "announcement", "undecided"),
     *("observation", "score", "operation", "gate", "verdict", "outcome", "record"),
     *("judge", "rubric", "judgement", "claim", "label", "calibration", "spot check"),

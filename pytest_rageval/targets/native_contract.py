@@ -7,6 +7,7 @@ nesting) and all other errors raise a `TargetError` that names path, value and w
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from itertools import zip_longest
@@ -166,9 +167,9 @@ class ResponseReader(RecordReader[R]):
 
     def checked(self, text: str | bytes) -> R:
         """Read a text that was found sound before; bytes hold no key `extra`."""
-        # Also found in texts of an answer, which then take the longer way for nothing.
         is_bytes = isinstance(text, bytes)
-        holds_calls = any(key in text for key in (_KEYS_OF_CALLS if is_bytes else map(bytes.decode, _KEYS_OF_CALLS)))
+        # Such a word also stands in texts of answers, which then take the longer way for nothing.
+        holds_calls = _CALLS_IN_BYTES.search(text) if isinstance(text, bytes) else _CALLS_IN_TEXT.search(text)
         try:
             if not holds_calls and (is_bytes or '"extra"' not in text):
                 return self._validate(text)
@@ -180,7 +181,8 @@ class ResponseReader(RecordReader[R]):
         return _apart(value, self._form)
 
 
-_KEYS_OF_CALLS = (b'"tool_calls"', b'"messages"')
+_CALLS_IN_TEXT = re.compile(r'"(?:tool_calls|messages)"')
+_CALLS_IN_BYTES = re.compile(rb'"(?:tool_calls|messages)"')
 _TYPED = frozenset({"debug", "retrieved_chunks", "references", "latency", "contexts"})
 """Members without free parts, or whose free parts are looked at by themselves."""
 

@@ -187,7 +187,7 @@ def test_a_cost_is_that_of_the_metric_with_the_prices_of_the_project(project: Pr
 
 @pytest.mark.parametrize("stated", [{"total_ms": 900}, {"latency_ms": 900}, None])
 def test_a_recorded_answer_has_only_the_time_that_it_states(project: Project, stated: dict[str, int] | None):
-    answer = {"id": "slow", "answer": "It costs 4 euros."}
+    answer: dict[str, Any] = {"id": "slow", "answer": "It costs 4 euros."}
     if stated is not None:
         answer["latency"] = stated
     project.write("answers.jsonl", json.dumps(answer) + "\n")

@@ -66,7 +66,7 @@ def agent(project: Project) -> Iterator[Project]:
     finally:
         server.shutdown()
         server.server_close()
-        thread.join()
+        thread.join(10)
 
 
 def expected(query: Any, **more: Any) -> dict[str, Any]:
