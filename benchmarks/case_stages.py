@@ -30,7 +30,7 @@ def stages(folder: Path) -> dict[str, Callable[[], object]]:
     from pytest_rageval.cases.loading import load_file
     from pytest_rageval.config.project import find_project
     from pytest_rageval.model import Trial
-    from pytest_rageval.run.engine import observe_at_once
+    from pytest_rageval.run.engine import observe_case, observed_at_once
     from pytest_rageval.run.prepare import make_target, prepare
     from pytest_rageval.run.scoring import evaluation
     from pytest_rageval.runs.folder import RunFolder
@@ -43,7 +43,7 @@ def stages(folder: Path) -> dict[str, Callable[[], object]]:
     raw = (folder / "answers.jsonl").read_text(encoding="utf-8").partition("\n")[0]
     cases, target = load_file(path, root).cases, make_target(prepared.project)
     trials = [Trial(case) for case in cases]
-    observed = [observe_at_once(case, target, None, plan, submitted=0.0, trial=0) for case in cases]
+    observed = [observed_at_once(observe_case(case, target, None, plan, submitted=0.0)) for case in cases]
     evaluated = [evaluation([trial], [each], plan) for trial, each in zip(trials, observed, strict=True)]
     lines = [record_lines(each, plan, "0" * 64) for each in evaluated]
     run = folder / "reports" / "runs" / "stages"
@@ -61,7 +61,7 @@ def stages(folder: Path) -> dict[str, Callable[[], object]]:
         "check the answer": lambda: make_target(prepared.project),
         "hash the case": lambda: [content_hash(case) for case in load_file(path, root).cases],
         "read the answer, match it with the gold": lambda: [
-            observe_at_once(case, target, None, plan, submitted=0.0, trial=0) for case in cases
+            observed_at_once(observe_case(case, target, None, plan, submitted=0.0)) for case in cases
         ],
         "line of observations.jsonl": lambda: [observation_line(trial, each, plan.settings) for trial, each in pairs],
         "score and gate": lambda: [evaluation([trial], [each], plan) for trial, each in pairs],

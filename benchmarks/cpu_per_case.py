@@ -35,6 +35,7 @@ MANY = 5000
 IN_FLIGHT = 16
 ALONE = ", one case"
 ROUNDS = 5
+RATIO_GOALS = {"asyncio + httpx": 1.5, "pydantic-evals": 0.6}
 Side = tuple[list[str], Path, int, dict[str, str]]
 """Command, folder, cases, environment."""
 
@@ -69,9 +70,8 @@ def _rows(usages: dict[str, list[Usage]], reasons: dict[str, str]) -> Iterator[R
     each = {name: _less(cpu(usages[name], unit=1e3), cpu(usages[name + ALONE], unit=1e3)) for name in names}
     others = [name for name in names if name != OURS]
     for name in others:
-        ratio_goal = 1.0 if name == "by hand" else None
         yield Row(f"CPU a case, 0 ms calls, beyond the first of {CASES}", "ms", each[OURS], name, each[name],
-                  ratio_goal=ratio_goal)  # fmt: skip
+                  ratio_goal=RATIO_GOALS.get(name))  # fmt: skip
     for name in others:
         yield Row("CPU of a run with one case", "s", cpu(usages[OURS + ALONE]), name, cpu(usages[name + ALONE]))
     for name in others:

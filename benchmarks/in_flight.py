@@ -16,7 +16,7 @@ CASES = 200
 LATENCY_MS = 200
 """Of asking, and again of judging."""
 ROUNDS = 5
-GOALS = {20: 1.08, 200: 1.6}
+GOALS = {20: 1.05, 200: 1.3}
 """In flight → the most that the span should be of the ideal."""
 SERIAL_REASON = "makes one call after the other"
 Side = tuple[list[str], dict[str, str]]

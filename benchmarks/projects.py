@@ -73,7 +73,7 @@ def a_case(number: int) -> dict[str, Any]:
 def asking_project(folder: Path, cases: int, url: str, in_flight: int) -> None:
     """Cases that are asked and judged over HTTP, with all default metrics, records and the judge cache."""
     write_lines(folder / "evalcases" / "cases.jsonl", map(a_case, range(cases)))
-    _configure(folder, f'target = "{url}"')
+    configure(folder, f'target = "{url}"')
     conftest = CONFTEST.replace("URL", url).replace("IN_FLIGHT", str(in_flight))
     (folder / "conftest.py").write_text(conftest, encoding="utf-8")
 
@@ -82,7 +82,7 @@ def recorded_project(folder: Path, cases: int, settings: str = "") -> None:
     """Cases whose answers are in a file already."""
     write_lines(folder / "evalcases" / "cases.jsonl", map(a_case, range(cases)))
     write_lines(folder / "answers.jsonl", ({"id": f"case-{number:06}"} | ANSWER for number in range(cases)))
-    _configure(folder, f'target = "answers:answers.jsonl"\n{settings}')
+    configure(folder, f'target = "answers:answers.jsonl"\n{settings}')
 
 
 def no_op_project(folder: Path, items: int) -> None:
@@ -98,7 +98,8 @@ def by_hand_project(folder: Path, cases: int, url: str) -> None:
     (folder / "test_by_hand.py").write_text(written.replace("http://localhost:8080", url), encoding="utf-8")
 
 
-def _configure(folder: Path, table: str) -> None:
+def configure(folder: Path, table: str) -> None:
+    """Write the table of settings."""
     (folder / "pyproject.toml").write_text(f"[tool.rageval]\n{table}\n", encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Time and memory, measured here and now: `python benchmarks/run.py [--quick | --full] [--write] [NAME…]`.
+"""Time and memory, measured here and now: `python benchmarks/run.py [--quick | --full] [--write | --print] [NAME…]`.
 
 Nothing is asserted. Runs us and the peers against the same server on loopback, in turns, and prints what came out.
 """
@@ -29,13 +29,17 @@ NAMES = (
     "in_flight",
     "cpu_per_case",
     "workers",
+    "recorded_cases",
     "items",
     "many_cases",
+    "local_workers",
+    "million_cases",
+    "report_page",
     "cases_loading",
     "retrieval_metrics",
     "replay",
 )
-LONG = ("report_page", "web_index")
+LONG = ("web_index",)
 """With --full, or by name."""
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
@@ -54,6 +58,7 @@ def main(arguments: list[str]) -> int:
     scale = _scale(options)
     _compile()
     measured: list[Row] = []
+    text = ""
     has_failed = False
     for name in names:
         print(f"… {name} ({time.monotonic() - started:.0f} s)", file=sys.stderr, flush=True)
@@ -71,6 +76,8 @@ def main(arguments: list[str]) -> int:
             options.markdown.write_text(text, encoding="utf-8")
         if options.write:
             _write(text)
+    if options.print:
+        print(text)
     return 1 if has_failed else 0
 
 
@@ -79,10 +86,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(NAMES + LONG)}")
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="no peers, a tenth of the cases, a third of the rounds")
-    size.add_argument("--full", action="store_true", help="also what takes long: 100,000 items, pages, the web's index")
+    size.add_argument(
+        "--full", action="store_true", help="also what takes long: 100,000 items, larger pages, the web's index"
+    )
     parser.add_argument("--rounds", type=int, metavar="MOST", help="no more rounds than this of anything")
     parser.add_argument("--no-peers", action="store_true", help="us, and what is written by hand")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table there as well")
+    parser.add_argument("--peers", metavar="NAMES", help="of the other tools only these, with commas between")
+    parser.add_argument("--print", action="store_true", help="print the table in Markdown at the end")
     parser.add_argument("--write", action="store_true", help=f"write the table into {PAGE.name}, between its marks")
     return parser
 
@@ -90,7 +101,8 @@ def _parser() -> argparse.ArgumentParser:
 def _scale(options: argparse.Namespace) -> Scale:
     peers: list[environments.Peer] = []
     missing: dict[str, str] = {}
-    for name in () if options.quick or options.no_peers else environments.NAMES:
+    names = tuple(environments.NAMES) if options.peers is None else tuple(options.peers.split(","))
+    for name in () if options.quick or options.no_peers else names:
         try:
             peers.append(environments.installed(name))
         except environments.CannotBeInstalled as reason:

@@ -40,7 +40,7 @@ def rows(scale: Scale) -> Iterator[Row]:
                 spans[name].append(_span(folder, cases, arguments))
     alone = Figure.of(spans.pop("one process"))
     for name, values in spans.items():
-        ratio_goal = None if "load" in name else 1.1
+        ratio_goal = None if "load" in name else 1.05
         what = f"{cases} cases × {SECONDS * 1000:.0f} ms, 16 in flight, {name}: time of asking"
         yield Row(what, "s", Figure.of(values), "one process", alone, ratio_goal=ratio_goal)
 

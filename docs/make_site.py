@@ -1,14 +1,16 @@
-"""Build the documentation as a site into `site/`, with each page as Markdown too, and llms-full.txt.
+"""Build the documentation as a site into `site/`, with each page as Markdown too, llms-full.txt and a sample report.
 
 Run by `make docs`. A warning, such as a link that leads nowhere, is an error.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -20,9 +22,9 @@ _EXIT_CODE = re.compile(r"^(```console) exit=\d+$", re.MULTILINE)
 
 
 def copy_pages() -> list[Path]:
-    """Copy the pages without what only tests read; return the copies in order."""
+    """Copy the pages, without the examples, which are projects, and without what only tests read; return the copies."""
     shutil.rmtree(COPY, ignore_errors=True)
-    shutil.copytree(DOCS, COPY, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    shutil.copytree(DOCS, COPY, ignore=shutil.ignore_patterns("*.py", "__pycache__", "examples"))
     pages = sorted(COPY.rglob("*.md"))
     for page in pages:
         text = page.read_text(encoding="utf-8")
@@ -38,6 +40,18 @@ def add_markdown(pages: list[Path]) -> None:
     (SITE / "llms-full.txt").write_text(every, encoding="utf-8")
 
 
+def add_sample_report() -> None:
+    """Put the report of a run that became worse into the site: the demo with two chunks in place of five."""
+    with tempfile.TemporaryDirectory() as place:
+        for run, options in (("before", ["--rageval-update-baseline"]), ("after", ["--rageval-k", "2"])):
+            command = [sys.executable, "-m", "pytest", "evalcases", "-q", "-p", "no:cacheprovider", "--rageval-reports",
+                       place, "--rageval-run-id", run, *options]  # fmt: skip
+            # Without a repository of git, whose branch would stand in the report. Cases may fail.
+            environment = os.environ | {"GIT_DIR": str(Path(place) / "none")}
+            subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=False)
+        shutil.copyfile(Path(place) / "runs" / "after" / "report.html", SITE / "sample-report.html")
+
+
 def main() -> int:
     pages = copy_pages()
     shutil.rmtree(SITE, ignore_errors=True)
@@ -45,6 +59,7 @@ def main() -> int:
     built = subprocess.run([zensical, "build", "--clean", "--strict"], cwd=ROOT)
     if built.returncode == 0:
         add_markdown(pages)
+        add_sample_report()
         print(f"site: {SITE.relative_to(ROOT)}/index.html")
     return built.returncode
 

@@ -117,8 +117,8 @@ def pictures(pages: dict[str, Path], shots: Any) -> Iterator[tuple[Shot, bytes]]
             width, height = SIZES[shot.size]
             page = chromium.new_page(viewport={"width": width, "height": height}, color_scheme=shot.scheme)
             report = pages[shot.run]
-            path = report.with_name("comment.html") if shot.address == COMMENT else report
-            page.goto(path.as_uri())
+            shown = report.with_name("comment.html") if shot.address == COMMENT else report
+            page.goto(shown.as_uri())
             page.wait_for_selector("html[data-ready]", state="attached")
             if shot.address == CASE:
                 page.evaluate("location.hash = document.querySelector('#list a').hash.replace(/\\/compare$/, '')")

@@ -29,6 +29,12 @@ class JudgeUnavailable(SettingsError):
     """A judge's server that cannot be asked: nothing is judged until it can."""
 
 
+class UnknownMetric(str):
+    """The line about a metric that nothing loaded so far declares; code of the project may still do so."""
+
+    __slots__ = ()
+
+
 class CaseError(RagevalError):
     """A case file, or an answers file, is wrong."""
 

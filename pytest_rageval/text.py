@@ -114,6 +114,32 @@ def short(value: float) -> str:
     return f"{value:,.0f}" if 10_000 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
+MOST_DECIMALS = 3
+_FURTHEST_DECIMAL = 9
+
+
+def figures(*values: float, limit: float | None = None) -> list[str]:
+    """Format the values of one metric with the same number of decimals, three at most.
+
+    There are more where two different values would look equal, or one would look like 0 or like the `limit` that it
+    is held against: `0.8496` is below 0.85, and must not be shown as `0.85`.
+    """
+    decimals = max(_decimals(value) for value in values)
+    known = {*values, 0.0}
+    if limit is not None:
+        known.add(limit)
+    for enough in range(decimals, _FURTHEST_DECIMAL):
+        if len({round(value, enough) for value in known}) == len(known):
+            return [f"{value:.{enough}f}" for value in values]
+    return [short(value) for value in values]
+
+
+def _decimals(value: float) -> int:
+    """Return how many of the first three decimals a value needs: 0 for 12, 2 for 0.25, 3 for 1/3."""
+    _, _, decimals = f"{value:.{MOST_DECIMALS}f}".partition(".")
+    return len(decimals.rstrip("0"))
+
+
 def denominator(metric: Mapping[str, Any]) -> str:
     """Describe what a mean was taken over: `30 of 42 (10 not applicable, 2 errors)`."""
     parts = [f"{metric['n_not_applicable']} not applicable"] if metric["n_not_applicable"] else []

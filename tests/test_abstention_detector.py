@@ -15,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pytest_rageval.abstention.detector import declines, log_odds, only_declines
+from pytest_rageval.abstention.evidence import held_share
 from pytest_rageval.abstention.features import features_of, sentences_of
 
 DATA = Path(__file__).parent / "data" / "abstention"
@@ -264,3 +265,10 @@ def detected(rows) -> dict[str, list[bool | None]]:
     for row in rows:
         seen[row["label"]].append(declines(row["answer"], row["question"]).abstained)
     return seen
+
+
+@given(st.text("aB1_-'.@ \n"))
+def test_ascii_answers_are_cut_into_words_as_any_others(answer: str):
+    filler = "the quick brown fox jumps over the lazy dog, sees another sleeping beneath some bushes, and waits"
+    passages = [answer, filler]
+    assert held_share("", answer, passages) == held_share("", answer, [*passages, "é"])

@@ -91,7 +91,7 @@ MUTANTS = {
         "_facts", "row.outcome != 'skipped' or row.not_applicable", "True", AGGREGATE
     ),
     "a gate of the run holds without a value": Mutant(
-        "_run_gate", "value is not None and gate.holds(value)", "value is None or gate.holds(value)", AGGREGATE
+        "run_gate_result", "value is not None and gate.holds(value)", "value is None or gate.holds(value)", AGGREGATE
     ),
     "lower is better, and is not turned": Mutant(
         "normalised", "share if better == 'higher' else 1 - share", "share", AGGREGATE

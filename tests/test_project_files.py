@@ -15,9 +15,10 @@ from processes import python
 
 ROOT = Path(__file__).parents[1]
 WORDS = [
-    *("case", "trial", "target", "answer", "chunk", "gold", "anchor", "assertion", "tool call", "search"),
+    *("conversation", "turn", "blocked"),
+    *("case", "trial", "attempt", "target", "answer", "chunk", "gold", "anchor", "assertion", "tool call", "search"),
     *("abstention", "announcement", "undecided"),
-    *("observation", "score", "operation", "gate", "verdict", "outcome", "record"),
+    *("observation", "score", "operation", "gate", "verdict", "outcome", "pass rule", "flaky", "record"),
     *("judge", "rubric", "judgement", "claim", "label", "calibration", "spot check"),
     *("run", "baseline", "comparison", "regression", "flip", "known failure", "sweep"),
 ]
@@ -148,7 +149,7 @@ def test_the_demo_installs_no_development_tools_and_the_tests_do():
     core, ready = rules["$(VENV)/.core"], rules["$(VENV)/.ready"]
     assert "--editable ." in core
     assert "[" not in core.partition("--editable")[2]
-    assert ".[dev]" in ready
+    assert "--require-hashes --requirement requirements/dev.txt" in ready
     assert rules["demo"].startswith("$(VENV)/.core")
     for target in ("test", "quick", "lint", "torture", "docs"):
         assert rules[target].startswith("$(VENV)/.ready"), target

@@ -215,6 +215,7 @@ def test_a_type_of_assertions_is_one_function_and_is_read_negated_described_and_
 def test_descriptive_fields_are_fields_of_a_case_and_no_other_words_of_the_filter():
     names = [field.name for field in DESCRIPTIVE_FIELDS]
     assert set(names) <= {field.name for field in fields(EvalCase)}
-    whole_words = {"outcome", "changed", "tag", "file", "layer", "doubt", "cause", "flaky"}
+    whole_words = {"outcome", "changed", "tag", "file", "layer", "doubt", "cause", "flaky", "unchecked", "answer"}
+    whole_words |= {"conversation", "turn"}
     assert set(WORDS) == {*names, *whole_words}
     assert {*whole_words, "id", "fell", "latency", "drop", "level"}.isdisjoint(names)

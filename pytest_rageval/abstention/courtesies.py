@@ -7,10 +7,12 @@ as a courtesy only as a whole and only if it denies nothing: "I'd be happy to he
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import NamedTuple
+
+from pytest_rageval.abstention.pattern_needs import READ, PatternNeeds, needs_of
 
 MOST_TAKEN = 8
 """Courtesies that are taken off at either end."""
@@ -66,8 +68,8 @@ def _opener(text: str) -> _Courtesy | None:
     kind = _kind(text[:end])
     if kind:
         return _Courtesy(kind, text[end:].lstrip())
-    lead_in = _patterns()["lead-in"].match(_folded(text[:LONGEST_COURTESY]))
-    if lead_in is None or _patterns()["denial"].search(lead_in[0]):
+    lead_in = _pattern("lead-in").match(_folded(text[:LONGEST_COURTESY]))
+    if lead_in is None or _pattern("denial").search(lead_in[0]):
         return None
     says_more = _LETTER.search(text[lead_in.end() : end]) is not None
     if not says_more:
@@ -108,15 +110,15 @@ def _kind(sentence: str) -> str:
     folded = _AROUND.sub("", _folded(sentence))
     if not folded:
         return "courtesy" if sentence.strip() and not _LETTER.search(sentence) else ""
-    patterns = _patterns()
-    if patterns["denial"].search(patterns["idiom"].sub("", folded)):
-        return ""
-    if patterns["announcement"].fullmatch(folded):
-        return "announcement"
+    kind = ""
+    if _is_sentence_of("announcement", folded):
+        kind = "announcement"
     # A figure is content: "Take it back within 14 days" only sounds like a farewell.
-    if not _FIGURE.search(folded) and patterns["courtesy"].fullmatch(folded):
-        return "courtesy"
-    return ""
+    elif not _FIGURE.search(folded) and _is_sentence_of("courtesy", folded):
+        kind = "courtesy"
+    if kind and _pattern("denial").search(_pattern("idiom").sub("", folded)):
+        return ""
+    return kind
 
 
 def _folded(text: str) -> str:
@@ -127,10 +129,46 @@ def _folded(text: str) -> str:
     return lowered.replace("’", "'").replace("，", ",").replace("：", ":")
 
 
+def _is_sentence_of(kind: str, sentence: str) -> bool:
+    """Return True if a pattern of the kind matches the whole sentence.
+
+    Of some hundred patterns only those are tried that may match: to try all took 62 µs of each sentence that is no
+    courtesy.
+    """
+    patterns = _patterns_for(kind, sentence[:READ], is_ascii=sentence.isascii())
+    return any(pattern.fullmatch(sentence) for pattern in patterns)
+
+
+@lru_cache(maxsize=4096)
+def _patterns_for(kind: str, beginning: str, *, is_ascii: bool) -> list[re.Pattern[str]]:
+    # Each is compiled apart: one pattern for each beginning would have most of them compiled many times.
+    needed = _needs(kind)
+    return [_compiled(pattern) for pattern, needs in needed if needs.are_met(beginning, is_ascii=is_ascii)]
+
+
 @cache
-def _patterns() -> dict[str, re.Pattern[str]]:
+def _needs(kind: str) -> list[tuple[str, PatternNeeds]]:
+    return [(pattern, needs_of(pattern)) for pattern in patterns_by_kind()[kind]]
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def _any_of(patterns: Sequence[str]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
+
+
+@cache
+def _pattern(kind: str) -> re.Pattern[str]:
+    return _any_of(patterns_by_kind()[kind])
+
+
+@cache
+def patterns_by_kind() -> dict[str, list[str]]:
     """Read the patterns of all languages, once: a heading `[kind]`, then a pattern a line."""
-    alternatives: dict[str, list[str]] = {}
+    patterns: dict[str, list[str]] = {}
     kind = ""
     content = (files(__package__) / "courtesies.txt").read_text(encoding="utf-8")
     for line in content.splitlines():
@@ -138,8 +176,8 @@ def _patterns() -> dict[str, re.Pattern[str]]:
             kind = line[1:].partition("]")[0]
         elif line and not line.startswith("#"):
             pattern = line.replace("…", _ANYTHING).replace("‥", _LITTLE)
-            alternatives.setdefault(kind, []).append(f"(?:{pattern})")
-    return {kind: re.compile("|".join(of_kind)) for kind, of_kind in alternatives.items()}
+            patterns.setdefault(kind, []).append(pattern)
+    return patterns
 
 
 _ANYTHING = r"[^.!?。！？\n:]{0,120}?"

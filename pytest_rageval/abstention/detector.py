@@ -96,9 +96,11 @@ def declines(
     """
     own = _phrase_in(answer, phrases)
     if own is not None:
+        # The project knows the words of its bot better than any weights do.
         return Detection(True, 0.95, own)
     detection = _detect(answer, question, tuple(passages))
     if detection.abstained is not False and _quotes_one(answer, golds):
+        # A gold such as "There is no deadline" sounds like a refusal.
         return Detection(False, 0.95)
     return detection
 
@@ -117,6 +119,7 @@ def _quotes_one(answer: str, golds: Sequence[str]) -> bool:
     """Return True if an answer is a gold answer, or holds one that is too long to stand in a refusal by chance."""
     if not golds:
         return False
+    # Spaces at both ends, so that only whole words are found.
     said = f" {normalise(answer[:LONGEST_TEXT])} "
     for gold in golds:
         wanted = f" {normalise(gold)} "
@@ -138,6 +141,7 @@ def log_odds(answer: str, question: str = "") -> float:
 
 def _odds(answer: str, question: str) -> tuple[float, list[float]]:
     """Return the log odds of an abstention, and the scores of the answer's sentences."""
+    # Courtesies and quotations are off: "I'd be happy to help!" made 114 of 300 right answers refusals.
     features = features_of(own_words(answer).text, question)
     sentences = [_score_of(blocks) for blocks in features.sentences]
     odds = weights().bias + _score_of(features.answer) + max(sentences)
@@ -158,6 +162,7 @@ def _weight_of(block: FeatureBlock) -> float:
         sums = word.sums or _add_letters(word)
         count += sums[-1]
         total += sums[table]
+    # By the root of their number, so that a long answer weighs no more than a short one.
     return scale * total / math.sqrt(count or 1)
 
 
@@ -192,6 +197,7 @@ def _shifted(odds: float, zone: DoubtZone, question: str, own: str, passages: tu
     weight = weights().evidence_weight
     highest = odds + MOST_RISE
     lowest = odds + shift - weight
+    # Most verdicts are clear already, and passages are long.
     if highest < zone.answers:
         return highest
     if lowest >= zone.declines:

@@ -37,7 +37,9 @@ class Word:
 
     def __init__(self, folded: str, stands_for: str) -> None:
         self.spelling = (folded, stands_for)
+        # Inflected forms of one word begin alike.
         self.stem = folded[:5]
+        # A checksum, not `hash`, whose seed differs from process to process: two trainings must agree to the byte.
         self.code = crc32(f" {folded} ".encode("utf-16-le", "replace"))
         self.place = self.code >> 16
         self.starts = self.code * 0x2C1B3C6D
@@ -99,6 +101,7 @@ def features_of(answer: str, question: str = "") -> Features:
     words: dict[tuple[str, str], Word] = {}
     for sentence in sentences:
         words.update((word.spelling, word) for word in sentence.words)
+    # The weights were learned with these scales, and hold for them alone.
     of_answer = (
         FeatureBlock(WHOLE, 1.3, runs),
         FeatureBlock(WHOLE, 1.0, words=[*words.values()]),
@@ -120,6 +123,7 @@ def sentences_of(answer: str) -> list[str]:
     """Return the sentences at the beginning and at the end of an answer; at least one."""
     text = answer
     if len(answer) > HEAD + TAIL:
+        # A line break in between: the two ends are no sentence together.
         text = f"{answer[:HEAD]}\n{answer[-TAIL:]}"
     parts: list[str] = []
     start = 0
@@ -183,6 +187,7 @@ def _nfkc(text: str) -> str:
 
 def _runs(words: Sequence[Word]) -> list[int]:
     """Return the places of runs of one to three words: the high bits of their codes, which are the best mixed."""
+    # Multiplied in between: sums of codes would be equal for the same words in another order.
     codes = [*[word.code for word in words], 2]
     starts = [0x2C1B3C6D, *[word.starts for word in words]]
     twos = [(start + code) & 0xFFFFFFFF for start, code in zip(starts, codes, strict=True)]
@@ -192,11 +197,13 @@ def _runs(words: Sequence[Word]) -> list[int]:
 
 @lru_cache(maxsize=16384)
 def _word(text: str) -> Word:
+    # No word of a cue is as long; one without an end must not fill the cache.
     folded = text.casefold()[:24]
     stands_for = ""
     if folded[:1].isdigit():
         stands_for = "§0"
     elif text[:1].isupper() and text != "I" and not text.startswith("I'"):
+        # A name, unless it begins the sentence, which the caller knows. "I" tells who speaks.
         stands_for = "§x"
     return Word(folded, stands_for)
 

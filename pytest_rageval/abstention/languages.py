@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cache, lru_cache
 
 TRAINED = ("English", "Korean", "German", "Japanese", "Chinese", "French", "Spanish", "Portuguese")
@@ -31,7 +32,10 @@ def untrained_language(answer: str) -> str | None:
             if len(letters.findall(text)) > most:
                 return script
     words = {word for word in _WORDS.findall(text) if len(word) > 1}  # one letter says little: "i", "a"
-    counts = {language: len(common.intersection(words)) for language, common in _common_words().items()}
+    counts = dict.fromkeys(_COMMON_WORDS, 0)
+    for word in words:
+        for language in _languages_of_words().get(word, ()):
+            counts[language] += 1
     likeliest = max(counts, key=counts.__getitem__)
     runner_up = max((counts[language] for language in TRAINED if language in counts), default=0)
     if likeliest in TRAINED or counts[likeliest] < FEWEST_WORDS or counts[likeliest] <= runner_up:
@@ -59,8 +63,13 @@ _OTHER_SCRIPTS = {
 
 
 @cache
-def _common_words() -> dict[str, frozenset[str]]:
-    return {language: frozenset(words.split()) for language, words in _COMMON_WORDS.items()}
+def _languages_of_words() -> dict[str, list[str]]:
+    """Return the languages in which each frequent word is one."""
+    languages: dict[str, list[str]] = {}
+    for language, words in _COMMON_WORDS.items():
+        for word in set(words.split()):
+            languages.setdefault(word, []).append(language)
+    return languages
 
 
 _COMMON_WORDS = {
@@ -184,13 +193,16 @@ def language_of(text: str) -> str | None:
 def _latin_language(text: str) -> str | None:
     """Return the language in Latin script that has clearly the most common words in a text."""
     words = [word for word in _WORDS.findall(text) if len(word) > 1]
-    counts: dict[str, int] = {}
-    for language, common in _common_words().items():
-        counts[language] = sum(word in common for word in words)
-    first, second = sorted(counts, key=lambda language: -counts[language])[:2]
-    if counts[first] < FEWEST_WORDS or counts[first] < LEAD * counts[second]:
+    languages_of_words = _languages_of_words()
+    counts: Counter[str] = Counter()
+    for word in words:
+        counts.update(languages_of_words.get(word, ()))
+    ranked = [*counts.most_common(2), ("", 0), ("", 0)]
+    likeliest, most = ranked[0]
+    _, next_most = ranked[1]
+    if most < FEWEST_WORDS or most < LEAD * next_most:
         return None
-    return _code_of(first)
+    return _code_of(likeliest)
 
 
 def _code_of(name: str) -> str | None:

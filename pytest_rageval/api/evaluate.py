@@ -21,9 +21,10 @@ from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.model import EvalCase
 from pytest_rageval.render.run_reports import write_all_reports
+from pytest_rageval.run.case_blocks import EvaluatedCase
 from pytest_rageval.run.extent import Extent
-from pytest_rageval.run.ongoing_run import EvaluatedCase, OngoingRun
-from pytest_rageval.run.prepare import Prepared, check_can_answer, make_target, prepare, run_configuration
+from pytest_rageval.run.ongoing_run import OngoingRun
+from pytest_rageval.run.prepare import Preparation, check_can_answer, make_target, prepare, run_configuration
 from pytest_rageval.targets import target_from_object
 from pytest_rageval.targets.target import BaseTarget
 from pytest_rageval.text import printable
@@ -137,7 +138,7 @@ def _options(
     return values
 
 
-def _target(target: object, prepared: Prepared, cases: Sequence[EvalCase]) -> BaseTarget:
+def _target(target: object, prepared: Preparation, cases: Sequence[EvalCase]) -> BaseTarget:
     if target is None or isinstance(target, str):
         configured = make_target(prepared.project)
         check_can_answer(prepared, configured, cases)

@@ -14,7 +14,7 @@ from pytest_rageval.errors import CaseError
 from pytest_rageval.io.expected import Expects
 from pytest_rageval.io.messages import Finding, Findings, Unsound
 from pytest_rageval.io.records import RecordReader
-from pytest_rageval.model import Anchor, EvalCase, Gold, Json
+from pytest_rageval.model import Anchor, EarlierTurn, EvalCase, Gold, Json
 from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 from pytest_rageval.model.expected_tool import ExpectedTool
 
@@ -43,8 +43,21 @@ def case_to_mapping(case: EvalCase) -> dict[str, Json]:
     mapping |= _tools_to_mapping(case)
     if case.metadata:
         mapping["metadata"] = dict(case.metadata)
+    for name in ("rewrite", "conversational", "expected_outcome"):
+        if value := getattr(case, name):
+            mapping[name] = value
+    if case.turn is not None:
+        mapping["conversation"] = case.conversation
+        mapping["turn"] = case.turn
+        mapping["earlier"] = [_earlier_turn(turn) for turn in case.earlier]
+    if case.pass_rule is not None:
+        mapping["pass_rule"] = case.pass_rule
     mapping["source"] = case.source._asdict()
     return mapping
+
+
+def _earlier_turn(turn: EarlierTurn) -> dict[str, Json]:
+    return {name: value for name, value in turn._asdict().items() if value}
 
 
 def case_content(case: EvalCase) -> dict[str, Json]:
@@ -94,10 +107,14 @@ def _sha256(members: str) -> str:
 def _written(part: Json) -> str:
     if part.__class__ is str:
         return encode_basestring_ascii(part)
-    return _CANONICAL.encode(part) if part.__class__ is not bool else "true" if part else "false"
+    if part.__class__ is bool:
+        return "true" if part else "false"
+    return _CANONICAL.encode(part)
 
 
-_NOT_DECIDING = frozenset({"id", *DESCRIPTIVE_NAMES, "tags", "metadata"})
+_NOT_DECIDING = frozenset(
+    {"id", *DESCRIPTIVE_NAMES, "tags", "metadata", "pass_rule", "rewrite", "expected_outcome", "conversation", "turn"}
+)
 """Keys that are neither sent nor used for scoring, except by gates limited to some cases."""
 
 

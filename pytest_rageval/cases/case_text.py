@@ -43,7 +43,12 @@ class CaseText:
         return edited_json(self.text_of(case.source.line), values)
 
     def values(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> dict[KeyPath, Json]:
-        """Return the values to set so that the record has these marks."""
+        """Return the values to set so that the record has these marks; raise CaseError for a turn, which has none."""
+        if case.turn is not None:
+            raise CaseError(
+                f"{case.source}: case {case.id!r}: is a turn of a conversation, which cannot be labelled here yet; "
+                "write its gold into the turn"
+            )
         return changed_values(self.record(case), case, marks, hashes)
 
     def line_with(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> str:
@@ -85,8 +90,11 @@ class CsvRows(CaseText):
 
     def record(self, case: EvalCase) -> dict[str, Json]:
         cells = _cells(self.text_of(case.source.line))
-        written = {name: cell for name, cell in zip(self._header, cells, strict=False) if cell.strip()}
-        return {name: cell if CELLS[name] == "text" else _value(cell, name) for name, cell in written.items()}
+        record: dict[str, Json] = {}
+        for name, cell in zip(self._header, cells, strict=False):
+            if cell.strip():
+                record[name] = cell if CELLS[name] == "text" else _value(cell, name)
+        return record
 
     def values(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> dict[KeyPath, Json]:
         values = super().values(case, marks, hashes if "metadata" in self._header else {})

@@ -10,10 +10,10 @@ from typing import Any
 from pytest_rageval.assertions.reading import read_assertions
 from pytest_rageval.cases.answerability import is_unanswerable_kind
 from pytest_rageval.cases.canonical import case_to_mapping, written_small
-from pytest_rageval.cases.keys import IN_GOLD, KEYS, LIFTED, Key, Line, spelling_of
+from pytest_rageval.cases.keys import CONVERSATION, IN_GOLD, KEYS, LIFTED, Key, Line, spelling_of
 from pytest_rageval.cases.names import QUESTION, field_of, key_hint
 from pytest_rageval.cases.tool_keys import check_expected_tools
-from pytest_rageval.io.messages import Findings, Path, Unsound, format_path, shown_value
+from pytest_rageval.io.messages import Finding, Findings, Path, Unsound, format_path, shown_value
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import MAX_BITS, holds_keys_once
 from pytest_rageval.model import NOTHING, Anchor, EvalCase, Gold, Json, Source, Turn
@@ -25,7 +25,12 @@ UNANSWERABLE_CATEGORIES = frozenset({"general", "negative"})
 
 
 def case_from_record(record: dict[str, Json], source: Source, text: str | None = None) -> Converted:
-    """Read one record of a case file; raise Unsound with all of its problems. `text`: the record as JSON, if known."""
+    """Read one record of a case file; raise Unsound with all of its problems. `text`: the record as JSON, if known.
+
+    A record with turns is no single case: see `cases.conversations`.
+    """
+    if (key := next(filter(CONVERSATION.__contains__, record), None)) is not None and record[key] is not None:
+        raise Unsound(Findings(Finding((key,), "makes it a conversation, where one question is expected", at_key=True)))
     try:
         line = LINES.read(record, text=text)
     except Unsound as unsound:
@@ -37,7 +42,7 @@ def case_from_record(record: dict[str, Json], source: Source, text: str | None =
 def usual_case(text: str, source: Source) -> Converted | None:
     """Read a line without any problem, at half of the time of `case_from_record`; None for all others."""
     line = LINES.usual(text)
-    if line is None or not holds_keys_once(text, _keys_of(line)):
+    if line is None or not CONVERSATION.keys().isdisjoint(line) or not holds_keys_once(text, _keys_of(line)):
         return None
     try:
         return _converted(line, line, source, Findings())

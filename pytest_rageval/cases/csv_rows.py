@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from pytest_rageval.cases.keys import Cell
+from pytest_rageval.cases.keys import CONVERSATION, Cell
 from pytest_rageval.cases.names import column_hint, field_of
 from pytest_rageval.io.expected import FLAG, flag_of
 from pytest_rageval.io.lines import FileLine
@@ -216,7 +216,8 @@ def _is_header(
         meant |= {field_of(name, is_exact=True) for name in names}
     for choices in needed:
         if meant.isdisjoint(choices):
-            report.add_unread(line, 1, f"the header has no column {' or '.join(map(repr, choices))}")
+            usual = [name for name in choices if name not in CONVERSATION]
+            report.add_unread(line, 1, f"the header has no column {' or '.join(map(repr, usual))}")
     return len(report) == before
 
 

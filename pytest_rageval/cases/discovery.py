@@ -118,8 +118,10 @@ class _Rule:
 
     def __init__(self, globs: tuple[str, ...]) -> None:
         self._patterns = [_compiled(glob) for glob in globs]
-        self._named = {part for glob in globs for part in glob.split("/")[:-1]}
-        self._folders = [folder for glob in globs if (folder := literal_folder(glob))]
+        self._named: set[str] = set()
+        for glob in globs:
+            self._named.update(glob.split("/")[:-1])
+        self._folders = list(filter(None, map(literal_folder, globs)))
 
     @staticmethod
     @lru_cache(maxsize=64)

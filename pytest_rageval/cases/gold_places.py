@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from pytest_rageval.cases.note_folder import NoteFolder, NoteSection
@@ -129,12 +130,14 @@ def _missing(gold: int, anchor: Anchor, notes: NoteFolder) -> MissingPlace | Non
         message = f"rel_path {path} is no note below {notes.folder}"
         remedy = _remedy(notes.nearest(anchor.rel_path), "name the note that holds it now")
         return MissingPlace(gold, "file", message, remedy)
-    outlines = [sections for rel_path in there if (sections := notes.sections(rel_path)) is not None]
+    sections_of_notes = map(notes.sections, there)
+    outlines = [sections for sections in sections_of_notes if sections is not None]
     if not outlines:
         return None
     below = [_sections_under(anchor.heading_path, sections) for sections in outlines]
     if not any(below):
-        known = [section.heading_path for sections in outlines for section in sections if section.heading_path]
+        every = chain.from_iterable(outlines)
+        known = [section.heading_path for section in every if section.heading_path]
         close = suggestion(anchor.heading_path, known, cutoff=LIKE_HEADING)
         message = f"heading_path {shown_value(anchor.heading_path)} is no heading of {path}"
         return MissingPlace(gold, "heading", message, _remedy(close, "name a heading of that note"))

@@ -17,13 +17,13 @@ from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema, with_con
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
-from pytest_rageval.cases.tool_keys import CallLimit, ExpectedTools, ToolPatterns
+from pytest_rageval.cases.tool_keys import TOOL_FIELDS
 from pytest_rageval.io.expected import Expects
+from pytest_rageval.io.pass_rule import WrittenPassRule
 from pytest_rageval.io.records import Name
 from pytest_rageval.io.strict_json import limits_broken
 from pytest_rageval.model import Anchor, Edge, Json, Turn
 from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS
-from pytest_rageval.model.expected_tool import ToolsMatch
 
 T = TypeVar("T")
 
@@ -315,21 +315,29 @@ COMMON: Mapping[str, Key] = {
     "folders": Key("folders", tuple[str, ...], "The folders in which the question is asked."),
     "requires_kg": LIFTED["requires_kg"],
     "history": Key("history", Turns, "Earlier turns of the conversation, oldest first."),
+    "rewrite": Key(
+        "rewrite", Label, "The question of a follow-up as it would stand alone; never sent with it.", "text"
+    ),
+    "standalone": Key("rewrite", Label, "Another word for `rewrite`.", "text"),
+    "conversational": Key(
+        "conversational", bool, "Is it small talk, such as thanks, which needs no source? Default: false.", "flag"
+    ),
+    "expected_outcome": Key(
+        "expected_outcome", Label, "What the person should know or have at the end of the conversation.", "text"
+    ),
     "contexts": Key("contexts", tuple[str, ...], "Contexts given with the case, judged where the target returns none."),
+    "pass_rule": Key(
+        "pass_rule",
+        WrittenPassRule,
+        "With repeats, how many trials must pass: mean (of the scores), all, majority, any, or a share such as 0.8.",
+        "text",
+    ),
     "assert": Key(
         "assertions",
         WrittenAssertions,
         "What the answer must contain, be or cost: {'icontains': '4 euros'}, or promptfoo's {'type', 'value', …}.",
     ),
-    "expected_tools": Key("expected_tools", ExpectedTools, "The tool calls that the system should make; []: none."),
-    "tools_match": Key(
-        "tools_match",
-        ToolsMatch,
-        "any_order: others may be made too (default); in_order: as listed; exact: as listed, and no other call.",
-        "text",
-    ),
-    "forbidden_tools": Key("forbidden_tools", ToolPatterns, "Tools that must not be called: names, or 'delete_*'."),
-    "max_tool_calls": Key("max_tool_calls", CallLimit, "The most tool calls that the system may make."),
+    **{name: Key(name, field.of, field.about, field.cell) for name, field in TOOL_FIELDS.items()},
     "metadata": Key(
         "metadata",
         Metadata,
@@ -339,7 +347,35 @@ COMMON: Mapping[str, Key] = {
 }
 """Keys shared by all formats."""
 
-KEYS: Mapping[str, Key] = {**COMMON, **ANCHORS, **REFERENCE, **IDS}
+OF_CASE: Mapping[str, Key] = {**COMMON, **ANCHORS, **REFERENCE, **IDS}
+"""The keys of a line with one question."""
+OF_TURN: Mapping[str, Key] = {name: key for name, key in OF_CASE.items() if name not in ("history", "expected_outcome")}
+"""The keys of one turn of a conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageShape:
+    """One message of a chat, as OpenAI's interface has it."""
+
+    role: Annotated[Name, Field(description="system, user, assistant or tool")]
+    content: Annotated[Any, Field(description="The text, or a list of {type: text, text}.")] = None
+
+
+CONVERSATION: Mapping[str, Key] = {
+    "turns": Key(
+        "turns",
+        Annotated[tuple[_object_type("AskedTurn", OF_TURN), ...], Field(json_schema_extra={"minItems": 1})],  # type: ignore[misc]  # the keys come from a table
+        "The turns of a conversation, each with the keys of a case; those of the line are defaults, but for golds.",
+    ),
+    "messages": Key(
+        "messages",
+        Annotated[tuple[MessageShape, ...], Field(json_schema_extra={"minItems": 1})],
+        "The turns as messages of a chat: what a user says is asked, the assistant's reply is its right answer.",
+    ),
+}
+"""Keys that make a line a conversation."""
+
+KEYS: Mapping[str, Key] = {**OF_CASE, **CONVERSATION}
 """All keys of a line."""
 CELLS: Mapping[str, Cell] = {name: key.cell for name, key in KEYS.items()}
 Line = _object_type("Line", KEYS)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from pytest_rageval.cases.conversion import Converted, case_from_record, usual_case
+from pytest_rageval.cases.conversations import cases_from_record
+from pytest_rageval.cases.conversion import Converted, usual_case
 from pytest_rageval.cases.discovery import (
     NO_CASES,
     REFERENCES,
@@ -18,7 +19,7 @@ from pytest_rageval.cases.discovery import (
     has_references,
     is_reference_file,
 )
-from pytest_rageval.cases.keys import CELLS, Cell, Label
+from pytest_rageval.cases.keys import CELLS, CONVERSATION, Cell, Label
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.io.lines import JsonRow, json_rows, lines_of_stream, read_lines
 from pytest_rageval.io.messages import Finding, Findings, Report, Unsound, invalid
@@ -104,7 +105,7 @@ def looks_like_cases(path: Path) -> bool:
     if row is None or len(report):
         return False
     try:
-        case_from_record(row.record, Source(path.name, row.line))
+        cases_from_record(row.record, Source(path.name, row.line))
     except Unsound:
         return False
     return True
@@ -115,7 +116,7 @@ def rows_of(
     report: Report,
     max_bytes: int,
     columns: Mapping[str, Cell] = CELLS,
-    needed: Sequence[Sequence[str]] = (("question", "query"),),
+    needed: Sequence[Sequence[str]] = (("question", "query", *CONVERSATION),),
     read: Callable[[str, int], Converted | None] = _in_full,
 ) -> Iterator[JsonRow] | Iterator[CsvRow]:
     """Return the rows of a file, as CSV if its suffix says so; report the others. `read`: as for `json_rows`."""
@@ -138,7 +139,7 @@ def _converted_rows(rows: Iterable[JsonRow | CsvRow], report: Report, partner: P
                 yield usual
                 continue
             row = row._replace(record=parse(row.text), value=None)
-        converted: Converted | None = None
+        converted: list[Converted] = []
         problems: list[Findings] = []
         is_blank = _has_blank_reference(row)
         if is_blank:
@@ -152,29 +153,34 @@ def _converted_rows(rows: Iterable[JsonRow | CsvRow], report: Report, partner: P
             problems.append(Findings(Finding(("reference",), MISSING)))
         try:
             text = row.text if partner is None and isinstance(row, JsonRow) and not is_blank else None
-            converted = case_from_record(row.record, Source(report.file, row.line), text)
+            converted = cases_from_record(row.record, Source(report.file, row.line), text)
         except Unsound as unsound:
             problems.append(unsound.findings)
-        if converted is not None and not problems:
-            case_id: str | None = converted[0].id
-        else:
-            written = row.record.get("id")
-            case_id = written if isinstance(written, str) else None
+        written = row.record.get("id")
+        line_id = written if isinstance(written, str) else None
+        if problems:
             for findings in problems:
-                report.add_findings(row.line, findings, case_id, row.column_finder().column)
-        if case_id is None:
-            continue
-        if case_id in lines_by_id:
-            report.add(row.line, 1, _used_at(lines_by_id[case_id], row.record), case_id)
+                report.add_findings(row.line, findings, line_id, row.column_finder().column)
+            ids = [line_id]
         else:
-            lines_by_id[case_id] = row.line
-            if converted is not None and not problems:
-                yield converted
+            # A conversation takes its own id too: that of a case beside it would select both.
+            ids = [case.conversation or case.id for case, _ in converted[:1]]
+            ids += [case.id for case, _ in converted if case.turn is not None]
+        taken = [case_id for case_id in ids if case_id is not None and case_id in lines_by_id]
+        if taken:
+            report.add(row.line, 1, _used_at(lines_by_id[taken[0]], row.record), taken[0])
+            continue
+        lines_by_id |= {case_id: row.line for case_id in ids if case_id is not None}
+        if not problems:
+            yield from converted
 
 
 _OF_A_REFERENCE_ROW = frozenset(
-    {"id", "question", "tag", "tags", "contexts", *OTHER_DESCRIPTIVE_NAMES, "vaults", "folders", "history", "metadata"}
-)
+    {
+        "id", "question", "tag", "tags", "contexts", *OTHER_DESCRIPTIVE_NAMES, "vaults", "folders", "history",
+        "metadata", "pass_rule",
+    }
+)  # fmt: skip
 """Keys beside which a blank reference is an answer that was forgotten; a category may say that there is none."""
 MISSING = "is missing; write it, or say that the case has no answer with answerable = false"
 

@@ -77,17 +77,19 @@ class Marks:
         gone = set(golds)
         kept = [at for at in range(len(self.golds)) if at not in gone]
         position = {old: new for new, old in enumerate(kept)}
-        groups = [tuple(position[at] for at in group if at in position) for group in self.groups]
-        return replace(
-            self,
-            golds=tuple(self.golds[at] for at in kept),
-            groups=tuple(group for group in groups if group),
-        )
+        groups: list[tuple[int, ...]] = []
+        for group in self.groups:
+            left = tuple(position[at] for at in group if at in position)
+            if left:
+                groups.append(left)
+        return replace(self, golds=tuple(self.golds[at] for at in kept), groups=tuple(groups))
 
     def with_irrelevant(self, place: Place) -> Marks:
         """Add an irrelevant place, which cannot stay a gold."""
         marks = self.without_golds([at for at, gold in enumerate(self.golds) if gold == place])
-        return marks if place in marks.irrelevant else replace(marks, irrelevant=(*marks.irrelevant, place))
+        if place in marks.irrelevant:
+            return marks
+        return replace(marks, irrelevant=(*marks.irrelevant, place))
 
     def without_irrelevant(self, places: Iterable[int]) -> Marks:
         """Remove irrelevant places by position."""

@@ -285,7 +285,9 @@ def key_hint(name: str) -> str:
 def column_hint(name: str) -> str:
     """Return how to convert another tool's CSV column, as a remedy; empty if the name is unknown."""
     field = field_of(name.strip(), is_exact=True)
-    return _hint("reference" if field == ANSWER else field) if field in _HINTED else ""
+    if field not in _HINTED:
+        return ""
+    return _hint("reference" if field == ANSWER else field)
 
 
 _HINTED = {QUESTION, ANSWER, CONTEXTS} | OF_SYSTEM

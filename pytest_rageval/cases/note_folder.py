@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -62,7 +63,7 @@ class NoteFolder:
 
     @property
     def rel_paths(self) -> list[str]:
-        return sorted(rel_path for listed in self._by_name.values() for rel_path in listed)
+        return sorted(chain.from_iterable(self._by_name.values()))
 
     def meant(self, rel_path: str) -> list[str]:
         """Return the notes that a case's path can mean: it ends theirs, or has folders above the notes too."""

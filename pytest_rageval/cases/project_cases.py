@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 
 from pytest_rageval.cases.discovery import case_files_of, find_case_files, unmatched_globs
@@ -17,8 +18,11 @@ GLOBS = ("*.jsonl", "*.csv")
 
 def files_at(places: Iterable[Path]) -> list[Path]:
     """Return the files, and all case files of the folders, each once."""
-    below = (find_case_files(place, GLOBS, is_named=True) if place.is_dir() else [place] for place in places)
-    return list(dict.fromkeys(file for files in below for file in files))
+    files: dict[Path, None] = {}
+    for place in places:
+        below = find_case_files(place, GLOBS, is_named=True) if place.is_dir() else [place]
+        files |= dict.fromkeys(below)
+    return list(files)
 
 
 def pattern_problems(root: Path, globs: Sequence[str], files: Sequence[Path]) -> list[str]:
@@ -39,12 +43,13 @@ def load_files(project: Project, paths: Iterable[Path]) -> list[CaseFile]:
 def sound_cases(files: Iterable[CaseFile]) -> list[EvalCase]:
     """Return all cases of the files; raise CaseError with every problem if one of the files has any."""
     files = [*files]
-    if problems := [problem for file in files for problem in file.problems]:
+    problems = list(chain.from_iterable(file.problems for file in files))
+    if problems:
         raise CaseError(*problems)
-    return [case for file in files for case in file.cases]
+    return list(chain.from_iterable(file.cases for file in files))
 
 
 def readable_cases(project: Project) -> list[EvalCase]:
     """Return the cases of the project's files, without those that cannot be read."""
     paths = case_files_of(project.root, project.settings.cases, project.reports)
-    return [case for file in load_files(project, paths) for case in file.cases]
+    return list(chain.from_iterable(file.cases for file in load_files(project, paths)))

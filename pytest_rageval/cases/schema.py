@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from pytest_rageval.assertions.reading import assertion_schemas
-from pytest_rageval.cases.keys import FILLED, KEYS, AnchorShape, Line
+from pytest_rageval.cases.keys import CONVERSATION, FILLED, KEYS, AnchorShape, Line
 from pytest_rageval.model import Json
 
 
@@ -19,16 +19,26 @@ def case_schema() -> dict[str, Json]:
     definitions["anchor"]["description"] = AnchorShape.__doc__
     gold = definitions.pop("ingold") | {"description": KEYS["gold"].about}
     definitions |= assertion_schemas()
-    tidy = _tidy(line)
+    asked = [{"required": [name], "properties": {name: FILLED}} for name in ("question", "query")]
     assertions: dict[str, Json] = {"type": ["array", "null"], "description": KEYS["assert"].about}
     assertions["items"] = {"$ref": "#/$defs/assertion"}
+    turn = definitions["askedturn"]
+    turn["properties"] |= {"gold": _nullable(gold), "assert": assertions}
+    turn["anyOf"] = asked
+    del definitions["message"]["additionalProperties"]  # chat services put more there
+    tidy = _tidy(line)
+    turns = tidy["properties"]["turns"]
+    turns["items"] = {"anyOf": [{"$ref": "#/$defs/askedturn"}, {"$ref": "#/$defs/message"}]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "RAG evaluation case",
         "description": "One question and all that is known to be right about it. null equals absent.",
         **tidy,
         "properties": tidy["properties"] | {"gold": _nullable(gold), "assert": assertions},
-        "anyOf": [{"required": [name], "properties": {name: FILLED}} for name in ("question", "query")],
+        "anyOf": [
+            *asked,
+            *({"required": [name], "properties": {name: {"type": "array"}}} for name in CONVERSATION),
+        ],
         "$defs": definitions,
     }
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
@@ -14,7 +15,7 @@ from pytest_rageval.io.messages import Findings, shown_value
 from pytest_rageval.io.records import Name
 from pytest_rageval.io.strict_json import limits_broken
 from pytest_rageval.model import Json
-from pytest_rageval.model.expected_tool import ArgumentsMatch, ExpectedTool
+from pytest_rageval.model.expected_tool import ArgumentsMatch, ExpectedTool, ToolsMatch
 
 MOST_EXPECTED = 100
 """Expected calls of a case: each is compared with each call of an answer."""
@@ -84,6 +85,27 @@ ToolPatterns = Annotated[
     Expects("a list of names and patterns such as ['delete_*']"),
 ]
 CallLimit = Annotated[int, Field(ge=0), Expects("a whole number of 0 or more")]
+
+
+class ToolField(NamedTuple):
+    """The type of a key, its meaning, and the type of its CSV cell."""
+
+    of: Any
+    about: str
+    cell: Literal["text", "json"] = "json"
+
+
+TOOL_FIELDS: Mapping[str, ToolField] = {
+    "expected_tools": ToolField(ExpectedTools, "The tool calls that the system should make; []: none."),
+    "tools_match": ToolField(
+        ToolsMatch,
+        "any_order: others may be made too (default); in_order: as listed; exact: as listed, and no other call.",
+        "text",
+    ),
+    "forbidden_tools": ToolField(ToolPatterns, "Tools that must not be called: names, or 'delete_*'."),
+    "max_tool_calls": ToolField(CallLimit, "The most tool calls that the system may make."),
+}
+"""By key; each fills the field of EvalCase of that name."""
 
 
 def check_expected_tools(tools: tuple[ExpectedTool, ...], findings: Findings) -> None:

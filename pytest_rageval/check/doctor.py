@@ -24,7 +24,7 @@ from pytest_rageval.check.target_check import look_at_target
 from pytest_rageval.comparison.baseline import project_baseline
 from pytest_rageval.config.files import has_table
 from pytest_rageval.config.project import Project
-from pytest_rageval.errors import RagevalError, SettingsError
+from pytest_rageval.errors import RagevalError, SettingsError, UnknownMetric
 from pytest_rageval.gates.gate import doubtful_limits, too_few_cases, unknown_values
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import Mask, public_target
@@ -148,7 +148,7 @@ def look_at_configuration(project: Project) -> Iterator[Diagnosis]:
         plan = make_plan(project.settings, load_registry(), project.root)
     except SettingsError as error:
         for problem in error.problems:
-            if problem.startswith("unknown metric"):
+            if isinstance(problem, UnknownMetric):
                 yield warning(problem, "nothing, where conftest.py or a hook declares this metric")
             else:
                 yield failure(problem)

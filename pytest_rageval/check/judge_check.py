@@ -71,6 +71,13 @@ def judge_at_hand(
         tell(note)
 
 
+class JudgeConclusion(NamedTuple):
+    """A line about the rubrics that a judge can be trusted with, or about one that it cannot."""
+
+    line: str
+    is_trusted: bool
+
+
 class TriedJudge(NamedTuple):
     """A judge with a verdict for each canary, and why they could not be stored, in one line."""
 
@@ -82,8 +89,8 @@ class TriedJudge(NamedTuple):
     def is_sound(self) -> bool:
         return all(verdict.passed for verdict in self.verdicts)
 
-    def conclusions(self) -> Iterator[str]:
-        """Yield one line each on what the judge can and cannot be trusted with."""
+    def conclusions(self) -> Iterator[JudgeConclusion]:
+        """Yield the rubrics that the judge can be trusted with, in one line, and a line for each other one."""
         model = self.judge.model
         by_rubric = rubrics_of(self.verdicts)
         failed_by_rubric: dict[str, list[Verdict]] = {}
@@ -91,17 +98,19 @@ class TriedJudge(NamedTuple):
             failed_by_rubric[rubric] = [verdict for verdict in group if not verdict.passed]
         trusted = [rubric for rubric, failed in failed_by_rubric.items() if not failed]
         if trusted:
-            yield f"{model} can be trusted with {', '.join(trusted)}, as far as these canaries tell"
+            line = f"{model} can be trusted with {', '.join(trusted)}, as far as these canaries tell"
+            yield JudgeConclusion(line, is_trusted=True)
         for rubric, failed in failed_by_rubric.items():
             if not failed:
                 continue
             names = ", ".join(verdict.canary for verdict in failed)
             # The same bad answer without the attack got a low score, so the attack raised it.
             if all(verdict.is_attack and verdict.score is not None for verdict in failed):
-                yield f"{model} is talked into a better score for {rubric}: {names}"
+                line = f"{model} is talked into a better score for {rubric}: {names}"
             else:
                 share = f"{len(failed)} of {len(by_rubric[rubric])} canaries failed"
-                yield f"{model} cannot be trusted with {rubric}, {share}: {names}"
+                line = f"{model} cannot be trusted with {rubric}, {share}: {names}"
+            yield JudgeConclusion(line, is_trusted=False)
 
 
 def try_judge(project: Project, tell_cost: Callable[[str], object], repeats: int = 1) -> TriedJudge:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from pytest_rageval.cases.conversations import alone
 from pytest_rageval.cases.exchange.formats import WRITERS
 from pytest_rageval.cases.project_cases import sound_cases
 from pytest_rageval.cli.case_files import PATHS, case_files
@@ -44,7 +45,7 @@ def export_cases(paths: Sequence[Path], form: str, output: Path, answers: Path |
     field for is kept in one named `rageval`, if it has room for that, so that `rageval cases convert` brings it back;
     what it has no room for is said.
     """
-    cases = _with_unique_ids(sound_cases(case_files(paths)))
+    cases = [alone(case) for case in _with_unique_ids(sound_cases(case_files(paths)))]
     given = {} if answers is None else _answers_of(cases, answers)
     written = WRITERS[form](cases, given)
     places = {output / name: lines for name, lines in written.files.items()}

@@ -118,7 +118,7 @@ def select_cases(project: Project, wanted: CaseChoice) -> CaseSelection:
     asked = _cases_of(asked_files)
     if project.settings.shard is not None:
         shard = Shard.parse(project.settings.shard)
-        asked = [case for case in asked if shard.takes(case.key)]
+        asked = [case for case in asked if shard.takes(case.unit)]
     if wanted.only is not None:
         run = open_stored_run(project.reports, wanted.from_run, project.baseline_file)
         keys = filtered_keys(run, wanted.only, "--only")

@@ -76,7 +76,7 @@ def _tell_mismatches(comparison: ComparisonReport) -> None:
     for problem in comparison.mismatches:
         what = " ".join(printable(str(problem)).split())
         remedy = ""
-        if "no case is on both sides" not in what:
+        if problem.is_ignorable:
             remedy = "; --ignore-invariants compares all the same"
         click.echo(f"ERROR: not comparable: {what}{remedy}", err=True)
 

@@ -74,10 +74,10 @@ def _judge_check(project: Project) -> Iterator[Diagnosis]:
         return
     if tried.note is not None:
         yield Diagnosis("warning", tried.note)
-    for line in tried.conclusions():
-        if "can be trusted with" in line:
-            yield Diagnosis("ok", line)
+    for conclusion in tried.conclusions():
+        if conclusion.is_trusted:
+            yield Diagnosis("ok", conclusion.line)
         else:
-            yield Diagnosis("warning", line, "rageval judge-check shows each canary")
+            yield Diagnosis("warning", conclusion.line, "rageval judge-check shows each canary")
     if not tried.is_sound:
         yield Diagnosis("warning", "no score of such a rubric should gate", "take a larger or newer model")

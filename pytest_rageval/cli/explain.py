@@ -60,7 +60,7 @@ def explain(run: str, case: str, form: str, is_full: bool, reports: str | None) 
         shown = Explained(
             explained.view,
             observation,
-            failed_gates=list(failed_gate_lines(explained.record, explained.before)),
+            failed_gates=list(failed_gate_lines(explained.record, explained.new_gates)),
             before=case_before(explained.before),
         )
         for line in explanation(shown, Form(columns(WIDTH), is_full)):

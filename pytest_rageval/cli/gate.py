@@ -12,7 +12,7 @@ from pytest_rageval.cli.stored_run import exit_code_of, open_run, run_argument, 
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.rescore.regate import plan_of_gates, regate
-from pytest_rageval.run.finish import Finished
+from pytest_rageval.run.finish import FinishedRun
 from pytest_rageval.text import printable
 
 SHOWN = 100
@@ -69,14 +69,14 @@ def gate(
     raise SystemExit(code)
 
 
-def _next(finished: Finished, run_id: str) -> Iterator[str]:
+def _next(finished: FinishedRun, run_id: str) -> Iterator[str]:
     failing = [row.key for row in finished.rows if row.outcome in FAILING]
     yield from (f"rageval explain {shlex.join([run_id, key])}" for key in failing[:MOST_NEXT])
     if finished.metrics["comparison"] is not None:
         yield f"rageval compare baseline {shlex.quote(run_id)}"
 
 
-def _show_cases(finished: Finished) -> None:
+def _show_cases(finished: FinishedRun) -> None:
     failing = [row for row in finished.rows if row.outcome in STYLES]
     for row in failing[:SHOWN]:
         word, colour = STYLES[row.outcome]

@@ -16,8 +16,8 @@ from pytest_rageval.links import SITE
 from pytest_rageval.render.text.columns import aligned
 
 PACKAGE = Path(__file__).parents[1]
-FOR_PROGRAMS = ("SKILL",)
-"""What stands beside the pages for people, and is no topic."""
+NO_TOPICS = ("SKILL", "examples")
+"""What stands beside the pages in the repository: a text for programs, and projects."""
 WIDEST = 100
 """Columns of a page at most: longer lines of running text are hard to read."""
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
@@ -40,7 +40,8 @@ def help(context: click.Context, topic: str | None) -> None:
         click.echo("\n".join(aligned(_topics(pages), to_the_left=True)))
         click.echo(f"\nrageval help TOPIC shows a page; with pictures and a search: {SITE}/")
         return
-    verbs = context.find_root().command.list_commands(context)
+    root = context.find_root().command
+    verbs = root.list_commands(context) if isinstance(root, click.Group) else ()
     text = pages[_known(topic, pages, verbs)].read_text(encoding="utf-8")
     if sys.stdout.isatty():
         click.echo_via_pager(rendered(text), color=wants_colour())
@@ -54,7 +55,7 @@ def documentation() -> dict[str, Path]:
     folder = installed if installed.is_dir() else PACKAGE.parent / "docs"
     paths = sorted(folder.rglob("*.md"))
     pages = {path.relative_to(folder).with_suffix("").as_posix(): path for path in paths}
-    return {topic: path for topic, path in pages.items() if topic not in FOR_PROGRAMS}
+    return {topic: path for topic, path in pages.items() if topic.partition("/")[0] not in NO_TOPICS}
 
 
 def _topics(pages: dict[str, Path]) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from pytest_rageval.export.csv_format import Cell, csv_line
 from pytest_rageval.render.text.columns import shortened
 from pytest_rageval.render.text.view_text import table_width
 from pytest_rageval.runs.aggregate import OUTCOMES
-from pytest_rageval.runs.history import PastRun, Skipped, by_dataset, check_metrics, read_history
+from pytest_rageval.runs.history import PastRun, UnreadableFolder, by_dataset, check_metrics, read_history
 from pytest_rageval.text import counted, printable
 from pytest_rageval.views.history import change_words, history_view, runs_table
 
@@ -100,7 +100,7 @@ def _fitting(runs: Sequence[PastRun], width: int) -> list[str]:
 # ── for programs ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _as_json(runs: Sequence[PastRun], skipped: Sequence[Skipped], metrics: Sequence[str]) -> dict[str, Any]:
+def _as_json(runs: Sequence[PastRun], skipped: Sequence[UnreadableFolder], metrics: Sequence[str]) -> dict[str, Any]:
     return {
         "schema": 1,
         "runs": [_run_as_json(run, metrics) for run in runs],
@@ -120,6 +120,7 @@ def _run_as_json(run: PastRun, metrics: Sequence[str]) -> dict[str, Any]:
         "k": run.k,
         "total_tests": run.total,
         "outcomes": run.outcomes,
+        "flaky": run.flaky,
         "overall_score": run.overall,
         "metrics": {name: run.value(name) for name in metrics} if metrics else run.metrics,
         "changes": [setting._asdict() for setting in run.changes],

@@ -42,7 +42,7 @@ def judge_check(repeats: int, *, as_json: bool, **options: Any) -> None:
     verdicts = tried.verdicts
     if tried.note is not None:
         click.secho(printable(tried.note), fg="yellow", err=True)
-    conclusion = [printable(line) for line in tried.conclusions()]
+    conclusion = [printable(found.line) for found in tried.conclusions()]
     passed = sum(verdict.passed for verdict in verdicts)
     if as_json:
         content = {

@@ -20,9 +20,9 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.render.run_reports import write_all_reports
 from pytest_rageval.run.extent import Extent
-from pytest_rageval.run.finish import Finished
+from pytest_rageval.run.finish import FinishedRun
 from pytest_rageval.run.ongoing_run import INTERRUPTED, OngoingRun
-from pytest_rageval.run.prepare import Prepared, prepare, run_configuration
+from pytest_rageval.run.prepare import Preparation, prepare, run_configuration
 from pytest_rageval.runs.interrupts import Interrupts, is_called_by_script
 from pytest_rageval.runs.judge_notes import estimate
 from pytest_rageval.runs.run_files import put_in_order
@@ -38,11 +38,11 @@ REPORTS = ("summary.md", "report.html")
 class Workers(NamedTuple):
     """The workers that ask, made for one run, and the greatest number of them."""
 
-    crew: Callable[[Prepared, str, BaseTarget], Crew]
+    crew: Callable[[Preparation, str, BaseTarget], Crew]
     most: int
 
 
-def prepare_unjudged(project: Project) -> Prepared:
+def prepare_unjudged(project: Project) -> Preparation:
     """Prepare the run without its judge."""
     unjudged = project.settings.model_copy(update={"judge": "none"})
     return prepare(project._replace(settings=unjudged))
@@ -53,7 +53,7 @@ class CommandRun:
 
     def __init__(
         self,
-        prepared: Prepared,
+        prepared: Preparation,
         cases: CaseSelection,
         target: BaseTarget,
         screen: Screen,
@@ -73,7 +73,7 @@ class CommandRun:
         self._left_out_judge = left_out_judge
         self.is_interrupted = False
         self._is_ordered = workers is None
-        self.finished: Finished | None = None
+        self.finished: FinishedRun | None = None
         try:
             self.run = self._open()
         except JudgeUnavailable as error:
@@ -275,7 +275,7 @@ class CommandRun:
         masked: dict[str, Any] = self.prepared.mask.value(content)
         return masked
 
-    def _results(self, finished: Finished) -> dict[str, Any]:
+    def _results(self, finished: FinishedRun) -> dict[str, Any]:
         metrics = finished.metrics
         failed_tests = [test for test in gate_tests(finished, self.prepared.plan) if test.outcome == "failed"]
         return {

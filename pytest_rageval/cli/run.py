@@ -38,7 +38,7 @@ from pytest_rageval.io.masking import Mask
 from pytest_rageval.providers import BATCHED
 from pytest_rageval.run.prepare import (
     NO_TARGET,
-    Prepared,
+    Preparation,
     check_can_answer,
     check_gate_conditions,
     make_target,
@@ -263,7 +263,7 @@ def _project(given: dict[str, Any], *, is_prompted: bool) -> Project:
     return project._replace(settings=described)
 
 
-def _why_no_case(prepared: Prepared, wanted: CaseChoice) -> str:
+def _why_no_case(prepared: Preparation, wanted: CaseChoice) -> str:
     settings = prepared.settings
     if wanted.only is not None:
         return f"--only: no case of run {wanted.from_run} is {wanted.only!r}; leave a term out"

@@ -178,8 +178,10 @@ def _shown(
     run: RunSummary, config: Mapping[str, Any], metrics: Mapping[str, Any] | None, baseline: str | None
 ) -> Iterator[str]:
     note = _note(run, baseline)
-    ended = f"{run.timestamp:%Y-%m-%d %H:%M:%S} UTC"
-    yield f"{_id(run)}  {ended}  {note}" if note else f"{_id(run)}  {ended}"
+    line = f"{_id(run)}  {run.timestamp:%Y-%m-%d %H:%M:%S} UTC"
+    if note:
+        line += f"  {note}"
+    yield line
     yield from _titled("configuration", _configuration(config))
     yield from _titled("versions", [[name, _value(config.get(name))] for name in VERSIONS])
     if metrics is not None:

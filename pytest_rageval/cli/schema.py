@@ -123,11 +123,15 @@ def _type(info: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _gate_grammar() -> dict[str, Json]:
+    fields: dict[str, Json] = dict.fromkeys(FIELDS, "any text")
+    for name, values in CLOSED.items():
+        if name in fields:
+            fields[name] = list(values)
     return {
         "form": f"[run] {GATE_FORM}, or METRIC off",
         "pattern": GATE_PATTERN.pattern,
         "operators": list(HOLDS),
-        "fields": {name: list(CLOSED[name]) if name in CLOSED else "any text" for name in FIELDS},
+        "fields": fields,
         "examples": ["recall_any@5 >= 0.8 when category=multi_hop", "run recall_any@5 >= 0.85", "mrr off"],
         "regression": {
             "form": REGRESSION_FORM,
@@ -199,9 +203,11 @@ _KINDS: Mapping[str, Any] = {
     "scores": dict[str, float],
     "score_details": dict[str, _Table],
     "skipped_metrics": dict[str, str | None],
-    "error": dict[str, str | None] | None,
+    "error": dict[str, str | int | None] | None,
 }
 """The types of a result's values, as far as readers rely on them."""
+_OF_TURNS: Mapping[str, Any] = {"conversation": str, "turn": int, "conversational": bool}
+"""Those that only turns of a conversation have."""
 _VERDICT: Json = {
     "type": "object",
     "required": ["passed", "gates_held", "failed_gates"],
@@ -221,8 +227,25 @@ _VERDICT: Json = {
                 },
             },
         },
+        "by_rule": {"type": "string"},
+        "confirmation": {
+            "type": "object",
+            "required": ["attempts", "failed"],
+            "properties": {
+                "attempts": {"type": "integer"},
+                "failed": {"type": "integer"},
+                "errors": {"type": "integer"},
+                "first": {"type": "string"},
+            },
+        },
     },
 }
+_OF_SOME_RESULTS: dict[str, Json] = {
+    "confirms": {"type": "integer"},
+    "records": {"type": "integer"},
+    "pass_rule": {"type": ["string", "number"]},
+}
+"""Keys of cases alone that were asked again, or have a pass rule of their own."""
 
 
 def result_schema() -> dict[str, Json]:
@@ -236,6 +259,10 @@ def result_schema() -> dict[str, Json]:
         "title": "Result of a case",
         "description": f"One line of results.jsonl, schema {SCHEMA}; what each key means: {docs_page('runs')}",
         "type": "object",
-        "properties": {name: kinds.get(name, {}) for name in written},
+        "properties": {
+            **{name: kinds.get(name, {}) for name in written},
+            **{name: TypeAdapter(kind).json_schema() for name, kind in _OF_TURNS.items()},
+            **_OF_SOME_RESULTS,
+        },
         "required": list(written),
     }

@@ -16,7 +16,7 @@ from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.rescore.relabel import Labels, read_new_labels
 from pytest_rageval.rescore.rescore import Rescoring, check_observed, is_described_measure, plan_again
-from pytest_rageval.run.finish import Finished
+from pytest_rageval.run.finish import FinishedRun
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.folder import write_metrics
 from pytest_rageval.text import counted, names_of
@@ -52,7 +52,7 @@ class RescoreOptions(NamedTuple):
             finished = rescoring.aggregate() if self.aggregate_only else rescoring.score()
         self.end(finished, plan, at)
 
-    def end(self, finished: Finished, plan: Plan, at: OpenedRun) -> NoReturn:
+    def end(self, finished: FinishedRun, plan: Plan, at: OpenedRun) -> NoReturn:
         """Write metrics.json to the second place too, show the run, and leave."""
         if self.output_metrics is not None:
             write_metrics(self.output_metrics, finished.metrics)

@@ -11,7 +11,7 @@ import click
 from pytest_rageval.cli.options import as_written_here
 from pytest_rageval.cli.output import Progress
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.run.ongoing_run import EvaluatedCase
+from pytest_rageval.run.case_blocks import EvaluatedCase
 from pytest_rageval.run.prefetch import Tally
 from pytest_rageval.text import printable
 

@@ -17,7 +17,7 @@ from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.render.run_reports import write_all_reports
-from pytest_rageval.run.finish import Finished
+from pytest_rageval.run.finish import FinishedRun
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.text import printable
@@ -63,7 +63,7 @@ def run_argument(command: F) -> F:
     return click.argument("run")(REPORTS(BASELINE(command)))
 
 
-def end(finished: Finished, plan: Plan, baseline: Path, worded: Callable[[str], str] = str) -> NoReturn:
+def end(finished: FinishedRun, plan: Plan, baseline: Path, worded: Callable[[str], str] = str) -> NoReturn:
     """Show a run that was just written, write its reports, and leave with its exit code."""
     code = exit_code_of(finished, plan)
     reports = write_all_reports(finished.folder, plan, finished.cases, baseline, exit_status=code)
@@ -77,7 +77,7 @@ def end(finished: Finished, plan: Plan, baseline: Path, worded: Callable[[str], 
     sys.exit(code)
 
 
-def show_figures(finished: Finished, plan: Plan, worded: Callable[[str], str] = str) -> None:
+def show_figures(finished: FinishedRun, plan: Plan, worded: Callable[[str], str] = str) -> None:
     """Show the figures of a run, its notes and its failed gates, each line as `worded` makes it."""
     echo_view(run_view(finished.metrics, finished.rows), worded)
     for note in finished.notes:
@@ -87,14 +87,14 @@ def show_figures(finished: Finished, plan: Plan, worded: Callable[[str], str] = 
             click.secho(worded(printable(f"FAILED {test.name} - {test.message}")), fg="red")
 
 
-def show_verdict(finished: Finished, baseline: Path, worded: Callable[[str], str] = str) -> None:
+def show_verdict(finished: FinishedRun, baseline: Path, worded: Callable[[str], str] = str) -> None:
     """Show why cases fail, the verdict, and what changed since the compared run, which comes last of all."""
     changes = changes_since(StoredRun(finished.folder), finished.metrics["comparison"], baseline)
     click.echo()
     echo_view(verdict_view(finished.metrics, finished.rows, changes), worded)
 
 
-def exit_code_of(finished: Finished, plan: Plan) -> int:
+def exit_code_of(finished: FinishedRun, plan: Plan) -> int:
     """Return 1 if a gate or a case failed, else 0."""
     has_failed_gate = any(test.outcome == "failed" for test in gate_tests(finished, plan))
     outcomes = finished.metrics["outcomes"]

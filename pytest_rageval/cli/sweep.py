@@ -24,8 +24,8 @@ from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.render.html.sweep_page import SWEEP_PAGE, write_sweep_page
 from pytest_rageval.render.run_reports import write_all_reports
 from pytest_rageval.render.text.view_text import view_lines
-from pytest_rageval.run.finish import Finished
-from pytest_rageval.run.prepare import Prepared
+from pytest_rageval.run.finish import FinishedRun
+from pytest_rageval.run.prepare import Preparation
 from pytest_rageval.text import counted, printable
 from pytest_rageval.tune.sweep.grid import FULL, INDEXING, QUICK, parse_grid
 from pytest_rageval.tune.sweep.outcome import Sweep
@@ -101,7 +101,7 @@ def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
         click.echo(_text(swept, file, len(cases), len(chosen)))
 
 
-def _write_run_reports(finished: Finished, prepared: Prepared) -> None:
+def _write_run_reports(finished: FinishedRun, prepared: Preparation) -> None:
     """Write the usual reports of a run. A report that cannot be written costs no point of the sweep."""
     baseline = prepared.project.baseline_file
     reports = write_all_reports(finished.folder, prepared.plan, finished.cases, baseline, exit_status=0)

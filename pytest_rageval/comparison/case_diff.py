@@ -30,10 +30,17 @@ def records_of(path: Path, keys: Set[str]) -> dict[str, Record]:
 
 
 def representative_trial(trials: Mapping[int, Record]) -> Record:
-    """Return the first trial with the same verdict as the case."""
-    in_order = [trials[number] for number in sorted(trials)]
-    same = (trial for trial in in_order if trial["verdict"].get("trial_passed") == trial["verdict"]["passed"])
-    return next(same, in_order[0])
+    """Return the trial that stands for a case: the first with an error, else the first with the verdict of the case."""
+    number = min(trials, key=lambda each: (trial_rank(trials[each]), each))
+    return trials[number]
+
+
+def trial_rank(record: Record) -> int:
+    """Return the sort key of a trial among those of its case: the first in order stands for the case."""
+    if record["error"]:
+        return 0
+    verdict = record["verdict"]
+    return 1 if verdict.get("trial_passed") == verdict["passed"] else 2
 
 
 def detail(before: Record | None, after: Record | None) -> dict[str, Any] | None:

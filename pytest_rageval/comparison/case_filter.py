@@ -19,16 +19,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from pytest_rageval.comparison.baseline import side_of_run
-from pytest_rageval.comparison.case_list import (
-    CHANGES,
-    FLAKY,
-    STEADY,
-    UNCHANGED,
-    CaseList,
-    ListedCase,
-    changes_of,
-    list_cases,
-)
+from pytest_rageval.comparison.case_changes import ANSWER_CHANGES, CHANGES, UNCHANGED, changes_of, new_causes_of
+from pytest_rageval.comparison.case_list import CaseList, list_cases
+from pytest_rageval.comparison.listed_case import FLAKY, STEADY, UNCHECKED, ListedCase
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.matching.dialects import DOUBTS, NO_DOUBT
@@ -48,7 +41,21 @@ COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "=": operator.eq,
 }
-WORDS = ("outcome", "changed", *DESCRIPTIVE_NAMES, "tag", "file", "layer", "doubt", "cause", "flaky")
+WORDS = (
+    "outcome",
+    "changed",
+    *DESCRIPTIVE_NAMES,
+    "tag",
+    "file",
+    "layer",
+    "doubt",
+    "cause",
+    "flaky",
+    "conversation",
+    "turn",
+    "unchecked",
+    "answer",
+)
 """Words that are compared as a whole."""
 DECIMALS = 4
 """The precision of scores, drops and levels in comparisons with a number."""
@@ -59,6 +66,8 @@ ALWAYS: Mapping[str, Collection[str]] = {
     "doubt": (*DOUBTS, NO_DOUBT),
     "cause": (*TITLES, NO_CAUSE),
     "flaky": (FLAKY, STEADY),
+    "unchecked": tuple(UNCHECKED),
+    "answer": ANSWER_CHANGES,
 }
 """Values that are valid even if no case of the run has them."""
 # Python and JavaScript agree on the whitespace and letters in this expression.
@@ -94,7 +103,12 @@ def read_terms(expression: str) -> Iterator[Term]:
 def filtered_keys(run: StoredRun, expression: str, option: str) -> frozenset[str]:
     """Return the keys of a finished run's cases that meet all terms; SettingsError names the `option` and the term."""
     comparison = run.finished_metrics.get("comparison")
-    listed = list_cases(side_of_run(run), changes_of(comparison), is_compared=comparison is not None)
+    listed = list_cases(
+        side_of_run(run),
+        changes_of(comparison),
+        is_compared=comparison is not None,
+        new_causes=new_causes_of(comparison),
+    )
     try:
         if not any(read_terms(expression)):
             raise FilterError("no term, expected some as in outcome:failed or recall_any<1")
@@ -154,6 +168,9 @@ class CaseFilter:
         if word == "changed" and not self.listed.is_compared:
             run = printable(self.listed.run_id)
             raise FilterError(f"run {run} was compared with no baseline: nothing changed in it; leave changed: out")
+        if word == "answer" and not self.listed.has_answers_before:
+            run = printable(self.listed.run_id)
+            raise FilterError(f"the answers of run {run} are compared with none here; leave answer: out")
         values = self._columns.get(word) or [self._values(case, word) for case in self.listed.cases]
         self._columns[word] = values
         shown = {each: printable(each) for each in set().union(*values)}
@@ -214,6 +231,10 @@ class CaseFilter:
         """Return the case's values for a word that is compared as a whole."""
         if word == "tag":
             return case.tags
+        if word == "unchecked":
+            return case.unchecked
+        if word == "answer":
+            return (case.answer_change,)
         if word == "layer":
             return self.listed.layers(case)
         if word == "changed":

@@ -241,7 +241,8 @@ def _has_mean(name: str, metrics: Mapping[str, Any]) -> bool:
 def compared_layers(compared: ComparedMetrics) -> dict[str, dict[str, Any]]:
     """Return the mean change of each layer's metrics as a share of their scales, or why it has none.
 
-    It has none if the two sides have values of different metrics.
+    It is over the metrics that both sides have; `without` names those of one side, or judged otherwise. A layer of
+    which no metric is compared has no change.
     """
     changes, reasons, described = compared
     layers: dict[str, dict[str, Any]] = {}
@@ -249,13 +250,18 @@ def compared_layers(compared: ComparedMetrics) -> dict[str, dict[str, Any]]:
         of_layer = [name for name in changes if described[name]["layer"] == layer]
         names = [name for name in of_layer if _counts_in_overall(described[name])]
         valued = [name for name in names if described[name]["mean"] is not None or changes[name].n_unmeasured]
+        if not valued:
+            continue
         uncompared = [name for name in valued if changes[name].delta is None]
-        if uncompared:
+        gains = [gain(changes[name].delta, described[name]) for name in valued]
+        delta = mean([each for each in gains if each is not None])
+        if delta is None:
             reason = reasons.get(uncompared[0]) or "not of the same metrics"
             layers[layer] = {"delta": None, "why": f"{reason}: {listed(uncompared)}"}
-        elif valued:
-            gains = [gain(changes[name].delta, described[name]) for name in valued]
-            layers[layer] = {"delta": mean([each for each in gains if each is not None]), "why": ""}
+            continue
+        layers[layer] = {"delta": delta, "why": ""}
+        if uncompared:
+            layers[layer]["without"] = uncompared
     return layers
 
 

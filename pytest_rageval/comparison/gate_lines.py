@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_rageval.gates.gate import FEWEST_FOR_P95
-from pytest_rageval.text import NO_VALUE, short
+from pytest_rageval.text import NO_VALUE, figures, short
 
 UNCOMPARED = {
     "incomparable": "is not compared: this run and the baseline cannot be",
@@ -35,7 +35,7 @@ def gate_line(gate: Mapping[str, Any]) -> str:
     """
     name = gate.get("label", gate["metric"])
     if not is_regression(gate):
-        value = "has no value in this run" if gate["value"] is None else f"is {short(gate['value'])}"
+        value = "has no value in this run" if gate["value"] is None else f"is {_measured(gate)}"
         if gate["value"] is None and gate.get("statistic") == "p95":
             value += f" (a p95 needs {FEWEST_FOR_P95})"
         line = f"{name} {value}, gate {gate['op']} {short(gate['limit'])}"
@@ -45,9 +45,10 @@ def gate_line(gate: Mapping[str, Any]) -> str:
     limit = f"tolerated {gate['op']} {short(gate['limit'])}"
     if gate["verdict"] in UNCOMPARED:
         return f"{name} {UNCOMPARED[gate['verdict']]}; {limit}"
-    line = f"{name} {short(gate['before'])} → {short(gate['after'])}, {limit}: {_verdict(gate)}"
-    figures = evidence(gate)
-    return f"{line} · {figures}" if figures else line
+    before, after = figures(gate["before"], gate["after"])
+    line = f"{name} {before} → {after}, {limit}: {_verdict(gate)}"
+    shown_evidence = evidence(gate)
+    return f"{line} · {shown_evidence}" if shown_evidence else line
 
 
 def gate_reason(gate: Mapping[str, Any]) -> str:
@@ -56,9 +57,18 @@ def gate_reason(gate: Mapping[str, Any]) -> str:
     if gate["value"] is None:
         return f"run gate {name} was not measured"
     if not is_regression(gate):
-        return f"run gate {name} {short(gate['value'])} {_OPPOSITE[gate['op']]} {short(gate['limit'])}"
+        return f"run gate {name} {_measured(gate)} {_OPPOSITE[gate['op']]} {short(gate['limit'])}"
     moved = "fell" if gate["op"] == "drop" else "rose"
-    return f"{name} {moved} by {short(abs(gate['value']))}, tolerated {short(gate['limit'])}"
+    return f"{name} {moved} by {_measured(gate).removeprefix('-')}, tolerated {short(gate['limit'])}"
+
+
+def _measured(gate: Mapping[str, Any]) -> str:
+    """Return the value of a gate, with as many decimals as tell it from its limit."""
+    limit = gate["limit"]
+    if is_regression(gate):
+        limit = -limit if gate["value"] < 0 else limit
+    [text] = figures(gate["value"], limit=limit)
+    return text
 
 
 _OPPOSITE = {">=": "<", ">": "<=", "<=": ">", "<": ">="}
@@ -83,7 +93,8 @@ def _interval(change: Mapping[str, Any]) -> str:
         return NO_VALUE
     if change.get("decided_by") == "one-sided p":
         return f"at most {high:.3g}" if change["op"] == "drop" else f"at least {low:.3g}"
-    return f"{low:.3g} to {high:.3g}"
+    low_text, high_text = figures(low, high)
+    return f"{low_text} to {high_text}"
 
 
 def is_warning(gate: Mapping[str, Any]) -> bool:

@@ -60,14 +60,15 @@ class CaseFlips(NamedTuple):
     flipped_to_pass  failed before; now each gate that failed is measured and passes
     not_measured     failed before, do not fail now, but a gate that failed was not measured
     newly_gated      fail now, only by gates that the earlier run did not measure
-    fails_new_gate   failed before and fail now, by a gate among others that did not fail before
+    fails_new_gate   failed before and fail now, by a gate among others that did not fail before; with the metrics of
+                     these gates, without their cut-offs
     """
 
     flipped_to_fail: list[str]
     flipped_to_pass: list[str]
     not_measured: list[str]
     newly_gated: list[str]
-    fails_new_gate: list[str]
+    fails_new_gate: dict[str, list[str]]
 
 
 class Both(NamedTuple):
@@ -142,7 +143,7 @@ def gates_of_case(key: str, both: Both) -> CaseGates | None:
 
 def case_flips(both: Both) -> CaseFlips:
     """Return the shared cases that newly fail, that are fixed, and those where neither is known."""
-    flips = CaseFlips([], [], [], [], [])
+    flips = CaseFlips([], [], [], [], {})
     outcomes_was = values_at(both.was.outcomes, both.shared.before)
     outcomes_now = values_at(both.now.outcomes, both.shared.after)
     for key, was, now in zip(both.shared.keys, outcomes_was, outcomes_now, strict=True):
@@ -170,7 +171,7 @@ def _add_new_gates(key: str, both: Both, flips: CaseFlips) -> None:
         return
     newly_failed = gates.failed_now - gates.failed_before - set(both.unlike)
     if not newly_failed.isdisjoint(gates.was):
-        flips.fails_new_gate.append(key)
+        flips.fails_new_gate[key] = sorted(newly_failed)
     elif newly_failed:
         flips.newly_gated.append(key)
 

@@ -8,7 +8,7 @@ from typing import Any
 from pytest_rageval.comparison.changes import JUDGED_OTHERWISE, OVERALL
 from pytest_rageval.comparison.layer_table import layer_notes
 from pytest_rageval.io.suggestions import listed
-from pytest_rageval.matching.dialects import AMBIGUOUS, DOUBTS, MISSED
+from pytest_rageval.matching.dialects import DOUBTS, is_ambiguous_flag, is_missed_flag
 from pytest_rageval.runs.comparable import relabelled_note
 from pytest_rageval.text import counted
 
@@ -27,8 +27,14 @@ def comparison_notes(content: Mapping[str, Any], cases: int) -> Iterator[str]:
         yield f"{alike_line(content, cases)}: {listed(content['changed_cases'])}"
     if content["relabelled"]:
         yield relabelled_note(content["relabelled"])
-    if content["compared"]:
+    if content["compared"] and not _is_without_scores(content):
         yield from missing_changes(content)
+
+
+def _is_without_scores(content: Mapping[str, Any]) -> bool:
+    """Return True if no shared case has a score now, as in a run of errors: no change is known, which is no news."""
+    shared = int(content["paired"]["cases"])
+    return 0 < shared == len(content["unmeasured"])
 
 
 def missing_changes(content: Mapping[str, Any]) -> Iterator[str]:
@@ -61,10 +67,10 @@ def doubt_notes(metrics: Mapping[str, Any], flags: Sequence[str] = ()) -> Iterat
         why = "headings are not reported; " if doubt == "document" else ""
         was = "was" if golds[doubt] == 1 else "were"
         yield f"{why}{counted(golds[doubt], 'gold')} {was} {DOUBTS[doubt]}; doubt:{doubt} filters their cases"
-    ambiguous = {flag for flag in flags if AMBIGUOUS in flag}
+    ambiguous = set(filter(is_ambiguous_flag, flags))
     if ambiguous:
         yield f"{listed(sorted(ambiguous))}; path_prefix names the folders above the notes"
-    missed = [flag for flag in flags if MISSED in flag]
+    missed = list(filter(is_missed_flag, flags))
     if missed:
         spellings = missed[0].partition(": ")[2]
         yield f"{counted(len(missed), 'gold')} missed, though a chunk holds the text; as in: {spellings}"

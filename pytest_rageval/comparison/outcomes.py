@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_rageval.cases.canonical import asked_hash
 from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.gates_now import gates_of
+from pytest_rageval.gates.effect import decide
 from pytest_rageval.matching.places import gold_kind
 from pytest_rageval.metrics.assertions import NAME as ASSERTIONS
 from pytest_rageval.metrics.assertions import broken_assertions
 from pytest_rageval.model import CaseResult, Outcome
 from pytest_rageval.run.plan import Plan
-from pytest_rageval.runs.decision_hash import asked_part
+from pytest_rageval.runs.decision_hash import asked_part, gated_part
+from pytest_rageval.runs.flaky_cases import FLAKY, passed_when_rerun
 from pytest_rageval.runs.row import CaseScores
 from pytest_rageval.text import cut, printable
 
 REPORT = "known_failures = report"
 RATCHET = "failed in the baseline as well"
 NOTHING_SCORED = "nothing in it could be scored"
-IS_KNOWN = (REPORT, RATCHET)
-"""The beginnings of a known failure's reason."""
 LONGEST_BROKEN = 400
 """Characters of what is said about broken assertions in a reason."""
 
 
 class Ending(NamedTuple):
-    """The outcome of a case and its reason; None if it passed."""
+    """The outcome of a case and its reason; one that passed has none, unless it is flaky."""
 
     outcome: Outcome
     reason: str | None = None
+
+
+def is_known_failure(reason: str | None) -> bool:
+    """Return True if a recorded reason is that of a known failure: records tell it in no other way."""
+    return (reason or "").startswith((REPORT, RATCHET))
 
 
 def known_failure(result: CaseResult, plan: Plan, baseline: Side | None, asked: str | None = None) -> str | None:
@@ -45,14 +50,63 @@ def known_failure(result: CaseResult, plan: Plan, baseline: Side | None, asked: 
     before = _before(result, baseline, asked)
     if mode == "fail" or before is None or baseline is None:
         return None
-    # The gates of now decide about the scores of then: a gate that was added later is known to fail as well.
+    gates = _gates_before(result, before, plan, baseline)
+    failed_now = _failed_now(result)
+    is_by_mean = result.by_rule is None
+    if before.is_bad and not is_by_mean:
+        # Which trials failed which gates then is not stored: both sides are told apart by their means.
+        failed_now = {metric for metric, holds in _decided_now(result, plan).items() if not holds}
+    return RATCHET if failed_now <= gates.failed else None
+
+
+def newly_fails(result: CaseResult, plan: Plan, baseline: Side | None) -> bool:
+    """Return True if a case fails a gate that it passed in the baseline, which did not fail.
+
+    A gate that the baseline did not measure says nothing about what changed in the system, unless the case passed
+    nothing then.
+    """
+    before = _before(result, baseline, None)
+    if before is None or baseline is None or before.is_bad or not result.failed_gates:
+        return False
+    gates = _gates_before(result, before, plan, baseline)
+    new = _failed_now(result) - gates.failed
+    if before.outcome != "passed":
+        return bool(new)
+    return not new.isdisjoint(gates.measured)
+
+
+class _GatesBefore(NamedTuple):
+    """The metrics whose current gates the baseline measured in a case, and those whose gates fail its scores."""
+
+    measured: Collection[str]
+    failed: set[str]
+
+
+def _gates_before(result: CaseResult, before: CaseScores, plan: Plan, baseline: Side) -> _GatesBefore:
+    """Decide the case in the baseline by the gates of now: one that was added later is known to fail as well."""
     obs = result.observation
     kind = obs.matching.kind if obs else gold_kind(result.case.gold, plan.settings.gold_by)
-    gates = plan.gates_in_effect.of(result.case, kind).words
-    gates_before = gates_of(baseline.metrics, baseline.config, plan.settings.k)
-    failed_before = gates_before.failed(gates, before.scores)
-    failed_now = {gate.metric.partition("@")[0] for gate in result.failed_gates}
-    return RATCHET if failed_now <= failed_before else None
+    in_effect = plan.gates_in_effect.of(result.case, kind)
+    side = gates_of(baseline.metrics, baseline.config, plan.settings.k)
+    holds = side.measured(in_effect.words, before.scores)
+    is_same = gated_part(before.decision_hash) == in_effect.hash[:16]
+    if is_same and before.outcome == "passed":
+        # A flaky case, and one that passes by its rule, may have scores that fail: then its outcome decides.
+        return _GatesBefore(holds, set())
+    return _GatesBefore(holds, {metric for metric, passes in holds.items() if not passes})
+
+
+def _failed_now(result: CaseResult) -> set[str]:
+    return {gate.metric.partition("@")[0] for gate in result.failed_gates}
+
+
+def _decided_now(result: CaseResult, plan: Plan) -> Mapping[str, bool]:
+    """Return whether the gates of each metric hold for the means of a case."""
+    assert result.observation is not None
+    words = plan.gates_in_effect.of(result.case, result.observation.matching.kind).words
+    judgements = result.observation.judgements.values()
+    is_heuristic = any(judgement.heuristic for judgement in judgements)
+    return decide(words, result.scores, (plan.settings.k,), is_heuristic=is_heuristic)
 
 
 def unmeasured(result: CaseResult, baseline: Side | None, asked: str | None = None) -> str | None:
@@ -87,8 +141,17 @@ def ending(result: CaseResult, plan: Plan, baseline: Side | None, asked: str | N
         # The first line with text, as pytest shows it.
         lines = printable(f"{error.kind}: {error.message}").splitlines()
         return Ending("error", next((line.strip() for line in lines if line.strip()), None))
+    if result.is_flaky:
+        return Ending("passed", flaky_reason(result))
     if result.failed_gates:
         failed = "; ".join(map(str, result.failed_gates))
+        remarks: list[str] = []
+        if result.by_rule is not None:
+            remarks.append(result.by_rule)
+        if result.confirmation is not None and not result.confirmation.is_unanimous:
+            remarks.append(str(result.confirmation))
+        if remarks:
+            failed += f" ({'; '.join(remarks)})"
         known = known_failure(result, plan, baseline, asked)
         if known is not None:
             return Ending("xfailed", printable(f"{known}: {failed}"))
@@ -104,7 +167,14 @@ def ending(result: CaseResult, plan: Plan, baseline: Side | None, asked: str | N
         return Ending("failed", printable(lost))
     if result.outcome == "skipped":
         return Ending("skipped", printable(f"Skipped: {result.reason or NOTHING_SCORED}"))
-    return Ending("passed")
+    return Ending("passed", flaky_reason(result))
+
+
+def flaky_reason(result: CaseResult) -> str | None:
+    """Return why a case that passed is flaky; None if it passed at its only attempt."""
+    if result.confirmation is not None and result.confirmation.is_flaky:
+        return printable(f"{FLAKY}{result.confirmation}: {result.confirmation.first}")
+    return passed_when_rerun(result.attempts)
 
 
 def ending_from_records(
@@ -122,8 +192,8 @@ def ending_from_records(
     if result.error is not None and result.error.kind in recorded_errors:
         return was
     now = ending(result, plan, baseline, asked_part(records[0].get("decision_hash")))
-    # The user's own xfail mark stays: it is no known failure of ours, whose reasons begin with IS_KNOWN.
-    was_marked = was.outcome == "xfailed" and not (was.reason or "").startswith(IS_KNOWN)
+    # The user's own xfail mark stays: it is no known failure of ours.
+    was_marked = was.outcome == "xfailed" and not is_known_failure(was.reason)
     if was_marked and now.outcome == "failed":
         return was
     return now

@@ -8,7 +8,7 @@ from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.compared_sides import Comparison
 from pytest_rageval.comparison.gate_lines import is_regression
 from pytest_rageval.comparison.gates_now import Both, gates_of_case
-from pytest_rageval.comparison.outcomes import IS_KNOWN
+from pytest_rageval.comparison.outcomes import is_known_failure
 from pytest_rageval.comparison.verdict_facts import VerdictFacts
 from pytest_rageval.comparison.verdict_reasons import RECORDS_OF
 from pytest_rageval.comparison.verdict_sentence import (
@@ -61,8 +61,8 @@ def _outcomes(after: Side, comparison: Comparison, known_failures: str | None) -
     failing = {key for key, outcome in outcome_of.items() if outcome in IS_BAD}
     xfailed = {key for key in failing if outcome_of[key] == "xfailed"}
     # An xfail mark of the project's own test has a reason of its own.
-    reasons = {key: str(record["reason"] or "") for key, record in after.records(xfailed).items()}
-    marked = {key for key, reason in reasons.items() if not reason.startswith(IS_KNOWN)}
+    records = after.records(xfailed)
+    marked = {key for key, record in records.items() if not is_known_failure(record["reason"])}
     unmarked = failing - marked
     known = sum(_is_known(key, comparison.both) for key in unmarked)
     return outcomes | {"xfailed": len(marked) + known, "failed": len(unmarked) - known}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -13,6 +13,7 @@ from pytest_rageval.comparison.case_diff import detail
 from pytest_rageval.comparison.changes import gain, paired
 from pytest_rageval.comparison.compared_sides import Comparison, compare_sides
 from pytest_rageval.comparison.gates_now import Both
+from pytest_rageval.comparison.new_gates import new_causes_of_side, with_new_causes
 from pytest_rageval.comparison.notes import comparison_notes
 from pytest_rageval.comparison.operation_changes import operation_changes, timed_otherwise
 from pytest_rageval.comparison.pair_verdict import pair_verdict
@@ -23,6 +24,7 @@ from pytest_rageval.config.tables import Gates
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.run.plan import Plan, make_plan
+from pytest_rageval.runs.causes import Cause
 from pytest_rageval.runs.columns import CaseColumns, SharedCases, values_at
 from pytest_rageval.runs.comparable import Mismatch
 from pytest_rageval.runs.config_diff import SettingChange
@@ -48,6 +50,7 @@ COPIED = (
     "not_measured",
     "newly_gated",
     "fails_new_gate",
+    "new_gates",
     "added_failing",
     "changed_cases",
     "changed_failing",
@@ -161,7 +164,7 @@ def build_comparison(
         "verdict": verdict.content(),
         "before": _described(before),
         "after": _described(after),
-        "problems": [{**asdict(mismatch), "said": str(mismatch)} for mismatch in comparison.problems],
+        "problems": [_problem(mismatch) for mismatch in comparison.problems],
         "configuration": [change._asdict() for change in changes],
         "versions": parts,
         "changed": {"said": changed, "warning": is_warning},
@@ -179,17 +182,31 @@ def build_comparison(
         if content["operations"].keys() & {"latency_ms", "ttft_ms"} and other_concurrency is not None:
             content["notes"] = list(dict.fromkeys([*content["notes"], other_concurrency]))
         content["gates"] = list(comparison.gates)
-        content["causes"] = _causes_of_new_failures(after, compared)
+        new_causes = new_causes_of_side(compared["new_gates"], after)
+        content["new_causes"] = {key: cause._asdict() for key, cause in new_causes.items()}
+        content["causes"] = _causes_of_new_failures(after, compared, new_causes)
         if is_detailed:
             content |= _cases(before, after, comparison)
     return ComparisonReport(content, comparison.problems, verdict, comparison.both)
 
 
-def _causes_of_new_failures(after: Side, compared: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _problem(mismatch: Mismatch) -> dict[str, str]:
+    return {
+        "what": mismatch.what,
+        "before": mismatch.before,
+        "after": mismatch.after,
+        "more": mismatch.more,
+        "said": str(mismatch),
+    }
+
+
+def _causes_of_new_failures(
+    after: Side, compared: Mapping[str, Any], new_causes: Mapping[str, Cause]
+) -> list[dict[str, Any]]:
     """Return why the cases fail that did not, or fail a new gate: the causes of metrics.json with these cases alone."""
     keys = {*compared["flipped_to_fail"], *compared["fails_new_gate"]}
     causes = []
-    for cause in after.metrics.get("causes", ()):
+    for cause in with_new_causes(after.metrics.get("causes", ()), new_causes):
         cases = [key for key in cause["cases"] if key in keys]
         if cases:
             causes.append({**cause, "cases": cases})

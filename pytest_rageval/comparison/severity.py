@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from pytest_rageval.comparison.changes import signed_width
 from pytest_rageval.runs.aggregate import normalised
-from pytest_rageval.runs.columns import CaseColumns
+from pytest_rageval.runs.columns import CaseColumns, Column
 
 Shares = Mapping[str, Callable[[float], float]]
 """By metric, a function that returns a score as 0 to 1 where higher is better."""
@@ -55,3 +55,25 @@ def worst_first(
         return largest_fall, mean_share(after[key].scores, shares), key
 
     return sorted(keys, key=severity)
+
+
+def levels_of(columns: CaseColumns, shares: Shares) -> Iterator[float | None]:
+    """Yield the mean of each case's scores as 0 to 1; None without scores."""
+    turned: list[Column] = []
+    for name, column in columns.scores.items():
+        if name in shares:
+            turned.append(_as_shares(column, shares[name]))
+    if not turned:
+        yield from [None] * len(columns)
+        return
+    for scores in zip(*turned, strict=True):
+        present = [score for score in scores if score is not None] if None in scores else scores
+        yield math.fsum(present) / len(present) if present else None
+
+
+def _as_shares(column: Column, share: Callable[[float], float]) -> Column:
+    """Return the scores of a metric as 0 to 1, where higher is better."""
+    if share is float:
+        # Most metrics have this scale already: their columns need no copy.
+        return column
+    return [None if score is None else share(score) for score in column]

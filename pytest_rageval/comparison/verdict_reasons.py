@@ -8,7 +8,8 @@ from typing import Any
 
 from pytest_rageval.comparison.gate_lines import gate_reason
 from pytest_rageval.comparison.verdict_facts import VerdictFacts
-from pytest_rageval.runs.reservations import rerun_counts, unjudged_counts
+from pytest_rageval.runs.flaky_cases import flaky_counts
+from pytest_rageval.runs.reservations import unjudged_counts
 from pytest_rageval.text import counted, cut
 
 SHOWN_GATES = SHOWN_PROBLEMS = 3
@@ -28,7 +29,7 @@ RUN_THROUGH = (0, 1)
 def reasons_to_fail(facts: VerdictFacts) -> list[str]:
     """Return why a run fails the build, the most serious first: `5 cases newly fail`. Empty if it passes."""
     reasons = [*_error_reasons(facts), *_case_reasons(facts), *_gate_reasons(facts)]
-    reasons += _problem_reasons(facts.problems)
+    reasons += _problem_reasons(_told(facts.problems, is_all_errors=facts.is_all_errors))
     if facts.is_refused and not (facts.is_waived or facts.is_partial or facts.problems):
         reasons.append("not comparable with the baseline")
     if facts.exit_status not in RUN_THROUGH:
@@ -36,6 +37,20 @@ def reasons_to_fail(facts: VerdictFacts) -> list[str]:
     elif facts.exit_status and not reasons:
         reasons.append("other tests of the session fail")
     return reasons
+
+
+def shown_problems(metrics: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the problems of a run by its metrics.json, without those that its errors say already."""
+    problems: Mapping[str, str] = metrics["verdict"]["problems"]
+    errors = metrics.get("outcomes", {}).get("error", 0)
+    return _told(problems, is_all_errors=0 < errors == metrics.get("total_tests"))
+
+
+def _told(problems: Mapping[str, str], *, is_all_errors: bool) -> Mapping[str, str]:
+    """Leave out that gates were not measured if all cases end in errors."""
+    if not is_all_errors:
+        return problems
+    return {name: problem for name, problem in problems.items() if not _is_unmeasured_gate(name)}
 
 
 def reservations(facts: VerdictFacts) -> Iterator[str]:
@@ -56,9 +71,12 @@ def reservations(facts: VerdictFacts) -> Iterator[str]:
     skipped = facts.outcome("skipped")
     if 0 < skipped < facts.cases:
         yield f"{skipped:,} skipped"
-    yield from rerun_counts(facts.metrics)
+    yield from flaky_counts(facts.metrics)
     if facts.changed:
         yield counted(facts.changed, "changed case is", "changed cases are") + " not compared"
+    unmeasured_gates = sum(gate["passed"] is None for gate in facts.gates)
+    if unmeasured_gates and facts.is_compared and not facts.is_all_errors:
+        yield counted(unmeasured_gates, "gate was", "gates were") + " not measured"
 
 
 def passing_words(facts: VerdictFacts) -> str:
@@ -97,8 +115,22 @@ def _error_reasons(facts: VerdictFacts) -> Iterator[str]:
     errors = facts.outcome("error")
     if facts.is_all_errors:
         yield f"all {errors:,} cases end in errors" if errors != 1 else "the only case ends in an error"
-    elif errors:
-        yield counted(errors, "case ends in an error", "cases end in errors")
+        return
+    conversations = facts.metrics.get("conversations") or {}
+    broken = conversations.get("broken") or {}
+    # A broken conversation counts once: its error and the turns that were not asked for it are one event.
+    others = errors - conversations.get("blocked_turns", 0) - conversations.get("broken_by_error", 0)
+    if others > 0:
+        yield counted(others, "case ends in an error", "cases end in errors")
+    if broken:
+        yield _broken(broken, conversations["blocked_turns"])
+
+
+def _broken(broken: Mapping[str, int], blocked_turns: int) -> str:
+    """Return `1 conversation broke at turn 2; 3 turns blocked`."""
+    places = sorted(set(broken.values()))
+    at = f" at turn {places[0]}" if len(places) == 1 else ""
+    return f"{counted(len(broken), 'conversation')} broke{at}; {counted(blocked_turns, 'turn')} blocked"
 
 
 def _case_reasons(facts: VerdictFacts) -> Iterator[str]:
@@ -142,12 +174,17 @@ def _problem_reasons(problems: Mapping[str, str]) -> Iterator[str]:
         yield counted(hidden, "more problem")
 
 
+def _is_unmeasured_gate(name: str) -> bool:
+    """Return True for the name of a problem that is the text of a gate which no case measured."""
+    return name not in OF_THE_RUN and not name.startswith((RECORDS_OF, METRIC_FAILED))
+
+
 def _problem_reason(name: str, problem: str) -> str:
     """Return a problem in a few words of our own: what it quotes and its remedy stand below the sentence."""
+    if _is_unmeasured_gate(name):
+        return f"gate {cut(name, _LONGEST_PROBLEM)} was not measured"
     if name.startswith(METRIC_FAILED):
         return f"{cut(name, _LONGEST_PROBLEM)} failed"
-    if name not in OF_THE_RUN and not name.startswith(RECORDS_OF):
-        return f"gate {cut(name, _LONGEST_PROBLEM)} was not measured"
     first_clause = _END_OF_CLAUSE.split(problem, maxsplit=1)[0]
     return cut(first_clause, _LONGEST_PROBLEM)
 

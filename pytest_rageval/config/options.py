@@ -238,6 +238,28 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("allow-partial", "Skip cases that an answers file does not cover, and mark the run partial.", "flag"),
     Option("repeat", "Ask each case N times; gates look at the mean (default: 1).", "whole", "N"),
+    Option(
+        "pass-rule",
+        "With repeats: a case passes by the mean (default), or if all, the majority, any or a share of its trials "
+        "pass, as in 0.8.",
+        metavar="RULE",
+    ),
+    Option(
+        "repeat-until",
+        "decided: ask no further trial of a case once its rule cannot change (default: all).",
+        choices=("all", "decided"),
+    ),
+    Option(
+        "confirm",
+        "Ask a case that newly fails a gate N times again; it fails if most attempts do (default: 2 with a baseline).",
+        "whole",
+        "N",
+    ),
+    Option(
+        "history",
+        "Earlier replies of a conversation: the system's own answers (live, the default) or the references (gold).",
+        choices=("live", "gold"),
+    ),
     Option("shard", "Take one of N equal parts of the cases, as in 1/4; rageval merge joins the runs.", metavar="I/N"),
     Option("resume", "Finish a run that was interrupted: its id, or latest.", metavar="RUN"),
     Option("concurrency", "How many cases are asked and judged at the same time (default: 16).", "whole", "N"),

@@ -27,10 +27,12 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.expected import Expects
 from pytest_rageval.io.masking import public_target, secrets_of_headers, secrets_of_params, secrets_of_target
+from pytest_rageval.io.pass_rule import WrittenPassRule
 
 RESERVED_PARAMS = {
     "question": "it is the case's",
     "history": "it is the case's",
+    "conversation_id": "it is the case's",
     "vaults": "it is the case's",
     "folders": "it is the case's",
     "k": "set k",
@@ -145,6 +147,16 @@ class Settings(Frozen):
     retrieval_only: OptionOnly[bool] = False
     allow_partial: Operational[bool] = False
     repeat: int = Field(1, ge=1, le=1000)
+    pass_rule: WrittenPassRule = "mean"  # noqa: S105 because it is no password
+    """How the trials of a case decide about it, where the case does not say."""
+    repeat_until: Literal["all", "decided"] = "all"
+    """decided: no further trial of a case is asked once its pass rule cannot change any more."""
+    confirm: Operational[int | None] = Field(None, ge=0, le=100)
+    """How often a case that newly fails is asked again; None: twice where there is a baseline."""
+    history: Literal["live", "gold"] = "live"
+    """What stands for earlier replies of a conversation: the system's own answers, or the references."""
+    on_turn_failure: Literal["continue", "stop"] = "continue"
+    """What a conversation does after a turn that fails a gate."""
     shard: OptionOnly[Operational[str | None]] = None
     resume: OptionOnly[Operational[str | None]] = None
     run_id: OptionOnly[Operational[str | None]] = None
@@ -164,8 +176,7 @@ class Settings(Frozen):
         """Return the settings that can change results, as JSON."""
         fields = type(self).model_fields.items()
         left_out = {name for name, field in fields if _CANNOT_CHANGE_RESULTS in field.metadata}
-        # Stored runs from before these settings have none, and compare with runs that do not use them.
-        left_out |= {name for name in ("strict_places", "path_prefix", "prices") if not getattr(self, name)}
+        left_out |= {name for name, default in defaults_of_younger_settings().items() if getattr(self, name) == default}
         return self.model_dump(mode="json", exclude=left_out)
 
     @property
@@ -228,6 +239,15 @@ class Settings(Frozen):
     def window(self) -> int:
         """Return how many cases may be prefetched; by default four times the concurrency."""
         return self.look_ahead or 4 * self.concurrency
+
+
+def defaults_of_younger_settings() -> dict[str, Any]:
+    """Return the defaults of settings that a run leaves out of config.json where it does not use them.
+
+    Stored runs from before these settings have none of them, and compare with runs that do not use them.
+    """
+    younger = ("strict_places", "path_prefix", "prices", "pass_rule", "repeat_until", "history", "on_turn_failure")
+    return {name: Settings.model_fields[name].get_default(call_default_factory=True) for name in younger}
 
 
 def _resolved(table: str, headers: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:

@@ -67,8 +67,9 @@ class Graph:
         for conclusion, reasons in premises.items():
             inferences.append({**conclusion._asdict(), "because": [reason._asdict() for reason in reasons]})
             inferred += [conclusion.subject, conclusion.object]
+        found = [{"id": name, "type": self._types[name], "text": text} for name, text in linked.items()]
         return {
-            "entities": [{"id": name, "type": self._types[name], "text": text} for name, text in linked.items()],
+            "entities": found,
             "concepts": sorted(self._concepts.find(question)),
             "constraints": sorted(self._constraints.find(question)),
             "kg_entities": entities,

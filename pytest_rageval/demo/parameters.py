@@ -81,6 +81,8 @@ class Ask(IndexBudget):
     vaults: list[str] = []
     folders: list[Annotated[str, AfterValidator(_folder)]] = []
     history: list[PriorTurn] = []
+    conversation_id: str | None = None
+    """Taken and not used: `history` says all that was said."""
     rerank: bool = False
     rerank_threshold: Share = RERANK_THRESHOLD
     rerank_vector_weight: Share = 0.7

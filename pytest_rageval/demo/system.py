@@ -102,13 +102,12 @@ def coverage(notes: Sequence[Note], cuts: Sequence[CutNote], budget: TokenBudget
         "chunks_embedded": embedded,
         "chunks_skipped": skipped,
     }
+    named = [{"vault": note.vault, "rel_path": note.rel_path, "reason": reason} for note, reason in without]
     return {
         "docs_processed": len(notes),
         "docs_with_0_chunks": len(without),
         "docs_with_0_chunks_reasons": dict(sorted(reasons.items())),
-        "docs_without_chunks": [
-            {"vault": note.vault, "rel_path": note.rel_path, "reason": reason} for note, reason in without
-        ],
+        "docs_without_chunks": named,
         "chunks_attempted": embedded + skipped,
         "chunks_embedded": embedded,
         "chunks_skipped": skipped,

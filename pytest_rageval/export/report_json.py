@@ -9,7 +9,7 @@ from pytest_rageval.comparison.compared_sides import Cases
 from pytest_rageval.export.export_source import ExportSource
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.json_text import json_text
-from pytest_rageval.runs.aggregate import with_aliases
+from pytest_rageval.runs.flat_aggregates import with_aliases
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.line_form import RESULTS
 from pytest_rageval.runs.records.record_files import row_places

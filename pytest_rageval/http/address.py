@@ -52,6 +52,7 @@ def checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
     for name, value in headers.items():
         if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
             raise SettingsError(f"header {printable(name)!r} is not a header name")
+        # A line break in a value would be another header.
         if not (value.isascii() and value.isprintable()):
             raise SettingsError(f"header {name}: its value holds characters that cannot be sent; use printable ASCII")
     return {name.lower(): value for name, value in headers.items()}
@@ -87,6 +88,7 @@ def proxy_of(url: str) -> str | None:
     """
     parsed = httpx.URL(url)
     proxies = urllib.request.getproxies()
+    # As curl and httpx read them: HTTP_PROXY before ALL_PROXY, and NO_PROXY before both.
     name = parsed.scheme if proxies.get(parsed.scheme) else "all"
     proxy = proxies.get(name)
     if not proxy or is_loopback(parsed.host):

@@ -128,6 +128,7 @@ class CallLimit:
         self.served = ServedRate()
         self._pace = LearnedPace()
         self._tokens: TokenBucket | None = None
+        # asyncio's lock is fair, so it is the queue.
         self._front = asyncio.Lock()
         self._changed: asyncio.Future[None] | None = None
         self._sent_at = -math.inf
@@ -142,6 +143,8 @@ class CallLimit:
         try:
             yield
         finally:
+            # All is given back before a refused call waits again. When it kept its place among the judge's slots, a
+            # judge of five requests a second hung each run.
             self.running -= 1
             if places is not None:
                 places.give_back()
@@ -163,11 +166,13 @@ class CallLimit:
             self._paused_until = max(self._paused_until, now + pause + jitter)
             if self._shared is not None:
                 self._shared.extend(pause + jitter)
-        if (clock := current_clock()) is not None:
+        clock = current_clock()
+        if clock is not None:
             clock.give_back(now - call.sent_at)
 
     def note_success(self) -> None:
         """Note that a call succeeded."""
+        # Only an answered call restores patience: a failure of another kind says nothing of the limit.
         self._refused_since = None
         self._pace.note_success()
         self.served.note_success(asyncio.get_running_loop().time())
@@ -227,6 +232,7 @@ class CallLimit:
                 return
             self._changed = loop.create_future()
             if call.refusals and self._refused_since is not None:
+                # Wake when patience ends, even if the pace would let the call wait longer.
                 opens_at = min(opens_at, self._refused_since + self.limits.patience)
             timer = None if opens_at == math.inf else loop.call_at(opens_at, self._wake)
             try:
@@ -264,7 +270,8 @@ class CallLimit:
 
     def _let_go(self, call: LimitedCall) -> None:
         now = asyncio.get_running_loop().time()
-        call.sent_at = self._sent_at = now
+        call.sent_at = now
+        self._sent_at = now
         self._pace.note_sent(now)
         if self._tokens is not None:
             self._tokens.take(call.tokens, now)
@@ -294,6 +301,7 @@ def shared_limit(role: str, limits: Limits) -> Callable[[Hashable], CallLimit]:
     def limit_of(server: Hashable) -> CallLimit:
         loop = asyncio.get_running_loop()
         if loop not in _limits:
+            # Each run has a loop of its own: those of earlier runs in this process are forgotten here.
             for closed in [other for other in _limits if other.is_closed()]:
                 del _limits[closed]
         of_loop = _limits.setdefault(loop, {})

@@ -76,6 +76,7 @@ class CallClock:
         now = asyncio.get_running_loop().time
         if self._waiting == 0:
             self._began = now()
+            # Two judgements of one answer may wait at once: the first stops the clock, the last starts it.
             if self._timeout is not None:
                 self._ends_at = self._timeout.when()
                 self._timeout.reschedule(None)

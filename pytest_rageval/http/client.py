@@ -100,9 +100,11 @@ class SlottedClient:
         self._status_in = status_in or (lambda status, _: status)
         self._headers = checked_headers(headers or {})
         self._app = app
+        # Without others to share it with, the limit holds for all servers of this client together.
         own_limit = CallLimit(Limits(slots))
         self._limit_of = limit_of or (lambda _: own_limit)
         self._idle: dict[tuple[str, str | None], list[HttpConnection]] = {}
+        # Headers, name and mask of an address are made once: a target sends all its requests to one or two.
         self._address = lru_cache(MOST_ADDRESSES)(self._address_of)
         self._proxy_of = lru_cache(MOST_ADDRESSES)(proxy_of)
 
@@ -130,6 +132,7 @@ class SlottedClient:
             content.append((b"content-type", b"application/json"))
             body = _JSON.encode(json).encode()
         elif files is not None:
+            # httpx writes the form: its boundary and the escapes of file names are easy to get wrong.
             form = httpx.Request(method, to.url, files=files)
             content.append((b"content-type", form.headers["content-type"].encode()))
             body = form.read()
@@ -161,6 +164,7 @@ class SlottedClient:
         origin = f"{address.scheme}://{address.netloc.decode('ascii', 'replace')}"
         proxy = None if self._app is not None else self._proxy_of(origin)
         fields = httpx.Request(method, address, headers={**HEADERS, **headers}).headers.raw
+        # httpx states a length of 0 here; each call states that of its own body.
         fields = [field for field in fields if field[0].lower() != b"content-length"]
         target = address.raw_path
         name = f"{method} {public_url(url)}"
@@ -181,6 +185,7 @@ class SlottedClient:
             fields=fields,
             proxy=through,
             place=(origin, proxy),
+            # Two applications in this process may share an address: each has a limit of its own.
             server=origin if self._app is None else (origin, id(self._app)),
             mask=mask,
             name=name,
@@ -200,6 +205,7 @@ class SlottedClient:
                     incoming.close()
         except TimeoutError:
             limit = f"{timeout:.6g} s ({self._named})"
+            # A hundredth of tolerance: the first attempt begins a moment after its time.
             if seconds <= 0.99 * timeout:
                 total = f"timeout × (retries + 1) = {call.rule.seconds:.6g} s"
                 limit = f"{max(seconds, 0):.3g} s (what was left of {total})"
@@ -255,11 +261,13 @@ class SlottedClient:
             raise HttpFailure("too_large", excess, status=status)
         headers = incoming.headers
         if 300 <= status < 400:
+            # Followed, a POST would become a GET, and credentials would go to another host.
             to = excerpt(call.to.mask.text(public_url(headers.get("location", ""))))
             message = f"status {status}, redirect to {to or 'nowhere'}; not followed, give that URL instead"
             raise HttpFailure("invalid_response", message, status=status)
         if not 200 <= status < 300:
             beginning = b""
+            # The status counts, also where the body that explains it breaks off.
             with suppress(ValueError, HttpFailure):
                 beginning, _ = await incoming.body(EXCERPT_BYTES)
             raise self._error_of(call, incoming, beginning, self._status_in(status, beginning), seconds_left)
@@ -282,7 +290,8 @@ class SlottedClient:
         message = f"status {incoming.status}"
         if incoming.status < 300:
             message += f" with an error of status {status}"
-        if shown := excerpt(body):
+        shown = excerpt(body)
+        if shown:
             message += f": {shown}"
         kind = kind_of_status(status)
         retry_after = longest_wait(incoming.headers.get("retry-after", ""))

@@ -20,6 +20,7 @@ KEPT_IDLE = 4.0
 """Seconds for which an idle connection is kept for the next request; many servers close after 5."""
 CONNECT_TIMEOUT = 10.0
 """Seconds for opening a connection, within an attempt."""
+# More than servers send. Joining repeated fields takes time that grows with the square of their number.
 MOST_HEADER_FIELDS = 200
 MOST_HEADER_BYTES = 64 * 1024
 MANY_HEADERS = f"the reply has more than {MOST_HEADER_FIELDS} header fields, or {MOST_HEADER_BYTES:,} bytes of them"
@@ -67,6 +68,8 @@ class HttpConnection(asyncio.Protocol):
         connection = cls()
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
+                # Happy eyeballs: a host with a dead address of IPv6 would else take the whole CONNECT_TIMEOUT. 0.25 s
+                # is what RFC 8305 recommends.
                 creating = asyncio.get_running_loop().create_connection(
                     lambda: connection, first.raw_host.decode("ascii"), port, ssl=secure, happy_eyeballs_delay=0.25
                 )
@@ -101,6 +104,7 @@ class HttpConnection(asyncio.Protocol):
             raise HttpFailure("connect", f"the proxy refuses a tunnel with status {reply.status}")
         if self._parser.trailing_data[0]:  # bytes from before TLS are not trusted
             raise HttpFailure("connect", "the server broke off TLS")
+        # The tunnel's own request is over: what follows is another conversation, with a parser of its own.
         self._parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=100 * 1024)
         transport = await asyncio.get_running_loop().start_tls(
             self._transport, self, tls_context(), server_hostname=host
@@ -119,6 +123,7 @@ class HttpConnection(asyncio.Protocol):
             while not isinstance(event := await self._next_event(), h11.Response):
                 pass  # an interim reply
         except BaseException:
+            # Half of a request was sent, or its reply may still come: the next one must not find it.
             self._transport.abort()
             raise
         return Reply(event.status_code, list(event.headers), self)
@@ -145,9 +150,11 @@ class HttpConnection(asyncio.Protocol):
         return event
 
     def _failure(self, problem: str, *, is_headless: bool) -> HttpFailure:
+        # h11 has one class for all faults of a peer: only its message tells them apart.
         if self._is_ended and "close" in problem.lower():
             end = "without a reply" if is_headless else "before the reply was complete"
             reason = f"the server closed the connection {end}" if self._error is None else os_words_in(self._error)
+            # Closed before the first byte: the server had dropped the idle connection, and the request is sent again.
             broken = StaleConnection if self._is_reused and not self._beginning else HttpFailure
             return broken("reset", reason)
         if "Receive buffer too long" in problem:
@@ -165,6 +172,7 @@ class HttpConnection(asyncio.Protocol):
         is_done = self._parser.our_state is h11.DONE and self._parser.their_state is h11.DONE
         bytes_behind, _ = self._parser.trailing_data
         is_read = is_done and not bytes_behind
+        # With both headers, a proxy and this parser may see the end of the reply in two places (request smuggling).
         is_ambiguous = "transfer-encoding" in reply.headers and "content-length" in reply.headers
         if self._is_ended or is_ambiguous or not is_read:
             self._transport.abort()
@@ -181,7 +189,9 @@ class HttpConnection(asyncio.Protocol):
         """
         idle_seconds = asyncio.get_running_loop().time() - self._idle_since
         is_over = self._is_ended or idle_seconds > KEPT_IDLE
-        if not is_over and (socket := self._transport.get_extra_info("socket")) is not None:
+        socket = self._transport.get_extra_info("socket")
+        if not is_over and socket is not None:
+            # Not select.select, which fails for descriptors above 1,023.
             waiting = select.poll()
             waiting.register(socket, select.POLLIN)
             is_over = bool(waiting.poll(0))
@@ -192,6 +202,7 @@ class HttpConnection(asyncio.Protocol):
     async def aclose(self) -> None:
         """Close the connection."""
         self._transport.abort()
+        # The loop must run once more: closed before that, it leaves the socket to the garbage collector.
         await asyncio.wait([self._closed])
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -243,6 +254,7 @@ class Reply:
     @property
     def excess(self) -> str | None:
         """Return why the headers are too many to read, or None. Check it before any look-up in the headers."""
+        # The colon, the space and the end of each line are four bytes.
         size = sum(len(name) + len(value) + 4 for name, value in self.fields)
         is_too_much = len(self.fields) > MOST_HEADER_FIELDS or size > MOST_HEADER_BYTES
         return MANY_HEADERS if is_too_much else None
@@ -252,6 +264,7 @@ class Reply:
         """Return the headers by lower-case name; repeated headers are joined by commas."""
         headers: dict[str, str] = {}
         for raw_name, raw_value in self.fields:
+            # Names are ASCII by the standard; values may hold UTF-8.
             name = raw_name.decode("latin-1").lower()
             value = raw_value.decode("utf-8", "replace")
             headers[name] = f"{headers[name]}, {value}" if name in headers else value

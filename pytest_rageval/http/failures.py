@@ -75,6 +75,7 @@ def os_words(error: OSError) -> str:
 RETRIED_STATUS = frozenset({429, 502, 503, 504})
 REPEATABLE_STATUS = RETRIED_STATUS | {408, 409, 425, 500, 529}
 """Retried if processing a request twice is harmless; 529 is Anthropic's status for overloaded."""
+# Ollama answers 503 for a full queue: "server busy, please try again. maximum pending requests exceeded".
 _OVERLOAD = re.compile(
     r"overload|server (is )?busy|pending requests|too many requests|rate.?limit|slow.?down|throttl|at capacity",
     re.IGNORECASE,
@@ -112,5 +113,6 @@ def seconds_of(retry_after: str) -> float | None:
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
     if date.tzinfo is None:
+        # The parser returns no zone for "-0000"; the standard knows GMT alone.
         date = date.replace(tzinfo=UTC)
     return max(0.0, (date - datetime.now(UTC)).total_seconds())

@@ -48,6 +48,7 @@ class LearnedPace:
         """Return the pace in requests a second; infinity before the first refusal."""
         if self._is_probing:
             return self._pace
+        # A slow server is probed by requests, not by seconds: ten seconds of one a minute would tell nothing.
         lasts = min(max(RETURN_S, RETURN_REQUESTS / self._refused_pace), LONGEST_RETURN_S)
         elapsed = max(0.0, now - self._rises_from)
         depth = 1 - self._pace / self._refused_pace
@@ -69,10 +70,12 @@ class LearnedPace:
     def note_refusal(self, sent_at: float, now: float, pause: float) -> None:
         """Lower the pace, unless the request was sent before the last fall; `pause` is the server's Retry-After."""
         if sent_at < self._fell_at:
+            # It went out at the old pace: one burst of refusals must lower the pace once.
             return
         if not self.is_limited:
             self._pace = self._first_guess(now, pause)
         elif self._is_probing and self._good == 0:
+            # Not one success since the last fall: the guess was wrong by far.
             self._pace /= 2
         else:
             refused = self.at(now)

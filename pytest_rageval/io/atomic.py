@@ -47,7 +47,8 @@ def write_new(path: Path, content: bytes, mode: int = 0o444) -> None:
             os.link(temporary, path)
         except FileExistsError:
             raise
-        except OSError:  # a file system without hard links
+        except OSError:
+            # A file system without hard links: there, another process may see half of the file for a moment.
             with path.open("xb") as file:
                 _fill(file, lambda file: file.write(content))
             path.chmod(mode)
@@ -59,6 +60,7 @@ def replacing(path: Path) -> Iterator[Path]:
     """Yield an empty file that replaces this one if the body succeeds, for a writer that takes a path."""
     with _written(path, lambda _: None, 0o644) as temporary:
         yield Path(temporary)
+        # The writer has closed its file: opened once more, it can be flushed.
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -86,10 +88,12 @@ def _replace(path: Path, write: Callable[[IO[bytes]], object], mode: int = 0o644
 def _written(path: Path, write: Callable[[IO[bytes]], object], mode: int) -> Iterator[str]:
     """Write a temporary file in the folder of `path`, flushed before the body runs; remove it on any exception."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    # In the same folder: a rename is atomic only within a file system.
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             _fill(file, write)
+        # A temporary file is readable by its owner alone; reports are read by others, too.
         os.chmod(temporary, mode)
         yield temporary
     finally:
@@ -98,12 +102,14 @@ def _written(path: Path, write: Callable[[IO[bytes]], object], mode: int) -> Ite
 
 def _fill(file: IO[bytes], write: Callable[[IO[bytes]], object]) -> None:
     write(file)
+    # Without this, a power cut after the rename can leave an empty file under the right name.
     file.flush()
     os.fsync(file.fileno())
 
 
 def open_regular(path: Path, buffering: int = -1) -> BinaryIO:
     """Open a file for reading; OSError for a pipe or device, which would be waited for, and for a folder."""
+    # Without O_NONBLOCK, to open a pipe that nobody writes to never ends.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -115,6 +121,7 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
     """Read one of our JSON files; raise SettingsError if it is missing, unreadable or not an object."""
     try:
         with open_regular(path) as file:
+            # Its size is asked for first: `read(LARGEST)` makes room for 256 MiB at once, whatever the file holds.
             if os.fstat(file.fileno()).st_size > LARGEST:
                 raise SettingsError(f"{what}: {path} is larger than {LARGEST:,} bytes; it is no file of ours")
             value = parse(file.read())

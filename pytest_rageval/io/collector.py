@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event
 
+# Measured in whole runs, with and without this module: 20,000 recorded cases take 17.5 instead of 20.3 s of CPU, 3,000
+# items 5.2 instead of 6.0 s, and a run of one case 1.2 instead of 1.5 s.
 SELDOM = 50_000
 """New objects per collection, not 700 or 2,000, which cost 0.6 ms of CPU a case with 200 calls in flight."""
 _FROZEN = Event()

@@ -46,6 +46,7 @@ def secrets_of_environment(environment: Mapping[str, str]) -> Iterator[str]:
 def _secrets_of_named(value: str) -> Iterator[str]:
     """Yield the whole value, the value on one line, and each long enough part (lines, or a list with commas)."""
     yield value
+    # In logs a value of several lines stands on one.
     yield " ".join(value.split())
     yield from (word for word in re.split(r"[\s,;]+", value) if SHORTEST_UNSENT <= len(word) < len(value))
 
@@ -72,6 +73,7 @@ def _secrets_of_userinfo(url: str) -> Iterator[str]:
     """Yield the password of a URL and its encoded forms; a user alone (`git@`) only if it is long."""
     userinfo = re.sub(r"^[^/]*//", "", url).partition("/")[0].rpartition("@")[0]
     _, colon, password = userinfo.partition(":")
+    # A password that is a plain word ("postgres") would be masked in every sentence.
     if (colon and not is_word(password)) or (not colon and len(userinfo) >= SHORTEST_UNSENT):
         yield from secrets_of_url(url)
 

@@ -43,6 +43,7 @@ def read_lines(path: Path, report: Report, max_bytes: int) -> Iterator[FileLine]
 def lines_of_stream(file: BinaryIO, report: Report, max_bytes: int) -> Iterator[FileLine]:
     """Yield the lines of an open file or of bytes in memory; see `read_lines`."""
     offset = number = 0
+    # Two more: the line end is not counted.
     while raw := file.readline(max_bytes + 2):
         number += 1
         start = offset

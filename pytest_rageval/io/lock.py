@@ -18,6 +18,7 @@ def take_lock(path: Path, *, is_shared: bool = False) -> int:
     Raise LockHeld if another process has it, OSError if the path does not exist, and SettingsError on a system
     without such locks. On a file system without locks nothing is locked, which cannot be detected.
     """
+    # Closed in programs that this process starts: one that outlives it would hold the lock.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     try:
         _flock(descriptor, is_shared=is_shared)
@@ -46,6 +47,7 @@ def _flock(descriptor: int, *, is_shared: bool) -> None:
             "runs are locked while they are written, and this system has no such locks (module fcntl); use Linux, "
             "macOS, or the Windows Subsystem for Linux"
         ) from None
+    # Not `lockf`, whose locks end when any descriptor of the file is closed, and which cannot lock a folder.
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError as error:

@@ -47,6 +47,7 @@ def _find(name: str) -> codecs.CodecInfo | None:
     if name != PLAIN_ASCII:
         return None
     ascii_codec = codecs.lookup("ascii")
+    # The same codec under another name: what it does not encode goes to our handler.
     return codecs.CodecInfo(
         ascii_codec.encode,
         ascii_codec.decode,

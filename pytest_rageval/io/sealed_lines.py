@@ -28,6 +28,7 @@ LONGEST = 1 << 28
 """Longest line in bytes: a longer one is not ours, and is not read into memory."""
 _KEY = b',"checksum":"'
 _END = b'"}'
+# Of a CRC-32 in hexadecimal.
 _DIGITS = 8
 _SEAL = len(_KEY) + _DIGITS + len(_END)
 
@@ -106,6 +107,7 @@ def unsealed_text(line: bytes) -> str | None:
     """Return the JSON object of a line as text without its checksum; None if that is missing or wrong."""
     try:
         check_seal(line)
+        # As it was written: putting spaces into stored records took 35 µs a case.
         return line[: len(line) - line.endswith(b"\n") - _SEAL].decode() + "}"
     except (DamagedLineError, UnicodeDecodeError):
         return None
@@ -131,7 +133,7 @@ class Place(NamedTuple):
 
     def read(self) -> bytes:
         """Read the line at this place."""
-        # Half of the time of a file object, which dominates for one line.
+        # Half of the time of a file object, which dominates for one line; pread moves no offset that threads share.
         descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             return os.pread(descriptor, self.length, self.offset)

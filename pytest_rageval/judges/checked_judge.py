@@ -87,7 +87,8 @@ class CheckedJudge(BaseJudge):
             return error
 
     def _checked(self, request: JudgeRequest, judgement: Judgement) -> Judgement:
-        if (problem := judgement_problem(judgement)) is not None:
+        problem = judgement_problem(judgement)
+        if problem is not None:
             raise JudgeError("invalid_reply", f"judge {self.model!r}, rubric {request.rubric!r}: {problem}")
         self._note_served(judgement)
         masked: Judgement = self._mask.value(judgement)
@@ -106,6 +107,7 @@ class CheckedJudge(BaseJudge):
                 return await self._judge.judge(request)
         except TimeoutError:
             if not timeout.expired():
+                # One of the judge's own, which is an error of its code.
                 raise
             message = f"judge {self.model!r}, rubric {request.rubric!r}: no judgement within {self._limit.in_words}"
             raise JudgeError("timeout", message) from None
@@ -148,6 +150,7 @@ _KINDS_IN_WORDS: Mapping[type, str] = {str: "a text", bool: "True or False", tup
 
 def _text_problem(judgement: Judgement) -> str | None:
     texts = (judgement.reasoning, judgement.model, *judgement.supported_claims, *judgement.unsupported_claims)
+    # Joined, so that one check serves all texts: this runs for each judgement.
     try:
         whole_text = "".join(texts)
     except TypeError:

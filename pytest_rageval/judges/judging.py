@@ -23,7 +23,7 @@ from pytest_rageval.judges.judge import (
 from pytest_rageval.judges.requests import can_join, requests_for
 from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.matching.passages import context_texts
-from pytest_rageval.model import NOTHING, Answer, EvalCase, Judgement, JudgeRequest, Problem, Rubric
+from pytest_rageval.model import NOTHING, Answer, Dialogue, EvalCase, Judgement, JudgeRequest, Problem, Rubric
 from pytest_rageval.text import counted
 
 CLASSIFIER = "abstention"
@@ -39,6 +39,7 @@ Result = Judgement | JudgeError
 IsNear = Callable[[Judgement], bool]
 """Returns True if a score of the judgement lies within one step of a gate's limit, on either side."""
 NEAR_GATE_TRIALS = 3
+"""The fewest of which the median is a majority."""
 
 
 class Wording(NamedTuple):
@@ -62,6 +63,7 @@ async def judge_answer(
     trial: int = 0,
     phrases: Sequence[str] = (),
     on_error: Callable[[JudgeError], Problem] | None = None,
+    dialogue: Dialogue | None = None,
 ) -> dict[str, Judgement]:
     """Judge an answer and return the judgements by rubric, in the order of `rubrics`, without those that do not apply.
 
@@ -70,10 +72,14 @@ async def judge_answer(
     The other requests, those for assertions of the case among them, run together, as one if the judge joins
     rubrics. Each is put `repeats` times, once to a heuristic; with `near-gate`, three times if its first judgement
     `is_near`. After all calls have ended, the first JudgeError in order is raised, or with `on_error` a failed
-    judgement takes its place. If the classifier fails, nothing else is judged: it is unknown what applies.
+    judgement takes its place. If the classifier fails, nothing else is judged: it is unknown what applies. `dialogue`:
+    what was said before, for a turn of a conversation.
     """
+    if dialogue is not None:
+        case = replace(case, history=dialogue.history)
     known = [name for name in rubrics if can_judge(judge, name) and name != CLASSIFIER]
-    requests = partial(requests_for, case, answer, k=k, trial=trial, wordings=wordings)
+    requests = partial(requests_for, case, answer, k=k, trial=trial, wordings=wordings, dialogue=dialogue)
+    # A heuristic gives equal requests equal scores: it is asked once.
     times = 1 if judge.heuristic else repeats
     asserted = assertion_requests(judge, case, answer, k, trial)
     by_rubric = requests(known)
@@ -96,10 +102,12 @@ async def judge_answer(
             classified = settled(request, result)
             results[CLASSIFIER] = classified
             if classified.error is not None:
+                # Whether anything else applies is unknown now.
                 results |= {other.rubric: _failed(judge, other, classified.error) for other in rest}
                 rest = []
             elif classified.scores.get("abstained", 0.0) >= 0.5:
                 rest = requests(known, abstained=True) + asserted
+    # Splitting costs a request: only for an answer whose claims are judged.
     split = None
     if SPLIT in judge.rubrics and any(request.rubric == SUPPORT for request in rest):
         split = next(iter(requests([SPLIT])), None)
@@ -232,6 +240,7 @@ def _together(parts: Sequence[Result]) -> Result:
         scores = judgement.scores
         return math.fsum(abs(scores.get(name, math.inf) - median) for name, median in medians.items())
 
+    # The median belongs to no single judgement: the nearest one lends its reasons.
     nearest = min(judgements, key=distance)
     spread = {name: max(trials) - min(trials) for name, trials in values.items()}
     extra = {**nearest.extra, "repeats": values, "spread": spread, **asked_of(_paid(judgements))}
@@ -240,6 +249,7 @@ def _together(parts: Sequence[Result]) -> Result:
 
 def _failure_of(failures: Sequence[JudgeError], judgements: Sequence[Judgement]) -> JudgeError:
     """Return the first failure, with the cost of all trials."""
+    # A failed judgement was paid for as well: a run of 8 requests once reported 2.
     bill = [judgement for judgement in judgements if not judgement.cached]
     bill += [Judgement("", {}, **failure.spent) for failure in failures if failure.spent]
     spent = {**sum_costs(bill), "extra": asked_of(bill)} if bill else {}
@@ -267,6 +277,7 @@ async def judge_claims(judge: BaseJudge, split: JudgeRequest, support: JudgeRequ
     stated = reply.extra.get("claims")
     if not isinstance(stated, list | tuple) or not all(isinstance(claim, str) for claim in stated):
         raise JudgeError("invalid_reply", f"judge {judge.model!r}, rubric {SPLIT!r}: its reply has no list of claims")
+    # A model may state a claim twice: counted twice, it would weigh double.
     bounded = [" ".join(claim[:LONGEST_CLAIM].split()) for claim in stated]
     claims = list(dict.fromkeys(filter(None, bounded)))
     judged = claims[:MOST_CLAIMS]
@@ -342,6 +353,7 @@ async def ask_together(calls: Iterable[Awaitable[T]], *, in_turn: bool = False) 
     """
     waiting = list(calls)
     if len(waiting) == 1:
+        # Without a task of its own.
         return [await waiting[0]]
     if in_turn:
         outcomes = [await _outcome(call) for call in waiting]
@@ -349,26 +361,26 @@ async def ask_together(calls: Iterable[Awaitable[T]], *, in_turn: bool = False) 
         outcomes = await asyncio.gather(*map(_outcome, waiting))
     results: list[T] = []
     for outcome in outcomes:
-        if isinstance(outcome, _Raised):
+        if isinstance(outcome, _RaisedError):
             raise outcome.error
         results.append(outcome)
     return results
 
 
-class _Raised(NamedTuple):
+class _RaisedError(NamedTuple):
     """The exception of a call that failed."""
 
     error: BaseException
 
 
-async def _outcome(call: Awaitable[T]) -> T | _Raised:
+async def _outcome(call: Awaitable[T]) -> T | _RaisedError:
     """Return the result or the exception, also one that would end the event loop if a task raised it."""
     try:
         return await call
     except (asyncio.CancelledError, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001  raised by the caller once the others have ended
-        return _Raised(error)
+        return _RaisedError(error)
 
 
 def merged_fields(parts: Sequence[Judgement]) -> dict[str, Any]:

@@ -206,7 +206,7 @@ class Evidence:
     """
 
     def __init__(self, passages: Iterable[str]) -> None:
-        self._sentences = [terms for passage in passages for terms in terms_by_sentence(passage)]
+        self._sentences = list(chain.from_iterable(map(terms_by_sentence, passages)))
         self._counts: Mapping[str, int] = Counter(chain.from_iterable(self._sentences))
         self._different_sentences = {*self._sentences}
 

@@ -32,10 +32,12 @@ from pytest_rageval.judges.rubrics import load_rubric, rubric_names, rubric_of
 from pytest_rageval.judges.rubrics.conversation import with_history
 from pytest_rageval.judges.rubrics.prompt_text import joint_prompt
 from pytest_rageval.matching import passages
-from pytest_rageval.model import NOTHING, Answer, EvalCase, Json, JudgeRequest, Rubric
+from pytest_rageval.model import NOTHING, Answer, Dialogue, EvalCase, Json, JudgeRequest, Rubric
 
 VERSION = f"2+{hashlib.sha256(joint_prompt([]).encode()).hexdigest()[:12]}"
 """Part of the cache key: number and hash of the frame of joint prompts. Single and joint requests share no entry."""
+SAID_BY_PERSON = "said by the person"
+"""In place of the id of a chunk, for what the person said in an earlier turn."""
 OPTIONAL = ("history", "key_facts", "references")
 """Variables that are left out where they are empty. An empty list of contexts or citations says something."""
 
@@ -49,16 +51,24 @@ def requests_for(
     *,
     wordings: Mapping[str, Rubric] = NOTHING,
     abstained: bool | None = None,
+    dialogue: Dialogue | None = None,
 ) -> list[JudgeRequest]:
     """Build one request for each rubric that applies to this answer, in the order given.
 
     `wordings` are the rubrics to use by name; shipped ones fill the gaps. `abstained` is the classifier's verdict: the
     response's own statement overrides it, and None means no abstention. Raise SettingsError for an unknown rubric.
+    `dialogue`: what was said before; nothing is asked about small talk.
     """
-    if answer.text is None or not answer.text.strip():
+    if answer.text is None or not answer.text.strip() or case.conversational:
         return []
     contexts: Json = [{"chunk_id": chunk_id, "text": text} for chunk_id, text in passages.contexts(case, answer, k)]
+    if dialogue is not None:
+        contexts += _unseen(dialogue.passages, contexts)
     has_context = bool(contexts) or answer.chunks == ()
+    if dialogue is not None and has_context:
+        # Never what the system said: an invented answer would prove itself.
+        said = [(SAID_BY_PERSON, turn.text) for turn in dialogue.history if turn.role == "user"]
+        contexts += _unseen(said, contexts)
     if answer.abstained is not None:
         abstained = answer.abstained
 
@@ -77,6 +87,16 @@ def requests_for(
             variables[name] = contexts if name == "contexts" else _VALUES[name](case, answer)
         requests.append(JudgeRequest(rubric.name, rubric.prompt_version, variables, trial, rubric))
     return requests
+
+
+def _unseen(sources: Iterable[tuple[str | None, str]], contexts: Sequence[Mapping[str, Json]]) -> list[Json]:
+    """Return sources of earlier turns as contexts, each text once and none that is there already."""
+    present = {context["text"] for context in contexts}
+    unseen: dict[str, Json] = {}
+    for chunk_id, text in sources:
+        if text not in present:
+            unseen.setdefault(text, {"chunk_id": chunk_id, "text": text})
+    return list(unseen.values())
 
 
 def _is_covered(rubric: Rubric, others: Iterable[Rubric]) -> bool:

@@ -41,8 +41,7 @@ from pytest_rageval.label.marks_view import (
 from pytest_rageval.label.pools import Pool
 from pytest_rageval.text import counted, printable
 
-LEAST_WIDTH = 40
-LEAST_HEIGHT = 12
+LEAST_WIDTH, LEAST_HEIGHT = 40, 12
 LEAST = "40 × 12"
 TYPED = r"[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*"
 SNIPPET = "snippet: ↑↓ to the last line, ⏎ takes it, esc leaves it"
@@ -260,7 +259,7 @@ class LabelScreen(App[None]):
     def _answerable(self) -> str:
         """Return whether the case is answerable; nothing of a case that a blind labeller has not marked."""
         session = self.session
-        marks = self.session.marks
+        marks = session.marks
         if session.is_blind and marks == session.store.marks_of(session.case) and not marks.is_label:
             return "[a/u]"
         return "[a] yes" if marks.answerable else "[u] no"
@@ -335,8 +334,7 @@ class LabelScreen(App[None]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Find or ask the typed text."""
-        asks = self._asks
-        typed = event.value
+        asks, typed = self._asks, event.value
         self.action_leave()
         if not typed.strip():
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from itertools import chain
 
 from pytest_rageval.cases.marks import Marks, Place, label_place
 from pytest_rageval.errors import CaseError
@@ -114,7 +115,7 @@ class LabelSession:
         return matched_marks(self.case, self.marks, [candidate.chunk for candidate in self.pool.candidates])
 
     def _selected_of(self, hits: Sequence[frozenset[int]]) -> list[int]:
-        return [mark for row in self.selected for mark in hits[row]]
+        return list(chain.from_iterable(hits[row] for row in self.selected))
 
     def do(self, name: str, *arguments: object) -> None:
         """Call a method for a key or a command: what was said before is gone, and only a second `u` clears golds."""

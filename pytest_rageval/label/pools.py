@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -90,9 +90,8 @@ class Pool:
         """Append the marked places that no candidate matches."""
         listed = [candidate for candidate in self.candidates if not candidate.is_listed]
         hits = matched_marks(case, marks, [candidate.chunk for candidate in listed])
-        golds = [place for at, place in enumerate(marks.golds) if not any(at in hit for hit in hits.golds)]
-        lost = [place for at, place in enumerate(marks.irrelevant) if not any(at in hit for hit in hits.irrelevant)]
-        more = [Candidate(chunk_at(place), is_listed=True) for place in dict.fromkeys((*golds, *lost))]
+        unmatched = [*_unmatched(marks.golds, hits.golds), *_unmatched(marks.irrelevant, hits.irrelevant)]
+        more = [Candidate(chunk_at(place), is_listed=True) for place in dict.fromkeys(unmatched)]
         return replace(self, candidates=(*listed, *more))
 
     def kind(self, marks: Marks) -> Kind:
@@ -205,3 +204,11 @@ def path_prefix(notes: Path, paths: Collection[str]) -> str:
         return existing, len(rests) if prefix else 0  # every path begins with none, which says nothing
 
     return max(prefixes, key=fit)
+
+
+def _unmatched(places: Sequence[Place], hits: Sequence[frozenset[int]]) -> Iterator[Place]:
+    """Yield the places that no candidate matches; `hits` are the positions that each candidate matches."""
+    matched = frozenset[int]().union(*hits)
+    for at, place in enumerate(places):
+        if at not in matched:
+            yield place

@@ -137,6 +137,8 @@ _VERSION = re.compile(
     r"version|versión|\brelease|firmware|\bv\.? ?[0-9]|python|버전|릴리스|版本|固件|バージョン|ファームウェア",
     re.IGNORECASE,
 )
+# More than half in both: "Rock Island" alone answers "Rock Island, Illinois" at a gate of 0.5, as "Curie" answers
+# "Marie Curie"; neither "Illinois" nor "Marie" does.
 GENERAL_WEIGHT = 0.5
 FIRST_PLACE_WEIGHT = 1.2
 LAST_NAME_WEIGHT = 1.1

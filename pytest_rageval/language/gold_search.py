@@ -18,7 +18,7 @@ from pytest_rageval.language.named_figures import unit_forms
 from pytest_rageval.language.quantity_names import SIGNS, UNIT_PHRASES
 from pytest_rageval.language.question_fit import FigureFit, are_of_another, compare_figures
 from pytest_rageval.language.stated_quantities import Quantity, are_same_number
-from pytest_rageval.language.stated_words import StatedWord, are_alike, folded_word
+from pytest_rageval.language.stated_words import StatedWord, folded_word, has_alike
 from pytest_rageval.language.statements import (
     LONGEST,
     ROMAN_NUMERALS,
@@ -37,6 +37,8 @@ class GoldFit:
     gold: str
     missing: tuple[str, ...] = ()
     instead: str = ""
+    other_figure: str = ""
+    """The first figure of the answer that could stand for a missing one of the gold; '' without one."""
 
     @property
     def sentence(self) -> str:
@@ -56,6 +58,7 @@ def best_fit(answer: str, golds: Sequence[str], question: str = "") -> GoldFit:
     best: GoldFit | None = None
     stated = read(answer)
     wanted = [gold_content(gold, question) for gold in golds]
+    # A gold that only repeats the question stands in every answer that does.
     if not all(one.is_old for one in wanted):
         wanted = [one for one in wanted if not one.is_old]
     for one in wanted:
@@ -76,6 +79,7 @@ def _fit(answer: Statement, wanted: GoldContent) -> GoldFit:
             return GoldFit(0.0, gold, (gold,), f"it says {'yes' if says else 'no'}")
         if not (wanted.words or wanted.quantities or wanted.runs):
             return GoldFit(1.0, gold)
+    # A figure counts all or nothing: the words around "24 months" stand in "12 months", too.
     figures = _fit_of_figures(answer, wanted)
     if figures.missing:
         return figures
@@ -96,6 +100,7 @@ def _fit(answer: Statement, wanted: GoldContent) -> GoldFit:
             continue
         missing.append(word.written)
         is_opposed = is_opposed or _is_opposed(word, answer)
+    # A run of Han or kana is a phrase: two characters of it weigh as a word does.
     for run in wanted.runs:
         weight = max(1.0, len(run.form) / 2)
         total += weight
@@ -118,6 +123,7 @@ def _fit_of_figures(answer: Statement, wanted: GoldContent) -> GoldFit:
     """Return the fit of the gold's figures alone; a month or day that the answer leaves out costs a quarter."""
     missing: list[str] = []
     instead = ""
+    other_figure = ""
     vague = 0.0
     for quantity in wanted.quantities:
         if quantity.unit == "date" and wanted.has_year and not _names(answer, quantity.figure[:3]):
@@ -127,8 +133,9 @@ def _fit_of_figures(answer: Statement, wanted: GoldContent) -> GoldFit:
         if why is not None:
             missing.append(_as_written(quantity, wanted.gold))
             instead = instead or why
+            other_figure = other_figure or _other_figure(quantity, answer, wanted)
     if missing:
-        return GoldFit(0.0, wanted.gold, tuple(dict.fromkeys(missing)), instead)
+        return GoldFit(0.0, wanted.gold, tuple(dict.fromkeys(missing)), instead, other_figure)
     return GoldFit(1 - vague, wanted.gold)
 
 
@@ -161,7 +168,7 @@ def _is_stated(word: StatedWord, answer: Statement, gold: GoldContent) -> bool:
         return True
     if word.written in ROMAN_NUMERALS:
         return any(quantity.figure == ROMAN_NUMERALS[word.written] for quantity in answer.quantities)
-    if any(are_alike(word.form, other) for other in there):
+    if has_alike(word.form, there):
         return True
     return not word.is_denied and word.written in answer.joined
 
@@ -176,6 +183,7 @@ def _share_of_run(run: StatedWord, answer: Statement) -> float:
     texts = [other.form for other in answer.runs if other.is_denied is run.is_denied]
     if any(run.form in text for text in texts):
         return 1.0
+    # Without spaces there are no words to count: pairs of characters are what retrieval uses for these scripts.
     pairs = {run.form[at : at + 2] for at in range(len(run.form) - 1)}
     if not pairs:
         return 0.0
@@ -202,6 +210,20 @@ def _why_missing(wanted: Quantity, answer: Statement, gold: GoldContent) -> str 
             better = _compared(wanted, answer, gold).better
             return f"for what is asked it says {better}" if better else None
     return instead
+
+
+def _other_figure(wanted: Quantity, answer: Statement, gold: GoldContent) -> str:
+    """Return the first figure of the answer in the unit of a missing one, as written; '' without one.
+
+    An answer that has the figure too, denied or as an alternative, has no other one in its place.
+    """
+    other = ""
+    for quantity in answer.quantities:
+        if _are_equal(wanted, quantity, answer, gold):
+            return ""
+        if quantity.unit == wanted.unit and not quantity.is_denied:
+            other = other or _as_written(quantity, answer.text)
+    return other
 
 
 def _is_of_another(answer: Statement, gold: GoldContent) -> bool:
@@ -254,6 +276,7 @@ def _are_equal(wanted: Quantity, other: Quantity, answer: Statement, gold: GoldC
         return False
     if not wanted.comparison and other.comparison in ("<", ">", "≠"):
         return False
+    # Python 3.1 is not Python 3.10, though the numbers are equal.
     if wanted.figure != other.figure and gold.is_version and _is_decimal(wanted.figure) and _is_decimal(other.figure):
         return False
     if are_same_number(wanted, other):
@@ -271,6 +294,7 @@ def _are_equal(wanted: Quantity, other: Quantity, answer: Statement, gold: GoldC
 
 
 def _is_same_figure(figure: str, other: str) -> bool:
+    # Not as floats: two long figures that differ in their last digit would be equal.
     try:
         return figure == other or Decimal(figure) == Decimal(other)
     except InvalidOperation:

@@ -18,7 +18,7 @@ from pytest_rageval.language.named_figures import unit_forms
 from pytest_rageval.language.polarity_words import CHOICES, CONTRASTS
 from pytest_rageval.language.quantity_names import SIGNS
 from pytest_rageval.language.stated_quantities import FIGURE, Quantity, kind
-from pytest_rageval.language.stated_words import StatedWord, are_alike, folded_word
+from pytest_rageval.language.stated_words import StatedWord, folded_word, has_alike
 from pytest_rageval.language.statements import (
     CLAUSE,
     MARKS,
@@ -73,30 +73,33 @@ def compare_figures(wanted: Sequence[Callable[[Quantity], bool]], at: int, answe
     wanted  a check for each figure of the gold
     at      the place of the compared one among them
     """
-    fits = _fits(answer, question)
+    parts = _parts(answer)
     is_compared = wanted[at]
-    own: list[PartFit] = []
+    own: list[int] = []
     kinds: set[str] = set()
-    for fit in fits:
-        figures = [quantity for quantity in fit.part.quantities if is_compared(quantity)]
+    for place, part in enumerate(parts):
+        figures = [quantity for quantity in part.quantities if is_compared(quantity)]
         if figures:
-            own.append(fit)
+            own.append(place)
             kinds.update(map(_kind, figures))
     asked_figures = {quantity.figure for quantity in read(question).quantities}
-    rivals: list[tuple[PartFit, Quantity]] = []
-    for fit in fits:
-        if fit in own or fit.part.is_remark or not any(_are_comparable(fit.part, one.part) for one in own):
+    rivals: list[tuple[int, Quantity]] = []
+    for place, part in enumerate(parts):
+        if place in own or part.is_remark or not any(_are_comparable(part, parts[one]) for one in own):
             continue
-        for quantity in fit.part.quantities:
+        for quantity in part.quantities:
             is_rival = quantity.figure not in asked_figures and _is_of_kind(quantity, kinds)
             if is_rival and not any(is_wanted(quantity) for is_wanted in wanted):
-                rivals.append((fit, quantity))
+                rivals.append((place, quantity))
     if not rivals:
         return FigureFit()
-    words_of_rivals = [fit.shared for fit, _ in rivals]
+    # Comparing words with the question's is most of the work, and most answers have no rivals.
+    fits = _fits(parts, question)
+    words_of_rivals = [fits[place].shared for place, _ in rivals]
+    own_fits = [fits[place] for place in own]
     return FigureFit(
-        is_ahead=any(_is_ahead(fit, words_of_rivals) for fit in own),
-        better=_better(own, rivals),
+        is_ahead=any(_is_ahead(fit, words_of_rivals) for fit in own_fits),
+        better=_better(own_fits, [(fits[place], quantity) for place, quantity in rivals]),
     )
 
 
@@ -143,10 +146,10 @@ def _are_comparable(part: AnswerPart, other: AnswerPart) -> bool:
     return is_short and abs(part.sentence - other.sentence) == 1
 
 
-def _fits(answer: str, question: str) -> list[PartFit]:
+def _fits(parts: Sequence[AnswerPart], question: str) -> list[PartFit]:
     fits: list[PartFit] = []
     base: AnswerPart | None = None
-    for part in _parts(answer):
+    for part in parts:
         if base is None or base.sentence != part.sentence:
             base = part
         words = part.words
@@ -173,7 +176,7 @@ def shared_words(text: str, question: str) -> frozenset[str]:
 @lru_cache(maxsize=256)
 def _shared(words: tuple[str, ...], runs: tuple[str, ...], question: str) -> frozenset[str]:
     stems = [_stem(word) for word in words]
-    shared = {one for one in _asked_words(question) if any(are_alike(one, stem) for stem in stems)}
+    shared = {one for one in _asked_words(question) if has_alike(one, stems)}
     shared.update(pair for pair in _asked_pairs(question) if any(pair in run for run in runs))
     return frozenset(shared)
 
@@ -360,6 +363,7 @@ _HIRAGANA = re.compile("[ぁ-ゟ]")
 _MOST_ASKED = 60
 _MOST_INHERITED = 20
 _MOST_PARTS = 100
+# Shorter words keep their e: "date" must not become "dat".
 _SHORTEST_WITH_AN_E = 4
 _WORDS_OF_A_SUBJECT = 2
 _WORDS_BEFORE_AN_EVENT = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation, Overflow
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -142,6 +142,10 @@ _BINARY = {"kilobyte": 2**10, "megabyte": 2**20, "gigabyte": 2**30, "terabyte": 
 """2 GB are 2000 MB to some and 2048 MB to others."""
 
 
+MOST_DIGITS = 1_000
+"""Of a number that is reckoned with: 1e999999 overflows in another unit, or is written out in a million digits."""
+
+
 def kind(unit: str) -> str:
     """Return what a unit measures, for units that may be alternatives to each other: two weeks or three months."""
     _, base = _IN_BASE.get(unit, (1, unit))
@@ -170,7 +174,7 @@ def _are_hundredths_of(coins: Quantity, money: Quantity) -> bool:
         return False
     try:
         return Decimal(coins.figure) == 100 * Decimal(money.figure)
-    except InvalidOperation:
+    except (InvalidOperation, Overflow):  # the latter at 1e999999
         return False
 
 
@@ -233,10 +237,12 @@ def _sum(larger: Quantity, smaller: Quantity) -> str:
 
 @lru_cache(maxsize=4096)
 def number(quantity: Quantity) -> tuple[Decimal, str] | None:
-    """Return the value of a quantity in the base of its unit; None for a date, time or range."""
+    """Return the value of a quantity in the base of its unit; None for a date, time, range or monstrous figure."""
     try:
         value = Decimal(quantity.figure)
     except InvalidOperation:
+        return None
+    if abs(value.adjusted()) > MOST_DIGITS:
         return None
     factor, base = _IN_BASE.get(quantity.unit, (1, quantity.unit))
     return value * factor, base

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -64,12 +64,14 @@ def read_piece(piece: str) -> ClausePiece:
 def folded_word(word: str) -> str:
     """Fold the inflection of a word: years and year, tested and testing, marks of accents."""
     if not word.isascii():
+        # Marks are dropped if only Latin letters remain: a dakuten makes another kana.
         decomposed = unicodedata.normalize("NFKD", word)
         bare = "".join(character for character in decomposed if not unicodedata.combining(character))
         if bare.isascii():
             word = bare
     if not word.isascii() or len(word) <= _SHORTEST_STEMMED:
         return word
+    # Crude beside a stemmer, but the same on both sides, and without a dictionary for seven languages.
     for ending, instead in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
             return word[: len(word) - len(ending)] + instead
@@ -88,6 +90,13 @@ def are_alike(word: str, other: str) -> bool:
         return False
     beginning = max(_SHORTEST_ALIKE, len(word) - 2)
     return word[:beginning] == other[:beginning]
+
+
+def has_alike(word: str, others: Iterable[str]) -> bool:
+    """Check whether any other word is alike."""
+    # Most differ in the first letter, and need no call.
+    first = word[:1]
+    return any(other[:1] == first and are_alike(word, other) for other in others)
 
 
 def _bare(piece: str) -> str:
@@ -135,8 +144,10 @@ def is_korean(piece: str) -> bool:
 UNSPACED_RUN = re.compile("[぀-ヿ一-鿿々]")
 KANA = re.compile("[぀-ヿ]")
 _GRAMMAR = (STOP_WORDS | GRAMMAR) - NEGATORS
+# "Gas" and "his" end in no plural, and "sing" is not "s" with an ending.
 _SHORTEST_STEMMED = 3
 _SHORTEST_STEM = 3
+# Shorter words that begin alike are others: "form" and "fork".
 _SHORTEST_ALIKE = 5
 _MOST_ENDING = 4
 _ENDINGS = (("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""), ("ly", ""))

@@ -114,6 +114,7 @@ def read(text: str) -> Statement:
         marked = _GLUED_YEAR.sub(r"\1 ", marked)
     if _NOTE_OR_FIGURE.search(marked) is not None:
         marked = _GLUED_NOTE.sub(r" ", marked)
+    # Marked before `normalise`, which drops punctuation.
     marked = _END_OF_CLAUSE.sub(_mark, marked)
     pieces = list(_pieces(normalise(marked)))
     words: list[StatedWord] = []

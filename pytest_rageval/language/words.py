@@ -253,7 +253,10 @@ def has_few_words(text: str, most: int) -> bool:
 
 def content_words(text: str) -> float:
     """Count the tokens other than English stop words; a character of an unspaced script is half a word."""
-    runs = [match for word in tokens(text) if word not in STOP_WORDS and (match := _run().match(word))]
+    words = [word for word in tokens(text) if word not in STOP_WORDS]
+    if text.isascii():
+        return len(words)
+    runs = [match for word in words if (match := _run().match(word))]
     return len(runs) - sum(run.lastgroup == "unspaced" for run in runs) / 2
 
 

@@ -38,6 +38,7 @@ from pytest_rageval.text import printable
 
 PROBE_SECONDS = 5.0
 LARGEST_REPLY = 16 * 2**20
+"""Bytes, far beyond what any judge has to say: a server that never ends must not fill the memory."""
 SEED = 1
 """Sent where a seed is allowed, so that equal requests get equal replies as far as possible; each further trial of a
 request adds 1."""
@@ -90,6 +91,7 @@ class Endpoint:
         with tallied() as tally:
             reply = await self._reply_to(body, tokens=tokens, before_send=before_send)
         elapsed_ms = (time.perf_counter() - started) * 1000
+        # What the server took: waits for a turn and between attempts are ours.
         answered_ms = elapsed_ms - tally.queued_ms - tally.retry_wait_ms
         return json_from_body(reply.body, self.where), answered_ms
 
@@ -219,6 +221,7 @@ class PaidEndpoint(Endpoint):
         tokens = estimate
         if tokens_in is not None and tokens_out is not None:
             tokens = tokens_in + tokens_out
+            # The limit on tokens was charged with an estimate: the rest is given back, or charged now.
             self._limit_of(self._host).correct(estimate - tokens)
         cost = self._tariff.cost(tokens_in, tokens_out, tokens_cached)
         if cost is not None:
@@ -366,6 +369,7 @@ class ChatModel(PaidEndpoint):
                 break
             except ModelFailure as failure:
                 refusal = failure.__cause__
+                # 400 or 422: providers refuse a parameter that they do not know with either.
                 if failure.status not in (400, 422) or not isinstance(refusal, HttpFailure):
                     raise
                 without_refused = after_refusal(manner, refusal_in(refusal.body))

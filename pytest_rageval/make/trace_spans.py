@@ -180,15 +180,13 @@ def _attributes(
     if form is FORMATS["langfuse"]:
         of_langfuse = {name: record[name] for name in OF_LANGFUSE if record.get(name) is not None}
     metadata = {name: value for name, value in flat.items() if name.startswith("metadata.")}
-    flattened = {name: value for name, value in flat.items() if name.startswith("attributes.")}
-    return ChainMap(
-        of_langfuse,
-        metadata,
-        _key_values(record.get("attributes")),
-        {name.removeprefix("attributes."): value for name, value in flattened.items()},
-        # Messages and documents may be recorded on events.
-        *(dict(event.attributes) for event in events if not event.is_evaluation),
-    )
+    flattened: dict[str, Json] = {}
+    for name, value in flat.items():
+        if name.startswith("attributes."):
+            flattened[name.removeprefix("attributes.")] = value
+    # Messages and documents may be recorded on events.
+    of_events = [dict(event.attributes) for event in events if not event.is_evaluation]
+    return ChainMap(of_langfuse, metadata, _key_values(record.get("attributes")), flattened, *of_events)
 
 
 def _feedback(

@@ -375,3 +375,13 @@ def doubt_flags(loose: LooseMatches, passages: Sequence[Passage]) -> Iterator[tu
 
 MISSED = "missed, though a chunk holds its text"
 AMBIGUOUS = "matched exactly or not at all, since several files have the name"
+
+
+def is_missed_flag(flag: str) -> bool:
+    """Return True if a recorded flag is of a gold that was missed: records hold flags as sentences alone."""
+    return MISSED in flag
+
+
+def is_ambiguous_flag(flag: str) -> bool:
+    """Return True if a recorded flag is of a name that several files have."""
+    return AMBIGUOUS in flag

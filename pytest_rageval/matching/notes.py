@@ -48,6 +48,7 @@ def is_of_section(text: str, section: str) -> bool:
     whole = fold(section)
     if not folded or folded in whole or (whole and whole in folded):
         return True
+    # Chunkers add headings, overlap and file names: most of the text, not all of it, must be the section's.
     lines = list(filter(None, map(fold, text.splitlines())))
     shared = sum(len(line) for line in lines if line in whole)
     return 2 * shared > sum(map(len, lines))

@@ -54,6 +54,7 @@ def _member(members: Mapping[str, Json]) -> ReportedPage | None:
             continue
         written = str(value).strip()
         if written.isdecimal():
+            # PyPDF's loaders give `page` as a number from 0 and `page_label` as it is printed.
             may_count_from_0 = name == "page" and isinstance(value, int)
             return ReportedPage(written[:7].lstrip("0"), may_count_from_0)
     return None

@@ -76,6 +76,7 @@ def observe(
 def in_rank_order(chunks: tuple[Chunk, ...]) -> tuple[Chunk, ...]:
     """Sort chunks by `rank` if all have one (equal ranks keep their order), else keep the listed order."""
     ranks = [chunk.rank for chunk in chunks if chunk.rank is not None]
+    # Some ranks alone tell no order of all.
     if len(ranks) < len(chunks) or ranks == sorted(ranks):
         return chunks
     return tuple(sorted(chunks, key=lambda chunk: chunk.rank or 0))
@@ -114,6 +115,7 @@ def _match(
     gold_by: GoldBy,
     rules: PlaceRules,
 ) -> Matching:
+    # One kind only: a case with places and ids would count each gold twice.
     golds: _IdGolds | _AnchorGolds = _NO_GOLDS
     kind = gold_kind(gold, gold_by)
     if kind == "ids":
@@ -247,6 +249,7 @@ class _AnchorGolds:
             return hits, NO_LOOSE_MATCHES
         loose = loose_matches(self._anchors, passages, hits, rules, self._quotes_gold, chunks)
         if not self._unsure:
+            # In doubt a chunk is not irrelevant: the doubt is decided in the system's favour.
             loose = LooseMatches(tuple(match for match in loose.matches if match.doubt is None))
         if not loose.matches and not loose.ambiguous:
             return hits, loose
@@ -258,6 +261,7 @@ class _AnchorGolds:
         return tuple(all_hits), loose
 
     def _quotes_gold(self, gold: int, passage: Passage, at: int) -> bool:
+        # In a further form: a snippet of rendered text was missed in a chunk that quotes it as Markdown.
         snippets = tuple(filter(None, map(snippet_form, self._anchors[gold].snippets)))
         return not snippets or self._quotes(snippets, [passage], at, snippet_form)
 
@@ -364,6 +368,6 @@ def matching_fields(result: CaseResult, rules: PlaceRules) -> dict[str, Json]:
     if result.failed_gates and matching.kind == "anchors":
         flags += missed_golds(obs, rules)
     fields: dict[str, Json] = {"flags": flags}
-    if matching.loose and (doubts := matching.doubts):
-        fields["doubt"] = doubts
+    if matching.loose and matching.doubts:
+        fields["doubt"] = matching.doubts
     return fields

@@ -49,6 +49,7 @@ def bounded_place(written: str) -> str:
 
 def path_form(path: str) -> str:
     """Normalise a path for comparison: Unicode NFC, `/` between folders."""
+    # macOS gives names in NFD, and most other tools in NFC: "é" is one character in one and two in the other.
     if path.isascii():
         return path.replace("\\", "/") if "\\" in path else path
     return unicodedata.normalize("NFC", path).replace("\\", "/")

@@ -14,6 +14,7 @@ from pytest_rageval.model import NotApplicable, Observation, Score
 NO_ANSWER = NotApplicable("the record holds no answer", is_unobserved=True)
 ANSWERABLE = NotApplicable("the case is answerable")
 UNANSWERABLE = NotApplicable("the case is not answerable")
+SMALL_TALK = NotApplicable("the turn is small talk")
 ABSTAINED = NotApplicable("the system abstained")
 IN_DOUBT = NotApplicable(
     "undecided: the wording leaves open whether the system abstained; let it send `abstained`, or use a model as judge",
@@ -91,6 +92,8 @@ def _of_unanswerable(obs: Observation) -> NotApplicable | None:
 
 
 def _of_answerable(obs: Observation) -> NotApplicable | None:
+    if obs.case.conversational:
+        return SMALL_TALK
     return _undecided(obs) if obs.case.answerable else UNANSWERABLE
 
 

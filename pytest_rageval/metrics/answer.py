@@ -261,8 +261,10 @@ def _f1(answer: Sequence[str], gold: Sequence[str], without_tokens: float = 1.0)
 
 def with_bound_figures(answer: Sequence[str], gold: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     """Join a figure with the next word where the two texts disagree: 10 wins and 3 losses, 3 wins and 10 losses."""
-    counted_by_answer = _counted(answer)
     counted_by_gold = _counted(gold)
+    if not counted_by_gold:
+        return answer, gold
+    counted_by_answer = _counted(answer)
     disputed = [
         word
         for word, figures in counted_by_gold.items()
@@ -304,9 +306,14 @@ def shared_tokens(answer: Sequence[str], gold: Sequence[str]) -> int:
 def split_compounds(answer: Sequence[str], gold: Sequence[str]) -> tuple[list[str], list[str]]:
     """Cut Korean compounds into the parts that the other text writes apart: 시장점유율 as 시장 점유율."""
     gold_words = frozenset(gold)
-    parts = [part for word in answer for part in _parts(word, gold_words)]
-    answer_words = frozenset(parts)
-    return parts, [part for word in gold for part in _parts(word, answer_words)]
+    parts_of_answer: list[str] = []
+    for word in answer:
+        parts_of_answer += _parts(word, gold_words)
+    answer_words = frozenset(parts_of_answer)
+    parts_of_gold: list[str] = []
+    for word in gold:
+        parts_of_gold += _parts(word, answer_words)
+    return parts_of_answer, parts_of_gold
 
 
 def _parts(word: str, other_words: frozenset[str]) -> list[str]:

@@ -18,6 +18,7 @@ from pytest_rageval.metrics import (
     judged,
     operations,
     query,
+    repeats,
     retrieval,
     searches,
     tools,
@@ -42,6 +43,7 @@ _LAYERS = (
     searches,
     calls,
     operations,
+    repeats,
 )
 
 

@@ -32,7 +32,7 @@ def _scope(obs: Observation, _: int) -> str:
 
 
 def _cited(obs: Observation, _: int) -> str:
-    golds = sorted({gold + 1 for reference in obs.cited for gold in reference})
+    golds = sorted(gold + 1 for gold in frozenset[int]().union(*obs.cited))
     references = counted(len(obs.cited), "reference matches", "references match")
     return f"{sum(map(bool, obs.cited))} of {references}; golds cited: {golds or 'none'} of {obs.golds}"
 

@@ -105,10 +105,10 @@ def gold_in_answer(obs: Observation) -> Score | NotApplicable:
     already count only if the gold answer has no others. What the answer denies, offers as one of several alternatives
     or says of something else than the question asks ("adults pay 9, children 4") is not in it. For a gold answer that
     opens with yes or no the polarity decides, from the answer's opening or from what it says of the question's
-    predicate, and figures behind it must agree. The detail `missing` says what is not in the answer. A refusal of an
-    answerable question is 0. Not applicable without a gold answer, where no answer is recorded, or where the system
-    abstained from an unanswerable question. Source: a rule of this project, measured on answers judged by people
-    (EVOUNA).
+    predicate, and figures behind it must agree. The detail `missing` says what is not in the answer, `instead` which
+    figure the answer has in place of a missing one. A refusal of an answerable question is 0. Not applicable without a
+    gold answer, where no answer is recorded, or where the system abstained from an unanswerable question. Source: a
+    rule of this project, measured on answers judged by people (EVOUNA).
 
     >>> score("gold_in_answer", answered("You get a two-year warranty.", "2 years"))
     1.0
@@ -120,4 +120,9 @@ def gold_in_answer(obs: Observation) -> Score | NotApplicable:
     fit = gold_fit(obs)
     if fit is None:
         return Score(0.0, {"missing": "the system refused to answer"})
-    return Score(fit.share, {"missing": fit.sentence} if fit.sentence else {})
+    details = {}
+    if fit.sentence:
+        details["missing"] = fit.sentence
+    if fit.other_figure:
+        details["instead"] = fit.other_figure
+    return Score(fit.share, details)

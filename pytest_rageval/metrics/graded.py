@@ -14,7 +14,10 @@ def grades(obs: Observation) -> Sequence[float] | None:
     relevance = obs.gold.relevance
     if not relevance or obs.matching.kind != "ids":
         return None
-    by_gold = [grade if (grade := relevance.get(gold_id, 1.0)) > 0 else 1.0 for gold_id in relevant_ids(obs.gold)]
+    by_gold: list[float] = []
+    for gold_id in relevant_ids(obs.gold):
+        grade = relevance.get(gold_id, 1.0)
+        by_gold.append(grade if grade > 0 else 1.0)
     return by_gold if set(by_gold) - {1.0} else None
 
 

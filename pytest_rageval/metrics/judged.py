@@ -167,7 +167,10 @@ def composite(obs: Observation) -> Score | NotApplicable:
         assert part.function is not None  # it is one of this package
         scored = part.function(obs)
         if isinstance(scored, NotApplicable):
-            return scored if scored in (NO_ANSWER, ABSTAINED) else NotApplicable(f"{part.name}: {scored.reason}")
+            if scored in (NO_ANSWER, ABSTAINED):
+                # These say why nothing of the answer is scored: no part need be named.
+                return scored
+            return NotApplicable(f"{part.name}: {scored.reason}")
         parts[part.name] = scored.value if isinstance(scored, Score) else scored
     # In per cent, so that five parts of 1 are exactly 1.
     return Score(math.fsum(WEIGHTS[name] * value for name, value in parts.items()) / 100, parts)
@@ -297,7 +300,9 @@ def with_rubric_metrics(registry: Registry, rubrics: Iterable[Rubric], folder: s
     the metric itself.
     """
     metrics = {metric.name: metric for metric in registry}
-    read = {rubric for metric in registry for rubric in metric.rubrics} | _READ_WITHOUT_A_METRIC
+    read = set(_READ_WITHOUT_A_METRIC)
+    for known in metrics.values():
+        read.update(known.rubrics)
     problems = []
     for rubric in rubrics:
         if rubric.name in read:

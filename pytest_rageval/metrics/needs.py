@@ -17,7 +17,11 @@ def guard_of(needs: Sequence[str]) -> Guard:
     """Return a function that says why an observation lacks something; None if it has everything."""
 
     def absent(obs: Observation) -> NotApplicable | None:
-        return next((reason for need in needs if (reason := _absent(need, obs)) is not None), None)
+        for need in needs:
+            reason = _absent(need, obs)
+            if reason is not None:
+                return reason
+        return None
 
     return absent
 

@@ -115,4 +115,7 @@ def percentile(values: Iterable[float], q: float) -> float | None:
     Source: the nearest-rank method: always a value that was measured.
     """
     ordered = sorted(values)
-    return ordered[max(0, math.ceil(q * len(ordered)) - 1)] if ordered else None
+    if not ordered:
+        return None
+    rank = max(1, math.ceil(q * len(ordered)))
+    return ordered[rank - 1]

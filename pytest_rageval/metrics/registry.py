@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple, get_args, get_type_hints
 
-from pytest_rageval.errors import OddScoreError, SettingsError
+from pytest_rageval.errors import OddScoreError, SettingsError, UnknownMetric
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.metrics.needs import guard_of
@@ -307,7 +307,12 @@ class Registry:
         bare = self._aliases.get(name, name)
         if bare in self._metrics:
             return self._metrics[bare]
-        raise SettingsError(f"unknown metric {name!r}{did_you_mean(name, [*self._metrics, *self._aliases])}")
+        raise SettingsError(self._unknown(name, name))
+
+    def _unknown(self, name: str, written: str) -> UnknownMetric:
+        """Return the line about an unknown name; `written`: the name with its cut-off."""
+        remedy = did_you_mean(name, [*self._metrics, *self._aliases])
+        return UnknownMetric(f"unknown metric {written!r}{remedy}")
 
     def layer_of(self, score: str) -> Layer:
         """Return the layer of a score by its name, cut-off included; looked up once for each name."""
@@ -329,11 +334,10 @@ class Registry:
 
     def measure(self, written: str, k: int) -> Measure:
         """Return the measure recall_any@5 for `recall@5`; without a cut-off, at the configured `k` if one is needed."""
-        name, at, cut = written.partition("@")
-        try:
-            metric = self[name]
-        except SettingsError as error:
-            raise SettingsError(str(error).replace(f"{name!r}", f"{written!r}", 1)) from None
+        name, at, cut = self._aliases.get(written, written).partition("@")  # pass@k is a name as a whole
+        if name not in self:
+            raise SettingsError(self._unknown(name, written))
+        metric = self[name]
         if not at:
             return Measure(metric, k if metric.takes_k == "always" else None)
         if metric.takes_k == "no":

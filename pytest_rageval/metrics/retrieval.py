@@ -50,7 +50,11 @@ def _first(obs: Observation, k: int) -> str:
 def _all(obs: Observation, k: int) -> str:
     numbers = sorted(gold + 1 for gold in _NO_GOLD.union(*obs.hits[:k]))
     groups = obs.gold.support_groups or [range(obs.golds)]
-    choices = " or ".join("{" + ", ".join(str(gold + 1) for gold in group) + "}" for group in groups)
+    written: list[str] = []
+    for group in groups:
+        members = ", ".join(str(gold + 1) for gold in group)
+        written.append(f"{{{members}}}")
+    choices = " or ".join(written)
     return f"golds found: {', '.join(map(str, numbers)) or 'none'}; wanted: {choices}"
 
 

@@ -18,6 +18,7 @@ from pytest_rageval.metrics.registry import Measure, Registry
 from pytest_rageval.model import (
     Anchor,
     Answer,
+    CaseTrials,
     Chunk,
     Edge,
     Entity,
@@ -204,6 +205,11 @@ def called(
 def a_run(asked: int = 8, failed: int = 0, timed_out: int = 0, blank: int = 0, **facts: Any) -> RunFacts:
     """Return the facts of a run."""
     return RunFacts(asked, failed, timed_out, blank, **facts)
+
+
+def passing_trials(*cases: str) -> tuple[CaseTrials, ...]:
+    """Return the trials of some cases, each written as `++-`: a plus for a trial that passes."""
+    return tuple(CaseTrials(case.count("+"), case.count("-"), len(case)) for case in cases)
 
 
 def _case(gold: Gold, **fields: Any) -> EvalCase:

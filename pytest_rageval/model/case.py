@@ -17,6 +17,9 @@ from pytest_rageval.model.expected_tool import ExpectedTool, ToolsMatch
 Json = Any
 """Anything that `json` can write, for members of a file or response without a field here."""
 
+PassRule = Literal["mean", "all", "majority", "any"] | float
+"""When a case with several trials passes: by the mean of their scores, or if enough pass alone; a number is a share."""
+
 NOTHING: Mapping[str, Any] = {}
 
 
@@ -124,9 +127,23 @@ class Turn(NamedTuple):
     text: str
 
 
+class EarlierTurn(NamedTuple):
+    """What is asked before a turn of a conversation: enough to ask it again, and its reference answer if it has one."""
+
+    question: str
+    reference: str | None = None
+    vaults: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    contexts: tuple[str, ...] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class EvalCase:
-    """One question and all that is known to be right about it; see the fields of the case files."""
+    """One question and all that is known to be right about it; see the fields of the case files.
+
+    A turn of a conversation is a case with a `turn`, counted from 1, and all that is asked `earlier` in it. Its own
+    `history` is what precedes the first turn.
+    """
 
     id: str
     question: str
@@ -147,7 +164,18 @@ class EvalCase:
     forbidden_tools: tuple[str, ...] = ()
     max_tool_calls: int | None = None
     metadata: Mapping[str, Json] = field(default_factory=dict)
+    pass_rule: PassRule | None = None
+    """How its trials decide, where that is not as for the other cases of a run."""
     source: Source = NOWHERE
+    rewrite: str | None = None
+    """The question as it would stand alone; never sent with the conversation."""
+    conversational: bool = False
+    """Whether it is small talk, which needs no source: thanks, a greeting."""
+    expected_outcome: str | None = None
+    conversation: str | None = None
+    """The id of its conversation, for a turn."""
+    turn: int | None = None
+    earlier: tuple[EarlierTurn, ...] = ()
     key: str = field(init=False, repr=False, compare=False)
     """`file::id`, which names this case across runs, baselines and merges."""
     hashes: tuple[str, str] | None = field(init=False, repr=False, compare=False)
@@ -156,6 +184,33 @@ class EvalCase:
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", f"{self.source.file}::{self.id}")
         object.__setattr__(self, "hashes", None)
+
+    @property
+    def unit(self) -> str:
+        """Return the key of what is asked in one place: the whole conversation of a turn, else the case alone."""
+        return self.key if self.conversation is None else f"{self.source.file}::{self.conversation}"
+
+    def earlier_case(self, number: int) -> EvalCase:
+        """Return an earlier turn, counted from 1, as far as it takes to ask it."""
+        before = self.earlier[number - 1]
+        case_id = turn_id(self.conversation or "", number)
+        return EvalCase(
+            id=case_id,
+            question=before.question,
+            vaults=before.vaults,
+            folders=before.folders,
+            contexts=before.contexts,
+            history=self.history,
+            source=self.source,
+            conversation=self.conversation,
+            turn=number,
+            earlier=self.earlier[: number - 1],
+        )
+
+
+def turn_id(conversation: str, number: int) -> str:
+    """Return the id of a turn: `returns[2]`."""
+    return f"{conversation}[{number}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +224,15 @@ class Trial:
     @property
     def key(self) -> str:
         return self.case.key if self.test is None else f"{self.case.key}::{self.test}"
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """What was said before a turn when it was asked, with the passages retrieved for it: `(chunk id, text)`."""
+
+    conversation_id: str
+    history: tuple[Turn, ...] = ()
+    passages: tuple[tuple[str | None, str], ...] = ()
 
 
 # ── asking ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -189,6 +253,8 @@ class AskRequest:
     """For targets that look up recorded answers; never sent to the system."""
     trial: int = 0
     """The number of the trial, for such targets too; never sent to the system."""
+    conversation_id: str | None = None
+    """Names the conversation of a turn to the system; a new one for each trial."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,98 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from pytest_rageval.model.case import Answer, EvalCase, Gold, Json
+from pytest_rageval.model.case import Answer, Dialogue, EvalCase, Gold, Json
 
-
-@dataclass(frozen=True, slots=True)
-class Rubric:
-    """A question to a judge.
-
-    version         set by the author, raised when the meaning changes
-    prompt_version  version and the first 12 hex digits of a SHA-256 over file and prompt: caches and comparisons see
-                    every edit
-    scale           lowest and highest value of every score
-    step            scores are whole multiples of it, counted from the lowest; None allows any number of the scale
-    scores          metric name → the field of the reply that holds it
-    prompt          text with placeholders `{question}` …; any other brace stands for itself
-    schema          JSON Schema of the reply
-    task, reply, material
-                    the parts that the prompt was made of: what to judge and how, the fields of the reply, and the
-                    variables; empty for a prompt that brings its own fences
-    """
-
-    name: str
-    version: str
-    prompt_version: str
-    scale: tuple[float, float]
-    scores: Mapping[str, str]
-    prompt: str
-    schema: Mapping[str, Json]
-    step: float | None = None
-    task: str = ""
-    reply: str = ""
-    material: tuple[str, ...] = ()
-
-    @property
-    def instructions(self) -> str:
-        """Return the constant part of the prompt: the lines before the first placeholder."""
-        first = PLACEHOLDER.search(self.prompt)
-        return self.prompt if first is None else self.prompt[: self.prompt.rfind("\n", 0, first.start()) + 1]
-
-    @property
-    def variables(self) -> frozenset[str]:
-        """Return the variables in the prompt: only these are sent, hashed and stored."""
-        return _variables(self.prompt)
-
-
-VARIABLES = frozenset(
-    (
-        "question",
-        "answer",
-        "contexts",
-        "citations",
-        "references",
-        "reference",
-        "key_facts",
-        "answerable",
-        "history",
-        "claim",
-        "claims",
-        "criterion",
-    )
-)
-"""The variables that prompts can contain; `JudgeRequest.variables` holds those of one prompt."""
-
-PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-
-
-@lru_cache(maxsize=64)
-def _variables(prompt: str) -> frozenset[str]:
-    # Cached, since each request needs it: prompts are few, and thousands of characters long.
-    return frozenset(PLACEHOLDER.findall(prompt)) & VARIABLES
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeRequest:
-    """One question to a judge: the rubric, its version, and its variables.
-
-    `wording` is the rubric itself, with its prompt, scale and reply schema; None stands for the shipped one.
-    """
-
-    rubric: str
-    prompt_version: str
-    variables: Mapping[str, Json]
-    trial: int = 0
-    wording: Rubric | None = field(default=None, repr=False, compare=False)
-
-
+BLOCKED = "blocked"
+"""The kind of problem of a turn that was not asked, because an earlier one broke the conversation."""
 _LASTING_STATUS = (401, 403, 404)
 
 
@@ -102,13 +19,14 @@ class Problem:
     """Why querying, judging or scoring failed: a kind for programs and a message for people.
 
     `raw` is the reply that could not be read, cut at a few thousand characters; None without a reply. `status` is the
-    HTTP status of a refusal; it is not recorded.
+    HTTP status of a refusal; it is not recorded. `turn` is the turn that broke the conversation of a blocked one.
     """
 
     kind: str
     message: str
     raw: str | None = None
     status: int | None = None
+    turn: int | None = None
 
     @property
     def is_lasting(self) -> bool:
@@ -253,6 +171,8 @@ class Observation:
     trial: int = 0
     params: Mapping[str, Json] = field(default_factory=dict)
     refusals: tuple[str, ...] = ()
+    dialogue: Dialogue | None = None
+    """What was said before, where the case is a turn of a conversation."""
 
     @property
     def gold(self) -> Gold:
@@ -336,6 +256,35 @@ class FailedGate(NamedTuple):
         return f"{self.metric} is {value}, gate {self.threshold}" + (f" ({self.tag})" if self.tag else "")
 
 
+class Confirmation(NamedTuple):
+    """What a case that newly failed came to when it was asked again.
+
+    attempts  how often it was asked, the first time included
+    failed    how many of these attempts did not pass
+    errors    how many of the failed ones were errors
+    first     the gates that failed at first, in words
+    """
+
+    attempts: int
+    failed: int
+    errors: int
+    first: str
+
+    @property
+    def is_flaky(self) -> bool:
+        """Return True unless most attempts failed."""
+        return 2 * self.failed <= self.attempts
+
+    @property
+    def is_unanimous(self) -> bool:
+        """Return True if each attempt failed its gates: then there is no more to say than that the case fails."""
+        return self.failed == self.attempts and not self.errors
+
+    def __str__(self) -> str:
+        text = f"failed in {self.failed} of {self.attempts} attempts"
+        return f"{text}, {self.errors} of them by an error" if self.errors else text
+
+
 @dataclass(frozen=True, slots=True)
 class CaseResult:
     """The result of one case, as recorded in a line of results.jsonl.
@@ -372,15 +321,50 @@ class CaseResult:
     answer: Answer | None = None
     test: str | None = None
     """Node id of a user-written test that evaluated the case; None for the case's own item."""
+    by_rule: str | None = None
+    """How many trials pass, in words, if a pass rule decided other than by the mean."""
+    confirms: int = 0
+    """The number of the attempt that this trial belongs to, among those that confirm; 0 for the first attempt."""
+    confirmation: Confirmation | None = None
+    """What the attempts came to, if the case was asked again since it newly failed."""
+    records: int | None = None
+    """How many trials the case has, if these are not as many as configured."""
+
+    @property
+    def is_flaky(self) -> bool:
+        """Return True if the case newly failed, and most attempts did not."""
+        return self.confirmation is not None and self.confirmation.is_flaky
 
     @property
     def key(self) -> str:
         return self.case.key if self.test is None else f"{self.case.key}::{self.test}"
 
 
+class CaseTrials(NamedTuple):
+    """How many trials of a case passed and failed, out of those that were planned."""
+
+    passed: int
+    failed: int
+    planned: int
+
+    @property
+    def has_passed_once(self) -> bool | None:
+        """Return True if any trial passed; None if none did, and some were not asked."""
+        if self.passed:
+            return True
+        return False if self.failed >= self.planned else None
+
+    @property
+    def has_passed_always(self) -> bool | None:
+        """Return True if all trials passed; None if those that were asked did, and some were not."""
+        if self.failed:
+            return False
+        return True if self.passed >= self.planned else None
+
+
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """The input of run-level metrics: counts of cases, and what the system reports of its index."""
+    """The input of run-level metrics: counts of cases and trials, and what the system reports of its index."""
 
     asked: int
     failed: int
@@ -390,3 +374,6 @@ class RunFacts:
     overall: float | None = None
     judged: int = 0
     judge_failed: int = 0
+    flaky: int = 0
+    trials: tuple[CaseTrials, ...] = ()
+    """Of each case that was asked several times; empty without repeats."""

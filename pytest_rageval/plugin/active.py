@@ -28,15 +28,16 @@ from pytest_rageval.model import CaseResult, EvalCase
 from pytest_rageval.plugin.case_hook import marked_cases, metrics_of_hook, with_case_hook
 from pytest_rageval.plugin.display.captured_output import CapturedOutput, clean_report
 from pytest_rageval.plugin.display.progress_line import ProgressLine
-from pytest_rageval.plugin.evaluator import Evaluator
+from pytest_rageval.plugin.evaluator import RUNS, Evaluator
 from pytest_rageval.plugin.fixture_adapter import FixtureAdapter
 from pytest_rageval.plugin.items import PARTS, EvalFile, EvalItem, item_case, keywords, own_nodeid
 from pytest_rageval.plugin.light_session import LightSession
 from pytest_rageval.plugin.report_payload import CALLS, attach, drop_place_of_ours, is_of_case
-from pytest_rageval.run.finish import Finished
-from pytest_rageval.run.ongoing_run import CaseBlocks, EvaluatedCase, OngoingRun
+from pytest_rageval.run.case_blocks import CaseBlocks, EvaluatedCase
+from pytest_rageval.run.finish import FinishedRun
+from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.run.prefetch import FIRST_CALLS, calls_of
-from pytest_rageval.run.prepare import Prepared, check_gate_conditions, prepare
+from pytest_rageval.run.prepare import Preparation, check_gate_conditions, prepare
 from pytest_rageval.run.scoring import Evaluation
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.shards import Shard
@@ -68,14 +69,14 @@ class ActiveSession:
         self.config = session.config
         self.run: OngoingRun | None = None
         self.expected: dict[str, EvalCase] = {}
-        self.finished: Finished | None = None
+        self.finished: FinishedRun | None = None
         self.progress_line: ProgressLine | None = None
         self._files: dict[Path, CaseFile] = {}
         self._collectors: list[EvalFile] = []
         self._uncounted = FIRST_CALLS
         """How many more calls of this process can decide that the run breaks off."""
         self.mask = Mask(secrets_of_environment(os.environ))
-        self._prepared: Prepared | RagevalError
+        self._prepared: Preparation | RagevalError
         try:
             settings = load_settings(session.root, session.given_options)
             self.mask = Mask(settings.secrets())
@@ -89,10 +90,11 @@ class ActiveSession:
 
     # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _prepare(self, settings: Settings) -> Prepared:
+    def _prepare(self, settings: Settings) -> Preparation:
         own_metrics = metrics_of_hook(self.config)
         session = self.session
-        if session.is_worker:  # the limits on calls are the run's, over all workers
+        if session.is_worker:
+            # The limits on calls are the run's, over all workers.
             share: dict[str, float] = {"concurrency": math.ceil(settings.concurrency / session.workers)}
             if settings.requests_per_minute is not None:
                 share["requests_per_minute"] = settings.requests_per_minute / session.workers
@@ -103,13 +105,14 @@ class ActiveSession:
 
     @property
     def is_prepared(self) -> bool:
-        return isinstance(self._prepared, Prepared)
+        return isinstance(self._prepared, Preparation)
 
     @property
-    def prepared(self) -> Prepared:
+    def prepared(self) -> Preparation:
         """Return the settings and what they stand for; a usage error with one line a problem if they are wrong."""
-        if isinstance(self._prepared, Prepared):
+        if isinstance(self._prepared, Preparation):
             return self._prepared
+        # Kept until it is asked for: a session whose settings are wrong still shows its help, and lists its tests.
         raise pytest.UsageError(*self.mask.value(self._prepared.problems)) from None
 
     def check_settings(self) -> None:
@@ -206,7 +209,7 @@ class ActiveSession:
         others: list[pytest.Item] = []
         for item in items:
             case = item_case(item)
-            is_own = case is None or shard.takes(case.key)
+            is_own = case is None or shard.takes(case.unit)
             (own if is_own else others).append(item)
         if others:
             self.config.hook.pytest_deselected(items=others)
@@ -263,14 +266,16 @@ class ActiveSession:
             result = run.unfinished.result(item.case)
             end = run.ending(result)
         else:
-            item.evaluated = evaluated = self._evaluated(item, run)
+            evaluated = self._evaluated(item, run)
+            item.evaluated = evaluated
             if self.progress_line is not None:
                 self.progress_line.wipe()
             self._show(evaluated.printed)
             result = evaluated.result
             end = Ending(result.outcome, result.reason)
         if result.error is not None:
-            if end.outcome == "skipped":  # a missing answer, where some may be
+            if end.outcome == "skipped":
+                # An answer is missing, and the settings allow that.
                 pytest.skip(printable(result.error.message))
             pytest.fail(printable(f"{result.error.kind}: {result.error.message}"), pytrace=False)
         return result, end
@@ -278,9 +283,9 @@ class ActiveSession:
     def _evaluated(self, item: EvalItem, run: OngoingRun) -> EvaluatedCase:
         target, judge = self._fixtures.target_and_judge(*[item.funcargs[name] for name in PARTS])
         batch = item.batch
+        # A plugin that runs a test again wants a new answer, not the one that its block has.
         if batch is None or item.attempts > 1:
-            trials = run.trials(item.case)
-            return run.evaluated(trials, run.prefetcher.now(trials, target, judge), item.attempts)
+            return run.evaluated(run.decided_now(item.case, target, judge, item.attempts))
         if batch.blocks is None:
             batch.fixtures = {name: item.funcargs[name] for name in PARTS}
             batch.blocks = CaseBlocks(run, batch.cases, target, judge)
@@ -298,10 +303,10 @@ class ActiveSession:
         def evaluate(case: EvalCase) -> tuple[Evaluation, Ending]:
             self.check_asking_allowed()
             run = self.opened(node)
-            trials = run.trials(case, own_nodeid(node))
-            scored, printed = run.scored(trials, run.prefetcher.now(trials, target, cached_judge))
-            self._show(printed)
-            return scored, run.ending(scored.overall)
+            runs_before = node.stash.get(RUNS, {}).get(case.key, 0)
+            decided = run.decided_now(case, target, cached_judge, runs_before + 1, own_nodeid(node))
+            self._show(decided.printed)
+            return decided.evaluation, decided.ending
 
         return Evaluator(node, evaluate)
 
@@ -311,7 +316,9 @@ class ActiveSession:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Put the records of an item on its report, masked."""
         report = yield
-        if is_ours := is_of_case(item):
+        # Behind all other hooks: one of the project that replaces the report would lose its records.
+        is_ours = is_of_case(item)
+        if is_ours:
             drop_place_of_ours(report)
         clean_report(report, self.mask, is_of_case=is_ours)
         is_final = report.when == "call" or (report.when == "setup" and not report.passed)
@@ -322,6 +329,7 @@ class ActiveSession:
             if printed:
                 self.captured.add_to_report(printed, item, report)
             if evaluations and self._uncounted > 0:
-                report.__dict__[CALLS] = calls = calls_of(evaluations)
+                calls = calls_of(evaluations)
+                report.__dict__[CALLS] = calls
                 self._uncounted -= len(calls)
         return report

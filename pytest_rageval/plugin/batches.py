@@ -39,6 +39,7 @@ def _will_be_asked(item: pytest.Item) -> bool:
 def _session_definitions(item: pytest.Item) -> tuple[int, ...] | None:
     """Return what the item's target, judge and cache resolve to; None if one of them is not made once a session."""
     definitions = [fixture_definition(item, name) for name in PARTS]
+    # A fixture of a function, say, is new for each test: an item evaluated ahead would not have its own.
     if any(getattr(definition, "scope", None) != "session" for definition in definitions):
         return None
     return tuple(map(id, definitions))

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import pytest
 from xdist.report import report_collection_diff  # type: ignore[import-untyped]
 
+from pytest_rageval.plugin.items import unit_of
 from pytest_rageval.plugin.light_session import LightSession
 
 PORTION = 8
@@ -26,20 +27,28 @@ def no_log(*_words: object) -> None:
     """Log nothing."""
 
 
-def block(things: Sequence[T], worker: int | None, workers: int) -> Sequence[T]:
+def block(things: Sequence[T], worker: int | None, workers: int, unit: Callable[[T], object] = id) -> Sequence[T]:
     """Return the contiguous part of one worker, numbered from 0; all parts are equally long, or one longer.
 
+    Neighbours of one unit, the turns of a conversation, stay together in the part that the first of them is in.
     Nothing for a worker that was started in place of one that died: what it gets is not known before.
     """
     if worker is None or worker >= workers:
         return things[:0]
     size, longer = divmod(len(things), workers)
-    # The first blocks, as many as `longer`, have one more.
-    start = worker * size + min(worker, longer)
-    end = start + size
-    if worker < longer:
-        end += 1
-    return things[start:end]
+
+    def start_of(number: int) -> int:
+        # The first blocks, as many as `longer`, have one more.
+        return end_of_unit(things, number * size + min(number, longer), unit)
+
+    return things[start_of(worker) : start_of(worker + 1)]
+
+
+def end_of_unit(things: Sequence[T], at: int, unit: Callable[[T], object]) -> int:
+    """Return the first position from `at` on that divides no unit."""
+    while 0 < at < len(things) and unit(things[at]) == unit(things[at - 1]):
+        at += 1
+    return at
 
 
 def worker_number(worker_id: str) -> int | None:
@@ -156,11 +165,17 @@ class BlockScheduling:
             number = worker_number(node.gateway.id)
             workers = node.workerinput["workercount"]
             if number is not None and number < workers:
-                self._blocks[node] = deque(block(cases, number, workers))
+                self._blocks[node] = deque(block(cases, number, workers, self._unit))
         owned: set[int] = set()
         for own in self._blocks.values():
             owned.update(own)
         self._shared = [index for index in range(len(tests)) if index not in owned]
+
+    def _unit(self, index: int) -> object:
+        """Return what a test is handed out with: the conversation of a turn, else itself."""
+        assert self.collection is not None
+        nodeid = self.collection[index]
+        return unit_of(nodeid) if nodeid in self._cases else index
 
     def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:  # noqa: ARG002 of xdist
         self.node2pending[node].remove(item_index)
@@ -191,6 +206,7 @@ class BlockScheduling:
             node.shutdown()
         elif len(handed) < max(2, share // 4):
             most = max(2, share // 2) - len(handed)
+            most = end_of_unit(self._shared, most, self._unit)
             portion = self._shared[:most]
             self._shared = self._shared[most:]
         if portion:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_rageval.cases.canonical import case_from_mapping, case_to_mapping, written_small
+from pytest_rageval.cases.conversations import linked
 from pytest_rageval.cases.loading import CaseFile
 from pytest_rageval.errors import CaseError, SettingsError, ends_the_run, message_of
 from pytest_rageval.io.importing import described_exception
@@ -121,7 +122,7 @@ def with_case_hook(file: CaseFile, session: pytest.Session) -> CaseFile:
             problems.append(printable(f"{case.source}: case {case.id!r}: {error}"))
         else:
             cases[changed.id] = changed
-    return replace(file, cases=tuple(cases.values()), problems=(*file.problems, *problems))
+    return replace(file, cases=tuple(linked(cases.values())), problems=(*file.problems, *problems))
 
 
 def _changed_case(hook: pluggy.HookCaller, case: EvalCase) -> EvalCase:
@@ -129,6 +130,8 @@ def _changed_case(hook: pluggy.HookCaller, case: EvalCase) -> EvalCase:
     if given is None or given is case:
         return case
     changed = _checked_case(given)
+    if case.turn is not None:  # its place in the conversation stays, as its source does
+        changed = replace(changed, id=case.id, conversation=case.conversation, turn=case.turn)
     return changed if changed.source == case.source else replace(changed, source=case.source)
 
 

@@ -106,11 +106,11 @@ class Controller:
         files = [path for path in self.session.collected if not self.session.is_deselected(path)]
         if not files:
             return
-        if self._workers is not None:
-            self._workers.arrange_blocks()
         shard = Shard.parse(self.active.settings.shard) if self.active.settings.shard else None
         cases = [case for path in files for case in self.active.load(path).cases]
-        selected = [case for case in cases if shard is None or shard.takes(case.key)]
+        if self._workers is not None:
+            self._workers.arrange_blocks(cases)
+        selected = [case for case in cases if shard is None or shard.takes(case.unit)]
         self._open(selected, files)
         judge = self.active.prepared.judge
         if judge is not None and self.active.run is not None:
@@ -144,7 +144,8 @@ class Controller:
         if session.testsfailed and not option.continue_on_collection_errors:
             return
         self._open([item.case for item in items], {item.path for item in items})
-        if (run := self.active.run) is not None:
+        run = self.active.run
+        if run is not None:
             plan_batches(item for item in items if not run.is_done(item.case))
 
     def _open(self, cases: Sequence[EvalCase], files: Iterable[Path]) -> None:
@@ -211,6 +212,7 @@ class Controller:
                 is_line=report.when == "call" and self.config.getoption("tbstyle", None) == "line",
                 same_as=first if first != report.nodeid else None,
             )
+        # What pytest-rerunfailures is about to repeat is no result yet.
         if report.outcome != "rerun":  # type: ignore[comparison-overlap] # by a plugin
             try:
                 if isinstance(payload, str):
@@ -268,6 +270,7 @@ class Controller:
                 if run.writer.rows or is_lost:
                     self._finish(session, exitstatus)
                 elif run.writer.folder.has_observations:
+                    # Answers cost money and time: they are kept, also without a single result.
                     self.session.notes.append(
                         f"interrupted before the first case was done; pytest --rageval-resume {self.run_id} finishes "
                         "the run, and asks nothing again that was answered"
@@ -283,7 +286,8 @@ class Controller:
         """Take the last results of the workers, once they have ended, and close the run."""
         self.interrupts.begin_closing()
         try:
-            if (run := self.active.run) is not None and not run.is_broken:
+            run = self.active.run
+            if run is not None and not run.is_broken:
                 self.active.stop_asking()
                 if run.writer.folder.path.is_dir():  # else there were no results
                     # xdist has waited for its workers, unless a second signal ended its session first.

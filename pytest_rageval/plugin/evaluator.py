@@ -15,6 +15,8 @@ from pytest_rageval.text import printable
 
 RESULTS = pytest.StashKey[list[Evaluation]]()
 """The evaluations of an item's test, to be recorded with the test's outcome."""
+RUNS = pytest.StashKey[dict[str, int]]()
+"""How often an item's test was run to its end, by the key of each case that it evaluated: a plugin may run it again."""
 
 
 @dataclass(frozen=True)

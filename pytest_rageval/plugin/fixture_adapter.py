@@ -14,7 +14,7 @@ from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import BaseJudge, JudgementCache
 from pytest_rageval.judges.judge_spec import judge_with_cache
 from pytest_rageval.run.ongoing_run import OngoingRun
-from pytest_rageval.run.prepare import Prepared, make_target
+from pytest_rageval.run.prepare import Preparation, make_target
 from pytest_rageval.targets import target_from_object
 from pytest_rageval.targets.target import BaseTarget, Target
 
@@ -31,7 +31,7 @@ class FixtureAdapter:
     notes  those for the end of the run, to which targets, judges and caches add theirs
     """
 
-    def __init__(self, prepared: Prepared, notes: list[str]) -> None:
+    def __init__(self, prepared: Preparation, notes: list[str]) -> None:
         self.run: OngoingRun | None = None
         self._prepared = prepared
         self.notes = notes

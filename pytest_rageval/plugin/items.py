@@ -18,11 +18,11 @@ import pytest
 from pytest_rageval.comparison.outcomes import Ending
 from pytest_rageval.errors import GateFailure
 from pytest_rageval.io.collector import no_collection
-from pytest_rageval.model import CaseResult, EvalCase
+from pytest_rageval.model import CaseResult, EvalCase, turn_id
 from pytest_rageval.model.case_fields import descriptions_of
 from pytest_rageval.plugin.light_session import one_case
 from pytest_rageval.render.text.failure import failure_text
-from pytest_rageval.run.ongoing_run import CaseBlocks, EvaluatedCase
+from pytest_rageval.run.case_blocks import CaseBlocks, EvaluatedCase
 
 PARTS = ("rag_client", "rag_judge", "rag_judge_cache")
 """The fixtures of an item."""
@@ -55,6 +55,7 @@ class EvalFile(pytest.Module):
     def collect(self) -> Iterator[EvalItem]:
         file = self.runner.load(self.path)
         if file.problems and self.runner.is_reported(self.path):
+            # Else each worker of xdist would report them once more.
             return
         if file.problems:
             raise self.CollectError("\n".join(file.problems))
@@ -64,7 +65,7 @@ class EvalFile(pytest.Module):
         shared: dict[str, Any] = {}  # one resolution of their fixtures
         with no_collection():
             for case in file.cases:
-                name = node_name(case.id)
+                name = case_node_name(case)
                 items.append(EvalItem.from_parent(self, name=name, callobj=one_case, case=case, file=self, **shared))
                 shared = shared or fixture_resolution(items[0])
         yield from items
@@ -100,12 +101,27 @@ class EvalItem(pytest.Function):
                 **descriptions_of(case),
                 answerable=case.answerable,
                 requires_kg=case.requires_kg,
+                **_place_in_conversation(case),
             )
         )
+        if case.turn is not None and self.config.getoption("loadgroup", False):
+            # xdist keeps the tests of a group on one worker, which asks the turns in their order.
+            self.add_marker(pytest.mark.xdist_group(case.unit))
 
     @property
     def ihook(self) -> Any:
         return self.file.hooks
+
+    @property
+    def id(self) -> Any:
+        """Return pytest's own form of the node id, from 9.2 on, with the number of a turn as its parameter.
+
+        pytest reads ids of its cache back so, and `--lf` would not find a turn whose id has the number in its name.
+        """
+        given = super().id
+        if self.case.turn is None or given.params is not None:
+            return given
+        return self.file.id.child(node_name(self.case.conversation or "")).with_params(str(self.case.turn))
 
     @cached_property
     def location(self) -> tuple[str, int | None, str]:
@@ -215,6 +231,7 @@ def hands_on(function: Callable[..., object] | None, fixture: str) -> bool:
     if len(statements) != 1 or not isinstance(statements[0], ast.Return | ast.Expr):
         return False
     value = statements[0].value
+    # `yield rag_client`, as in a fixture that only logs, hands on the same system: its items stay in one block.
     if isinstance(value, ast.Yield):
         value = value.value
     return isinstance(value, ast.Name) and value.id == fixture
@@ -245,8 +262,14 @@ def item_case(item: pytest.Item) -> EvalCase | None:
     return case if isinstance(case, EvalCase) else None
 
 
+def _place_in_conversation(case: EvalCase) -> dict[str, object]:
+    return {} if case.turn is None else {"conversation": case.conversation, "turn": case.turn}
+
+
 def keywords(case: EvalCase) -> Iterator[str]:
     yield case.id
+    if case.turn is not None:
+        yield f"turn{case.turn}"
     yield from case.tags
     yield from filter(None, descriptions_of(case).values())
     if not case.answerable:
@@ -261,6 +284,24 @@ _ODD = re.compile(r"\\(?=[xu][0-9a-f])|:(?=:)|(?<=:):|\[|[\x00-\x1f\x7f-\x9f\u20
 def _escaped(odd: re.Match[str]) -> str:
     code = ord(odd[0])
     return f"\\u{code:04x}" if code > 255 else f"\\x{code:02x}"
+
+
+def case_node_name(case: EvalCase) -> str:
+    """Return the last part of the node id of a case: `returns[2]` for a turn, as pytest names parameters."""
+    if case.turn is None:
+        return node_name(case.id)
+    return turn_id(node_name(case.conversation or ""), case.turn)
+
+
+_TURN = re.compile(r"\[\d+\](?=@|$)")
+
+
+def unit_of(nodeid: str) -> str:
+    """Return the node id of what is asked in one place: without the number of a turn, and of a group of xdist.
+
+    The id of no single case ends so: `node_name` escapes its brackets.
+    """
+    return _TURN.sub("", nodeid)
 
 
 def node_name(case_id: str) -> str:

@@ -14,14 +14,16 @@ from pathlib import Path
 
 import pytest
 
+from pytest_rageval.comparison.outcomes import flaky_reason
 from pytest_rageval.errors import GateFailure, SettingsError
 from pytest_rageval.model import CaseResult, Outcome, Problem
 from pytest_rageval.plugin.case_hook import call_hook
-from pytest_rageval.plugin.evaluator import RESULTS
+from pytest_rageval.plugin.evaluator import RESULTS, RUNS
 from pytest_rageval.plugin.items import EvalItem
 from pytest_rageval.run.case_records import with_outcome
 from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.run.scoring import Evaluation
+from pytest_rageval.runs.flaky_cases import FLAKY
 from pytest_rageval.runs.records.result_line import RecordLine
 from pytest_rageval.text import printable
 
@@ -40,6 +42,7 @@ def attach(
     if not isinstance(item, EvalItem):
         evaluations = item.stash[RESULTS]
         item.stash[RESULTS] = []
+        _count_runs(item, evaluations)
         lines = _records_of_test(item, evaluations, report, raised, run)
     elif item.recorded_attempt == item.attempts:
         return ()
@@ -53,6 +56,13 @@ def attach(
         report.__dict__["rageval"] = text
         run.journal.results(text)
     return evaluations
+
+
+def _count_runs(item: pytest.Item, evaluations: Sequence[Evaluation]) -> None:
+    """Count the run of a test for each case that it evaluated, once or several times."""
+    runs = item.stash.setdefault(RUNS, {})
+    for key in {evaluation.overall.case.key for evaluation in evaluations}:
+        runs[key] = runs.get(key, 0) + 1
 
 
 def _records_of_item(item: EvalItem, report: pytest.TestReport, run: OngoingRun) -> Sequence[RecordLine]:
@@ -95,7 +105,8 @@ def _records_of_test(
         if run.unfinished is not None and run.unfinished.is_done(overall.key):
             continue
         is_error = overall.error is not None and outcome != "xfailed"
-        decided = with_outcome(evaluation, "error" if is_error else outcome, overall.reason)
+        reason = flaky_reason(overall) if outcome == "passed" else overall.reason
+        decided = with_outcome(evaluation, "error" if is_error else outcome, reason)
         recorded, its_lines = run.recorded(decided)
         lines += _seen(item, recorded, its_lines, report, run)
     return lines
@@ -175,6 +186,8 @@ def _for_readers(result: CaseResult) -> CaseResult:
 def _properties(result: CaseResult) -> list[tuple[str, object]]:
     """Return the properties of a case in JUnit XML: outcome, failed gates, labels, scores."""
     properties = [_fact("rageval.outcome", result.outcome)]
+    if result.outcome == "passed" and (why := flaky_reason(result)) is not None:
+        properties.append(("rageval.flaky", why.removeprefix(FLAKY)))
     properties += [("rageval.failed_gate", printable(str(gate))) for gate in result.failed_gates]
     if result.case.category:
         properties.append(_fact("rageval.category", result.case.category))

@@ -11,7 +11,7 @@ import pytest
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.batches import plan_batches
 from pytest_rageval.plugin.block_scheduling import block, worker_number
-from pytest_rageval.plugin.items import EvalItem
+from pytest_rageval.plugin.items import EvalItem, unit_of
 from pytest_rageval.plugin.workers import BACK_OFF, NOTES
 from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.runs.folder import RunFolder
@@ -35,7 +35,7 @@ class Worker:
         run = OngoingRun.join(prepared, folder, worker, worker_input("rageval_config_hash"))
         if worker_input("rageval_blocks"):
             items = [item for item in active.session.of_pytest.items if isinstance(item, EvalItem)]
-            own = block(items, worker_number(worker), active.session.workers)
+            own = block(items, worker_number(worker), active.session.workers, lambda item: unit_of(item.nodeid))
             plan_batches(item for item in own if not run.is_done(item.case))
         return run
 

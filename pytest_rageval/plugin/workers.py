@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
 
 import pytest
 
 from pytest_rageval.http.served_rate import BackOff
+from pytest_rageval.model import EvalCase
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.block_scheduling import BlockScheduling
-from pytest_rageval.plugin.items import node_name, without_group
+from pytest_rageval.plugin.items import case_node_name, without_group
 from pytest_rageval.text import counted
 
 REPEATING = frozenset({"loadfile", "loadscope"})
@@ -38,8 +39,11 @@ class ControlledWorkers:
         """How far all workers together delayed their questions; None without workers."""
         self._are_blocks_arranged = False
 
-    def arrange_blocks(self) -> None:
-        """Let each worker get its cases as one block, unless --dist or a plugin sets how tests are distributed."""
+    def arrange_blocks(self, cases: Iterable[EvalCase]) -> None:
+        """Let each worker get its cases as one block, unless --dist or a plugin sets how tests are distributed.
+
+        Conversations get blocks under `--dist load` and `worksteal` too: those would divide them among workers.
+        """
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
         if self._config.getoption("dist") == "loadgroup" and terminal is not None:
             terminal.write_line(
@@ -52,7 +56,9 @@ class ControlledWorkers:
         is_default = option.dist == "load" and self._config.known_args_namespace.dist == "no"
         schedulers = {each.plugin_name for each in self._config.hook.pytest_xdist_make_scheduler.get_hookimpls()}
         has_others = bool(schedulers - {"dsession", WORKERS})
-        self._are_blocks_arranged = is_default and option.maxschedchunk is None and not has_others
+        is_divided = option.dist in ("load", "worksteal") and any(case.turn is not None for case in cases)
+        is_ours_to_arrange = is_divided or (is_default and option.maxschedchunk is None)
+        self._are_blocks_arranged = is_ours_to_arrange and not has_others
 
     def kill(self) -> bool:
         """End the workers by force, after a moment; return True if none are left.
@@ -79,8 +85,9 @@ class ControlledWorkers:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        # Each worker reports the same ids; the first report is enough.
         if not self._active.expected:
-            cases = {f"{case.source.file}::{node_name(case.id)}": case for case in self._active.all_cases()}
+            cases = {f"{case.source.file}::{case_node_name(case)}": case for case in self._active.all_cases()}
             for nodeid in ids:
                 for plain in without_group(nodeid):
                     if plain in cases:
@@ -100,6 +107,7 @@ class ControlledWorkers:
         notes += [note for note in output.get(NOTES, ()) if note not in notes]
         if BACK_OFF in output:
             self.back_off = (self.back_off or BackOff()) + BackOff(**output[BACK_OFF])
+        # xdist names Ctrl-C an error of each worker: none of them died.
         if error and error != "keyboard-interrupt":
             notes += self._notes_on_death(node)
 
@@ -108,14 +116,17 @@ class ControlledWorkers:
         dist = self._config.option.dist
         if dist in REPEATING:
             yield f"{died}, and --dist {dist} gives its case to another; --dist load runs no case again"
-        if self._scheduling is not None and (taken := self._scheduling.handed_on(node)):
-            yield f"{died}; others take the {counted(len(taken), 'test')} that it had left"
+        if self._scheduling is not None:
+            taken = self._scheduling.handed_on(node)
+            if taken:
+                yield f"{died}; others take the {counted(len(taken), 'test')} that it had left"
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
         """Record the case whose worker died as an error; a plugin that repeats it replaces the record."""
         case = self._active.expected.get(crashitem)
         if case is not None:
+            # pytest counts a failed setup as an error, which a death is, and a failed call as a failure.
             report.when = "setup"
             try:
                 self._active.writer.crashed(case, str(report.longrepr))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pytest_rageval.comparison.gate_lines import gate_line
-from pytest_rageval.run.finish import Finished
+from pytest_rageval.run.finish import FinishedRun
 from pytest_rageval.run.plan import Plan
 
 
@@ -18,7 +18,7 @@ class GateTest(NamedTuple):
     message: str | None = None
 
 
-def gate_tests(finished: Finished, plan: Plan) -> Iterator[GateTest]:
+def gate_tests(finished: FinishedRun, plan: Plan) -> Iterator[GateTest]:
     """Yield the gates to report. On a partial run only the summary shows them: its means are of other cases."""
     for name, message in finished.problems.items():
         yield GateTest(name, "failed", message)

@@ -12,10 +12,11 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import EvalCase
 from pytest_rageval.run.extent import Extent
-from pytest_rageval.run.finish import Finished, finish
+from pytest_rageval.run.finish import FinishedRun, finish
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.config import dataset_hash_of
+from pytest_rageval.runs.ratings import Rating, read_ratings, write_ratings
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.line_form import OBSERVATION, OBSERVATIONS, RESULT, RESULTS
 from pytest_rageval.runs.results_file import RunWriter
@@ -61,8 +62,9 @@ def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> No
         raise SettingsError(*(f"merge: {problem}" for problem in problems))
 
 
-def merge(runs: Sequence[StoredRun], plan: Plan, reports: Path, baseline: Side | None, file: Path) -> Finished:
+def merge(runs: Sequence[StoredRun], plan: Plan, reports: Path, baseline: Side | None, file: Path) -> FinishedRun:
     """Write the checked parts as one run, in the order of the case files."""
+    ratings = _ratings_of(runs)  # before a folder is made: a file of ratings may be damaged
     config = {**runs[0].config, "shard": None}
     writer = RunWriter.new(reports, plan, config)
     try:
@@ -71,10 +73,20 @@ def merge(runs: Sequence[StoredRun], plan: Plan, reports: Path, baseline: Side |
             writer.take(line.encode())
         for line in lines_in_order((run.path / OBSERVATIONS for run in runs), OBSERVATION):
             writer.folder.append(OBSERVATIONS, line)
+        if ratings:
+            write_ratings(writer.folder.path, ratings)
         keys = {key for key, _ in writer.rows}
         return finish(writer, plan, Extent(every=keys, expected=keys), baseline, file)
     finally:
         writer.folder.close()
+
+
+def _ratings_of(runs: Sequence[StoredRun]) -> dict[str, Rating]:
+    """Return the thumbs and notes that people gave to the answers of all parts, which share no case."""
+    ratings: dict[str, Rating] = {}
+    for run in runs:
+        ratings |= read_ratings(run.path)
+    return ratings
 
 
 def _gap(runs: Sequence[StoredRun], contents: Mapping[str, str], cases: Iterable[EvalCase]) -> str:

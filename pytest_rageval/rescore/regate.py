@@ -14,11 +14,22 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.gate import Gate, parse_gate, too_few_cases, unknown_values
 from pytest_rageval.gates.regression import RegressionGate
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names
-from pytest_rageval.model import NOWHERE, Answer, CaseResult, EvalCase, Judgement, Matching, Observation, Source
+from pytest_rageval.model import (
+    NOWHERE,
+    Answer,
+    CaseResult,
+    EvalCase,
+    Judgement,
+    Matching,
+    Observation,
+    Problem,
+    Source,
+)
 from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES, descriptions_in
+from pytest_rageval.rescore.attempts_again import decided_again
 from pytest_rageval.rescore.relabel import Line
 from pytest_rageval.rescore.rescore import same_extent, stored_run_scores
-from pytest_rageval.run.finish import Finished, conclude
+from pytest_rageval.run.finish import FinishedRun, conclude
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import overall_result
 from pytest_rageval.runs.causes import with_cause
@@ -63,7 +74,7 @@ def plan_of_gates(run: StoredRun, current: Settings, root: Path) -> Plan:
     return plan
 
 
-def regate(run: StoredRun, plan: Plan, baseline: Side | None) -> Finished:
+def regate(run: StoredRun, plan: Plan, baseline: Side | None) -> FinishedRun:
     """Return the result of the run under the plan's gates."""
     earlier = run.finished_metrics
     plan = replace(plan, stored_run_scores=stored_run_scores(plan, earlier))
@@ -88,7 +99,7 @@ def _gated(records: Sequence[Line], plan: Plan, baseline: Side | None) -> Iterat
     Leave records unchanged if the case has an error, or is skipped for a reason other than unobserved gold.
     """
     is_skipped = records[0]["outcome"] == "skipped" and not any(map(_unobserved, records))
-    has_error = any(record["outcome"] == "error" or record["error"] is not None for record in records)
+    has_error = records[0]["outcome"] == "error" or any(map(_is_error_of_case, records))
     if is_skipped or has_error:
         yield from records
         return
@@ -98,7 +109,7 @@ def _gated(records: Sequence[Line], plan: Plan, baseline: Side | None) -> Iterat
         for record in records:
             yield with_cause({**record, "outcome": "error", "error": error})
         return
-    overall = overall_result(results, plan)
+    overall = decided_again(results, records, plan, baseline).overall
     outcome, reason = ending_from_records(overall, records, plan, baseline)
     first = records[0]
     decision = regated_hash(first.get("decision_hash"), _case(first), first["gold"] or "none", plan)
@@ -108,12 +119,19 @@ def _gated(records: Sequence[Line], plan: Plan, baseline: Side | None) -> Iterat
         yield with_cause({**record, **decided})
 
 
+def _is_error_of_case(record: Line) -> bool:
+    """Return True for an error of the first attempt: one of an attempt that confirms is a failed attempt."""
+    return record["error"] is not None and not record.get("confirms")
+
+
 def _failed_judgement(records: Sequence[Line], first: CaseResult, plan: Plan) -> dict[str, str] | None:
     """Return the error of a case if a gate reads a metric whose judgement failed."""
     is_heuristic = any(record["judge"] and record["judge"]["heuristic"] for record in records)
     gates = plan.gates_reading(first.case, records[0]["gold"] or "none")
     read = {gate.name for gate in gates if not (gate.is_default and is_heuristic)}
     for record in records:
+        if record.get("confirms"):
+            continue
         for name, error in record.get("metric_errors", {}).items():
             if name in read:
                 kind, _, message = error.partition(": ")
@@ -128,11 +146,15 @@ def _recorded(record: Line) -> CaseResult:
     return CaseResult(
         _case(record),
         "passed",
-        observation=_stand_in(record),
+        observation=_stand_in(record) if record["error"] is None else None,
+        error=Problem(record["error"]["kind"], record["error"]["message"] or "") if record["error"] else None,
         scores=record["scores"],
         skipped_metrics=record["skipped_metrics"],
         unobserved=_unobserved(record),
         trial=record["trial"],
+        attempts=record.get("attempts", 1),
+        confirms=record.get("confirms", 0),
+        records=record.get("records"),
         test=test or None,
     )
 
@@ -155,6 +177,7 @@ def _case(record: Line) -> EvalCase:
         tags=tuple(record["tags"]),
         requires_kg=record["requires_kg"],
         gold=gold,
+        pass_rule=record.get("pass_rule"),
         source=source,
     )
 

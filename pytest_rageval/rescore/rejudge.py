@@ -82,7 +82,10 @@ class Rejudge:
     async def _judge(self, trial: Trial, answer: Answer, before: Observed) -> Observed:
         started = time.perf_counter()
         try:
-            judgements = await judgements_of(self.judge, trial.case, answer, self.plan, trial.number, self._problem)
+            dialogue = before.dialogue if isinstance(before, Observation) else None
+            judgements = await judgements_of(
+                self.judge, trial.case, answer, self.plan, trial.number, self._problem, dialogue
+            )
         except SettingsError:
             raise
         except Exception as error:  # noqa: BLE001  a user's own judge may raise anything; it is this case's error

@@ -16,11 +16,12 @@ from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.metrics.registry import Measure, RunScore, is_described
 from pytest_rageval.model import NotApplicable, Score
+from pytest_rageval.rescore.attempts_again import decided_again
 from pytest_rageval.rescore.relabel import Labels, Line, Lines
 from pytest_rageval.run.extent import Extent
-from pytest_rageval.run.finish import Finished, finish
+from pytest_rageval.run.finish import FinishedRun, finish
 from pytest_rageval.run.plan import Plan
-from pytest_rageval.run.scoring import evaluation
+from pytest_rageval.run.scoring import scored_trials
 from pytest_rageval.runs.config import config_hash_of
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.reader import StoredRun
@@ -75,7 +76,7 @@ class Rescoring:
     changed: Mapping[str, Any] = field(default_factory=dict)
     watch: Callable[[int], None] = no_progress
 
-    def score(self, judged: Callable[[Lines], Lines] | None = None) -> Finished:
+    def score(self, judged: Callable[[Lines], Lines] | None = None) -> FinishedRun:
         """Decide the run again and write records, metrics.json and config.json.
 
         `judged` maps the lines of observations.jsonl, one for one. Files are replaced atomically, observations first:
@@ -83,7 +84,7 @@ class Rescoring:
         """
         return self._finished(self._scored(), judged)
 
-    def aggregate(self) -> Finished:
+    def aggregate(self) -> FinishedRun:
         """Aggregate the recorded scores and verdicts again, by the new labels if there are any.
 
         Without labels, write only metrics.json and config.json.
@@ -113,7 +114,7 @@ class Rescoring:
 
     def _finished(
         self, records: Lines, judged: Callable[[Lines], Lines] | None = None, *, is_read_only: bool = False
-    ) -> Finished:
+    ) -> FinishedRun:
         """Write the files that change, under the run's lock."""
         earlier = self.run.finished_metrics
         folder = RunFolder(self.run.path)
@@ -165,7 +166,10 @@ class Rescoring:
         observed = [observed_of(line, self.run.config) for line in lines]
         trials = [trial_of(line) for line in lines]
         plan = self.plan
-        evaluated = evaluation(trials, observed, plan, records[0]["attempts"], stored)
+        scored = scored_trials(trials, observed, plan, records[0]["attempts"], stored)
+        confirms = {record["trial"]: record.get("confirms", 0) for record in records}
+        results_of_trials = [replace(result, confirms=confirms[result.trial]) for result in scored]
+        evaluated = decided_again(results_of_trials, records, plan, self.baseline)
         outcome, reason = ending_from_records(evaluated.overall, records, plan, self.baseline)
         overall = replace(evaluated.overall, outcome=outcome, reason=reason)
         results = [replace(result, outcome=outcome, reason=reason) for result in evaluated.trials]

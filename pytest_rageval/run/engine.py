@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_rageval.abstention.detector import declines
 from pytest_rageval.errors import JudgeError
@@ -21,6 +21,7 @@ from pytest_rageval.model import (
     NOTHING,
     Answer,
     AskRequest,
+    Dialogue,
     EvalCase,
     Judgement,
     Problem,
@@ -31,6 +32,10 @@ from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import AskFailure, Observed
 from pytest_rageval.targets.target import BaseTarget
 
+CURRENT_TEST = "PYTEST_CURRENT_TEST"
+"""The variable that pytest removes after each test."""
+MOST_TRIES = 5
+"""How often a case is asked that missed it."""
 OnError = Callable[[JudgeError], Problem]
 
 
@@ -39,11 +44,8 @@ def are_at_once(target: BaseTarget, judge: BaseJudge | None) -> bool:
     return target.answers_at_once and (judge is None or judge.answers_at_once)
 
 
-def observe_at_once(
-    case: EvalCase, target: BaseTarget, judge: BaseJudge | None, plan: Plan, *, submitted: float, trial: int
-) -> Observed:
-    """Ask and judge one case on this thread, with a target and a judge that never wait."""
-    observing = observe_case(case, target, judge, plan, submitted=submitted, trial=trial)
+def observed_at_once(observing: Coroutine[Any, Any, Observed]) -> Observed:
+    """Return what a coroutine gives that never waits, on this thread."""
     try:
         observing.send(None)
     except StopIteration as end:
@@ -68,16 +70,29 @@ async def observe_case(
     submitted  when it was queued, on the clock of time.perf_counter
     places     of the calls in flight, shared with other cases; None: without such a limit
     """
-    question = ask_request(case, plan, trial)
-    ask = _asked_at_once if target.answers_at_once else _asked
-    asked = await ask(target, question, plan, places, submitted)
+    asked = await ask_once(ask_request(case, plan, trial), target, plan, places, submitted)
+    return await observe_answer(case, asked, target, judge, plan, trial=trial, places=places)
+
+
+async def observe_answer(
+    case: EvalCase,
+    asked: TimedAnswer | AskFailure,
+    target: BaseTarget,
+    judge: BaseJudge | None,
+    plan: Plan,
+    *,
+    trial: int = 0,
+    places: CallPlaces | None = None,
+    dialogue: Dialogue | None = None,
+) -> Observed:
+    """Judge the answer to one case, and match it with the golds. `dialogue`: what was said before, for a turn."""
     if isinstance(asked, AskFailure):
         return asked
     if judge is not None and (plan.rubrics or case.assertions):
-        asked = await _judged(judge, case, asked, plan, trial, places)
+        asked = await _judged(judge, case, asked, plan, trial, places, dialogue)
     settings = plan.settings
     has_called = target.is_called
-    return observe(
+    observation = observe(
         case,
         asked.answer,
         k=settings.k,
@@ -86,13 +101,14 @@ async def observe_case(
         timings=asked.timings,
         trial=trial,
         gold_by=settings.gold_by,
-        params=question.params if has_called else NOTHING,
+        params=plan.ask_params if has_called else NOTHING,
         refusals=settings.abstention.phrases,
         rules=plan.place_rules,
     )
+    return observation if dialogue is None else replace(observation, dialogue=dialogue)
 
 
-class _TimedAnswer(NamedTuple):
+class TimedAnswer(NamedTuple):
     """An answer, its time so far, and its judgements."""
 
     answer: Answer
@@ -100,9 +116,24 @@ class _TimedAnswer(NamedTuple):
     judgements: Mapping[str, Judgement] = NOTHING
 
 
+async def ask_once(
+    question: AskRequest, target: BaseTarget, plan: Plan, places: CallPlaces | None, submitted: float | None
+) -> TimedAnswer | AskFailure:
+    """Ask one question; a failure is a value. Arguments as for `observe_case`.
+
+    It is asked once more if it missed pytest's variable, before later turns of a conversation hear of that.
+    """
+    ask = _asked_at_once if target.answers_at_once else _asked
+    for _ in range(MOST_TRIES):
+        asked = await ask(target, question, plan, places, submitted)
+        if not isinstance(asked, AskFailure) or CURRENT_TEST not in asked.problem.message:
+            break
+    return asked
+
+
 async def _asked_at_once(
     target: BaseTarget, question: AskRequest, plan: Plan, _places: CallPlaces | None, submitted: float | None
-) -> _TimedAnswer | AskFailure:
+) -> TimedAnswer | AskFailure:
     """Ask a target that never waits: without a place and a time limit."""
     queue_ms = None if submitted is None else _ms(submitted)
     started = time.perf_counter()
@@ -111,12 +142,12 @@ async def _asked_at_once(
     timings = Timings(queue_ms, _ms(started) if target.is_called else None)
     if isinstance(answer, Problem):
         return AskFailure(answer, timings)
-    return _TimedAnswer(_fit(answer, plan), timings)
+    return TimedAnswer(_fit(answer, plan), timings)
 
 
 async def _asked(
     target: BaseTarget, question: AskRequest, plan: Plan, places: CallPlaces | None, submitted: float | None
-) -> _TimedAnswer | AskFailure:
+) -> TimedAnswer | AskFailure:
     """Ask within the call's time limit, which does not run while a request waits for its turn."""
     if plan.scores_answers:
         _load_detector()
@@ -133,7 +164,7 @@ async def _asked(
         return AskFailure(answer, timings)
     if places is not None:
         await asyncio.sleep(0)  # the next call that waits for the place is sent before we compute
-    return _TimedAnswer(_fit(answer, plan), timings)
+    return TimedAnswer(_fit(answer, plan), timings)
 
 
 @cache
@@ -169,8 +200,14 @@ def _fit(answer: Answer, plan: Plan) -> Answer:
 
 
 async def _judged(
-    judge: BaseJudge, case: EvalCase, asked: _TimedAnswer, plan: Plan, trial: int, places: CallPlaces | None
-) -> _TimedAnswer:
+    judge: BaseJudge,
+    case: EvalCase,
+    asked: TimedAnswer,
+    plan: Plan,
+    trial: int,
+    places: CallPlaces | None,
+    dialogue: Dialogue | None,
+) -> TimedAnswer:
     takes_place = places is not None and not judge.answers_at_once and not judge.takes_turns
     async with places.place() if takes_place and places is not None else nullcontext():
         started = time.perf_counter()
@@ -179,15 +216,21 @@ async def _judged(
             def on_error(error: JudgeError) -> Problem:
                 return problem_of(f"judge_{error.kind}", error, plan.mask)
 
-            judgements = await judgements_of(judge, case, asked.answer, plan, trial, on_error)
+            judgements = await judgements_of(judge, case, asked.answer, plan, trial, on_error, dialogue)
         judge_ms = round(max(0.0, _ms(started) - 1000 * clock.waited_s), 3)
     if places is not None and not judge.answers_at_once:
         await asyncio.sleep(0)  # the next call that waits for the place is sent before we compute
-    return _TimedAnswer(asked.answer, replace(asked.timings, judge_ms=judge_ms), judgements)
+    return TimedAnswer(asked.answer, replace(asked.timings, judge_ms=judge_ms), judgements)
 
 
 async def judgements_of(
-    judge: BaseJudge, case: EvalCase, answer: Answer, plan: Plan, trial: int = 0, on_error: OnError | None = None
+    judge: BaseJudge,
+    case: EvalCase,
+    answer: Answer,
+    plan: Plan,
+    trial: int = 0,
+    on_error: OnError | None = None,
+    dialogue: Dialogue | None = None,
 ) -> dict[str, Judgement]:
     """Return the judgements of one answer by rubric, as a run of this plan does; `on_error` as for `judge_answer`."""
     settings = plan.settings
@@ -203,21 +246,26 @@ async def judgements_of(
         phrases=settings.abstention.phrases,
         trial=trial,
         on_error=on_error,
+        dialogue=dialogue,
     )
 
 
-def ask_request(case: EvalCase, plan: Plan, trial: int = 0) -> AskRequest:
-    """Return the request for the system: the case's question and scope, and the configured parameters."""
+def ask_request(case: EvalCase, plan: Plan, trial: int = 0, dialogue: Dialogue | None = None) -> AskRequest:
+    """Return the request for the system: the case's question and scope, and the configured parameters.
+
+    `dialogue`: what was said before, for a turn of a conversation.
+    """
     return AskRequest(
         question=case.question,
         k=plan.asked_k,
-        history=case.history,
+        history=case.history if dialogue is None else dialogue.history or None,
         vaults=case.vaults,
         folders=case.folders,
         contexts=case.contexts,
         params=plan.ask_params,
         case_key=case.key,
         trial=trial,
+        conversation_id=None if dialogue is None else dialogue.conversation_id,
     )
 
 

@@ -15,6 +15,7 @@ from pytest_rageval.cases.gold_places import unwinnable_line
 from pytest_rageval.comparison.baseline import Side, write_baseline
 from pytest_rageval.comparison.compared_sides import Comparison, compare_with_baseline
 from pytest_rageval.comparison.gates_now import GATES
+from pytest_rageval.comparison.new_gates import with_comparison
 from pytest_rageval.comparison.notes import comparison_notes, doubt_notes
 from pytest_rageval.comparison.verdict_facts import VerdictFacts
 from pytest_rageval.comparison.verdict_reasons import METRIC_FAILED
@@ -45,7 +46,7 @@ KEPT = ("run_id", "timestamp", "concurrency", "hardware")
 
 
 @dataclass(frozen=True)
-class Finished:
+class FinishedRun:
     """A finished run. `problems` by name fail the run; `notes` are for people."""
 
     metrics: Mapping[str, Any]
@@ -68,7 +69,7 @@ class Finished:
         return bool(self.metrics["partial"])
 
 
-def finish(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None, baseline_file: Path) -> Finished:
+def finish(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None, baseline_file: Path) -> FinishedRun:
     """Decide the run's verdict from its records, and write it. Same rows, same bytes, except for the key `volatile`.
 
     metrics.json is written last, since it marks the end of a run.
@@ -87,7 +88,7 @@ def finish(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None,
     return finished
 
 
-def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None) -> Finished:
+def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None) -> FinishedRun:
     """Return the run's verdict; write nothing."""
     trials = in_order(writer.rows.values())
     rows = cases_of(trials)
@@ -98,13 +99,13 @@ def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | Non
     comparison = None
     if baseline is not None:
         comparison = compare_with_baseline(measured, rows, baseline, plan, config)
-    metrics = _with_spot_check(_with_comparison(measured, comparison), extent.earlier or {})
+    metrics = _with_spot_check(with_comparison(measured, comparison, rows), extent.earlier or {})
     lost = sorted(key for key in extent.expected if key not in recorded)
     problems = dict(run_problems(plan, extent, rows, comparison, lost, is_partial=info.is_partial))
     for name, error in metric_errors(metrics["metrics"]).items():
         problems[f"{METRIC_FAILED}{name}"] = error
     metrics["can_be_baseline"] = _is_advised_as_baseline(plan, extent, metrics, problems)
-    finished = Finished(
+    finished = FinishedRun(
         metrics,
         config,
         rows,
@@ -155,12 +156,6 @@ def _stated_versions(writer: RunWriter) -> Mapping[str, Any]:
     return writer.config["settings"].get("versions") or {}
 
 
-def _with_comparison(metrics: Mapping[str, Any], comparison: Comparison | None) -> dict[str, Any]:
-    if comparison is None:
-        return {**metrics, "comparison": None}
-    return {**metrics, "comparison": comparison.content, "gates": [*metrics["gates"], *comparison.gates]}
-
-
 def _with_spot_check(metrics: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
     """Keep the spot check of the judge from the earlier metrics.json if the same judge used the same prompts."""
     if "judge_reliability" not in earlier or earlier["judge"] != metrics["judge"]:
@@ -181,7 +176,7 @@ def _is_advised_as_baseline(
     return _refusal(plan, extent, metrics) is None
 
 
-def _with_verdict(finished: Finished, plan: Plan, extent: Extent) -> Finished:
+def _with_verdict(finished: FinishedRun, plan: Plan, extent: Extent) -> FinishedRun:
     """Add the verdict, which every report shows in the same words."""
     metrics = finished.metrics
     settings = plan.settings
@@ -204,12 +199,14 @@ def _with_verdict(finished: Finished, plan: Plan, extent: Extent) -> Finished:
 
 def _recorded(trials: Sequence[Row], plan: Plan) -> Collection[str]:
     """Return the keys of cases with a record of every trial; an error of one trial is that of the case."""
-    if plan.settings.repeat == 1:
+    if plan.settings.repeat == 1 and all(row.records is None for row in trials):
         return {row.key for row in trials}
     recorded = set()
-    for key, of_case in groupby(trials, attrgetter("key")):
+    for key, rows in groupby(trials, attrgetter("key")):
+        of_case = list(rows)
         outcomes = [row.outcome for row in of_case]
-        if len(outcomes) >= plan.settings.repeat or "error" in outcomes:
+        needed = of_case[0].records or plan.settings.repeat
+        if len(outcomes) >= needed or "error" in outcomes:
             recorded.add(key)
     return recorded
 
@@ -236,7 +233,7 @@ def is_last_run(metrics: Mapping[str, Any], reports: Path) -> bool:
     return bool(written.get("run_id") == metrics["volatile"].get("run_id"))
 
 
-def _with_baseline(finished: Finished, plan: Plan, extent: Extent, file: Path, folder: Path) -> Finished:
+def _with_baseline(finished: FinishedRun, plan: Plan, extent: Extent, file: Path, folder: Path) -> FinishedRun:
     """Write the run as the new baseline, or add the problem that prevents it."""
     if extent.is_interrupted:  # then problems are not shown
         return replace(finished, notes=(*finished.notes, INTERRUPTED))
@@ -294,7 +291,7 @@ def _is_partial(extent: Extent, rows: Sequence[Row], recorded: Collection[str]) 
 
 
 def _notes(
-    finished: Finished,
+    finished: FinishedRun,
     writer: RunWriter,
     plan: Plan,
     trials: Sequence[Row],
@@ -342,7 +339,7 @@ def _answer_notes(writer: RunWriter, plan: Plan, trials: Sequence[Row], config: 
             f"the system sends {fields} at the top level of its answers, where "
             "nothing is read; send it under 'debug', or name it in [tool.rageval.target.mapping.response]"
         )
-    again = reruns(trials).get(RERUN)
+    again = reruns(cases_of(trials)).get(RERUN)
     if again:
         yield f"passed only when run again: {listed(again)}"
     yield from doubtful_limits([*plan.case_gates, *plan.run_gates])

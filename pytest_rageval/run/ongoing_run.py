@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import ExitStack, closing, contextmanager, nullcontext
-from itertools import chain
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from pytest_rageval.comparison.outcomes import Ending, ending
 from pytest_rageval.errors import RagevalError, SettingsError
@@ -15,13 +13,14 @@ from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.judges.judge_spec import judge_with_cache
 from pytest_rageval.model import CaseResult, EvalCase, Trial
+from pytest_rageval.run.attempts import CONFIRMATIONS, Attempts, DecidedCase, Deciding, drive
+from pytest_rageval.run.case_blocks import CaseBlocks, EvaluatedCase
 from pytest_rageval.run.case_records import with_outcome, with_records
-from pytest_rageval.run.engine import are_at_once
 from pytest_rageval.run.extent import Extent
-from pytest_rageval.run.finish import Finished, finish
-from pytest_rageval.run.prefetch import FIRST_CALLS, MOST_OF_A_BLOCK, BackgroundLoop, Call, Prefetcher, calls_of
-from pytest_rageval.run.prepare import Prepared, check_judge
-from pytest_rageval.run.scoring import Evaluation, Observed, evaluation
+from pytest_rageval.run.finish import FinishedRun, finish
+from pytest_rageval.run.prefetch import FIRST_CALLS, BackgroundLoop, Call, Prefetcher, calls_of
+from pytest_rageval.run.prepare import Preparation, check_judge
+from pytest_rageval.run.scoring import Evaluation, Observed
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.interrupts import Interrupts
 from pytest_rageval.runs.reader import open_stored_run
@@ -40,73 +39,6 @@ def _leave_at_once() -> NoReturn:
     raise KeyboardInterrupt
 
 
-class EvaluatedCase(NamedTuple):
-    """A case with its outcome, its records, and what user code printed for it."""
-
-    evaluation: Evaluation
-    lines: Sequence[RecordLine]
-    printed: Output
-
-    @property
-    def result(self) -> CaseResult:
-        """Return the result over all trials."""
-        return self.evaluation.overall
-
-
-class CaseBlocks:
-    """Consecutive cases for one target and one judge: evaluated in blocks if nothing waits, else asked ahead."""
-
-    def __init__(self, run: OngoingRun, cases: Sequence[EvalCase], target: BaseTarget, judge: BaseJudge | None) -> None:
-        self._run = run
-        self._cases = cases
-        self._target = target
-        self._judge = judge
-        self._prefetcher = run.prefetcher
-        self._is_at_once = are_at_once(target, judge)
-        self._window = max(1, run.plan.settings.window // run.plan.settings.repeat)
-        self._evaluated: dict[int, EvaluatedCase] = {}
-        self._futures: dict[int, list[Future[Observed]]] = {}
-        self._started = 0
-
-    def case(self, position: int) -> EvaluatedCase:
-        """Return the case at this position, which is asked again on a rerun."""
-        self._prefetcher.is_reading = self._is_at_once
-        if not self._is_at_once:
-            return self._run.evaluated(self._run.trials(self._cases[position]), self._observed(position))
-        if position not in self._evaluated:
-            cases = [*map(self._run.trials, self._cases[position : position + MOST_OF_A_BLOCK])]
-            block = self._prefetcher.read(cases, self._target, self._judge)
-            evaluated = map(self._run.evaluated, cases, block)
-            self._evaluated = dict(enumerate(evaluated, position))
-        return self._evaluated.pop(position)
-
-    def _observed(self, position: int) -> list[Observed]:
-        """Return the observations of a case that may wait, by trial."""
-        self._top_up(position)
-        futures = self._futures.pop(position, None)
-        if futures is None:
-            return self._prefetcher.now(self._run.trials(self._cases[position]), self._target, self._judge)
-        return [*map(self._prefetcher.observed, futures)]
-
-    def _top_up(self, position: int) -> None:
-        """Keep `window` cases started beyond this position, an eighth of it at a time."""
-        first = max(self._started, position)
-        last = min(position + 1 + self._window, len(self._cases))
-        is_a_portion = last - first >= max(1, self._window // 8)
-        is_the_rest = last == len(self._cases)
-        is_awaited = first == position
-        if first >= last or not (is_a_portion or is_the_rest or is_awaited):
-            return
-        self._started = last
-        trials = [self._run.trials(case) for case in self._cases[first:last]]
-        futures: list[Future[Observed]] = []
-        for at, of_case in enumerate(trials, first):
-            started = [Future[Observed]() for _ in of_case]
-            self._futures[at] = started
-            futures += started
-        self._prefetcher.queue([*chain.from_iterable(trials)], self._target, self._judge, futures)
-
-
 class OngoingRun:
     """A run in progress, as one process sees it.
 
@@ -119,7 +51,7 @@ class OngoingRun:
 
     def __init__(
         self,
-        prepared: Prepared,
+        prepared: Preparation,
         config_hash: str,
         folder: RunFolder | None,
         *,
@@ -150,7 +82,7 @@ class OngoingRun:
     @classmethod
     def open(
         cls,
-        prepared: Prepared,
+        prepared: Preparation,
         config: Mapping[str, Any],
         *,
         is_judge_asked: bool = True,
@@ -190,7 +122,7 @@ class OngoingRun:
     @classmethod
     def join(
         cls,
-        prepared: Prepared,
+        prepared: Preparation,
         folder: RunFolder | None,
         worker: str,
         config_hash: str,
@@ -257,19 +189,38 @@ class OngoingRun:
                 show(evaluated)
         self.notes += filter(None, [self.prefetcher.back_off.note])
 
-    def evaluated(self, trials: Sequence[Trial], observed: Sequence[Observed], attempts: int = 1) -> EvaluatedCase:
-        """Score and gate the trials of one case, decide its outcome, and make its records."""
-        scored, printed = self.scored(trials, observed, attempts)
-        end = self.ending(scored.overall)
-        return EvaluatedCase(*self.recorded(with_outcome(scored, end.outcome, end.reason)), printed)
+    def deciding(self, case: EvalCase, target: BaseTarget, reruns: int = 1, test: str | None = None) -> Deciding:
+        """Return the attempts at one case; `reruns` and `test` as for `Attempts`."""
+        confirm = self._confirmations(target)
+        attempts = Attempts(case, self.plan, self.prepared.baseline, confirm, self.prefetcher.printed, reruns, test)
+        return attempts.decide()
 
-    def scored(
-        self, trials: Sequence[Trial], observed: Sequence[Observed], attempts: int = 1
-    ) -> tuple[Evaluation, Output]:
-        """Score and gate the trials of one case; return also what user code printed for it."""
-        printed = self.prefetcher.printed(trials)
-        with printed:
-            return evaluation(trials, observed, self.plan, attempts), printed
+    def _confirmations(self, target: BaseTarget) -> int:
+        """Return how often a case that newly fails is asked again; recorded answers stay the same."""
+        if self.prepared.baseline is None or not target.is_called:
+            return 0
+        confirm = self.plan.settings.confirm
+        return CONFIRMATIONS if confirm is None else confirm
+
+    def may_ask_again(self, target: BaseTarget) -> bool:
+        """Return True if the first trials of a case may not be all of them."""
+        return self.plan.stops_when_decided or self._confirmations(target) > 0
+
+    def decided_now(
+        self, case: EvalCase, target: BaseTarget, judge: BaseJudge | None, reruns: int = 1, test: str | None = None
+    ) -> DecidedCase:
+        """Ask one case now, after everything queued before."""
+
+        def ask(trials: list[Trial]) -> list[Observed]:
+            return self.prefetcher.now(trials, target, judge)
+
+        deciding = self.deciding(case, target, reruns, test)
+        return drive(deciding, ask(next(deciding)), ask)
+
+    def evaluated(self, decided: DecidedCase) -> EvaluatedCase:
+        """Return a decided case with its records."""
+        evaluation, end, printed = decided
+        return EvaluatedCase(*self.recorded(with_outcome(evaluation, end.outcome, end.reason)), printed)
 
     def ending(self, result: CaseResult) -> Ending:
         """Return how a case of this result ends, known failures included."""
@@ -341,7 +292,7 @@ class OngoingRun:
             self.writer.discard()
         return bool(self.writer.rows)
 
-    def finish(self, extent: Extent) -> Finished:
+    def finish(self, extent: Extent) -> FinishedRun:
         """Aggregate, compare with the baseline, gate and write; again if late records arrived."""
         prepared = self.prepared
         self.writer.reconcile()
@@ -381,7 +332,7 @@ class OngoingRun:
             self.interrupts.restore()
 
 
-def _writer_of(prepared: Prepared, config: Mapping[str, Any]) -> RunWriter:
+def _writer_of(prepared: Preparation, config: Mapping[str, Any]) -> RunWriter:
     project = prepared.project
     resumed = prepared.settings.resume
     try:

@@ -31,6 +31,8 @@ from pytest_rageval.metrics.ontology.rates import CHECKED, load_validator
 from pytest_rageval.metrics.registry import GENERATED, LAYERS, Measure, Metric, Registry, RunScore, option_types
 from pytest_rageval.model import EvalCase, GoldKind, Judgement
 
+OF_REPEATS = ("pass_at_k", "pass_hat_k")
+"""Metrics of runs with repeats, in which nobody need name them."""
 RETRIEVAL_ONLY_LAYERS = (LAYERS.keys() - GENERATED) | {"abstention"}
 
 
@@ -80,6 +82,11 @@ class Plan:
     def case_metrics(self) -> list[str]:
         """Return the metrics that fields of the cases add to the run."""
         return [metric.name for metric in self.registry if is_of_cases(metric)]
+
+    @property
+    def stops_when_decided(self) -> bool:
+        """Return True if the repeats of a case end once its pass rule cannot change any more."""
+        return self.settings.repeat > 1 and self.settings.repeat_until == "decided"
 
     @property
     def judge_prompts(self) -> list[str]:
@@ -284,6 +291,8 @@ def _measures(
     """Select the metrics to score: those on by default or listed, and every one that a written gate names."""
     chosen = list(_enabled(settings, registry, problems))
     chosen += [gate.measure for gate in gates if gate.measure is not None and not gate.is_default]
+    if settings.repeat > 1:
+        chosen += [registry.measure(name, settings.k) for name in OF_REPEATS if name in registry]
     # An answer taken for an abstention is hardly judged otherwise: an answerable case must not pass by that.
     is_judged = settings.judge != "none" and any({*measure.metric.rubrics} - {CLASSIFIER} for measure in chosen)
     if is_judged and "over_abstention" in registry:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -17,9 +18,10 @@ from pytest_rageval.http.served_rate import BackOff, allowance
 from pytest_rageval.io.case_output import OUTPUT, Output
 from pytest_rageval.io.collector import collect_seldom
 from pytest_rageval.judges.judge import BaseJudge
-from pytest_rageval.model import CaseResult, Observation, Problem, Trial
+from pytest_rageval.model import BLOCKED, CaseResult, Observation, Problem, Trial
 from pytest_rageval.run.ask import raised
-from pytest_rageval.run.engine import are_at_once, observe_at_once, observe_case
+from pytest_rageval.run.conversations import Conversations, Find
+from pytest_rageval.run.engine import CURRENT_TEST, MOST_TRIES, are_at_once, observed_at_once
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import AskFailure, Evaluation, Observed
 from pytest_rageval.targets.target import BaseTarget
@@ -30,14 +32,8 @@ MOST_OF_A_BLOCK = 256
 """Cases of a block of cases that never wait."""
 MOMENT_S = 0.2
 """Seconds after which such a block ends, whatever its size."""
-CURRENT_TEST = "PYTEST_CURRENT_TEST"
-"""The variable that pytest removes after each test."""
-MOST_TRIES = 5
-"""How often a case is asked that missed it."""
 
 
-Find = Callable[[Trial], Observed | None]
-"""Returns the observation of a trial from the interrupted run that is resumed, if any."""
 Keep = Callable[[Sequence[Trial], Sequence[Observed]], list[Observed]]
 """Writes observations at once, on any thread; returns what counts: an error for those that cannot be written."""
 
@@ -118,6 +114,7 @@ class BackgroundLoop:
             try:
                 return future.result(timeout=0.5)
             except TimeoutError:
+                # Since Python 3.11 a time-out of the coroutine's own is the same class as one of waiting.
                 if future.done():
                     return future.result()
                 if self.on_wait is not None:
@@ -129,6 +126,7 @@ class BackgroundLoop:
         if not self._thread.is_alive():
             raise LoopBlockedError(0)
         if self._unanswered_since is None:
+            # A loop that turns takes this call within a moment, however long its coroutines wait.
             self._unanswered_since = now
             self._loop.call_soon_threadsafe(setattr, self, "_unanswered_since", None)
         elif now - self._unanswered_since > self._patience:
@@ -161,6 +159,7 @@ class BackgroundLoop:
     def close(self) -> None:
         """Cancel the rest, allow at most a second of clean-up, end the loop; safe to call twice."""
         if self._loop.is_closed() or not self._thread.is_alive() or self.is_blocked:
+            # A blocked loop hears of nothing. Its thread is a daemon and ends with the process.
             return
         self.run(self._finish())
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -188,8 +187,8 @@ class Prefetcher:
     def __init__(self, plan: Plan, find: Find, keep: Keep, loop: BackgroundLoop) -> None:
         self.plan = plan
         self.loop = loop
-        self._find = find
         self._keep = keep
+        self._conversations = Conversations(plan, find)
         self._places = CallPlaces(plan.settings.concurrency)
         self.tally = Tally(self._places, allowances=self.allowances)
         self.expected = 0
@@ -262,7 +261,7 @@ class Prefetcher:
         observed: list[Observed] = []
         deadline = time.perf_counter() + MOMENT_S
         for trials in cases:
-            recorded = [self._find(trial) for trial in trials]
+            recorded = [self._conversations.recorded(trial, target) for trial in trials]
             known.append(recorded)
             for trial, earlier in zip(trials, recorded, strict=True):
                 if earlier is None:
@@ -280,9 +279,7 @@ class Prefetcher:
     def _at_once(self, trial: Trial, target: BaseTarget, judge: BaseJudge | None) -> Observed:
         try:
             with self._output(trial):
-                observed = observe_at_once(
-                    trial.case, target, judge, self.plan, submitted=time.perf_counter(), trial=trial.number
-                )
+                observed = observed_at_once(self._observing(trial, target, judge, time.perf_counter()))
         except Exception as error:  # noqa: BLE001 because it is this case's error and nobody else's, as on the loop
             observed = AskFailure(Problem("exception", raised(error, self.plan.mask)))
         self.tally.add(observed)
@@ -307,43 +304,53 @@ class Prefetcher:
     async def _one(
         self, trial: Trial, target: BaseTarget, judge: BaseJudge | None, future: Future[Observed], submitted: float
     ) -> None:
-        recorded = self._find(trial)
+        recorded = self._conversations.recorded(trial, target)
         if recorded is not None:
             future.set_result(recorded)
             return
-        async with self._cases:
-            try:
-                OUTPUT.set(self._output(trial))  # this task belongs to one trial
-                for _ in range(MOST_TRIES):
-                    observed = await observe_case(
-                        trial.case,
-                        target,
-                        judge,
-                        self.plan,
-                        submitted=submitted,
-                        trial=trial.number,
-                        places=self._places,
-                    )
-                    if not _has_missed_variable(observed):
-                        break
-            # A user's target or judge may raise anything; it is an error of this case alone.
-            except BaseException as error:
-                task = asyncio.current_task()
-                if task is not None and task.cancelling():
-                    future.cancel()
-                    raise
-                if ends_the_run(error) or isinstance(error, GeneratorExit):
-                    # Raised here, it would end this thread, and all waiting would never end.
-                    future.set_exception(error)
-                    return
-                observed = AskFailure(Problem("exception", raised(error, self.plan.mask)))
-            self.tally.add(observed)
-            try:
-                [observed] = self._keep([trial], [observed])
-            except Exception as error:  # noqa: BLE001 because nobody would see it on this thread: a full disk, say
+        try:
+            # Not reset: this task, and with it the context, belongs to one trial.
+            OUTPUT.set(self._output(trial))
+            observed = await self._observing(trial, target, judge, submitted, self._cases, self._places)
+        # A user's target or judge may raise anything; it is an error of this case alone.
+        except BaseException as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                future.cancel()
+                raise
+            if ends_the_run(error) or isinstance(error, GeneratorExit):
+                # Raised here, it would end this thread, and all waiting would never end.
                 future.set_exception(error)
                 return
+            observed = AskFailure(Problem("exception", raised(error, self.plan.mask)))
+        self.tally.add(observed)
+        try:
+            [observed] = self._keep([trial], [observed])
+        except Exception as error:  # noqa: BLE001 because nobody would see it on this thread: a full disk, say
+            future.set_exception(error)
+            return
         future.set_result(observed)
+
+    async def _observing(
+        self,
+        trial: Trial,
+        target: BaseTarget,
+        judge: BaseJudge | None,
+        submitted: float,
+        cases: asyncio.Semaphore | None = None,
+        places: CallPlaces | None = None,
+    ) -> Observed:
+        """Observe a trial after what was said before it; `cases` and `places` are limits, None for what never waits."""
+        # Without a place among the cases: the turns that this one waits for need theirs.
+        opening = await self._conversations.opening(trial, target, places)
+        async with nullcontext() if cases is None else cases:
+            for _ in range(MOST_TRIES):
+                observed = await self._conversations.observe(
+                    trial, opening, target, judge, submitted=submitted, places=places
+                )
+                if not _has_missed_variable(observed):
+                    break
+        return observed
 
 
 def _has_missed_variable(observed: Observed) -> bool:
@@ -365,7 +372,10 @@ def calls_of(evaluations: Sequence[Evaluation]) -> list[Call]:
     """Return how the calls of some cases failed."""
     calls: list[Call] = []
     for evaluation in evaluations:
-        calls += map(_call, evaluation.trials)
+        for trial in evaluation.trials:
+            is_blocked = trial.error is not None and trial.error.kind == BLOCKED
+            if not is_blocked:  # one that was not asked says nothing of the server
+                calls.append(_call(trial))
     return calls
 
 

@@ -41,7 +41,7 @@ NO_TARGET = (
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class Preparation:
     """Settings and what they name. `judge` is None if nothing is judged."""
 
     project: Project
@@ -57,7 +57,7 @@ class Prepared:
     def mask(self) -> Mask:
         return self.plan.mask
 
-    def knowing(self, namesakes: Iterable[str], case_metrics: Collection[str] = ()) -> Prepared:
+    def knowing(self, namesakes: Iterable[str], case_metrics: Collection[str] = ()) -> Preparation:
         """Return this for a run of known cases.
 
         namesakes          paths of golds, with names that several files have
@@ -73,7 +73,7 @@ class Prepared:
 
 def prepare(
     project: Project, own_metrics: Iterable[Metric] = (), *, workers: int = 1, is_worker: bool = False
-) -> Prepared:
+) -> Preparation:
     """Look up all that the settings name; raise a SettingsError with everything that is wrong.
 
     JudgeUnavailable where all is well but the judge's server, which was to say which model it has.
@@ -100,7 +100,7 @@ def prepare(
     assert plan is not None
     # The judge last: making one may ask its server for its model.
     judge = None if settings.retrieval_only else judge_of_run(settings, root, workers)
-    return Prepared(project, plan, judge, baseline)
+    return Preparation(project, plan, judge, baseline)
 
 
 def _with_run_id(project: Project) -> Project:
@@ -144,7 +144,7 @@ def target_in(project: Project, spec: str, environment: Mapping[str, str] | None
     return target_from_spec(spec, root=project.root, reports=project.reports, connection=connection, mapping=mapping)
 
 
-def check_can_answer(prepared: Prepared, target: BaseTarget, cases: Sequence[EvalCase]) -> None:
+def check_can_answer(prepared: Preparation, target: BaseTarget, cases: Sequence[EvalCase]) -> None:
     """Raise CaseError if the configured target cannot be reached or lacks answers."""
     settings = prepared.settings
     problems = check_target(target, settings.target or "", cases, is_partial_allowed=settings.allow_partial)
@@ -152,7 +152,7 @@ def check_can_answer(prepared: Prepared, target: BaseTarget, cases: Sequence[Eva
         raise CaseError(*problems)
 
 
-def check_gate_conditions(prepared: Prepared, files: Sequence[CaseFile]) -> None:
+def check_gate_conditions(prepared: Preparation, files: Sequence[CaseFile]) -> None:
     """Raise SettingsError if a written gate is for cases that do not exist, or needs more cases than there are.
 
     Silent where a file could not be read: its cases are not known.
@@ -166,7 +166,7 @@ def check_gate_conditions(prepared: Prepared, files: Sequence[CaseFile]) -> None
         raise SettingsError(*problems)
 
 
-def check_judge(prepared: Prepared, loop: BackgroundLoop) -> None:
+def check_judge(prepared: Preparation, loop: BackgroundLoop) -> None:
     """Raise JudgeUnavailable if the judge's server cannot be asked; ask nothing in replay."""
     settings = prepared.settings
     judge = prepared.judge
@@ -186,7 +186,7 @@ def run_check(project: Project, judge: BaseJudge, plan: Plan) -> Mapping[str, An
 
 
 def run_configuration(
-    prepared: Prepared,
+    prepared: Preparation,
     cases: Collection[EvalCase] = (),
     files: Iterable[Path] = (),
     *,
@@ -219,7 +219,7 @@ def run_configuration(
     return content
 
 
-def _described_judges(prepared: Prepared, judges: Collection[str | None]) -> dict[str, Any] | None:
+def _described_judges(prepared: Preparation, judges: Collection[str | None]) -> dict[str, Any] | None:
     """Describe the configured judge, and list the fixtures that give one; None if nothing is judged."""
     settings = prepared.settings
     if settings.retrieval_only:

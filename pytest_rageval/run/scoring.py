@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from pytest_rageval.abstention.own_words import own_words
 from pytest_rageval.errors import OddScoreError, ends_the_run, message_of
+from pytest_rageval.gates.gate import Gate
+from pytest_rageval.gates.pass_rule import BY_MEAN, rule_verdict
 from pytest_rageval.gates.verdict import GatedTrial, MeasuredTrial, ending_by_gates, gate_verdict, over_trials
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.metrics.registry import GENERATED, Scored
@@ -20,6 +22,7 @@ from pytest_rageval.model import (
     Json,
     NotApplicable,
     Observation,
+    PassRule,
     Problem,
     Score,
     Timings,
@@ -83,6 +86,8 @@ def _decided(case: MeasuredTrial, trials: Sequence[tuple[Observation, MeasuredTr
     gated_trials = [GatedTrial(observation, measured.scores, measured.unobserved) for observation, measured in trials]
     gated = gate_verdict(gates, gated_trials)
     outcome, reason = ending_by_gates(case, gated, [measured for _, measured in trials])
+    if outcome == "skipped" and obs.case.conversational and not gated.unexamined:
+        outcome, reason = "passed", None  # thanks that were answered: there is nothing to score
     return {
         "outcome": outcome,
         "reason": reason,
@@ -198,18 +203,34 @@ def evaluation(
     stored: Sequence[Mapping[str, Scored]] | None = None,
 ) -> Evaluation:
     """Score all trials of one case. Pure. `stored`: for each trial as for `score_case`."""
+    return evaluation_of(scored_trials(trials, observed, plan, attempts, stored), plan)
+
+
+def scored_trials(
+    trials: Sequence[Trial],
+    observed: Sequence[Observed],
+    plan: Plan,
+    attempts: int = 1,
+    stored: Sequence[Mapping[str, Scored]] | None = None,
+) -> list[CaseResult]:
+    """Score trials of one case, each gated as its only one. Pure."""
     results = []
     for trial, observation, scores in zip(trials, observed, stored or [NOTHING] * len(trials), strict=True):
         result = score_case(trial.case, observation, plan, scores)
         if (result.trial, result.test, result.attempts) != (trial.number, trial.test, attempts):
             result = replace(result, trial=trial.number, test=trial.test, attempts=attempts)
         results.append(result)
-    # A single trial is its own mean, and has been gated.
+    return results
+
+
+def evaluation_of(results: Sequence[CaseResult], plan: Plan) -> Evaluation:
+    """Combine the scored trials of one case. Pure."""
+    # A single trial is its own mean, passes by any rule if it passes, and has been gated.
     return Evaluation(results[0] if len(results) == 1 else overall_result(results, plan), tuple(results))
 
 
 def overall_result(results: Sequence[CaseResult], plan: Plan) -> CaseResult:
-    """Combine the trials of a case: gate the mean of each score; an error if a trial is an error."""
+    """Combine the trials of a case by its pass rule, with the mean of each score; an error if a trial is an error."""
     stands, scores = over_trials(results, lambda result: result.error is not None)
     if stands.error is not None or stands.observation is None:
         return stands
@@ -217,4 +238,44 @@ def overall_result(results: Sequence[CaseResult], plan: Plan) -> CaseResult:
     errors = {name: why for result in results for name, why in result.metric_errors.items()}
     mean = replace(stands, scores=scores, unobserved=tuple(unobserved), metric_errors=errors)
     trials = [(trial.observation, trial) for trial in results if trial.observation is not None]
-    return replace(mean, **_decided(mean, trials, plan))
+    by_mean = replace(mean, **_decided(mean, trials, plan))
+    rule = pass_rule_of(stands.case, plan)
+    if rule == BY_MEAN or len(results) == 1:
+        return by_mean
+    return _by_rule(rule, by_mean, results, plan)
+
+
+def pass_rule_of(case: EvalCase, plan: Plan) -> PassRule:
+    """Return how the trials of a case decide about it: as the case says, else as the run does."""
+    return plan.settings.pass_rule if case.pass_rule is None else case.pass_rule
+
+
+def _by_rule(rule: PassRule, by_mean: CaseResult, results: Sequence[CaseResult], plan: Plan) -> CaseResult:
+    """Return the result with the verdict of a rule on its single trials in place of that on their means."""
+    gates = gates_of_trial(results[0], plan)
+    trials = [(gated_trial(result), result) for result in results if result.observation is not None]
+    verdict = rule_verdict(rule, gates, trials)
+    if verdict.outcome == "skipped":
+        # No trial was examined: then the means were not either.
+        return by_mean
+    return replace(
+        by_mean,
+        outcome=verdict.outcome,
+        reason=None,
+        passed_gates=verdict.held,
+        failed_gates=verdict.failed,
+        unexamined=(),
+        by_rule=verdict.words,
+    )
+
+
+def gates_of_trial(result: CaseResult, plan: Plan) -> Sequence[Gate]:
+    """Return the gates in effect for the case of an observed trial."""
+    assert result.observation is not None
+    return plan.gates_in_effect.of(result.case, result.observation.matching.kind).gates
+
+
+def gated_trial(result: CaseResult) -> GatedTrial:
+    """Return the parts of an observed trial that gates read."""
+    assert result.observation is not None
+    return GatedTrial(result.observation, result.scores, result.unobserved)

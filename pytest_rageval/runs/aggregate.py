@@ -7,21 +7,22 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import attrgetter
-from statistics import stdev
 from typing import Any
 
-from pytest_rageval.metrics.index_coverage import coverage_by_doc_type, with_rates
 from pytest_rageval.metrics.registry import LAYERS, Measure, RunScore
-from pytest_rageval.model import NotApplicable, RunFacts
+from pytest_rageval.model import BLOCKED, CaseTrials, NotApplicable, RunFacts
 from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import failed_metric
-from pytest_rageval.runs.causes import causes_of_cases
+from pytest_rageval.runs.causes import causes_content
+from pytest_rageval.runs.conversation_counts import conversation_counts
+from pytest_rageval.runs.flaky_cases import flaky_cases
+from pytest_rageval.runs.flat_aggregates import flat_aggregates, flat_averages
+from pytest_rageval.runs.judge_notes import judges_in_short
 from pytest_rageval.runs.latency_and_cost import cost_of, latency_of, operations_of, statistics_of
+from pytest_rageval.runs.repeated_trials import case_trials, repeats
 from pytest_rageval.runs.reservations import doubts_in, not_judged, open_abstentions, reruns
-from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, flagged, in_order, legacy_names
+from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, first_attempts, flagged, in_order
 from pytest_rageval.runs.run_gates import run_gate_result
 from pytest_rageval.stats.intervals import Interval, mean_interval, share_interval
 
@@ -49,10 +50,10 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
     metrics = {measure.name: _metric(measure, counted, info.expected) for measure in plan.measures}
     scored = [name for name, metric in metrics.items() if metric["n_scored"]]
     layers = _layers(metrics)
-    facts = _facts(rows, info, _overall(layers, plan))
+    facts = _facts(rows, info, _overall(layers, plan), case_trials(trials, plan))
     metrics |= {measure.name: _run_metric(measure, facts, info.expected, plan) for measure in plan.run_measures}
     breakdowns = {name: _breakdown(rows, name, scored, plan.settings.k) for name in BREAKDOWNS}
-    aggregates = _aggregate_metrics(metrics, info, plan.settings.k)
+    aggregates = flat_aggregates(metrics, info.coverage, plan.settings.k)
     aggregates["by_tag"] = {tag: _only_averages(group) for tag, group in breakdowns["tag"].items()}
     return {
         "schema": 1,
@@ -62,10 +63,11 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "partial": info.is_partial,
         **_counts(rows),
         **_reservations(rows),
+        **_flaky(rows, facts),
         "metrics": metrics,
         "overall_score": facts.overall,
         "by_layer": layers,
-        **_repeats(trials, plan),
+        **repeats(trials, plan),
         **{f"by_{name}": groups for name, groups in breakdowns.items()},
         "failure_tags": _failed_by_tag(rows),
         "causes": _causes(rows),
@@ -85,23 +87,32 @@ def _counts(rows: Sequence[Row]) -> dict[str, Any]:
         "answerable_tests": answerable["answerable"],
         "unanswerable_tests": answerable["unanswerable"],
         "outcomes": _outcomes(rows),
+        **conversation_counts(rows),
     }
 
 
 def _reservations(rows: Sequence[Row]) -> dict[str, Any]:
     """Return what a reader should know of the figures: cases that no gate examined, doubts, and who judged."""
     return {
-        "without_gate": sum(row.gates_examined == 0 and row.outcome != "error" for row in rows),
+        "without_gate": sum(row.lacks_gate for row in rows),
         "gold_without_gate": sum(row.has_ungated_gold and row.outcome == "passed" for row in rows),
         "facts_without_gate": sum(row.has_ungated_facts for row in rows),
         "answers_without_gate": sum(row.has_ungated_answer for row in rows),
         **doubts_in(rows),
         **open_abstentions(rows),
-        "judge": _judge(rows),
+        "judge": judges_in_short(row.judge for row in rows),
         "judge_errors": flagged(rows, "failed"),
         **not_judged(rows),
         **reruns(rows),
     }
+
+
+def _flaky(rows: Sequence[Row], facts: RunFacts) -> dict[str, Any]:
+    """Return the flaky cases and their share; empty if no case was asked again."""
+    flaky = flaky_cases(rows)
+    if flaky:
+        flaky["flaky_rate"] = facts.flaky / facts.asked if facts.asked else None
+    return flaky
 
 
 def _volatile(trials: Sequence[Row], info: RunInfo) -> dict[str, Any]:
@@ -110,10 +121,11 @@ def _volatile(trials: Sequence[Row], info: RunInfo) -> dict[str, Any]:
     hit_rate = None
     if cost["judgements"]:
         hit_rate = cost["judgements_cached"] / cost["judgements"]
+    measured = first_attempts(trials)
     return {
         **info.volatile,
-        "latency": latency_of(trials),
-        "operations": operations_of(trials),
+        "latency": latency_of(measured),
+        "operations": operations_of(measured),
         "cost": cost,
         "cache_hit_rate": hit_rate,
     }
@@ -125,8 +137,7 @@ def _only_averages(group: Mapping[str, Any]) -> dict[str, Any]:
 
 def _causes(rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Return why cases fail, the most frequent cause first, each with the keys of its cases."""
-    causes = causes_of_cases((row.key, row.cause) for row in rows if row.cause is not None)
-    return [{**cause._asdict(), "text": cause.text, "cases": keys} for cause, keys in causes]
+    return causes_content((row.key, row.cause) for row in rows if row.cause is not None)
 
 
 def _outcomes(rows: Iterable[Row]) -> dict[str, int]:
@@ -192,36 +203,6 @@ def _interval(measure: Measure, values: Sequence[float]) -> Interval | None:
     return mean_interval(values, measure.metric.scale)
 
 
-def _repeats(trials: Iterable[Row], plan: Plan) -> dict[str, Any]:
-    """Return how often any trial and all trials of a case pass, and how far they differ; empty with one trial a case.
-
-    `spread`: by metric, the mean over cases of the standard deviation over a case's trials (n - 1 in the divisor).
-    """
-    if plan.settings.repeat == 1:
-        return {}
-    any_passed: list[float] = []
-    all_passed: list[float] = []
-    deviations: dict[str, list[float]] = {measure.name: [] for measure in plan.measures}
-    # Errors and skipped trials have no verdict.
-    rated = (row for row in trials if row.outcome not in ("error", "skipped"))
-    for _, of_case in groupby(rated, attrgetter("key")):
-        case = list(of_case)
-        any_passed.append(float(any(row.trial_passed for row in case)))
-        all_passed.append(float(all(row.trial_passed for row in case)))
-        for name, of_cases in deviations.items():
-            values = values_of(case, name)
-            if len(values) > 1:
-                of_cases.append(stdev(values))
-    repeats = {
-        "trials": plan.settings.repeat,
-        "cases": len(any_passed),
-        "pass_at_n": mean(any_passed),
-        "pass_hat_n": mean(all_passed),
-        "spread": {name: mean(of_cases) for name, of_cases in deviations.items()},
-    }
-    return {"repeats": repeats}
-
-
 def _described(measure: Measure) -> dict[str, Any]:
     metric = measure.metric
     return {
@@ -266,9 +247,10 @@ def metric_errors(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     return {name: metric["error"] for name, metric in metrics.items() if metric.get("error")}
 
 
-def _facts(rows: Sequence[Row], info: RunInfo, overall: float | None) -> RunFacts:
+def _facts(rows: Sequence[Row], info: RunInfo, overall: float | None, trials: tuple[CaseTrials, ...]) -> RunFacts:
     # A case skipped by a mark was never asked. One that no gate could examine was: its metrics do not apply.
-    asked = [row for row in rows if row.outcome != "skipped" or row.not_applicable]
+    reached = [row for row in rows if row.outcome != "skipped" or row.not_applicable]
+    asked = [row for row in reached if row.error_kind != BLOCKED]
     kinds = Counter(row.error_kind for row in asked)
     failed = sum(number for kind, number in kinds.items() if kind in ASK_FAILED)
     return RunFacts(
@@ -280,6 +262,8 @@ def _facts(rows: Sequence[Row], info: RunInfo, overall: float | None) -> RunFact
         overall=overall,
         judged=sum(bool(row.judge) for row in rows),
         judge_failed=len(flagged(rows, "failed")),
+        flaky=sum(row.is_flaky for row in rows),
+        trials=trials,
     )
 
 
@@ -314,22 +298,6 @@ def _overall(layers: Mapping[str, Any], plan: Plan) -> float | None:
     return math.fsum(weights[layer] * layers[layer]["score"] for layer in layers) / total
 
 
-def _judge(rows: Iterable[Row]) -> dict[str, Any] | None:
-    """Return the judge models, whether any judge is heuristic, and the prompt versions; None if nothing was judged."""
-    judges = [row.judge for row in rows if row.judge]
-    if not judges:
-        return None
-    models = sorted({judge["model"] for judge in judges})
-    prompts: dict[str, str] = {}
-    for judge in judges:
-        prompts |= judge["prompt_versions"]
-    return {
-        "model": ", ".join(models),
-        "heuristic": any(judge["heuristic"] for judge in judges),
-        "prompt_versions": dict(sorted(prompts.items())),
-    }
-
-
 def _breakdown(rows: Iterable[Row], name: str, scored: Sequence[str], k: int) -> dict[str, Any]:
     """Return the groups of a breakdown by value, each with the metrics that have a value in it, out of `scored`."""
     by_value: dict[str, list[Row]] = {}
@@ -345,7 +313,7 @@ def _group(rows: Sequence[Row], scored: Sequence[str], k: int) -> dict[str, Any]
         values = values_of(rows, name)
         if values:
             metrics[name] = {"mean": mean(values), "n_scored": len(values)}
-    averages = _averages({name: metric["mean"] for name, metric in metrics.items()}, k)
+    averages = flat_averages({name: metric["mean"] for name, metric in metrics.items()}, k)
     return {
         "tests": len(rows),
         "outcomes": _outcomes(rows),
@@ -360,41 +328,3 @@ def _failed_by_tag(rows: Sequence[Row]) -> dict[str, list[str]]:
         for tag in dict.fromkeys(tag for _, tag in row.failed):
             keys_by_tag.setdefault(tag, []).append(row.key)
     return dict(sorted(keys_by_tag.items()))
-
-
-def _aggregate_metrics(metrics: Mapping[str, Mapping[str, Any]], info: RunInfo, k: int) -> dict[str, Any]:
-    """Return aliases of `metrics` by the flat names that other tools read; null if a metric has no value."""
-    means = {name: metric["mean"] for name, metric in metrics.items()}
-    by_aggregate = {metric["aggregate"]: metric["mean"] for metric in metrics.values()}
-    rates = ("scope_miss_rate", "abstention_accuracy", "hallucination_rate_unanswerable")
-    operational = {name: means.get(name) for name in ("error_rate", "timeout_rate", "empty_response_rate")}
-    return {
-        **_averages(means, k),
-        **{name: by_aggregate.get(name) for name in rates},
-        "attribution_hit_rate": means.get("attribution_hit"),
-        "judge_reliability": None,
-        "indexing_coverage": with_rates(info.coverage),
-        "operational_metrics": {
-            **operational,
-            "coverage_by_doc_type": coverage_by_doc_type(info.coverage or {}),
-        },
-    }
-
-
-def _averages(means: Mapping[str, float | None], k: int) -> dict[str, float | None]:
-    """Return the means by the flat names that other tools read."""
-    named = legacy_names(means, k) | {name: means.get(name) for name in ("groundedness", "correctness")}
-    return {f"{name}_avg": value for name, value in named.items() if name != "scope_miss"}
-
-
-def with_aliases(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of metrics.json with latency and cost repeated among the aggregates, where other tools look.
-
-    They are not in metrics.json itself: equal inputs give equal bytes there, except under `volatile`.
-    """
-    latency = metrics["volatile"].get("latency") or {}
-    cost = metrics["volatile"].get("cost") or {}
-    aggregates = dict(metrics["aggregate_metrics"])
-    aggregates["latency"] = {name: latency.get(name) for name in ("p50_ms", "p95_ms", "total_ms")}
-    aggregates["cost"] = {name: cost.get(name) for name in ("judge_total_usd", "judge_total_tokens")}
-    return {**metrics, "aggregate_metrics": aggregates}

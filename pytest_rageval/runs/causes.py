@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
+from pytest_rageval.model import BLOCKED
 from pytest_rageval.text import cut
 
 TITLES: Mapping[str, str] = {
     "system_error": "the system failed",
+    "blocked": "not asked, since an earlier turn broke the conversation",
     "judge_error": "the judge failed",
     "evaluation_error": "could not be evaluated",
     "answered_unanswerable": "answered although no answer exists",
@@ -31,6 +33,8 @@ TITLES: Mapping[str, str] = {
     "gate": "fails",
 }
 """Kinds of causes with their titles, in the order of the stages; the words of the filter `cause:`."""
+GATE_CAUSES = "gate_causes"
+"""The member of a record with the causes of single gates, by metric, as far as they differ from that of the case."""
 NO_CAUSE = "none"
 """The word of the filter for a case that does not fail."""
 _ORDER = {kind: place for place, kind in enumerate(TITLES)}
@@ -86,17 +90,55 @@ def cause_of(record: Mapping[str, Any]) -> Cause | None:
         return Cause("nothing_retrieved")
     if "L2" in layers or (is_answer_bad and _missed_gold(record)):
         return _cause_in_retrieval(record)
-    if "abstention" in layers:
-        return Cause("refused")
-    if "L5" in layers:
-        return _cause_in_answer(record, failed)
-    return Cause("gate", ", ".join(gate["metric"] for gate in failed))
+    return _cause_behind_retrieval(record, failed, layers)
+
+
+def causes_of_gates(record: Mapping[str, Any]) -> dict[str, Cause]:
+    """Return the cause of each failed gate by itself, by the name of its metric without the cut-off.
+
+    If a known failure fails a new gate, an earlier stage that failed before as well does not explain it.
+    """
+    causes: dict[str, Cause] = {}
+    for gate in record["verdict"]["failed_gates"]:
+        layers = _layers_of([gate], record["layers"])
+        if "abstention" in layers and not record["answerable"]:
+            cause = Cause("answered_unanswerable")
+        elif "L2" in layers and _retrieved_nothing(record):
+            cause = Cause("nothing_retrieved")
+        elif "L2" in layers:
+            cause = _cause_in_retrieval(record)
+        else:
+            cause = _cause_behind_retrieval(record, [gate], layers)
+        causes[gate["metric"].partition("@")[0]] = cause
+    return causes
+
+
+def earliest(causes: Iterable[Cause]) -> Cause | None:
+    """Return the cause of the earliest stage; None without any."""
+    return min(causes, key=lambda cause: (_ORDER[cause.kind], cause.detail), default=None)
 
 
 def with_cause(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record with the cause that follows from its other members, in place of the one that it has."""
+    """Return a record with the causes that follow from its other members, in place of those that it has."""
     cause = cause_of(record)
-    return {**record, "cause": cause._asdict() if cause is not None else None}
+    content = {**record, "cause": cause._asdict() if cause is not None else None}
+    content.pop(GATE_CAUSES, None)
+    if cause is None:
+        return content
+    others = {name: each._asdict() for name, each in causes_of_gates(record).items() if each != cause}
+    if others:  # of few cases: it need not stand in each record
+        content[GATE_CAUSES] = others
+    return content
+
+
+def recorded_causes(record: Mapping[str, Any]) -> dict[str, Cause]:
+    """Return the cause of each failed gate by itself, by the name of its metric without the cut-off, as recorded."""
+    if not record.get("cause"):
+        return {}
+    whole = record["cause"]
+    own = record.get(GATE_CAUSES, {})
+    names = [gate["metric"].partition("@")[0] for gate in record["verdict"]["failed_gates"]]
+    return {name: Cause(**own.get(name, whole)) for name in names}
 
 
 def causes_of_cases(causes: Iterable[tuple[str, Cause]]) -> list[CauseOfCases]:
@@ -108,12 +150,20 @@ def causes_of_cases(causes: Iterable[tuple[str, Cause]]) -> list[CauseOfCases]:
     return sorted(grouped, key=lambda group: (-len(group.cases), _ORDER[group.cause.kind], group.cause.detail))
 
 
+def causes_content(causes: Iterable[tuple[str, Cause]]) -> list[dict[str, Any]]:
+    """Return the causes of many cases for metrics.json, each with its text and the keys of its cases."""
+    grouped = causes_of_cases(causes)
+    return [{**cause._asdict(), "text": cause.text, "cases": keys} for cause, keys in grouped]
+
+
 def _cause_of_error(error: Mapping[str, Any]) -> Cause:
     kind = error["kind"]
     message = error["message"] or ""
     lines = (line.strip() for line in message.splitlines())
     first_line = next(filter(None, lines), "")
     detail = cut(_IDENTIFIER.sub("…", first_line), _LONGEST_DETAIL) or kind
+    if kind == BLOCKED:
+        return Cause("blocked", f"turn {error['turn']}" if error.get("turn") else "")
     if kind.startswith(_JUDGE_ERROR):
         return Cause("judge_error", detail)
     if kind in _OF_EVALUATION:
@@ -158,6 +208,14 @@ def _missed_gold(record: Mapping[str, Any]) -> bool:
     if record["gold"] in (None, "none") or "chunks" not in record["reported"]:
         return False
     return not any(chunk["matches"] for chunk in record["retrieved_chunks"])
+
+
+def _cause_behind_retrieval(record: Mapping[str, Any], failed: Sequence[Mapping[str, Any]], layers: Set[str]) -> Cause:
+    if "abstention" in layers:
+        return Cause("refused")
+    if "L5" in layers:
+        return _cause_in_answer(record, failed)
+    return Cause("gate", ", ".join(gate["metric"] for gate in failed))
 
 
 def _cause_in_retrieval(record: Mapping[str, Any]) -> Cause:

@@ -21,12 +21,16 @@ ASKED = ("question", "history", "contexts", "vaults", "folders")
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A value that must be the same on both sides but differs, with optional details."""
+    """A value that must be the same on both sides but differs, with optional details.
+
+    is_ignorable  there is something to compare if the user ignores it
+    """
 
     what: str
     before: str
     after: str
     more: str = ""
+    is_ignorable: bool = True
 
     def __str__(self) -> str:
         more = f": {self.more}" if self.more else ""
@@ -127,7 +131,7 @@ def mismatches(before: Comparable, after: Comparable) -> list[Mismatch]:
     ):
         if keys:
             parts.append(f"{len(keys)} {what} ({listed(keys)})")
-    return [Mismatch("dataset", _named(before), _named(after), ", ".join(parts))]
+    return [Mismatch("dataset", _named(before), _named(after), ", ".join(parts), is_ignorable=bool(shared))]
 
 
 def differences(before: Comparable, after: Comparable) -> list[Mismatch]:
@@ -152,7 +156,7 @@ def _is_other(before: float | str | None, after: float | str | None) -> bool:
     return before is not None and after is not None and before != after
 
 
-class _Differing(NamedTuple):
+class _DifferingCase(NamedTuple):
     """A case whose hashes differ between the sides: (content, decision)."""
 
     key: str
@@ -169,14 +173,14 @@ class _Differing(NamedTuple):
         return asked_part(decision) != asked_part(new_decision)
 
 
-def _differing(before: CaseColumns, after: CaseColumns) -> Iterator[_Differing]:
+def _differing(before: CaseColumns, after: CaseColumns) -> Iterator[_DifferingCase]:
     """Yield the shared cases with any differing hash, in key order."""
     shared = shared_cases(before, after)
     was = _hashes(before, shared.before)
     now = _hashes(after, shared.after)
     for key, hashes_before, hashes_after in zip(shared.keys, was, now, strict=True):
         if hashes_before != hashes_after:
-            yield _Differing(key, hashes_before, hashes_after)
+            yield _DifferingCase(key, hashes_before, hashes_after)
 
 
 def _hashes(side: CaseColumns, places: Sequence[int]) -> Iterator[tuple[str, str | None]]:

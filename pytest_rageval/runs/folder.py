@@ -17,10 +17,10 @@ from pytest_rageval.text import printable
 
 GITIGNORE = """\
 # Written once by rageval; yours to change. Only baselines are committed, with the texts of their failing cases.
-*
-!.gitignore
-!baseline*.json
-!baseline*.texts.json.gz
+/cache/
+/metrics.json
+/runs/
+/sweeps/
 """
 SECRET = "judge_secret"  # noqa: S105 - the name of the file
 FIRST = ("partial", "selection")

@@ -14,6 +14,7 @@ from pytest_rageval.io.lock import is_locked
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import Json
 from pytest_rageval.runs.config_diff import SettingChange, dataset_change, flat_settings, setting_changes, with_reported
+from pytest_rageval.runs.flaky_cases import flaky_ids
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.reader import CONFIG, METRICS, File, State, StoredRun
 
@@ -26,6 +27,7 @@ class PastRun:
     metrics    name → mean over the cases to which the metric applies, on its own scale; None without a value.
                Operations are among them, scored or not
     settings   flat: what was configured and what the system reported of itself
+    flaky      the ids of flaky cases
     changes    of `settings`, against the previous run with the same cases, or else the previous run
     """
 
@@ -44,6 +46,7 @@ class PastRun:
     changes: tuple[SettingChange, ...] = ()
     judge_requests: int = 0
     judge_usd: float | None = None
+    flaky: tuple[str, ...] = ()
 
     def value(self, name: str) -> float | None:
         """Return a metric's mean by its name; `recall_any` and `recall_any@k` stand for the run's own k."""
@@ -54,22 +57,22 @@ class PastRun:
         return mean
 
 
-class Skipped(NamedTuple):
+class UnreadableFolder(NamedTuple):
     """A folder among the runs that cannot be read as a finished run, and why."""
 
     run_id: str
     reason: str
 
 
-def read_history(reports: Path) -> tuple[list[PastRun], list[Skipped]]:
+def read_history(reports: Path) -> tuple[list[PastRun], list[UnreadableFolder]]:
     """Return the finished runs below `reports/runs` in the order in which they ended, and the skipped folders."""
     runs: list[PastRun] = []
-    skipped: list[Skipped] = []
+    skipped: list[UnreadableFolder] = []
     for path in run_folders(reports):
         try:
             runs.append(past_run(StoredRun(path)))
         except SettingsError as error:
-            skipped.append(Skipped(path.name, str(error)))
+            skipped.append(UnreadableFolder(path.name, str(error)))
     runs.sort(key=lambda run: (run.timestamp, run.run_id))
     return list(with_changes(runs)), skipped
 
@@ -138,6 +141,7 @@ def past_run(run: StoredRun) -> PastRun:
         settings=flat_settings(config),
         judge_requests=cost.get("judge_requests", 0),
         judge_usd=cost.get("judge_total_usd"),
+        flaky=tuple(flaky_ids(metrics)),
     )
 
 

@@ -136,3 +136,19 @@ def estimate_at(tariff: Tariff | None, plan: Plan, cases: int) -> str | None:
         f"judge {tariff.model}: up to {most}, about ${dollars:.2f} by list prices "
         f"({counted(settings.k, 'passage')} of usual length each); what the judge cache holds costs nothing"
     )
+
+
+def judges_in_short(judged: Judges) -> dict[str, Any] | None:
+    """Return the judge models, whether any judge is heuristic, and the prompt versions; None if nothing was judged."""
+    judges = [judge for judge in judged if judge]
+    if not judges:
+        return None
+    models = sorted({judge["model"] for judge in judges})
+    prompts: dict[str, str] = {}
+    for judge in judges:
+        prompts |= judge["prompt_versions"]
+    return {
+        "model": ", ".join(models),
+        "heuristic": any(judge["heuristic"] for judge in judges),
+        "prompt_versions": dict(sorted(prompts.items())),
+    }

@@ -68,7 +68,13 @@ def rate(folder: Path, key: str, rating: Rating) -> None:
             ratings.pop(key, None)
         else:
             ratings[key] = rating
-        write_json(folder / RATINGS, {"schema": 1, "ratings": {key: each._asdict() for key, each in ratings.items()}})
+        write_ratings(folder, ratings)
+
+
+def write_ratings(folder: Path, ratings: Mapping[str, Rating]) -> None:
+    """Write all ratings of a run in one step."""
+    written = {key: rating._asdict() for key, rating in ratings.items()}
+    write_json(folder / RATINGS, {"schema": 1, "ratings": written})
 
 
 def with_rating(record: dict[str, Any], ratings: Mapping[str, Rating]) -> dict[str, Any]:

@@ -69,13 +69,6 @@ def unjudged_counts(metrics: Mapping[str, Any]) -> Iterator[str]:
     yield f"{unjudged['cases']:,} of {counted(unjudged['of'], 'answer')} {was} not judged ({kinds})"
 
 
-def rerun_counts(metrics: Mapping[str, Any]) -> Iterator[str]:
-    """Yield `1 case passed only when run again`."""
-    again = metrics.get(RERUN)
-    if again:
-        yield f"{counted(len(again), 'case')} passed only when run again"
-
-
 def reruns(rows: Iterable[Row]) -> dict[str, Any]:
     """Return the keys of the cases that passed after an attempt that did not; empty if there are none."""
     keys = sorted(row.key for row in rows if row.attempts > 1 and row.outcome == "passed")

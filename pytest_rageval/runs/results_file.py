@@ -18,11 +18,12 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.io.atomic import write_json
 from pytest_rageval.io.sealed_lines import ends_well
-from pytest_rageval.matching.dialects import AMBIGUOUS, MISSED
+from pytest_rageval.matching.dialects import is_ambiguous_flag, is_missed_flag
 from pytest_rageval.model import CaseResult, EvalCase, Observation, Problem, Trial
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import AskFailure, Observed
 from pytest_rageval.runs.comparable import other_configuration
+from pytest_rageval.runs.flaky_cases import passed_when_rerun
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.reader import CONFIG, METRICS, StoredRun
 from pytest_rageval.runs.record_seal import seal_of
@@ -142,7 +143,11 @@ class RunWriter:
         if not crashes:
             return line
         record = record_of(line.data, RESULT)
-        return RecordLine.of({**record, "attempts": record["attempts"] + crashes})
+        attempts = record["attempts"] + crashes
+        reason = record["reason"]
+        if record["outcome"] == "passed" and reason is None:
+            reason = passed_when_rerun(attempts)
+        return RecordLine.of({**record, "attempts": attempts, "reason": reason})
 
     def add(self, lines: Iterable[RecordLine], *, is_paid: bool = True) -> None:
         """Add lines of results.jsonl; lines of free answers are written in blocks."""
@@ -181,7 +186,11 @@ class RunWriter:
     def crashed(self, case: EvalCase, message: str) -> None:
         """Record a crash for a case whose process died, unless the case had finished."""
         self.collect_results(case.key)
-        rows = [self.rows.get((case.key, number)) for number in range(self.plan.settings.repeat)]
+        first = self.rows.get((case.key, 0))
+        trials = self.plan.settings.repeat
+        if first is not None and first.records is not None:
+            trials = min(trials, first.records)
+        rows = [self.rows.get((case.key, number)) for number in range(trials)]
         if any(row is None or row.error_kind == CRASH for row in rows):
             self.crashes[case.key] += 1
             problem = Problem(CRASH, message)
@@ -247,7 +256,7 @@ class RunWriter:
         self.versions = self.versions or noted.versions
         self.reported.update(noted.reported)
         self.unread.update(noted.unread)
-        self.place_flags += [flag for flag in noted.flags if AMBIGUOUS in flag or MISSED in flag]
+        self.place_flags += [flag for flag in noted.flags if is_ambiguous_flag(flag) or is_missed_flag(flag)]
         if isinstance(noted.model_name, str):
             self.model_names.add(noted.model_name)
         return row
@@ -328,12 +337,18 @@ class InterruptedRun:
         """Return True if the case has a result (`repair` has removed those without all their trials)."""
         return (key, 0) in self._results
 
+    def has_begun(self, key: str) -> bool:
+        """Return True if the case has a result, or an answer without one."""
+        return self.is_done(key) or (key, 0) in self._observations
+
     def result(self, case: EvalCase) -> CaseResult:
         """Return the recorded result of a finished case over all its trials."""
         trials: list[CaseResult] = []
         while (case.key, len(trials)) in self._results:
             number = len(trials)
             record = record_at(self._results[case.key, number])
+            if record.get("confirms"):
+                break  # the first attempt has decided about the scores
             trials.append(result_of(record, case, self.observation(case.key, number)))
         stands, scores = over_trials(trials, lambda trial: trial.error is not None)
         return replace(stands, scores=scores)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.model import NOTHING
 from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS, descriptions_in
-from pytest_rageval.runs.causes import Cause
+from pytest_rageval.runs.causes import Cause, recorded_causes
 
 ASK_FAILED = frozenset(
     {
@@ -106,17 +106,42 @@ class Row:
     """The golds that are matched in doubt only, by the kind of doubt."""
     cause: Cause | None = None
     """Why the case fails; None if it does not, and in older records."""
+    causes_of_gates: Mapping[str, Cause] = field(default_factory=dict)
+    """Why each failed gate fails by itself, by its metric without the cut-off."""
     is_undecided: bool = False
     """Whether the wording leaves open if the system abstained."""
+    conversation: str | None = None
+    """The key of the conversation that it is a turn of, `file::id`; None for a single case."""
+    turn: int | None = None
+    is_small_talk: bool = False
+    """Whether it needs no gate: thanks, a greeting."""
+    broken_at: int | None = None
+    """The turn that broke the conversation, if this one was not asked for that."""
     operations: Mapping[str, float] = field(default_factory=dict)
     """What asking took, by the names of the metrics of operations; those that are not known are left out."""
     untrained_language: str | None = None
     """The language of an answer whose wording was read without training in it."""
+    confirms: int = 0
+    """The number of the attempt among those that confirm a new failure; 0 for the first attempt."""
+    records: int | None = None
+    """How many records the case has, if these are not as many as its trials were to be."""
+    has_confirmation: bool = False
+    """Whether the case was asked again since it newly failed."""
 
     @property
     def is_bad(self) -> bool:
         """Return True if a gate failed, known failures included."""
         return self.outcome in IS_BAD
+
+    @property
+    def lacks_gate(self) -> bool:
+        """Return True if no gate examined the case though one should."""
+        return self.gates_examined == 0 and self.outcome != "error" and not self.is_small_talk
+
+    @property
+    def is_flaky(self) -> bool:
+        """Return True if the case passed, though an attempt at it did not."""
+        return self.outcome == "passed" and (self.has_confirmation or self.attempts > 1)
 
     @classmethod
     def of(cls, record: Mapping[str, Any], shared: SharedParts | None = None) -> Row:
@@ -160,9 +185,25 @@ class Row:
             attempts=record.get("attempts", 1),
             doubts=record.get("doubt") or NOTHING,
             cause=cause,
+            causes_of_gates=recorded_causes(record),
             is_undecided=abstained.get("undecided", False),
             untrained_language=abstained.get("untrained_language"),
+            conversation=_conversation_of(record),
+            turn=record.get("turn"),
+            is_small_talk=record.get("conversational", False),
+            broken_at=error.get("turn"),
+            confirms=record.get("confirms", 0),
+            records=record.get("records"),
+            has_confirmation="confirmation" in verdict,
         )
+
+
+def _conversation_of(record: Mapping[str, Any]) -> str | None:
+    if record.get("turn") is None:
+        return None
+    # Without the number of the turn; behind it stands the test of the project's own that evaluated it, if any.
+    file, _, _ = str(record["case_key"]).partition("::")
+    return intern(f"{file}::{record['conversation']}")
 
 
 class SharedParts:
@@ -258,9 +299,15 @@ def in_order(rows: Iterable[Row]) -> list[Row]:
 def cases_of(rows: Iterable[Row]) -> list[Row]:
     """Return one row per case: that of its only trial, or one with the mean of each score over its trials.
 
-    A case with a trial that ended in an error has that error.
+    A case with a trial that ended in an error has that error. Attempts that confirm a new failure do not count: they
+    have decided the outcome, and move no mean.
     """
     return [_over(list(trials)) for _, trials in groupby(in_order(rows), attrgetter("key"))]
+
+
+def first_attempts(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows without those of attempts that confirm a new failure."""
+    return [row for row in rows if not row.confirms]
 
 
 def flagged(rows: Iterable[Row], why: str = "flags") -> list[str]:
@@ -272,6 +319,8 @@ _PLACE = attrgetter("key", "trial")
 
 
 def _over(trials: list[Row]) -> Row:
+    if len(trials) > 1:
+        trials = first_attempts(trials)
     if len(trials) == 1:
         return trials[0]
     stands, scores = over_trials(trials, lambda row: row.error_kind is not None)
@@ -280,9 +329,13 @@ def _over(trials: list[Row]) -> Row:
     metric_errors = frozenset[str]().union(*(row.metric_errors for row in trials))
     not_applicable = frozenset().union(*(row.not_applicable for row in trials)).difference(scores, metric_errors)
     failing = next((row.judge for row in trials if row.judge and row.judge.get("failed")), stands.judge)
+    failed_trial = next((row for row in trials if not row.trial_passed), stands)
     return replace(
         stands,
         scores=scores,
+        # A trial that passes has no cause of its own: its record names that of the case by what it sees itself.
+        cause=failed_trial.cause,
+        causes_of_gates=failed_trial.causes_of_gates,
         not_applicable=not_applicable,
         metric_errors=metric_errors,
         judge=failing,

@@ -40,7 +40,8 @@ def repair(folder: Path) -> list[str]:
 def fold_journals(folder: Path, kind: RecordKind, notes: list[str], trials: int | None = None) -> None:
     """Merge a file of the run with its workers' files of the same kind, keeping the last line of each case and trial.
 
-    With `trials`, keep only cases with so many trials that ended with a result of their own.
+    With `trials`, keep only cases with so many trials that ended with a result of their own, or as many as a record
+    says.
     """
     own = folder / kind.file
     others = journals(folder, kind.file)
@@ -54,10 +55,13 @@ def fold_journals(folder: Path, kind: RecordKind, notes: list[str], trials: int 
 
 def _complete(places: Mapping[Key, Place], trials: int) -> list[Key]:
     done: Counter[str] = Counter()
+    needed: dict[str, int] = {}
     for (key, _), place in places.items():
-        error = record_at(place)["error"]
+        record = record_at(place)
+        error = record["error"]
         done[key] += error is None or error["kind"] not in UNFINISHED
-    return [key for key in places if done[key[0]] >= trials]
+        needed[key] = record.get("records", trials)
+    return [key for key in places if done[key[0]] >= needed[key[0]]]
 
 
 def lines_in_order(paths: Iterable[Path], kind: RecordKind, notes: list[str] | None = None) -> Iterator[str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.config.settings import Settings
+from pytest_rageval.config.settings import Settings, defaults_of_younger_settings
 from pytest_rageval.config.settings_sources import tuples_of
 from pytest_rageval.config.tables import Abstention, Gates, Price, Versions
 from pytest_rageval.metrics import load_registry
@@ -55,7 +55,7 @@ def settings_of(run: StoredRun, current: Settings) -> Settings:
     abstention = written.pop("abstention", {"phrases": ()})
     versions = written.pop("versions", {})
     prices = written.pop("prices", {})
-    then: dict[str, Any] = {}
+    then = defaults_of_younger_settings()
     for name, value in written.items():
         # A run of another release may have settings that this one does not know.
         if name in Settings.model_fields:

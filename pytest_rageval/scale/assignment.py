@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.run.prepare import Prepared, run_configuration
+from pytest_rageval.run.prepare import Preparation, run_configuration
 from pytest_rageval.targets.answer_records import CheckedAnswers
 
 
@@ -63,7 +63,7 @@ class Assignment(BaseModel):
         return Project(Path(self.root), settings.model_copy(update=own))
 
 
-def assignment(prepared: Prepared, share: WorkerShare, answers: CheckedAnswers | None = None) -> Assignment:
+def assignment(prepared: Preparation, share: WorkerShare, answers: CheckedAnswers | None = None) -> Assignment:
     """Return the assignment of a worker with this share."""
     root, settings = prepared.project
     return Assignment(
@@ -91,7 +91,7 @@ def shares(settings: Settings, workers: int) -> list[WorkerShare]:
     return divided
 
 
-def own_configuration(prepared: Prepared) -> Mapping[str, Any]:
+def own_configuration(prepared: Preparation) -> Mapping[str, Any]:
     """Return the configuration on this machine in the form of config.json."""
     public = prepared.mask.value(run_configuration(prepared))
     # As JSON has it: lists in place of tuples, so that it equals one that was sent.
@@ -99,6 +99,6 @@ def own_configuration(prepared: Prepared) -> Mapping[str, Any]:
     return configuration
 
 
-def baseline_hash(prepared: Prepared) -> str | None:
+def baseline_hash(prepared: Preparation) -> str | None:
     file = prepared.project.baseline_file
     return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None

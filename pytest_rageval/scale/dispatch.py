@@ -12,7 +12,7 @@ from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import EvalCase
 from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.run.prefetch import Tally
-from pytest_rageval.run.prepare import Prepared
+from pytest_rageval.run.prepare import Preparation
 from pytest_rageval.runs.records.line_form import OBSERVATIONS
 from pytest_rageval.scale.assignment import WorkerShare, shares
 from pytest_rageval.scale.portions import Block, Portion, Portions, portion_size
@@ -200,21 +200,28 @@ class Dispatch:
 def waiting_cases(
     run: OngoingRun, cases: Sequence[EvalCase], repeat: int
 ) -> tuple[Sequence[EvalCase], Sequence[EvalCase]]:
-    """Return the cases without a result: those that an interrupted run has answers for, and those to ask."""
+    """Return the cases without a result: those that an interrupted run has answers for, and those to ask.
+
+    The turns of a conversation that it began are among the first: here are its answers, their history.
+    """
     unfinished = run.unfinished
     if unfinished is None:
         return (), cases
     answered: list[EvalCase] = []
     unasked: list[EvalCase] = []
+    begun: set[str] = set()
+    for case in cases:
+        if case.turn is not None and unfinished.has_begun(case.key):
+            begun.add(case.unit)
     for case in run.waiting(cases):
-        if any(unfinished.observation(case.key, number) is not None for number in range(repeat)):
+        if case.unit in begun or any(unfinished.observation(case.key, number) is not None for number in range(repeat)):
             answered.append(case)
         else:
             unasked.append(case)
     return answered, unasked
 
 
-def crew_size(prepared: Prepared, cases: int, most: int) -> int:
+def crew_size(prepared: Preparation, cases: int, most: int) -> int:
     """Return the number of workers: at most `most`, and few enough that each can have a case and a call in flight."""
     settings = prepared.settings
     judge = prepared.judge

@@ -17,7 +17,7 @@ from typing import IO, Any
 from pytest_rageval.http.shared_pause import WORKERS_OF
 from pytest_rageval.io.importing import described_exception
 from pytest_rageval.model import EvalCase
-from pytest_rageval.run.prepare import Prepared
+from pytest_rageval.run.prepare import Preparation
 from pytest_rageval.scale.assignment import Assignment, WorkerShare, assignment
 from pytest_rageval.scale.dispatch import GOODBYE_S, BlockArrival, Event, PortionEnd, WorkerLoss, WorkerStart
 from pytest_rageval.scale.portion_worker import ProcessWorker
@@ -25,6 +25,7 @@ from pytest_rageval.targets.answer_records import AnswerRecord, SharesAnswers
 from pytest_rageval.targets.target import BaseTarget
 
 WAIT_S = 0.5
+"""Seconds between two looks while no event comes, so that Ctrl-C is noticed on every platform."""
 MOST_WAITING = 16
 """How many blocks may wait in the memory of the command before workers wait."""
 WORK = "import sys; sys.path[:] = {!r}; from pytest_rageval.scale.local_crew import work; work()"
@@ -33,7 +34,7 @@ WORK = "import sys; sys.path[:] = {!r}; from pytest_rageval.scale.local_crew imp
 class LocalCrew:
     """Worker processes of one run."""
 
-    def __init__(self, prepared: Prepared, config_hash: str, target: BaseTarget | None = None) -> None:
+    def __init__(self, prepared: Preparation, config_hash: str, target: BaseTarget | None = None) -> None:
         """Store what workers need; `target` is that of the command, which has checked it."""
         self._prepared = prepared
         self._config_hash = config_hash
@@ -71,6 +72,7 @@ class LocalCrew:
     def events(self) -> Collection[Event]:
         with suppress(queue.Empty):
             process_id, event = self._arrived.get(timeout=WAIT_S)
+            # Of the process that has the number now: its predecessor's last words do not count.
             if not isinstance(event, list) and self._processes[event.worker].pid == process_id:
                 if isinstance(event, WorkerStart | PortionEnd):
                     self._idle.add(event.worker)
@@ -173,6 +175,7 @@ def _messages(stream: IO[bytes]) -> Iterator[Any]:
     """Yield the messages of the command; end this process at once when the command is gone."""
     arrived: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
+    # On a thread, since a worker that asks reads no pipe: it would go on asking after the command was killed.
     def receive() -> None:
         with suppress(EOFError, OSError):
             while True:

@@ -10,9 +10,10 @@ from pathlib import Path
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.case_output import Output, Routing, routed_streams
 from pytest_rageval.model import EvalCase
-from pytest_rageval.run.ongoing_run import EvaluatedCase, OngoingRun
+from pytest_rageval.run.case_blocks import EvaluatedCase
+from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.run.prefetch import FIRST_CALLS, Tally, calls_of
-from pytest_rageval.run.prepare import Prepared, make_target, prepare
+from pytest_rageval.run.prepare import Preparation, make_target, prepare
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.records.line_form import OBSERVATIONS
@@ -166,7 +167,7 @@ class ProcessWorker(PortionWorker):
         super()._begin(assigned)
 
 
-def _check_same(prepared: Prepared, assigned: Assignment) -> None:
+def _check_same(prepared: Preparation, assigned: Assignment) -> None:
     """Raise SettingsError if the run would differ on this machine."""
     # Read on the command's machine, so that "here" is the command's, and "there" is this worker's.
     commands = assigned.configuration

@@ -44,7 +44,12 @@ class Portions:
     """All waiting cases, divided into portions."""
 
     def __init__(self, cases: Sequence[EvalCase], size: int) -> None:
-        parts = [cases[start : start + size] for start in range(0, len(cases), size)]
+        parts: list[Sequence[EvalCase]] = []
+        start = 0
+        while start < len(cases):
+            end = _end_of_unit(cases, min(start + size, len(cases)))
+            parts.append(cases[start:end])
+            start = end
         self._waiting = deque(Portion(part, number) for number, part in enumerate(parts))
 
     def __bool__(self) -> bool:
@@ -66,16 +71,27 @@ class Portions:
         elif len(cases) == 1:
             return cases[0]
         else:
-            middle = len(cases) // 2
+            # Halves: a deadly case of a thousand is alone after ten more losses.
+            middle = _end_of_unit(cases, len(cases) // 2)
+            if middle == len(cases):  # one conversation is left, of which a single turn may be the cause
+                middle = len(cases) // 2
             parts = [cases[:middle], cases[middle:]]
             losses = portion.losses  # the next loss divides the parts again
         self._waiting.extendleft(Portion(part, portion.number, losses) for part in reversed(parts))
         return None
 
 
+def _end_of_unit(cases: Sequence[EvalCase], at: int) -> int:
+    """Return the first position from `at` on that divides no conversation."""
+    while 0 < at < len(cases) and cases[at].unit == cases[at - 1].unit:
+        at += 1
+    return at
+
+
 def portion_size(cases: int, workers: int, in_flight: int) -> int:
     """Return the cases per portion: several portions for each worker, each with more cases than it has in flight."""
     fair = math.ceil(cases / workers)
+    # At the end of a portion fewer calls are in flight: four times as many cases keep that short.
     wanted = max(math.ceil(fair / ROUNDS), 4 * in_flight)
     return max(1, min(MOST_CASES, fair, wanted))
 

@@ -14,7 +14,7 @@ from typing import Any
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.importing import described_exception
 from pytest_rageval.model import EvalCase
-from pytest_rageval.run.prepare import Prepared
+from pytest_rageval.run.prepare import Preparation
 from pytest_rageval.scale.assignment import WorkerShare, assignment
 from pytest_rageval.scale.dispatch import GOODBYE_S, BlockArrival, Event, PortionEnd, WorkerLoss, WorkerStart
 from pytest_rageval.scale.portion_worker import ProcessWorker
@@ -58,7 +58,7 @@ class RayCluster:
         """Return the number of CPUs of all machines."""
         return int(self._ray.cluster_resources().get("CPU", 0))
 
-    def crew(self, prepared: Prepared, config_hash: str, _: BaseTarget | None = None) -> RayCrew:
+    def crew(self, prepared: Preparation, config_hash: str, _: BaseTarget | None = None) -> RayCrew:
         """Return workers for one run; they make the target themselves, as other machines have files of their own."""
         return RayCrew(self._ray, prepared, config_hash)
 
@@ -70,7 +70,7 @@ class RayCluster:
 class RayCrew:
     """The workers of one run, each on one CPU of the cluster."""
 
-    def __init__(self, ray: Any, prepared: Prepared, config_hash: str) -> None:
+    def __init__(self, ray: Any, prepared: Preparation, config_hash: str) -> None:
         self._ray = ray
         self._prepared = prepared
         self._config_hash = config_hash

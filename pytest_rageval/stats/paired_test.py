@@ -86,6 +86,7 @@ def _skewness(moments: Moments, deviation: float) -> float:
     """Return the skewness of what the sample is drawn from: corrected twice, and limited."""
     n = moments.n
     if n < 3:
+        # The usual correction divides by n - 2.
         return 0.0
     of_sample = moments.third / n / deviation**3
     with_usual_correction = of_sample * math.sqrt(n * (n - 1)) / (n - 2)
@@ -166,6 +167,7 @@ class FlipTest(PairedTest):
         is_significant = p <= level
         excludes_0 = mean > z * error
         if is_significant != excludes_0:
+            # The exact p and the normal limit disagree near the level. The p decides, and the limit follows it.
             error = mean / normal_quantile(p)
         return side * self.size * (mean - z * error)
 
@@ -197,6 +199,7 @@ class GradedTest(PairedTest):
         halls = self._unbent(students, side * self.skewness)
         bound = side * self.mean - self.deviation * max(students, halls)
         if self._least_p > level:
+            # Too few changed to be significant: then the interval may not exclude 0 either.
             bound = min(0.0, bound)
         return side * bound
 
@@ -214,6 +217,7 @@ class GradedTest(PairedTest):
     def _unbent(self, ratio: float, skewness: float) -> float:
         """Return the ratio of mean and deviation that Hall's transformation maps to this one."""
         if abs(skewness) < NOISE:
+            # In the limit the transformation changes nothing, and below it would divide by 0.
             return ratio
         cube = 1 + skewness * (ratio - skewness / (6 * self.n))
         return (math.cbrt(cube) - 1) * 3 / skewness
@@ -226,6 +230,7 @@ def mid_p(n: int, k: int) -> float:
     twice = -term
     while True:
         twice += 2 * term
+        # All further terms are smaller: they are below the precision of a float.
         is_negligible = term << 60 <= twice
         if k == 0 or is_negligible:
             return twice / (1 << n + 1)

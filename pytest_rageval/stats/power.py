@@ -12,11 +12,13 @@ from pytest_rageval.stats.intervals import Moments, moments_of
 from pytest_rageval.stats.paired_test import LEVEL, mid_p, student_quantile
 
 POWER = 0.8
+"""The usual choice of the field (Cohen 1988): one true change in five is missed."""
 FEWEST = 5
 """Fewer changed cases cannot be significant: 2 / 2**5 is 0.06."""
 COUNTED = 60
 """Up to so many changed cases the power for shares is exact; for more, the normal limit is off by 0.01 at most."""
 UNLIKELY = 1e-9
+"""Terms of a sum below this change no digit that is shown."""
 _Z_LEVEL = NormalDist().inv_cdf(1 - LEVEL / 2)
 _Z_POWER = NormalDist().inv_cdf(POWER)
 
@@ -53,6 +55,7 @@ def detectable_share(n: int, changed: int) -> float | None:
     power = _exact_power if changed <= COUNTED else _normal_power
     low = 0.0
     high = min(n, 12 + 3 * math.sqrt(changed))  # more than the limit needs, in cases
+    # Sixteen halvings: to a thousandth of a case if some hundreds change.
     for _ in range(16):
         middle = (low + high) / 2
         changing = max(changed, middle) / n
@@ -75,6 +78,7 @@ def _exact_power(n: int, changing: float, drop: float) -> float:
     worse = (changing + drop) / 2
     worse_of_rest = worse / (1 - better)
     total = 0.0
+    # Given how many got better, the losses are binomial among the rest: a sum of n terms instead of n².
     for gained, likely in enumerate(_binomial(n, better)):
         chances_of_losses = _binomial(n - gained, worse_of_rest)
         too_few = math.fsum(islice(chances_of_losses, _needed(gained)))
@@ -102,6 +106,7 @@ def _binomial(n: int, share: float) -> Iterator[float]:
         yield 1.0
         return
     odds = share / (1 - share)
+    # By its logarithm: a power of a number just below 1 loses digits.
     likely = math.exp(n * math.log1p(-share))
     for k in range(n + 1):
         yield likely

@@ -17,6 +17,7 @@ Aim = Literal["youden", "agreement"]
 FEWEST = 20
 """The fewest passing and failing answers for a suggestion: with fewer, a single one shifts the limit too far."""
 FOLDS = 10
+"""Limits are chosen on nine tenths of the answers and judged on the tenth left out."""
 STEPS = 100
 
 

@@ -54,8 +54,11 @@ class AnswersTarget(BaseTarget):
         return self._answers.checked(self.name)
 
     def records_of(self, cases: Sequence[EvalCase]) -> list[AnswerRecord]:
-        """Return the records with the answers to these cases."""
-        names = [self._name(case.key, case.question) for case in cases]
+        """Return the records with the answers to these cases, and to the turns before them."""
+        names: dict[str | None, None] = {}
+        for case in cases:
+            before = map(case.earlier_case, range(1, len(case.earlier) + 1))
+            names |= {self._name(each.key, each.question): None for each in (*before, case)}
         return [self._answers.records[name] for name in names if name is not None]
 
     def take(self, records: Iterable[AnswerRecord]) -> None:

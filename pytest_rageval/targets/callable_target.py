@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
 from pytest_rageval.errors import SettingsError, TargetError
@@ -21,14 +21,15 @@ from pytest_rageval.targets.native_contract import (
     answer_to_response,
 )
 from pytest_rageval.targets.streams import stream_of, whole
-from pytest_rageval.targets.target import BaseTarget
+from pytest_rageval.targets.target import BaseTarget, conversation_id_of, messages_of_chat
 from pytest_rageval.text import counted
 
 
 class CallableTarget(BaseTarget):
     """Calls a function, or the method of a framework's object, with the question.
 
-    A parameter named `request` that is not the first one receives the whole `AskRequest`. A function that is not
+    A parameter named `request` that is not the first one receives the whole `AskRequest`; one named `history`,
+    `messages` or `conversation_id` receives that part of it. A function that is not
     async runs in a daemon thread. Its exception is the error of that case, of kind `exception`; a call longer than
     `timeout` seconds is a `timeout` (a hanging thread is left behind). A dict is an answer record. A generator or
     stream is read to its end, in as many seconds again. A result of more than `max_bytes` as JSON is `too_large`.
@@ -48,12 +49,17 @@ class CallableTarget(BaseTarget):
         self._chunks = 0
         self._unplaced = 0
         call = call_of(function)
-        self._takes_params = call is None and _takes_request(function, self.name)
-        self._call = call or _call_of_function(function, takes_request=self._takes_params)
+        parts = () if call is not None else _parts_taken(function, self.name)
+        self._takes_params = "request" in parts
+        self._takes_history = not {"request", "history", "messages", "conversation_id"}.isdisjoint(parts)
+        self.keeps_conversations = not {"request", "conversation_id"}.isdisjoint(parts)
+        self._without_history = 0
+        self._call = call or _call_of_function(function, parts)
 
     async def ask(self, request: AskRequest) -> Answer:
         """Call the function once; raise TargetError if it fails or returns another type."""
         call = self._call
+        self._without_history += bool(request.history) and not self._takes_history
         started = time.perf_counter()
         result = await call_foreign(lambda: call.ask(request), self.name, self._timeout, is_async=call.is_async)
         if stream_of(result) is not None:
@@ -73,12 +79,17 @@ class CallableTarget(BaseTarget):
 
     @property
     def notes(self) -> list[str]:  # type: ignore[override] # because it is known at the end
-        """Return one line about all chunks that name no place."""
-        if not self._unplaced:
-            return []
-        many = f"{self._unplaced} of {counted(self._chunks, 'chunk')}"
-        read = "source, file_path, file_name, path or url"
-        return [f"{many} name no place: their metadata has none of {read}"]
+        """Return one line about all chunks that name no place, and one about questions asked without their history."""
+        notes: list[str] = []
+        if self._unplaced:
+            many = f"{self._unplaced} of {counted(self._chunks, 'chunk')}"
+            read = "source, file_path, file_name, path or url"
+            notes.append(f"{many} name no place: their metadata has none of {read}")
+        if self._without_history:
+            many = counted(self._without_history, "question was", "questions were")
+            remedy = "add a parameter named history, messages, conversation_id or request to the function"
+            notes.append(f"{many} asked without what was said before: {self.name} takes a question alone; {remedy}")
+        return notes
 
     def params_problem(self, names: Sequence[str]) -> str:
         """Return why the function cannot be given these parameters; empty if it can."""
@@ -93,11 +104,19 @@ class CallableTarget(BaseTarget):
         """Do nothing: the target holds no resources."""
 
 
-def _call_of_function(function: Any, *, takes_request: bool) -> Call:
+_PARTS: Mapping[str, Callable[[AskRequest], Any]] = {
+    "request": lambda request: request,
+    "history": lambda request: [turn._asdict() for turn in request.history or ()],
+    "messages": messages_of_chat,
+    "conversation_id": conversation_id_of,
+}
+"""What a function receives besides the question, by the name of its parameter."""
+
+
+def _call_of_function(function: Any, parts: Collection[str]) -> Call:
     def ask(request: AskRequest) -> Any:
-        if takes_request:
-            return function(request.question, request=request)
-        return function(request.question)
+        given = {name: _PARTS[name](request) for name in parts}
+        return function(request.question, **given)
 
     own = getattr(function, "__call__", None)  # noqa: B004 - of an object, __call__ says whether it is async
     return Call(ask, inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(own))
@@ -155,17 +174,20 @@ def _name_of(function: Callable[..., Any]) -> str:
     return f"{named.__module__}:{named.__qualname__}"
 
 
-def _takes_request(function: Callable[..., Any], name: str) -> bool:
+def _parts_taken(function: Callable[..., Any], name: str) -> tuple[str, ...]:
+    """Return the names of `_PARTS` that the function has parameters for, besides its first."""
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError):  # some built-in callables have none
-        return False
+        return ()
     parameters = list(signature.parameters)
     if parameters[:1] == ["self"]:
         raise SettingsError(f"{name}: is the method of a class; give that of an instance")
-    takes_request = "request" in parameters[1:]
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    named = [each for each in parameters[1:] if signature.parameters[each].kind in by_name]
+    parts = tuple(part for part in _PARTS if part in named)
     try:
-        signature.bind("", **({"request": None} if takes_request else {}))
+        signature.bind("", **dict.fromkeys(parts))
     except TypeError as error:
         raise SettingsError(f"{name} cannot be called with a question alone: {error}") from None
-    return takes_request
+    return parts

@@ -83,7 +83,9 @@ async def _contact(client: SlottedClient, url: str, question: str, known: str) -
     is_refused = False
     for path in dict.fromkeys([*(path for path, _ in described), *_paths(url)]):
         named = [key for place, key in described if place == path]
-        keys = [known] if known else [*named, *(key for key in _KEYS if key not in named)]
+        keys = [known]
+        if not known:
+            keys = [*named, *(key for key in _KEYS if key not in named)]
         address = endpoint(url, path)
         model: dict[str, Json] = {}
         if address.endswith(_COMPLETIONS):

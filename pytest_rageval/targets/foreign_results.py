@@ -170,7 +170,7 @@ def chunk_of(document: Any) -> dict[str, Json] | None:
         chunk = chunk_of(document[0])
         return chunk if chunk is None else chunk | {"score_final": float(document[1])}
     node = member(document, "node") or document
-    metadata = next((found for name in ("metadata", "meta") if isinstance(found := member(node, name), Mapping)), {})
+    metadata = _first((node,), ("metadata", "meta"), Mapping) or {}
     sources = (node, document, metadata)
     chunk = {
         "text": _first(sources[:2], TEXTS, str),
@@ -200,8 +200,12 @@ def _heading(of: Any) -> Json:
 
 
 def _first(sources: Sequence[Any], names: Sequence[str], of: Any) -> Any:
-    found = (member(source, name) for source in sources for name in names)
-    return next((value for value in found if isinstance(value, of) and value != ""), None)
+    for source in sources:
+        for name in names:
+            value = member(source, name)
+            if isinstance(value, of) and value != "":
+                return value
+    return None
 
 
 def member(of: Any, name: str) -> Any:
@@ -224,7 +228,8 @@ def plain_text(value: Any) -> str | None:
 
 def _parts(values: Sequence[Any]) -> str:
     """Return the joined texts of a message's parts; empty if these are something else."""
-    return "".join(text for part in values if isinstance(text := member(part, "text"), str))
+    texts = (member(part, "text") for part in values)
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def member_names(result: Any) -> Iterator[str]:

@@ -74,6 +74,7 @@ class HttpTarget(BaseTarget):
     """Queries a server. `name` is its URL without credentials."""
 
     takes_turns = True
+    keeps_conversations = True
     url: str
 
     def __init__(self, url: str, connection: Connection = USUAL, *, name: str | None = None) -> None:
@@ -128,10 +129,15 @@ class HttpTarget(BaseTarget):
 
 
 def ask_body(request: AskRequest) -> dict[str, Json]:
-    """Return question, k, scope, history and all set parameters; the server's defaults apply to the rest."""
+    """Return question, k, scope, history and all set parameters; the server's defaults apply to the rest.
+
+    Only a turn of a conversation has a `conversation_id`: servers may refuse what they do not know.
+    """
     body: dict[str, Json] = {**request.params, "question": request.question, "k": request.k}
     if request.history is not None:
         body["history"] = [turn._asdict() for turn in request.history]
+    if request.conversation_id is not None:
+        body["conversation_id"] = request.conversation_id
     if request.vaults:
         body["vaults"] = list(request.vaults)
     if request.folders:
@@ -144,6 +150,8 @@ class ClientTarget(BaseTarget):
 
     The client handles its own credentials, retries and time-outs except the total one; its owner closes it.
     """
+
+    keeps_conversations = True
 
     def __init__(
         self, client: Any, name: str | None = None, *, timeout: float = 120.0, max_bytes: int = 16 * 2**20

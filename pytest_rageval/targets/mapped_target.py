@@ -28,7 +28,7 @@ from pytest_rageval.model import Answer, AskRequest, Json, Trace
 from pytest_rageval.targets.blank_answers import sign_of_no_answer
 from pytest_rageval.targets.native_contract import RECORD_FIELDS, answer_from_record, data_from_body
 from pytest_rageval.targets.native_shapes import FlatResponse
-from pytest_rageval.targets.target import USUAL, BaseTarget, Connection
+from pytest_rageval.targets.target import USUAL, BaseTarget, Connection, conversation_id_of, messages_of_chat
 
 if TYPE_CHECKING:
     from pytest_rageval.config.tables import TargetMapping
@@ -103,7 +103,8 @@ def _filled(part: Any, request: AskRequest) -> Any:
         values = ((key, _filled(value, request)) for key, value in part.items())
         return {key: value for key, value in values if value is not _ABSENT}
     if isinstance(part, list | tuple):
-        return [value for value in (_filled(item, request) for item in part) if value is not _ABSENT]
+        items = (_filled(item, request) for item in part)
+        return [value for value in items if value is not _ABSENT]
     return part
 
 
@@ -123,16 +124,12 @@ def _value(name: str, request: AskRequest) -> Any:
     return _ABSENT if value is None else value
 
 
-def _messages(request: AskRequest) -> list[dict[str, Json]]:
-    turns = [{"role": turn.role, "content": turn.text} for turn in request.history or ()]
-    return [*turns, {"role": "user", "content": request.question}]
-
-
 _VALUES: Mapping[str, Callable[[AskRequest], Json]] = {
     "question": lambda request: request.question,
     "k": lambda request: request.k,
     "history": lambda request: None if request.history is None else [turn._asdict() for turn in request.history],
-    "messages": _messages,
+    "messages": messages_of_chat,
+    "conversation_id": conversation_id_of,
     "vaults": lambda request: list(request.vaults) or None,
     "folders": lambda request: list(request.folders) or None,
     "contexts": lambda request: None if request.contexts is None else list(request.contexts),
@@ -170,6 +167,9 @@ class MappedTarget(BaseTarget):
         self.url = url
         self._mapping = mapping
         self._response = checked_mapping(mapping)
+        self.keeps_conversations = any(
+            "conversation_id" in _placeholder_names(leaf) for _, leaf in _leaves(mapping.request, "")
+        )
         # Without a path in the mapping the URL is used up to its last slash: servers distinguish /ask from /ask/.
         last_slash = "/" if urlsplit(url).path.endswith("/") else ""
         self._address = endpoint(url, mapping.path or last_slash)

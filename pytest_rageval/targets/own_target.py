@@ -19,6 +19,8 @@ class OwnTarget(BaseTarget):
         self.own = own
         self.name = own.name
         self.is_called = getattr(own, "is_called", True)
+        # It has the whole request, and so may remember conversations by their ids.
+        self.keeps_conversations = getattr(own, "keeps_conversations", True)
         self.answers_at_once = getattr(own, "answers_at_once", False)
         self.takes_turns = getattr(own, "takes_turns", False)
         self.url = getattr(own, "url", None)

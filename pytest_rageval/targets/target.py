@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.http.call_limit import SYSTEM, USUAL_LIMITS, Limits, shared_limit
 from pytest_rageval.io.importing import described_exception, import_object
-from pytest_rageval.model import Answer, AskRequest, EvalCase
+from pytest_rageval.model import Answer, AskRequest, EvalCase, Json
 
 if TYPE_CHECKING:
     from pytest_rageval.config.settings import Settings
@@ -43,6 +44,8 @@ class BaseTarget(Target):
     """It calls a system; False if the answers exist already: then timings and k do not apply."""
     answers_at_once: bool = False
     """`ask` never waits, so that it needs no event loop."""
+    keeps_conversations: bool = False
+    """It is told the id of a conversation, so that the system itself may remember the turns before."""
     takes_turns: bool = False
     """Each of its requests waits for its turn at the system's limit by itself."""
     url: str | None = None
@@ -62,6 +65,17 @@ class BaseTarget(Target):
     ) -> Sequence[str]:
         """Return why these cases have no answer, one line each, as far as that is known before they are asked."""
         return ()
+
+
+def conversation_id_of(request: AskRequest) -> str:
+    """Return the id of a turn's conversation; a single case is a conversation of its own."""
+    return request.conversation_id or uuid.uuid4().hex
+
+
+def messages_of_chat(request: AskRequest) -> list[dict[str, Json]]:
+    """Return what was said and the question, as a chat service takes them."""
+    said = [{"role": turn.role, "content": turn.text} for turn in request.history or ()]
+    return [*said, {"role": "user", "content": request.question}]
 
 
 def limits_of_system(settings: Settings) -> Limits:

@@ -21,7 +21,7 @@ from pytest_rageval.links import docs_page
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import EvalCase, Json, Observation, Source, Trial
 from pytest_rageval.run.engine import judgements_of
-from pytest_rageval.run.prepare import Prepared, prepare
+from pytest_rageval.run.prepare import Preparation, prepare
 from pytest_rageval.run.scoring import AskFailure, Evaluation, Observed, evaluation
 from pytest_rageval.tune.sweep.asking import NOT_TUNED, AskingLoop
 from pytest_rageval.tune.sweep.grid import FIELDS, NEVER_SWEPT, Point, parse_value
@@ -176,7 +176,7 @@ class ReplSession:
         judge = self._made_judge()
         names = ("composite",) if can_judge(judge, "composite") else DIMENSIONS
         plan = self._prepared(retrieval_only=False, enabled=names).plan
-        judging = judgements_of(judge, observation.case, observation.answer, plan)
+        judging = judgements_of(judge, observation.case, observation.answer, plan, dialogue=observation.dialogue)
         try:
             return replace(observation, judgements=self._asking.loop.run(judging))
         except JudgeError as error:
@@ -204,13 +204,13 @@ class ReplSession:
 
     def _prepared(
         self, parameters: Mapping[str, Json] | None = None, tuned: Mapping[str, Any] = NOT_TUNED, **update: Any
-    ) -> Prepared:
+    ) -> Preparation:
         """Prepare questions with these parameters or the present ones, without gates unless `tuned` leaves them."""
         settings = self._settings(self.parameters if parameters is None else parameters)
         settings = settings.model_copy(update={**tuned, "retrieval_only": True, **update})
         return prepare(self.project._replace(settings=settings))
 
-    def _ask(self, prepared: Prepared, cases: Sequence[EvalCase]) -> dict[str, Observed]:
+    def _ask(self, prepared: Preparation, cases: Sequence[EvalCase]) -> dict[str, Observed]:
         try:
             return self._asking.ask(prepared, cases)
         except KeyboardInterrupt:

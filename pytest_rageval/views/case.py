@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 from pytest_rageval.cases.canonical import case_from_mapping
 from pytest_rageval.comparison.case_diff import CaseLines, representative_trial
-from pytest_rageval.comparison.case_list import case_id, place_text
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.metrics.calls import OPERATION_UNITS
 from pytest_rageval.model import EvalCase, Observation
 from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
-from pytest_rageval.runs.causes import Cause
+from pytest_rageval.runs.case_place import case_id, place_text
+from pytest_rageval.runs.flaky_cases import is_flaky_record
 from pytest_rageval.runs.records.observation_line import observation_of
 from pytest_rageval.runs.row import IS_BAD
 from pytest_rageval.text import duration, score_text, short
@@ -52,6 +52,10 @@ OUTCOMES = {
     "skipped": ("–", "skipped"),
 }
 """The symbol and the word of each outcome."""
+_UNSHOWN_DETAILS = ("decided_by", "instead")
+"""Details of a score that its other texts say as well."""
+FLAKY_CASE = ("≈", "flaky")
+"""Those of a case that passed though an attempt failed."""
 CHANGES = {
     "worse": "new: passed before",
     "fixed": "fixed: failed before",
@@ -59,6 +63,7 @@ CHANGES = {
     "new": "new, or another case than before",
     "unmeasured": "had scores before",
 }
+FAILS_NEW_GATE = "failed before, and fails a new gate now"
 
 
 def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: CaseContext) -> CaseView:
@@ -87,11 +92,14 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
     if observation and run.plan:
         every_gate = list(gate_lines(record, observation, run.plan))
     failed = list(failed_gates(record, earlier, observation, run))
+    cause = run.cause(record)
     missed = [chunk for chunk in chunks if chunk.rank is None]
     is_retrieval_bad = has_retrieval_failed(record, run)
     remarks = list(remarks_on_failure(record, chunks, has_retrieval_failed=is_retrieval_bad))
     draft = None if answer is None else draft_line(record, line, run.run_id)
     symbol, word = OUTCOMES[record["outcome"]]
+    if is_flaky_record(record):
+        symbol, word = FLAKY_CASE
     verdict = record["verdict"]
     return CaseView(
         key=key,
@@ -100,11 +108,11 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
         outcome=record["outcome"],
         symbol=symbol,
         word=word,
-        change=CHANGES[change],
+        change=FAILS_NEW_GATE if run.new_gates(key) else CHANGES[change],
         facts=list(_facts(record)),
         latency=latency_words(record),
         has_notable_operations=has_notable_operations(record),
-        cause=_cause(record),
+        cause=cause.text if cause is not None else "",
         why=list(reasons(record, failed, missed if is_retrieval_bad else (), remarks)),
         remarks=remarks,
         question=_question(record, line),
@@ -228,11 +236,6 @@ def _abstention(record: Mapping[str, Any]) -> str:
     return "abstained" if seen.get("abstained") else ""
 
 
-def _cause(record: Mapping[str, Any]) -> str:
-    cause = record.get("cause")
-    return Cause(**cause).text if cause else ""
-
-
 def _facts(record: Mapping[str, Any]) -> Iterator[str]:
     for name in (*OTHER_DESCRIPTIVE_NAMES, CATEGORY):
         if record.get(name):
@@ -279,7 +282,7 @@ def _scores(record: Mapping[str, Any], observation: Observation | None, run: Cas
 
 def _details(details: Mapping[str, Any]) -> Iterator[str]:
     for name, value in details.items():
-        if name != "decided_by":
+        if name not in _UNSHOWN_DETAILS:
             shown = "; ".join(map(str, value)) if isinstance(value, list | tuple) else value
             yield f"{name.replace('_', ' ')}: {shown}"
 

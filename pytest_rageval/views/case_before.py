@@ -1,4 +1,4 @@
-"""A case in the run before: its outcome, its answer, its failed gates, and which gates fail only now."""
+"""A case in the run before: its outcome, its answer, its failed gates; and the gates that fail now."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 from pytest_rageval.comparison.gate_lines import failed_gate
 
 Record = Mapping[str, Any]
-_FAILING = ("failed", "xfailed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +31,10 @@ def case_before(before: Record | None) -> CaseBefore | None:
     return CaseBefore(before["outcome"], before["answer"], tuple(map(failed_gate, failed)))
 
 
-def failed_gate_lines(record: Record, before: Record | None) -> Iterator[str]:
-    """Yield each failed gate with value and limit, marked as new if the case failed before without it."""
-    known = None
-    if before is not None and before["outcome"] in _FAILING:
-        known = {_bare(gate) for gate in before["verdict"]["failed_gates"]}
+def failed_gate_lines(record: Record, new_gates: Sequence[str]) -> Iterator[str]:
+    """Yield each failed gate with value and limit; mark those whose metrics are in `new_gates`."""
     for gate in record["verdict"]["failed_gates"]:
-        is_new = known is not None and _bare(gate) not in known
-        yield f"{failed_gate(gate)} · new, it did not fail before" if is_new else failed_gate(gate)
-
-
-def _bare(gate: Record) -> str:
-    """Return the metric of a gate without its cut-off, which may have changed."""
-    return str(gate["metric"]).partition("@")[0]
+        line = failed_gate(gate)
+        if gate["metric"].partition("@")[0] in new_gates:
+            line += " · new, it did not fail before"
+        yield line

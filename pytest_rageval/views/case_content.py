@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.run.plan import Plan
+from pytest_rageval.runs.causes import Cause
 from pytest_rageval.text import score_text
 from pytest_rageval.views.case_claims import CheckedClaim
 from pytest_rageval.views.case_parts import CaseComparison, ChunkRow, DraftLine, FailingGate, KeyFact
@@ -49,6 +50,19 @@ class CaseContext:
     """The id of the other run; None without a comparison."""
     plan: Plan | None = None
     """The plan of the run, for a view that shows each gate, and the arithmetic of cases that pass too."""
+    comparison: Mapping[str, Any] | None = None
+    """The content of the comparison with the other run; None without one."""
+
+    def new_gates(self, key: str) -> Sequence[str]:
+        """Return the metrics of the gates that are new to a known failure, without their cut-offs."""
+        new: Mapping[str, Sequence[str]] = (self.comparison or {}).get("new_gates", {})
+        return new.get(key, ())
+
+    def cause(self, record: Mapping[str, Any]) -> Cause | None:
+        """Return why a case fails: that of its new gates if it is a known failure, else that of its record."""
+        new: Mapping[str, Any] = (self.comparison or {}).get("new_causes", {})
+        cause = new.get(record["case_key"]) or record.get("cause")
+        return Cause(**cause) if cause else None
 
     def value_text(self, name: str, value: float) -> str:
         """Return a score with the end of its scale if that is not 1, as `3.500 of 5`; an amount in its unit."""

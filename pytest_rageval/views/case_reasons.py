@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_rageval.comparison.gates_now import GATES
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.matching.dialects import MISSED
@@ -26,8 +27,9 @@ def failed_gates(
     record: Mapping[str, Any], earlier: Mapping[str, Any] | None, observation: Observation | None, run: CaseContext
 ) -> Iterator[FailingGate]:
     """Yield the gates that fail. `earlier`: the record of the other run; None without one."""
-    failed_before = (earlier or {}).get("verdict", {}).get("failed_gates") or ()
-    names_before = {run.names.get(gate["metric"], gate["metric"]) for gate in failed_before}
+    new_gates: Collection[str] = run.new_gates(record["case_key"])
+    if GATES not in run.config:  # an older run, of which no comparison knows the gates
+        new_gates = _new_by_records(record, earlier)
     for gate in record["verdict"]["failed_gates"]:
         yield FailingGate(
             metric=gate["metric"],
@@ -35,8 +37,21 @@ def failed_gates(
             threshold=gate["threshold"],
             tag=gate["tag"] or "",
             terms=arithmetic(gate["metric"], observation, run),
-            is_new=bool(names_before) and gate["metric"] not in names_before,
+            is_new=_bare(gate) in new_gates,
         )
+
+
+def _new_by_records(record: Mapping[str, Any], earlier: Mapping[str, Any] | None) -> Collection[str]:
+    """Return the metrics of the gates that fail in one record and not in the earlier one; () if that one fails none."""
+    failed_before = {_bare(gate) for gate in (earlier or {}).get("verdict", {}).get("failed_gates") or ()}
+    if not failed_before:
+        return ()
+    return {_bare(gate) for gate in record["verdict"]["failed_gates"]} - failed_before
+
+
+def _bare(gate: Mapping[str, Any]) -> str:
+    """Return the metric of a gate without its cut-off, which may have changed."""
+    return str(gate["metric"]).partition("@")[0]
 
 
 def reasons(

@@ -1,9 +1,30 @@
-"""Why some cases of a run fail, by the causes in its metrics.json."""
+"""Why some cases of a run fail, by the causes in its metrics.json, and what to do about it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+
+ADVICE = {
+    "system_error": "The system gives no answer: mend that first (`rageval doctor`, and run.log), then run again.",
+    "blocked": "Conversations break: mend the error of the turn that is named, and the turns after it are asked.",
+    "judge_error": "The judge gives no scores: check its address, key and limits, then run `rageval judge`.",
+    "evaluation_error": "The evaluation itself fails: read the error, and mend the case, the metric or the hook.",
+    "answered_unanswerable": "The system answers what its documents do not hold: raise the abstention threshold.",
+    "nothing_retrieved": "Nothing is retrieved: lower the score threshold, and check filters, folders and the index.",
+    "gold_not_retrieved": "The right passages are not retrieved: look at chunking, the query and k.",
+    "gold_partly_retrieved": "Only a part of the passages is retrieved: try a larger k, or split the question.",
+    "refused": "The system refuses what it could answer: lower the abstention threshold.",
+    "wrong_quantity": "Answers give other figures than the gold: compare them with the retrieved passages.",
+    "not_in_answer": "The passages are retrieved, but not used: look at the prompt and the length of the context.",
+    "wrong_answer": "Answers differ from the reference: read both side by side.",
+    "not_grounded": "Answers say more than the passages: tell the model to keep to them, and read the claims.",
+    "broken_assertion": "An assertion of the case is broken: read what the answer has in place of what it asks for.",
+    "own_test": "Assertions of your own tests fail: read their messages.",
+    "unmeasured": "Metrics that the baseline has were not measured: check what the system reports.",
+    "gate": "Gates fail: look at the scores and traces of these cases.",
+}
+"""What to do by the kind of cause."""
 
 
 class CauseView(NamedTuple):
@@ -28,3 +49,8 @@ def causes_of(metrics: Mapping[str, Any], keys: Sequence[str]) -> list[CauseView
         if of_these:
             causes.append(CauseView(cause["kind"], cause["text"], of_these))
     return sorted(causes, key=lambda cause: -len(cause.keys))
+
+
+def advice_on(causes: Sequence[CauseView]) -> str:
+    """Return what to do about the most frequent cause; '' without one."""
+    return ADVICE.get(causes[0].kind, "") if causes else ""

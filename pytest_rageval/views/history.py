@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.calls import OPERATION_UNITS
 from pytest_rageval.model import Json
 from pytest_rageval.runs.config_diff import SettingChange, setting_text
+from pytest_rageval.runs.flaky_cases import SHOWN
 from pytest_rageval.runs.history import PastRun
 from pytest_rageval.text import NO_VALUE, change, counted, cut, score_text
 from pytest_rageval.views.parts import FigureTable, Line, Section, TableRow
@@ -77,6 +79,8 @@ def _run_row(run: PastRun, counts: Iterable[str], metrics: Sequence[str], *, has
 def _notes(run: PastRun) -> Iterator[str]:
     if run.is_partial:
         yield "partial"
+    if run.flaky:
+        yield f"{len(run.flaky):,} flaky ({listed(run.flaky, SHOWN)})"
     if run.judge_requests:
         dollars = "" if run.judge_usd is None else f", ${run.judge_usd:.4f}"
         yield f"judge: {counted(run.judge_requests, 'request')}{dollars}"

@@ -8,14 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pytest_rageval.comparison.case_list import ListedCase
 from pytest_rageval.comparison.gate_lines import gate_line, gate_name, is_warning
 from pytest_rageval.comparison.layer_table import LayerRow, layer_rows, total_row
+from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.comparison.verdict_sentence import with_verdict
 from pytest_rageval.io.suggestions import listed
+from pytest_rageval.runs.flaky_cases import confirmed_line, flaky_lines
 from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.runs.row import Row
-from pytest_rageval.text import change, counted, denominator, duration, excerpt, score_text
+from pytest_rageval.text import NO_VALUE, change, counted, denominator, duration, excerpt, score_text
 from pytest_rageval.views.operations import operation_lines
 from pytest_rageval.views.parts import Block, FigureTable, Line, NameList, Section, TableRow, Tone
 
@@ -39,7 +40,7 @@ class RunView:
     metrics: Section
     """Every metric with its change; empty unless they are wanted."""
     gates: Section
-    """The gates of the run that fail, pass with a warning, or were not measured."""
+    """The gates of the run that fail, pass with a warning, or were not measured; empty if all cases ended in errors."""
     changed: Section
     """The cases that differ from the baseline."""
     notes: Section
@@ -61,8 +62,8 @@ def run_view(
         head=(_outcomes(metrics),),
         layers=() if is_all_errors else tuple(_layers(metrics)),
         metrics=tuple(_metrics(metrics)) if is_verbose else (),
-        gates=tuple(_gates(metrics)),
-        changed=tuple(_changed(metrics)),
+        gates=() if is_all_errors else tuple(_gates(metrics)),
+        changed=() if is_all_errors else tuple(_changed(metrics)),
         notes=(*slowest, *run_notes(metrics, rows)),
     )
 
@@ -109,7 +110,7 @@ def _layers(metrics: Content) -> Iterator[Block]:
     heads = ("", "cases", "passed", *metrics["by_layer"])
     rows_of_all = len(rows) - len(metrics["by_category"])
     shown = rows_of_all + SHOWN_CATEGORIES
-    yield FigureTable(heads, tuple(rows), what="categories: see summary.md", most=shown)
+    yield FigureTable(heads, tuple(rows), what="categories: see report.html", most=shown)
     if not comparison and may_be_accepted(metrics):
         yield Line("no baseline to compare with yet: --rageval-update-baseline makes one")
     yield from trials_line(metrics)
@@ -130,8 +131,18 @@ def trials_line(metrics: Content) -> Iterator[Line]:
     """Yield the pass rates over trials, if a case has several."""
     repeats = metrics.get("repeats")
     if repeats and repeats["cases"]:
-        shares = f"{repeats['pass_at_n']:.0%} passed at least once, {repeats['pass_hat_n']:.0%} every time"
-        yield Line(f"{counted(repeats['trials'], 'trial')} a case: {shares}".replace("%", " %"))
+        once = _share_text(repeats["pass_at_n"])
+        always = _share_text(repeats["pass_hat_n"])
+        words = f"{once} passed at least once, {always} every time"
+        saved = repeats.get("saved_requests")
+        if saved is not None:
+            words += f"; {counted(saved, 'request')} saved, since the rule was decided"
+        yield Line(f"{counted(repeats['trials'], 'trial')} a case: {words}")
+
+
+def _share_text(share: float | None) -> str:
+    # Where a case was decided before its last trial, the share may not be known.
+    return NO_VALUE if share is None else f"{share:.0%}".replace("%", " %")
 
 
 def _metrics(metrics: Content) -> Iterator[FigureTable]:
@@ -229,6 +240,11 @@ def cases_by_change(comparison: Content, other: str, *, is_partial: bool) -> Ite
 
 def run_notes(metrics: Content, rows: Sequence[Row] = ()) -> Iterator[Line]:
     """Yield what no gate examined, the judge and its cost. With `rows`, the notes name their cases."""
+    confirmed = confirmed_line(metrics)
+    if confirmed is not None:
+        yield Line(confirmed)
+    for line in flaky_lines(metrics):
+        yield Line(f"flaky: {line}", "doubtful")
     yield from _ungated_notes(metrics, rows)
     yield from _abstention_notes(metrics, rows)
     judge = metrics.get("judge")
@@ -239,12 +255,6 @@ def run_notes(metrics: Content, rows: Sequence[Row] = ()) -> Iterator[Line]:
         yield Line(f"judge: {judge['model']}{kind}")
     yield from operation_lines(metrics)
     yield from map(Line, _judging(metrics["volatile"]["cost"], metrics["total_tests"]))
-
-
-def _named(text: str, keys: Iterable[str]) -> str:
-    """Return the text with the ids of its cases: `1 undecided: q7`; the text alone if they are not known."""
-    ids = _ids(keys)
-    return f"{text}: {listed(ids, SHOWN_NAMES)}" if ids else text
 
 
 def _slowest(rows: Sequence[Row]) -> Iterator[Line]:
@@ -259,23 +269,22 @@ def _ungated_notes(metrics: Content, rows: Sequence[Row]) -> Iterator[Line]:
     """Yield how many cases no gate examined, or no gate of their gold."""
     number = metrics["without_gate"]
     if number:
-        keys = [row.key for row in rows if row.gates_examined == 0 and row.outcome != "error"]
-        yield Line(_named(f"{counted(number, 'case was', 'cases were')} examined by no gate", keys), "doubtful")
+        keys = [row.key for row in rows if row.lacks_gate]
+        yield _note(f"{counted(number, 'case was', 'cases were')} examined by no gate", "gates", keys)
     number = metrics.get("gold_without_gate")
     if number:
         keys = [row.key for row in rows if row.has_ungated_gold and row.outcome == "passed"]
-        yield Line(_named(f"{counted(number, 'case')} passed though no gate looked at the gold", keys), "doubtful")
+        yield _note(f"{counted(number, 'case')} passed though no gate looked at the gold", "gold", keys)
     number = metrics.get("facts_without_gate")
     if number:
         keys = [row.key for row in rows if row.has_ungated_facts]
-        text = f"{counted(number, 'case has', 'cases have')} key facts that no gate looks at"
-        yield Line(_named(text, keys), "doubtful")
+        yield _note(f"{counted(number, 'case has', 'cases have')} key facts that no gate looks at", "facts", keys)
     number = metrics.get("answers_without_gate")
     if number:
         keys = [row.key for row in rows if row.has_ungated_answer]
         have = counted(number, "case has a gold answer", "cases have gold answers")
         text = f"{have} that no gate compares; a model as judge does, or the gate `token_recall >= 0.5`"
-        yield Line(_named(text, keys), "doubtful")
+        yield _note(text, "answer", keys)
 
 
 def _abstention_notes(metrics: Content, rows: Sequence[Row]) -> Iterator[Line]:
@@ -284,13 +293,18 @@ def _abstention_notes(metrics: Content, rows: Sequence[Row]) -> Iterator[Line]:
     if undecided:
         answers = counted(undecided, "answer neither answers nor declines", "answers neither answer nor decline")
         keys = [row.key for row in rows if row.is_undecided]
-        text = f"{answers} plainly: undecided, and no gate of abstention looked at them"
-        yield Line(_named(text, keys), "doubtful")
+        yield _note(f"{answers} plainly: undecided, and no gate of abstention looked at them", "abstention", keys)
     for language, number in (metrics.get("untrained_languages") or {}).items():
         answers = counted(number, "answer is", "answers are")
         keys = [row.key for row in rows if row.untrained_language == language]
-        text = f"{answers} in {language}: abstentions were detected without training in it"
-        yield Line(f"{text} ({listed(_ids(keys), SHOWN_NAMES)})" if keys else text, "doubtful")
+        yield _note(f"{answers} in {language}: abstentions were detected without training in it", "language", keys)
+
+
+def _note(text: str, unchecked: str, keys: Iterable[str]) -> Line:
+    """Return a note on cases: `1 undecided: q7 (filter unchecked:abstention)`; without names if they are not known."""
+    ids = _ids(keys)
+    named = f"{text}: {listed(ids, SHOWN_NAMES)}" if ids else text
+    return Line(f"{named} (filter unchecked:{unchecked})", "doubtful")
 
 
 def equal_errors(rows: Iterable[Row | ListedCase]) -> list[tuple[str, int]]:

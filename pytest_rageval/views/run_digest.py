@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.baseline import side_of_run
-from pytest_rageval.comparison.case_list import ListedCase, changes_of, list_cases
+from pytest_rageval.comparison.case_changes import changes_of, new_causes_of
+from pytest_rageval.comparison.case_list import list_cases
+from pytest_rageval.comparison.listed_case import FLAKY, ListedCase
 from pytest_rageval.comparison.what_changed import arrow_text, changes_since
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.line_form import RESULTS
@@ -28,17 +30,24 @@ class FailingCase(NamedTuple):
 
     cause     in words; '' in a run from before causes were recorded
     expected  the gold answers or the abstention; None if no answer is labelled or kept
+    is_known  it is a known failure that fails a new gate
     """
 
     case: ListedCase
     cause: str
     expected: str | None
+    is_known: bool = False
 
     @property
     def state(self) -> str:
+        """Return how the case failed: `newly failing`, `failing, flaky`."""
         if self.case.outcome == "error":
-            return "error"
-        return "newly failing" if self.case.change == "worse" else "failing"
+            state = "error"
+        elif self.is_known:
+            state = "fails a new gate"
+        else:
+            state = "newly failing" if self.case.change == "worse" else "failing"
+        return f"{state}, flaky" if self.case.flaky == FLAKY else state
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +88,7 @@ def run_digest(run: StoredRun, metrics: Content, baseline: Path, *, previous: Co
         causes=causes,
         known_causes=tuple(causes_of(metrics, sorted(known))),
         failing=tuple(failing),
-        cases=tuple(_with_texts(run, failing[:SHOWN_CASES], causes)),
+        cases=tuple(_with_texts(run, failing[:SHOWN_CASES], causes, comparison)),
         moved=tuple(moved_against(comparison)),
     )
 
@@ -90,7 +99,7 @@ def failing_cases(run: StoredRun, metrics: Content) -> list[ListedCase]:
         return []  # most runs: their records need not be read
     comparison = metrics.get("comparison")
     new = {key: place for place, key in enumerate((comparison or {}).get("flipped_to_fail", ()))}
-    listed = list_cases(side_of_run(run), changes_of(comparison))
+    listed = list_cases(side_of_run(run), changes_of(comparison), new_causes=new_causes_of(comparison))
     failing = (case for case in listed.cases if case.outcome in FAILING)
     return sorted(failing, key=lambda case: new.get(case.key, len(new)))
 
@@ -102,13 +111,16 @@ def moved_against(comparison: Content | None) -> list[ComparedMetric]:
     return [metric for metric in moved_metrics(comparison) if metric.figures["change"] not in ("=", NO_VALUE)]
 
 
-def _with_texts(run: StoredRun, cases: Sequence[ListedCase], causes: Sequence[CauseView]) -> Iterator[FailingCase]:
+def _with_texts(
+    run: StoredRun, cases: Sequence[ListedCase], causes: Sequence[CauseView], comparison: Content | None
+) -> Iterator[FailingCase]:
+    known = (comparison or {}).get("new_gates", ())
     keys = {case.key for case in cases}
     cause_by_key = {key: cause.text for cause in causes for key in cause.keys}
     trials = trials_of(run.path / RESULTS, keys, {"case_key", "trial"})
     for case in cases:
         record = next(iter(trials.get(case.key, {}).values()), None)
-        yield FailingCase(case, cause_by_key.get(case.key, ""), _expected(record))
+        yield FailingCase(case, cause_by_key.get(case.key, ""), _expected(record), case.key in known)
 
 
 def _expected(record: Content | None) -> str | None:

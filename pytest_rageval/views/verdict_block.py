@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from pytest_rageval.io.suggestions import and_more, listed
 from pytest_rageval.runs.config_diff import SettingChange
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import counted
-from pytest_rageval.views.causes import causes_of
+from pytest_rageval.views.causes import advice_on, causes_of
 from pytest_rageval.views.parts import TONES, Line, Section, Tone
 
 Content = Mapping[str, Any]
@@ -30,7 +31,7 @@ class VerdictView:
     causes: Section
     """Why cases fail, the most frequent cause first; empty if none fails."""
     verdict: Section
-    """The verdict in one line, then the settings, versions and commits that changed."""
+    """The verdict in one line, the settings, versions and commits that changed, then what to do."""
 
 
 def verdict_view(metrics: Content, rows: Sequence[Row], changes: Sequence[SettingChange]) -> VerdictView:
@@ -40,9 +41,10 @@ def verdict_view(metrics: Content, rows: Sequence[Row], changes: Sequence[Settin
     changes  what differs since the compared run
     """
     failing = [row.key for row in rows if row.outcome in FAILING]
+    advice = advice_lines(metrics, failing)
     return VerdictView(
         causes=tuple(causes_lines(metrics, failing)),
-        verdict=(verdict_line(metrics), *changes_lines(changes)),
+        verdict=(verdict_line(metrics), *changes_lines(changes), *advice),
     )
 
 
@@ -82,6 +84,16 @@ def causes_lines(metrics: Content, failing: Sequence[str]) -> Iterator[Line]:
     if others:
         cases = counted(sum(len(cause.keys) for cause in others), "case")
         yield Line(f"{and_more(len(others), 'causes')} of {cases}", form="detail")
+
+
+def advice_lines(metrics: Content, failing: Sequence[str]) -> Iterator[Line]:
+    """Yield what to do about the most frequent cause, and the command that shows one of its cases."""
+    causes = causes_of(metrics, failing)
+    advice = advice_on(causes)
+    if advice:
+        yield Line(f"what to do: {advice}", form="title")
+        command = shlex.join(["rageval", "explain", str(metrics["volatile"]["run_id"]), _id(causes[0].keys[0])])
+        yield Line(f"one case: {command}", form="title")
 
 
 def _shared_tags(metrics: Content, keys: Sequence[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -20,6 +21,7 @@ from pytest_rageval.web.guard import Guard
 from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.label_desk import LabelDesk
 from pytest_rageval.web.opened_runs import OpenedRuns
+from pytest_rageval.web.page_context import PageContext
 from pytest_rageval.web.pages import (
     agents,
     api,
@@ -90,7 +92,7 @@ def create_web_app(settings: WebSettings) -> FastAPI:
     app.state.run_shelf = RunShelf(site)
     app.state.opened_runs = OpenedRuns(site, folders)
     app.state.jobs = Jobs(settings.data, settings.reports, settings.root, settings.env_file)
-    app.state.label_desk = LabelDesk(settings.data, settings.env_file)
+    app.state.label_desk = LabelDesk(settings.data, settings.env_file, folders)
     app.state.tokens = tokens
     for router in ROUTERS:
         app.include_router(router, include_in_schema=router is api.router)
@@ -99,6 +101,19 @@ def create_web_app(settings: WebSettings) -> FastAPI:
     app.add_middleware(Guard, settings=settings, tokens=tokens, refusal_page=refusal_page)
     app.add_middleware(Sessions, key=key, data=settings.data)
     return app
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorPage(PageContext):
+    """What is wrong with a request."""
+
+    template = "error.html"
+    title: str
+    """The name of the HTTP status."""
+    code: int
+    """The HTTP status."""
+    problems: Sequence[str]
+    """What is wrong, a sentence each."""
 
 
 def refusal_page(request: Request, error: HTTPException) -> Response:
@@ -115,7 +130,7 @@ def problem_page(
     if request.url.path.startswith(API):
         return JSONResponse({"problems": [*problems]}, status, dict(headers or {}))
     title = HTTPStatus(status).phrase
-    response = page(request, "error.html", status=status, title=title, code=status, problems=problems)
+    response = page(request, ErrorPage(title=title, code=status, problems=problems), status=status)
     response.headers.update(headers or {})
     return response
 

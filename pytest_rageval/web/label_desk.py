@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, Field
 
@@ -30,36 +30,16 @@ from pytest_rageval.label.opening import (
 )
 from pytest_rageval.model import EvalCase
 from pytest_rageval.web.keys import key_environment
+from pytest_rageval.web.label_systems import DEMO, PROJECT, SystemOption, offered_systems, preselected_systems
 from pytest_rageval.web.rendering import path_to
+from pytest_rageval.web.run_list import RunFolders
 from pytest_rageval.web.site import UnknownPageError, check_listed, of_app
-from pytest_rageval.web.versions.agent import AgentVersion
 from pytest_rageval.web.versions.agent_store import AgentStore, configured
 from pytest_rageval.web.versions.dataset_store import DatasetStore, DatasetVersion
-from pytest_rageval.web.versions.version_folder import VersionChoice, version_choice
-
-PROJECT, DEMO = "project", "demo"
-"""The form values of the project's target and the demo; an agent version is `shop-bot/3`."""
-
+from pytest_rageval.web.versions.version_folder import version_choice
 
 Blank = Annotated[int | None, BeforeValidator(lambda written: None if written == "" else written)]
 """An optional number, which a form sends as blank."""
-
-
-class SystemOption(NamedTuple):
-    """A selectable system: `value` for forms, `title` for display."""
-
-    value: str
-    title: str
-
-
-def offered_systems(target: str | None, versions: Iterable[AgentVersion]) -> list[SystemOption]:
-    """Return the agent versions, the last saved first, then the project's target and the demo."""
-    asked = [version for version in versions if version.agent.target is not None]
-    asked.sort(key=lambda version: version.created, reverse=True)
-    options = [SystemOption(str(VersionChoice(version.slug, version.number)), version.title) for version in asked]
-    if target is not None:
-        options.append(SystemOption(PROJECT, f"the project's target: {target}"))
-    return [*options, SystemOption(DEMO, "the demo")]
 
 
 def _system(
@@ -259,15 +239,20 @@ class _Slot:
 class LabelDesk:
     """The open sessions of a server, by file and dataset."""
 
-    def __init__(self, data: Path, env_file: Path | None = None) -> None:
-        """Open the desk of a data folder; `env_file` holds further keys for the systems."""
+    def __init__(self, data: Path, env_file: Path | None = None, folders: RunFolders | None = None) -> None:
+        """Open the desk of a data folder.
+
+        env_file  holds further keys for the systems
+        folders   the runs that show which system has answered; None if no run is known
+        """
+        self._folders = folders
         self._agents = AgentStore(data)
         self._datasets = DatasetStore(data)
         self._env_file = env_file
         self._lock = threading.Lock()
         self._slots: dict[_Key, _Slot] = {}
         self.chosen: dict[str, Sequence[str]] = {}
-        """The chosen systems by dataset; the first offered one is the default."""
+        """The chosen systems by dataset."""
 
     def open(self, project: Project, place: LabelPlace) -> OpenLabelling:
         """Return the session of a file, reopened if the file or the keys changed; RagevalError if that fails."""
@@ -302,6 +287,15 @@ class LabelDesk:
         """Retrieve the chunks of a dataset from these systems from now on."""
         self.chosen[slug] = systems
         self.close(dataset=slug)
+
+    def offered(self, target: str | None) -> list[SystemOption]:
+        """Return the systems that can retrieve chunks. `target`: of the project."""
+        runs = self._folders.rows() if self._folders is not None else ()
+        return offered_systems(target, self._agents.newest_versions()[0], runs)
+
+    def selected(self, slug: str, options: Sequence[SystemOption]) -> Sequence[str]:
+        """Return the systems that a person chose for a dataset, or else the preselected one."""
+        return self.chosen.get(slug, preselected_systems(options))
 
     def _slot(self, key: _Key) -> _Slot:
         """Return the place of a session, as the most recently used one. Close the oldest if there are too many."""
@@ -338,8 +332,7 @@ class LabelDesk:
         self, slug: str, project: Project, cases: Sequence[EvalCase], environment: Mapping[str, str]
     ) -> list[AskedSystem]:
         """Return the systems for a dataset; raise SettingsError naming all that cannot be queried."""
-        offered = offered_systems(project.settings.target, self._agents.newest_versions()[0])
-        chosen = self.chosen.get(slug, [offered[0].value])
+        chosen = self.selected(slug, self.offered(project.settings.target))
         problems = Problems()
         systems = [problems.attempt(_system, name, project, self._agents, cases, environment) for name in chosen]
         problems.raise_all()

@@ -8,12 +8,8 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from pytest_rageval.comparison.baseline import open_side, side_of_run
-from pytest_rageval.comparison.case_list import (
-    changes_of,
-    list_cases,
-    recorded_side,
-    worst_cases_first,
-)
+from pytest_rageval.comparison.case_changes import changes_of, new_causes_of
+from pytest_rageval.comparison.case_list import list_cases, recorded_side, worst_cases_first
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.render.html.page_run import PageRun, compared_side, read_page
@@ -36,7 +32,12 @@ def cases_of_report(report: PageRun) -> RunCases:
     assert run is not None  # because the app opens runs by their ids
     if report.before is None and decided and decided["compared"]:
         changes = changes_of(decided)
-        changed = [case._replace(change=changes.get(case.key, case.change)) for case in listed.cases]
+        new_causes = new_causes_of(decided)
+        changed = []
+        for case in listed.cases:
+            word = changes.get(case.key, case.change)
+            cause = new_causes.get(case.key, case.cause)
+            changed.append(case._replace(change=word, cause=cause))
         listed = worst_cases_first(replace(listed, cases=changed, is_compared=True))
     return RunCases(listed, run, report)
 

@@ -18,10 +18,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from pytest_rageval.render.html.environment import asset, environment
+from pytest_rageval.render.html.variables import variables
 from pytest_rageval.text import counted, duration, printable
 from pytest_rageval.web.forms import FORM_TOKEN
 from pytest_rageval.web.guard import HEADERS, NO_CACHE
 from pytest_rageval.web.jobs.job import Job
+from pytest_rageval.web.page_context import PageContext
 from pytest_rageval.web.run_list import made_from
 from pytest_rageval.web.run_rows import RunRow
 from pytest_rageval.web.sessions import form_token
@@ -82,12 +84,13 @@ def asset_file(request: Request) -> Response:
     raise HTTPException(404, "There is no such file.")
 
 
-def page(request: Request, template: str, *, status: int = 200, **content: Any) -> HTMLResponse:
-    """Return a rendered template, with control and bidirectional characters made visible.
+def page(request: Request, context: PageContext, *, status: int = 200) -> HTMLResponse:
+    """Return a rendered page, with control and bidirectional characters made visible.
 
-    It also gets the values of `_shared`.
+    Its template also gets the values of `_shared`.
     """
-    text = web_environment().get_template(template).render(_shared(request) | content)
+    template = web_environment().get_template(context.template)
+    text = template.render(_shared(request) | variables(context))
     # Starlette's page of a bug is sent past the guard, which else adds the headers.
     return HTMLResponse(printable(text), status, headers=HEADERS | {"Cache-Control": NO_CACHE})
 
@@ -139,11 +142,10 @@ def field_value(value: object) -> Markup:
 
 
 @pass_context
-def _case_link(context: Context, key: str, is_compared: bool = False, **query: str) -> str:
-    """Return the address of a case's page within the list it was found in, for the templates of a report."""
-    view = "compare" if is_compared else None
+def _case_link(context: Context, key: str) -> str:
+    """Return the address of a case's page, for the templates of a report."""
     against = context.get("against")
-    return path_to("runs", context["run_id"], "cases", printable(key), **query, view=view, against=against)
+    return path_to("runs", context["run_id"], "cases", printable(key), against=against)
 
 
 @pass_context

@@ -10,18 +10,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from operator import attrgetter
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from fastapi import Depends, Query
 
 from pytest_rageval.comparison.case_filter import CaseFilter, FilterError
-from pytest_rageval.comparison.case_list import (
-    CaseList,
-    ListedCase,
-)
+from pytest_rageval.comparison.case_list import CaseList
+from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.render.html.page_run import PageRun
-from pytest_rageval.render.html.report_page import page_sections, page_start
+from pytest_rageval.render.html.report_page import ReportStart, page_start
+from pytest_rageval.render.html.sections import Sections, report_sections
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
 from pytest_rageval.web.results_table import ResultsTable, ShownCell
@@ -145,15 +144,17 @@ class RunCases:
     report: PageRun | None = None
 
     @cached_property
-    def start(self) -> Mapping[str, Any]:
-        """Return the template values of the report's first screen and list of cases."""
-        return page_start(self.report) if self.report else {}
+    def start(self) -> ReportStart:
+        """Return the report's first screen and list of cases."""
+        assert self.report is not None  # because only a finished run has one
+        return page_start(self.report)
 
     @cached_property
-    def sections(self) -> Mapping[str, Any]:
-        """Return the template values of the report's sections; prepare the search too, which may follow."""
+    def sections(self) -> Sections:
+        """Return the report's sections; prepare the search too, which may follow."""
+        assert self.report is not None  # because only a finished run has one
         _ = self._filter.texts
-        return page_sections(self.report) if self.report else {}
+        return report_sections(self.report)
 
     @property
     def are_sections_late(self) -> bool:

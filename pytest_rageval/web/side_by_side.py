@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from pytest_rageval.comparison.case_list import ListedCase
+from pytest_rageval.comparison.case_changes import AnswerChange, answer_changes
 from pytest_rageval.comparison.changes import moved_scores
+from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.columns import CaseColumns, shared_cases
 from pytest_rageval.web.run_cases import ROWS, RunCases
@@ -37,16 +38,17 @@ class PairedScore(NamedTuple):
 
 
 class PairedCase(NamedTuple):
-    """A case that both runs have; `is_other_question` if the two questions differ, so that nothing is compared."""
+    """A case that both runs have.
+
+    is_other_question  the two questions differ, so that nothing is compared
+    is_different       the two answers differ
+    """
 
     a: ListedCase
     b: ListedCase
     moved: Sequence[PairedScore]
     is_other_question: bool
-
-    @property
-    def is_different(self) -> bool:
-        return not self.is_other_question and self.a.answer != self.b.answer
+    is_different: bool
 
     @property
     def is_better(self) -> bool:
@@ -100,14 +102,26 @@ class SideBySide:
         """Return the cases of both runs, in the order of run B: the worst first."""
         of_a = {case.key: case for case in self.a.listed.cases}
         moved = self._moved()
+        changes = self._answer_changes()
         paired = []
         for b in self.b.listed.cases:
             a = of_a.get(b.key)
             if a is not None:
                 is_other = a.question != b.question
                 scores = sorted(moved.get(b.key, ()), key=lambda score: -abs(score.gain))
-                paired.append(PairedCase(a, b, () if is_other else scores, is_other))
+                if is_other:
+                    paired.append(PairedCase(a, b, (), is_other, is_different=False))
+                    continue
+                change = changes.get(b.key, "same" if a.answer == b.answer else "different")
+                paired.append(PairedCase(a, b, scores, is_other, is_different=change == "different"))
         return paired
+
+    def _answer_changes(self) -> Mapping[str, AnswerChange]:
+        """Return whether the answers differ, also behind the beginnings that records keep."""
+        if self.a.report is None or self.b.report is None:
+            return {}
+        answers = {case.key: case.answer for case in self.b.listed.cases}
+        return answer_changes(answers, self.b.report.side, self.a.report.side)
 
     def _moved(self) -> dict[str, list[PairedScore]]:
         """Return the visible moves of each case, in the metrics that both runs have."""

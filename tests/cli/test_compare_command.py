@@ -53,7 +53,7 @@ def test_real_runs_are_compared_with_their_cases(project: Project):
     assert found.returncode == 1, found.stderr
     for said in (
         "→ worse:answer",
-        "FAILS: recall_any@5 1 → 0.7, tolerated drop 0.05",
+        "FAILS: recall_any@5 1.0 → 0.7, tolerated drop 0.05",
         "Fail now, did not before (3)",
         "evalcases/a.jsonl::물-0",
         "lost (was rank 1), notes/water.md > # Water > ## Boiling",

@@ -290,7 +290,7 @@ def a_gate(before: int, after: int, *, drop: float = 0.05, significant: bool = F
 
 def test_a_regression_in_one_line():
     line = gate_line(a_gate(30, 20))
-    assert line.startswith("recall_any@5 1 → 0.6667, tolerated drop 0.05: regressed · 95 % -0.495 to -0.13")
+    assert line.startswith("recall_any@5 1.000 → 0.667, tolerated drop 0.05: regressed · 95 % -0.495 to -0.130")
     assert line.endswith(", p 0.00098, n 30, detectable 0.27")
     assert len(line) <= 120
 

@@ -26,7 +26,7 @@ from pytest_rageval.export.tables import write_parquet, write_sqlite
 from pytest_rageval.io.atomic import replacing
 from pytest_rageval.io.sealed_lines import unsealed
 from pytest_rageval.model import FailedGate
-from pytest_rageval.runs.aggregate import with_aliases
+from pytest_rageval.runs.flat_aggregates import with_aliases
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.runs.records.record_texts import CUT
 

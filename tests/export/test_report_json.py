@@ -10,7 +10,7 @@ import pytest
 from project import SOME, Project, a_missed_case, lines_with
 
 from pytest_rageval.export import report_json
-from pytest_rageval.runs.aggregate import with_aliases
+from pytest_rageval.runs.flat_aggregates import with_aliases
 
 
 def report(project: Project) -> dict[str, Any]:

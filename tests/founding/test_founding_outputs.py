@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from project import Project, at, copied, document, has, key_paths
 
-from pytest_rageval.runs.aggregate import with_aliases
+from pytest_rageval.runs.flat_aggregates import with_aliases
 
 RECORD, METRICS = document("result.json"), document("metrics.json")
 BY_TYPE = METRICS["aggregate_metrics"]["operational_metrics"]["coverage_by_doc_type"]

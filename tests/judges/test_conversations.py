@@ -12,11 +12,12 @@ from project import Project, a_case
 
 from pytest_rageval.judges import requests_for
 from pytest_rageval.judges.cache.cache_key import key_parts
+from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.judges.model_judge import render
 from pytest_rageval.judges.requests import joint_request
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names, rubric_of
-from pytest_rageval.model import Answer, Chunk, EvalCase, Gold, JudgeRequest, Turn
+from pytest_rageval.model import Answer, Chunk, Dialogue, EvalCase, Gold, JudgeRequest, Turn
 
 HISTORY = (Turn("user", "Tell me of the Lumen camera."), Turn("assistant", "It is a camera for film sets."))
 CASE = EvalCase("q1", "How fast is it?", gold=Gold(answers=("30 Hz",), recency_conflict_rule="acknowledge_both"))
@@ -108,3 +109,55 @@ def test_a_judge_is_sent_the_turns_of_a_case(project: Project, monkeypatch: pyte
         assert ["Lumen" in text for text in sorted(sent, key=len)] == [False, True]
         project.rageval("run", "--judge", f"openai:judge-1@{server.url}")
         assert len(server.chats) == 2, "both judgements are in the cache"
+
+
+PASSAGE = ("c9", "Shipping to Jeju costs 6 euros.")
+INVENTED = "Shipping to Mars costs 99 euros."
+
+
+def contexts_of(answer: Answer, *, passages: tuple[tuple[str | None, str], ...] = ()) -> list[str]:
+    """The texts that grounding may rest on, after a turn in which the system invented something."""
+    said = (Turn("user", "My order is number 4711."), Turn("assistant", INVENTED))
+    dialogue = Dialogue("id", said, passages)
+    (request,) = requests_for(replace(CASE, history=said), answer, ["groundedness"], 5, dialogue=dialogue)
+    return [context["text"] for context in request.variables["contexts"]]
+
+
+def test_an_answer_may_rest_on_earlier_chunks_and_on_what_the_person_said():
+    earlier = (PASSAGE, ("c1", "The camera runs at 30 Hz."))
+    texts = contexts_of(ANSWER, passages=earlier)
+    assert texts == [*(chunk.text for chunk in CHUNKS), PASSAGE[1], "My order is number 4711."]
+
+
+def test_no_answer_rests_on_what_the_system_said():
+    repeated = replace(ANSWER, text=INVENTED)
+    assert INVENTED not in contexts_of(repeated, passages=(PASSAGE,))
+    dialogue = Dialogue("id", (Turn("user", "To Mars?"), Turn("assistant", INVENTED)), (PASSAGE,))
+    judged = asyncio.run(judge_answer(LexicalJudge(), CASE, repeated, ["groundedness"], 5, dialogue=dialogue))
+    assert judged["groundedness"].scores["groundedness"] < 2.5
+
+
+def test_without_any_context_what_the_person_said_makes_none():
+    dialogue = Dialogue("id", HISTORY, ())
+    answer = Answer(text="It runs at 30 Hz.")
+    assert requests_for(CASE, answer, ["groundedness"], 5, dialogue=dialogue) == []
+
+
+def test_small_talk_is_not_judged():
+    assert requests_for(replace(CASE, conversational=True), ANSWER, READ_QUESTION, 5) == []
+
+
+def test_a_judge_is_sent_what_was_said_live(project: Project, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    project.cases([{"id": "talk", "turns": [{"question": "boiling?"}, {"question": "freezing?"}]}])
+    project.write("said.py", "def answer(question, history):\n    import bot\n    return bot.answer(question)\n")
+    project.configure('target = "said:answer"\n[tool.rageval.metrics]\nenabled = ["groundedness"]')
+    with JudgeServer(score=5) as server:
+        project.rageval("run", "--judge", f"openai:judge-1@{server.url}", "--run-id", "one")
+        sent = sorted([json.dumps(chat.json) for chat in server.chats], key=len)
+        assert ["Water boils at 100 degrees" in text for text in sent] == [True, True]
+        assert ["conversation so far" in text for text in sent] == [False, True]
+        # Judged again, from the records alone.
+        project.rageval("judge", "one", "--judge", f"openai:judge-2@{server.url}")
+        again = sorted([json.dumps(chat.json) for chat in server.chats[2:]], key=len)
+        assert "conversation so far" in again[1]

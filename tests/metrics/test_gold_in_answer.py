@@ -156,3 +156,11 @@ def test_counts_limits_and_coins_are_read_however_they_are_written(question, gol
 
 def test_once_before_a_condition_is_no_count():
     assert best_fit("Once you have paid, you can renew it.", ["once"], "How often can I renew?").share < 0.5
+
+
+@pytest.mark.parametrize(
+    "figure", ["1e1602395", "9e999999", "1e999999 hours 5 minutes", "$9e999999", "8e99999999999999 cents"]
+)
+def test_monstrous_figures_are_compared_as_they_are_written(figure):
+    assert best_fit(f"It is {figure}.", [figure]).share == 1
+    assert best_fit("It is 5 minutes, or 7 cents, or $12.", [figure]).share < 1

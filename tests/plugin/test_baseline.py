@@ -45,7 +45,9 @@ def test_a_regression_fails_the_run_as_a_test_of_its_own(settled: Project):
     result = settled.run("--rageval-target", "worse:answer", "--rageval-known-failures", "report")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.assert_outcomes(passed=7, xfailed=3, failed=1)
-    assert lines_with(result, "recall_any@5 1 → 0.7, tolerated drop 0.05: may be noise, fails (significant = false) · ")
+    assert lines_with(
+        result, "recall_any@5 1.0 → 0.7, tolerated drop 0.05: may be noise, fails (significant = false) · "
+    )
     comparison = settled.metrics()["comparison"]
     found = comparison["metrics"]["recall_any@5"]
     assert found["verdict"] == "beyond tolerance, may be noise"
@@ -154,13 +156,15 @@ def test_a_baseline_holds_no_texts(settled: Project):
 @pytest.mark.child_process
 def test_git_keeps_the_baseline_alone_of_what_runs_leave(settled: Project):
     settled.cases([a_missed_case("missed")], "evalcases/missed.jsonl")
-    settled.run("--rageval-update-baseline", "--rageval-baseline", "reports/baseline-small.json")
+    settled.run("--rageval-update-baseline", "--rageval-baseline", "reports/nightly.json")
+    assert settled.rageval("sweep", "--grid", "k=1,2").ret == 0
+    assert (settled.path / "reports" / "sweeps").is_dir()
     git = ("git", "-c", "safe.directory=*")
     assert settled.process(*git, "init", "--quiet").ret == 0
     listed = settled.process(*git, "ls-files", "--others", "--exclude-standard", "reports").outlines
     assert sorted(listed) == [
-        "reports/.gitignore", "reports/baseline-small.json", "reports/baseline-small.texts.json.gz",
-        "reports/baseline.json", "reports/baseline.texts.json.gz",
+        "reports/.gitignore", "reports/baseline.json", "reports/baseline.texts.json.gz", "reports/nightly.json",
+        "reports/nightly.texts.json.gz",
     ]  # fmt: skip
     assert sorted(path.name for path in settled.runs[-1].iterdir()) == [
         "config.json", "metrics.json", "observations.jsonl", "report.html", "report.json", "results.jsonl", "run.log",

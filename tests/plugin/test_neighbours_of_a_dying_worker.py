@@ -141,7 +141,7 @@ def test_a_case_that_passes_when_a_plugin_runs_it_again_is_named(project: Projec
     assert (record["outcome"], record["attempts"]) == ("passed", 2)
     key = record["case_key"]
     assert project.metrics()["passed_when_rerun"] == [key]
-    assert "1 case passed only when run again" in project.metrics()["verdict"]["sentence"]
+    assert "1 case is flaky" in project.metrics()["verdict"]["sentence"]
     assert lines_with(result, f"passed only when run again: {key}")
 
 
@@ -161,7 +161,7 @@ def test_an_attempt_that_failed_before_it_passed_is_named_without_workers(projec
     assert result.ret == 0
     assert lines_with(result, "passed only when run again: evalcases/a.jsonl::flaky")
     for report in ("summary.md", "report.html"):
-        assert "1 case passed only when run again" in (project.runs[-1] / report).read_text(encoding="utf-8")
+        assert "1 case is flaky (flaky)" in (project.runs[-1] / report).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("dist", ["loadscope", pytest.param("loadfile", marks=pytest.mark.torture)])

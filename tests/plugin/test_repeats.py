@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from project import SOME, Project, a_case, a_missed_case, lines_with, rageval
 
+from pytest_rageval.runs.ratings import Rating, answer_hash, rate, read_ratings
 from pytest_rageval.runs.shards import Shard
 
 WAVERING_BOT = """
@@ -148,6 +149,24 @@ def test_merged_shards_equal_the_whole(sharded: Project):
     assert sharded.stable_metrics() == whole
     keys = [[record["case_key"] for record in sharded.results(run)] for run in ("whole", "merged")]
     assert keys[0] == keys[1]
+
+
+def test_merged_shards_keep_the_thumbs_and_notes_of_all_parts(sharded: Project):
+    rated = {}
+    for number in (1, 2):
+        sharded.run("--rageval-shard", f"{number}/2", "--rageval-run-id", f"part{number}")
+        record = sharded.results(f"part{number}")[0]
+        rated[record["case_key"]] = Rating("down", f"note {number}", answer=answer_hash(record["answer"]))
+        rate(sharded.runs[-1], record["case_key"], rated[record["case_key"]])
+    rageval(sharded.path, "merge", "part1", "part2", "--run-id", "merged")
+    assert read_ratings(sharded.path / "reports" / "runs" / "merged") == rated
+    exported = rageval(sharded.path, "export", "merged", "--format", "labels", "-o", "-").stdout
+    assert exported.count('"down"') == 2 or len(exported.splitlines()) == 2
+    part = sharded.path / "reports" / "runs" / "part1" / "ratings.json"
+    part.write_text("{", encoding="utf-8")
+    refused = rageval(sharded.path, "merge", "part1", "part2", "--run-id", "again")
+    assert "ratings.json" in refused.stderr
+    assert not (sharded.path / "reports" / "runs" / "again").exists()
 
 
 def test_a_shards_gates_of_the_run_do_not_fail(sharded: Project):

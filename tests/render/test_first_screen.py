@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from browser import Chromium
-from stored_runs import STATES, a_page, write_page
+from stored_pages import STATES, a_page, write_page
 
 pytestmark = pytest.mark.browser
 SEEN_AT_ONCE = (".verdict .word", ".verdict .sentence", ".verdict .against", ".tile .figure",

@@ -11,7 +11,7 @@ import pytest
 from browser import Chromium, OpenPage
 from hostile import PAYLOADS, hostile_run
 from project import Project, a_case
-from stored_runs import page_between
+from stored_pages import page_between
 
 from pytest_rageval.render.html.table_parts import CaseTable
 from pytest_rageval.text import printable

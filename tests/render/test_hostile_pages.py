@@ -14,7 +14,7 @@ import pytest
 from browser import Chromium, OpenPage
 from hostile import PAYLOADS, hostile_comparison, hostile_rows, hostile_run
 from jinja2 import DictLoader
-from stored_runs import page_between, write_page
+from stored_pages import page_between, write_page
 
 from pytest_rageval.render.html import environment, first_screen, table_parts
 from pytest_rageval.render.html.environment import case_address

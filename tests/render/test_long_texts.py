@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from browser import Chromium, OpenPage
-from stored_runs import PAGE_PLAN, a_full_record, a_row, an_observation, page_between, store, write_page
+from stored_pages import page_between, write_page
+from stored_runs import PAGE_PLAN, a_full_record, a_row, an_observation, store
 
 from pytest_rageval.render.html.case_view import case_views
 from pytest_rageval.render.html.environment import case_address

@@ -13,16 +13,15 @@ from typing import Any
 
 import pytest
 from project import SOME, Project
+from stored_pages import a_page, page_between
 from stored_runs import (
     LONG,
     PAGE_PLAN,
     a_chunk,
     a_full_record,
-    a_page,
     a_plan,
     accept,
     an_observation,
-    page_between,
     some_cases,
     store,
     store_full,
@@ -232,7 +231,6 @@ def test_the_committed_baseline_alone_shows_a_case_before_and_after(tmp_path: Pa
     store_full(tmp_path, "now", some_cases(1, cases=2))
     shutil.rmtree(tmp_path / "runs" / "before")
     page = page_between(tmp_path, "baseline", "now")
-    assert page.has_both_sides
     assert "Scores that moved" in body_of(report_html(page))
 
 

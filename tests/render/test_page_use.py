@@ -13,7 +13,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser import Chromium, OpenPage
 from project import SOME, Project
-from stored_runs import CASES, LONG, a_page, page_between, some_cases, store_full, write_page
+from stored_pages import a_page, page_between, write_page
+from stored_runs import CASES, LONG, some_cases, store_full
 
 from pytest_rageval.render.html.environment import case_address
 

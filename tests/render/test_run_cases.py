@@ -8,8 +8,9 @@ from collections.abc import Mapping
 import pytest
 
 from pytest_rageval.comparison.baseline import Side
+from pytest_rageval.comparison.case_changes import changes_of
 from pytest_rageval.comparison.case_filter import all_rounded
-from pytest_rageval.comparison.case_list import changes_of, list_cases
+from pytest_rageval.comparison.case_list import list_cases
 from pytest_rageval.render.html.environment import on_one_line
 from pytest_rageval.runs.columns import CaseColumns
 from pytest_rageval.runs.row import CaseScores

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 
 import pytest
 from eight_runs import BOT, ENDINGS, a_peak, begun, options_of_pytest
@@ -13,6 +14,12 @@ from project import Project
 def plain(text: str) -> str:
     """Return a text on one line, without the marks and escapes of Markdown."""
     return " ".join(re.sub(r"&lt;", "<", re.sub(r"[\\*`>]|&gt;", "", text)).split())
+
+
+def of_first_screen(page: str) -> str:
+    """Return the words of the verdict of a page."""
+    verdict = page[page.index('aria-label="Verdict"') : page.index('<p class="against">')]
+    return unescape(re.sub(r"<[^>]+>", "", verdict))
 
 
 @pytest.mark.parametrize("name", ENDINGS)
@@ -35,6 +42,10 @@ def test_every_face_says_the_same_sentence_and_exit_codes_follow_from_it(project
     }
     for face, text in texts.items():
         assert plain(verdict["sentence"]) in plain(text), face
+    page = (project.runs[-1] / "report.html").read_text(encoding="utf-8")
+    assert plain(verdict["sentence"]) in plain(of_first_screen(page))
+    tone = "verdict red" if verdict["fails_build"] else "verdict green"
+    assert f'class="{tone}"' in page
 
 
 def test_the_endings_differ(project: Project):
@@ -126,3 +137,45 @@ def test_a_gate_that_is_new_to_a_known_failure_is_marked(project: Project):
     assert [line.split()[0] for line in new] == ["gold_in_answer"]
     assert lines.index("fails") < lines.index("question   How high is peak 3?") < lines.index("before")
     assert any("5 shared tokens, precision 5 / 6 tokens" in line for line in lines)
+
+
+ANSWERS = {
+    "five failing": ("5 × nothing was retrieved", "what to do: Nothing is retrieved", "rageval explain"),
+    "all errors": ("12 × the system failed", "what to do: The system gives no answer", "rageval explain"),
+    "known failure with a new gate": (
+        "1 × another figure than the gold answer",
+        "what to do: Answers give other",
+        "q3",
+    ),
+    "flaky": ("1 × another figure than the gold answer", "what to do: Answers give other figures", "q4"),
+}
+"""Why, what to do, which case: what the first screen of a failing run says besides the verdict."""
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_the_last_screen_and_the_comment_say_why_which_case_and_what_to_do(project: Project, name: str):
+    begun(project, ENDINGS[name])
+    why, advice, case = ANSWERS[name]
+    result = project.rageval("run", "--run-id", "now", *ENDINGS[name].options, COLUMNS="80")
+    screen = plain("\n".join(result.outlines[-24:]))
+    for answer in (why, advice, case):
+        assert answer in screen
+    comment = plain(project.rageval("comment", "now").stdout.str()[:2_000])
+    assert why in comment
+    assert advice.removeprefix("what to do: ") in comment
+    page = (project.runs[-1] / "report.html").read_text(encoding="utf-8")
+    start = unescape(re.sub(r"<[^>]+>", "", page[: page.index('id="cases"')]))
+    assert why in start
+    assert advice.removeprefix("what to do: ") in start
+
+
+def test_gates_that_were_not_measured_are_counted_in_the_verdict(project: Project):
+    begun(project, ENDINGS["retrieval only"])
+    result = project.rageval("run", "--retrieval-only")
+    assert "Passes: nothing got worse. 12 of 12 pass, was 12; 2 gates were not measured." in result.stdout.str()
+
+
+def test_figures_of_a_verdict_have_at_most_three_decimals(project: Project):
+    begun(project, ENDINGS["five failing"])
+    project.rageval("run")
+    assert "recall_any@5 fell by 0.417, tolerated 0.05" in project.metrics()["verdict"]["sentence"]

@@ -14,9 +14,9 @@ from large_digest import large_digest
 from project import SOME, Project, a_case, a_missed_case
 
 from pytest_rageval.metrics.registry import LAYERS
-from pytest_rageval.render.markdown.recommendations import ADVICE
 from pytest_rageval.render.markdown.summary_markdown import _share, summary_markdown
 from pytest_rageval.runs.causes import TITLES
+from pytest_rageval.views.causes import ADVICE
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,12 @@ def answer(question):
         return {"answer": "I cannot answer this.", "chunks": [right], "abstained": True}
     if "invent" in question:
         return {"answer": "Aunt Mary won the election.", "chunks": [other]}
+    if "figure" in question:
+        return {"answer": "It boils at 90 degrees.", "chunks": [right]}
+    if "either" in question:
+        return {"answer": "It boils at 90 degrees or 100 degrees.", "chunks": [right]}
+    if "year" in question:
+        return {"answer": "It opened in 1989.", "chunks": [right]}
     if "omit" in question:
         return {"answer": "It boils when it is hot.", "chunks": [right]}
     return {"answer": "It boils at 100 degrees.", "chunks": [right]}
@@ -39,6 +45,9 @@ CASES = [
     ("refuse", WATER, "refused"),
     ("invent", {"answerable": False}, "answered_unanswerable"),
     ("omit", WATER, "not_in_answer"),
+    ("another figure", WATER, "wrong_quantity"),
+    ("either one", WATER, "not_in_answer"),
+    ("another year", {"gold": {"answer": "1984"}}, "wrong_quantity"),
     ("omit without places", {"gold": {"answer": "100 degrees"}}, "wrong_answer"),
 ]
 
@@ -75,3 +84,19 @@ def test_causes_are_listed_by_their_number_of_cases_and_equal_ones_by_stage():
 
 def test_every_kind_has_a_title_for_people():
     assert all(title and title[0].islower() for title in TITLES.values())
+
+
+def test_a_flaky_case_has_the_cause_of_the_trial_that_failed(project: Project):
+    project.write(
+        "sometimes.py",
+        "calls = []\ndef answer(question):\n    calls.append(question)\n"
+        "    return 'It boils at 90 degrees.' if len(calls) == 2 else 'It boils at 100 degrees.'\n",
+    )
+    gates = '[tool.rageval.gates]\ncase = ["gold_in_answer >= 0.9"]'
+    project.configure(f'target = "sometimes:answer"\nconcurrency = 1\n{gates}')
+    project.cases([{"id": "water", "question": "When?", "gold": {"answer": "100 degrees"}}])
+    project.rageval("run", "--repeat", "3")
+    assert [cause["kind"] for cause in project.metrics()["causes"]] == ["wrong_quantity"]
+    summary = (project.runs[-1] / "summary.md").read_text(encoding="utf-8")
+    assert "It boils at 90 degrees." in summary
+    assert "failing, flaky" in summary

@@ -21,7 +21,7 @@ from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.model import EvalCase
 from pytest_rageval.run.ongoing_run import OngoingRun
-from pytest_rageval.run.prepare import Prepared, make_target, prepare, run_configuration
+from pytest_rageval.run.prepare import Preparation, make_target, prepare, run_configuration
 from pytest_rageval.scale import ray_cluster
 from pytest_rageval.scale.assignment import WorkerShare, assignment
 from pytest_rageval.scale.dispatch import (
@@ -43,7 +43,7 @@ from pytest_rageval.targets.target import Target
 class CrewOfOneProcess:
     """Workers; after `loses` blocks one of them is lost, once."""
 
-    def __init__(self, prepared: Prepared, config_hash: str, loses: int | None = None) -> None:
+    def __init__(self, prepared: Preparation, config_hash: str, loses: int | None = None) -> None:
         self._prepared, self._config_hash, self._loses = prepared, config_hash, loses
         self._workers: dict[int, PortionWorker] = {}
         self._streams: dict[int, Iterator[Block]] = {}
@@ -91,7 +91,7 @@ class OneProcessCluster:
     def __init__(self, address: str | None = None) -> None:
         self.address = address
 
-    def crew(self, prepared: Prepared, config_hash: str, _: Target) -> CrewOfOneProcess:
+    def crew(self, prepared: Preparation, config_hash: str, _: Target) -> CrewOfOneProcess:
         return CrewOfOneProcess(prepared, config_hash)
 
     def close(self) -> None:
@@ -108,7 +108,7 @@ def recorded(project: Project) -> Project:
     return project
 
 
-def opened(project: Project, **options: object) -> tuple[Prepared, tuple[EvalCase, ...], OngoingRun]:
+def opened(project: Project, **options: object) -> tuple[Preparation, tuple[EvalCase, ...], OngoingRun]:
     prepared = prepare(Configured(project.path, load_settings(project.path, options)))
     file = load_file(project.path / "evalcases/a.jsonl", project.path)
     config = run_configuration(prepared, file.cases, [file.path])

@@ -16,7 +16,7 @@ from pytest_rageval.cases.canonical import content_hash
 from pytest_rageval.config.project import Project as Configured
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.model import Anchor, Edge, EvalCase, Gold, Source, Turn
-from pytest_rageval.run.prepare import Prepared, prepare
+from pytest_rageval.run.prepare import Preparation, prepare
 from pytest_rageval.scale import dispatch, portions
 from pytest_rageval.scale.assignment import Assignment, WorkerShare, assignment, shares
 from pytest_rageval.scale.dispatch import (
@@ -114,7 +114,7 @@ def recorded(project: Project) -> Project:
     return project
 
 
-def prepared_in(project: Project, **options: object) -> Prepared:
+def prepared_in(project: Project, **options: object) -> Preparation:
     options = {"skipped": "L4", **options}
     return prepare(Configured(project.path, load_settings(project.path, options)))
 

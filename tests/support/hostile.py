@@ -13,17 +13,8 @@ from typing import Any
 import pytest
 from labelling import FILE, label_project
 from project import Project
-from stored_runs import (
-    PAGE_PLAN,
-    a_chunk,
-    a_full_record,
-    a_row,
-    an_observation,
-    page_between,
-    some_cases,
-    store,
-    store_fallen,
-)
+from stored_pages import page_between, store_fallen
+from stored_runs import PAGE_PLAN, a_chunk, a_full_record, a_row, an_observation, some_cases, store
 from web_app import WebApp, sent_by
 
 from pytest_rageval.cases.conversion import case_from_record
@@ -222,7 +213,7 @@ def pages_of(app: WebApp) -> dict[str, list[str]]:
         "/runs": ["/runs", path_to("runs", text=ALL[:300])],
         "/runs/{run_id}": ["/runs/now", "/runs/alone", "/runs/killed", path_to("runs", "now", q=ALL[:300]), "/runs/no"],
         "/runs/{run_id}/sections": ["/runs/now/sections", "/runs/alone/sections?against=now"],
-        "/runs/{run_id}/cases/{key:path}": [now, f"{now}?view=compare", alone],
+        "/runs/{run_id}/cases/{key:path}": [now, f"{now}?against=before", alone],
         "/compare": ["/compare", "/compare?a=before&b=now", path_to("compare", a=ALL[:300], b="now")],
         "/compare/answers": ["/compare/answers?a=before&b=now", "/compare/answers?a=now&b=alone&show=different"],
         "/history": ["/history", path_to("history", metric=ALL[:300], agent=ALL[:300])],

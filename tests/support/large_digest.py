@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_rageval.comparison.case_list import ListedCase
+from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.views.causes import CauseView
 from pytest_rageval.views.compared_metrics import ComparedMetric
 from pytest_rageval.views.run_digest import FailingCase, RunDigest

@@ -286,7 +286,8 @@ def test_all_problems_of_a_mapping_are_said_together():
     response = {"answr": "a", "retrieved_chunks": {"chunk_idd": "id"}, "latency": {"x": "a["}, "trace": {"entities": 3}}
     assert problems_of({"q": "{qestion}", "n": "{nothing}"}, response) == (
         "target.mapping.request.q: {qestion} stands for nothing; did you mean 'question'?",
-        "target.mapping.request.n: {nothing} stands for nothing; known are question, k, history, messages, vaults, "
+        "target.mapping.request.n: {nothing} stands for nothing; known are question, k, history, messages, "
+        "conversation_id, vaults, "
         "folders, contexts and params.NAME (for the text itself write {{nothing}})",
         "target.mapping.request sends no question; put '{question}' or '{messages}' where it belongs",
         "target.mapping.response.answr is not a field of an answer; did you mean 'answer'?",

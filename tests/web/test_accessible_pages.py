@@ -7,14 +7,15 @@ from collections.abc import Iterator
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser import Chromium
-from stored_runs import origin, rewrite, some_cases, store_fallen, store_full, store_project, updated
+from stored_pages import store_fallen
+from stored_runs import origin, rewrite, some_cases, store_full, store_project, updated
 from web_app import WebApp, imported, sent_by, served
 
 pytestmark = pytest.mark.browser
 CASE = some_cases(1, cases=1)[0].key.replace("/", "%2F")
 ADDRESSES = (
     "/", "/runs", "/runs/now", "/runs/shop-2", "/runs/killed", "/runs/broken", f"/runs/now/cases/{CASE}",
-    f"/runs/now/cases/{CASE}?view=compare", "/compare", "/compare?a=before&b=now", "/compare/answers?a=before&b=now",
+    f"/runs/now/cases/{CASE}", "/compare", "/compare?a=before&b=now", "/compare/answers?a=before&b=now",
     "/history", "/agents", "/agents/new", "/agents/shop-bot", "/agents/shop-bot/edit", "/datasets", "/datasets/new",
     "/datasets/questions", "/datasets/questions/versions/1/audit", "/new-run", "/label", "/health", "/runs/nothing",
 )  # fmt: skip

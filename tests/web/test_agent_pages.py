@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
-from web_app import Fields, WebApp, allow_code, errors_beside, sent_by, served, text_of
+from agent_forms import begin, edited, store_of
+from web_app import WebApp, allow_code, errors_beside, sent_by, text_of
 
 from pytest_rageval.web.versions.agent import default_prompt
-from pytest_rageval.web.versions.agent_store import AgentStore
-
-
-def store_of(app: WebApp) -> AgentStore:
-    return AgentStore(app.settings.data)
-
-
-def begin(app: WebApp, name: str, **fields: str | list[str]) -> str:
-    """A new agent through its form; its slug."""
-    sent = sent_by(app.page("/agents/new"), "/agents") | {"name": name} | fields
-    response = app.post("/agents", sent)
-    assert response.status_code == 303, errors_beside(response.text)
-    return str(response.headers["location"]).rpartition("/")[2]
-
-
-def edited(app: WebApp, slug: str, **fields: str | list[str]) -> Fields:
-    return sent_by(app.page(f"/agents/{slug}/edit"), f"/agents/{slug}") | fields
 
 
 def test_an_agent_is_begun_with_the_two_judged_metrics_at_the_default_threshold(app: WebApp):
@@ -258,31 +237,6 @@ def test_all_that_is_wrong_with_a_mapping_stands_beside_it(app: WebApp, mapping:
     assert errors_beside(response.text).keys() == {"mapping"}
 
 
-class OwnServer(BaseHTTPRequestHandler):
-    """Speaks JSON of its own: the question as `query` or `frage`, the answer and its passages somewhere inside."""
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        hits = [{"body": "It boils.", "meta": {"source": "notes/water.md"}}]
-        key = "frage" if self.path == "/frage" else "query"
-        reply = {"result": {"text": f"You asked {body.get(key)}"}, "hits": hits}
-        self.send_response(200 if key in body else 422)
-        self.end_headers()
-        self.wfile.write(json.dumps(reply if key in body else {"detail": f"no {key}"}).encode())
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def own_server() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), OwnServer)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/ask"
-    server.shutdown()
-    server.server_close()
-
-
 def test_passages_that_a_single_expression_finds_survive_an_edit(app: WebApp):
     mapping = 'request.q = "{question}"\nresponse.answer = "text"\nresponse.retrieved_chunks = "documents"\n'
     slug = begin(app, "Whole list", target_kind="http", url="http://x", mapping=mapping)
@@ -292,92 +246,6 @@ def test_passages_that_a_single_expression_finds_survive_an_edit(app: WebApp):
         "request": {"q": "{question}"},
         "response": {"answer": "text", "retrieved_chunks": "documents"},
     }
-
-
-def test_one_question_finds_the_mapping_of_a_server_and_shows_its_answer_at_once(app: WebApp, own_server: str):
-    own = {"target_kind": "http", "url": own_server, "judge_kind": "openai"}
-    sent = sent_by(app.page("/agents/new"), "/agents") | own
-    page = app.post("/agents", sent | {"question": "Does it boil?", "ask": "yes"}).text
-    found = sent_by(page, "/agents")
-    assert {name: found[name] for name in found if name.startswith("map_")} == {
-        "map_question": "query", "map_answer": "result.text", "map_chunks": "hits", "map_text": "body",
-        "map_path": "meta.source", "map_heading": "", "map_id": "", "map_score": "",
-    }  # fmt: skip
-    assert "You asked Does it boil?" in page
-    assert "notes/water.md" in page
-    assert "question in query , answer in result.text , passages in hits" in text_of(page).replace(", ", " , ")
-    slug = begin(
-        app, "Own JSON", **{name: value for name, value in found.items() if name not in ("name", "judge_kind")}
-    )
-    assert store_of(app).newest(slug).agent.mapping == {
-        "request": {"query": "{question}"},
-        "response": {
-            "answer": "result.text",
-            "retrieved_chunks": {"each": "hits", "text": "body", "rel_path": "meta.source"},
-        },
-    }
-    assert edited(app, slug)["map_answer"] == "result.text"
-
-
-class LockedServer(OwnServer):
-    """Answers at /api/chat alone, and there only who sends the key."""
-
-    def do_POST(self) -> None:
-        is_there = self.path == "/api/chat"
-        if is_there and self.headers.get("Authorization") == "Bearer sk-the-key-of-the-bot":
-            super().do_POST()
-            return
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(401 if is_there else 404)
-        self.end_headers()
-
-
-def test_a_path_that_is_not_there_leads_to_the_usual_ones_and_a_key_can_be_entered(tmp_path: Path):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), LockedServer)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    origin = f"http://127.0.0.1:{server.server_port}"
-    keys = tmp_path / ".env"
-    keys.write_text("OTHER=1\n", encoding="utf-8")
-    with served(tmp_path, env_file=keys) as app:
-        sent = sent_by(app.page("/agents/new"), "/agents") | {"target_kind": "http", "url": f"{origin}/wrong/path"}
-        refused = app.post("/agents", sent | {"ask": "yes"}).text
-        assert "It wants a key" in refused
-        assert "401" in refused
-        with_key = sent_by(refused, "/agents") | {"ask": "key", "key_value": "sk-the-key-of-the-bot"}
-        page = app.post("/agents", with_key).text
-        assert "You asked What can you help me with?" in page
-        assert "sk-the-key" not in page
-        found = sent_by(page, "/agents")
-        assert (found["url"], found["map_answer"]) == (f"{origin}/api/chat", "result.text")
-        assert found["header_value"] == ["env:BOT_KEY", ""]
-        assert keys.read_text(encoding="utf-8") == 'OTHER=1\nBOT_KEY="Bearer sk-the-key-of-the-bot"\n'
-        assert keys.stat().st_mode & 0o077 == 0
-        for variable, value in (("PYTHONPATH", "/x"), ("RAGEVAL_WEB_TOKEN", "x"), ("BOT_KEY", 'a"b'), ("BOT_KEY", "")):
-            wrong = app.post("/agents", with_key | {"key_variable": variable, "key_value": value})
-            assert 'role="alert"' in wrong.text
-        assert keys.read_text(encoding="utf-8").count("\n") == 2
-        assert "sk-the-key" not in "".join(path.read_text() for path in (tmp_path / "data").rglob("*.toml"))
-    server.shutdown()
-    server.server_close()
-
-
-def test_one_question_needs_no_more_than_the_field_of_the_question(app: WebApp, own_server: str):
-    sent = sent_by(app.page("/agents/new"), "/agents") | {"target_kind": "http", "url": f"{own_server[:-3]}frage"}
-    refused, found = (app.post("/agents", sent | {"ask": "yes", "map_question": key}).text for key in ("", "frage"))
-    assert ("a field of its own" in refused, "target.mapping" in refused) == (True, False)
-    assert sent_by(found, "/agents")["map_answer"] == "result.text"
-
-
-def test_one_question_says_what_went_wrong_and_keeps_what_was_typed(app: WebApp):
-    typed = {"ask": "yes", "name": "Only asked", "question": "Who are you?"}
-    sent = sent_by(app.page("/agents/new"), "/agents") | typed
-    refused = app.post("/agents", sent | {"target_kind": "http", "url": "http://127.0.0.1:9/"})
-    assert "<b>Who are you?</b>" in refused.text
-    assert sent_by(refused.text, "/agents")["name"] == "Only asked"
-    assert app.post("/agents", sent | {"target_kind": "http", "url": "ftp"}).status_code == 422
-    assert "there is nobody to ask" in app.post("/agents", sent | {"target_kind": "answers"}).text
-    assert "web_allows" in app.post("/agents", sent | {"target_kind": "python", "python": "os:system"}).text
-    assert not list((app.settings.data / "agents").glob("only*"))
 
 
 def test_the_form_says_which_keys_are_set(app: WebApp, monkeypatch: pytest.MonkeyPatch):

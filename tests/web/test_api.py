@@ -13,7 +13,7 @@ from processes import PATIENCE_S
 from schemathesis import APIOperation
 from schemathesis.checks import CheckFunction, not_a_server_error
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
-from stored_runs import store_fallen
+from stored_pages import store_fallen
 from web_app import TOKEN, WebApp, ended, jobs_of, served, until
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}

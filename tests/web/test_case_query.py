@@ -68,7 +68,7 @@ def rows() -> Iterator[tuple[Row, Row, dict[str, Any]]]:
         )  # fmt: skip
         was = replace(now, outcome="failed" if number % 4 == 0 else "passed", failed=(), error_kind=None, message=None,
                       scores={"recall_any@5": 1.0, "mrr": 0.5, "token_f1": 0.4})  # fmt: skip
-        record = {
+        record: dict[str, Any] = {
             "test_case_id": key.partition("::")[2] or key, "question": TEXTS[number % len(TEXTS)],
             "answer": TEXTS[number % 4] if number % 5 else None, "difficulty": next(iter(groups["difficulty"]), None),
             "domain": next(iter(groups["domain"]), None),
@@ -77,6 +77,8 @@ def rows() -> Iterator[tuple[Row, Row, dict[str, Any]]]:
             "reason": "token_f1 is 0.2, gate >= 0.5" if failed and outcome != "passed" else None,
             "error": {"kind": now.error_kind, "message": now.message, "raw": None} if now.error_kind else None,
         }  # fmt: skip
+        if number % 9 == 0:
+            record["abstention"] = {"abstained": None, "decided_by": "phrasing", "undecided": True}
         yield was, now, record
 
 
@@ -84,7 +86,10 @@ def store_filtered_run(reports: Path) -> StoredRun:
     """The run `now`; two of its cases are new."""
     made = list(rows())
     before, now = [was for was, _, _ in made[2:]], [after for _, after, _ in made]
-    store(reports, "before", before, plan=PLAN)
+    records_before = {}
+    for number, (was, _, record) in enumerate(made):
+        records_before[was.key] = record | {"answer": "Other words."} if number % 3 == 0 else record
+    store(reports, "before", before, plan=PLAN, records=records_before)
     comparison = compared(before, now, PLAN).content
     folder = store(
         reports, "now", now, plan=PLAN, records={after.key: record for _, after, record in made},
@@ -130,13 +135,26 @@ def quoted(text: str) -> str:
 
 VALUES = st.sampled_from(
     (*CATEGORIES, *TAGS, "failed", "error,passed", "worse", "new", "same", "hard", "", "L5", "L2", "mrr",
-     "evalcases/a.jsonl")
+     "abstention", "different", "same,unknown", "evalcases/a.jsonl")
 )  # fmt: skip
 NUMBERS = st.sampled_from(
     ["0", "0.5", "1", "-0.25", "1e2", ".3333", "0.3333", "nan", "inf", "0x1", "1_0", "", "٣", "105"]
 )
 NAMES = st.sampled_from(
-    ["outcome", "changed", "category", "difficulty", "domain", "tag", "file", "layer", "id", "fell"]
+    [
+        "outcome",
+        "changed",
+        "category",
+        "difficulty",
+        "domain",
+        "tag",
+        "file",
+        "layer",
+        "id",
+        "fell",
+        "unchecked",
+        "answer",
+    ]
 )
 MEASURED = st.sampled_from(
     [

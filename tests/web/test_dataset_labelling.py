@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -258,3 +259,20 @@ def test_a_label_is_never_written_into_a_version_that_was_sealed_meanwhile(app: 
     with pytest.raises(CaseError, match="takes no labels any more"):
         labels.save(CaseState(case, labels.marks_of(case)), [])
     assert store.newest("shop").problem is None
+
+
+def ticked(page: str) -> list[str]:
+    return re.findall(r'name="systems" value="([^"]*)" checked', page)
+
+
+def test_a_system_that_has_never_answered_is_offered_and_not_preselected(app: WebApp):
+    agents = AgentStore(app.settings.data)
+    agents.save("new-bot", Agent(name="New bot", target="label_bot:answer"), "", 0)
+    page = app.page("/datasets/shop")
+    assert ticked(page) == ["demo"]
+    assert "New bot v1" in page
+    assert 'class="faint">has not answered yet' in page.partition("New bot v1")[2].partition("</p>")[0]
+    sent = {"agent": "new-bot/1", "dataset": "shop/1"}
+    job = app.post("/new-run", sent).headers["location"]
+    wait_until(lambda: "finished" in app.page(job), "the run of the new agent ends")
+    assert ticked(app.page("/datasets/shop")) == ["new-bot/1"]

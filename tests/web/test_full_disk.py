@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 from hostile import write_job
-from stored_runs import store_fallen
+from stored_pages import store_fallen
 from web_app import Fields, WebApp, confirm, sent_by, served, upload
 
 from pytest_rageval.web.app import ROUTERS

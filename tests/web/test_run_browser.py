@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from browser import Chromium, OpenPage
 from hostile import hostile_run
-from stored_runs import store_fallen
+from stored_pages import store_fallen
 from web_app import TOKEN, WebApp, served
 
 from pytest_rageval.web import run_cases

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hostile import write_job
 from openpyxl import load_workbook
-from stored_runs import store_fallen
+from stored_pages import store_fallen
 from web_app import WebApp, served
 
 from pytest_rageval.io.lock import take_lock

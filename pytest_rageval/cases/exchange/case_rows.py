@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 
 from pytest_rageval.cases.exchange.printed import is_nothing
 from pytest_rageval.cases.names import QUESTION, field_of, name_words
@@ -71,7 +72,7 @@ class _Shape:
         several = [row for row in rows if len(row) > 1]
         ids = [name for name in header if field_of(name) == "id" or name.strip() in ("#", "№")]
         self._ids = [name for name in ids if several and all(name in row for row in several)]
-        asked = [text for row in several for text in self._asked(row)]
+        asked = list(chain.from_iterable(map(self._asked, several)))
         self._all_ask = bool(asked) and all(map(_ASKS.search, asked))
 
     def is_full(self, row: Cells) -> bool:
@@ -109,7 +110,8 @@ class _Shape:
         return next(iter(totals.values()), None) if is_counted else None
 
     def _asked(self, row: Cells) -> list[str]:
-        return [text for name in self._questions if isinstance(text := row.get(name), str)]
+        texts = map(row.get, self._questions)
+        return [text for text in texts if isinstance(text, str)]
 
     def _has_id(self, row: Cells) -> bool:
         """Return True for a row with an id that is no word for a total."""

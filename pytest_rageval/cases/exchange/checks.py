@@ -172,5 +172,10 @@ def _values(check: Mapping[str, Any], folder: Path) -> list[str]:
     if isinstance(value, str) and str(check["type"]).endswith(("-all", "-any")):
         value = value.split(",")
     values = value if isinstance(value, list) else [value]
-    items = [str(item).strip() for item in values]
-    return [_text_of(item, folder).strip() if item.startswith("file://") else item for item in items]
+    items: list[str] = []
+    for each in values:
+        item = str(each).strip()
+        if item.startswith("file://"):
+            item = _text_of(item, folder).strip()
+        items.append(item)
+    return items

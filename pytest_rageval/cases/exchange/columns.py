@@ -100,7 +100,11 @@ def decide_columns(
     """
     columns = _columns_of(rows, covered)
     if is_of_system:
-        meanings = {path: meaning for path, column in columns.items() if (meaning := _of_system(column))}
+        meanings = {}
+        for path, column in columns.items():
+            meaning = _of_system(column)
+            if meaning:
+                meanings[path] = meaning
         decided = Columns(meanings)
     else:
         decided = _Decision(columns, len(rows), mapped, has_answer=has_answer).result()
@@ -226,7 +230,11 @@ class _Decision:
         if not {PLACES, IDS}.isdisjoint((*self._meanings.values(), *self._mapped)):
             return
         within = {path: column for path, column in self._columns.items() if path.partition(".")[0] in KEPT}
-        found = {path: place for path, column in within.items() if (place := place_within_metadata(column))}
+        found = {}
+        for path, column in within.items():
+            place = place_within_metadata(column)
+            if place:
+                found[path] = place
         if not found:
             return
         self._meanings |= found

@@ -89,7 +89,9 @@ def with_extra_parts(record: Mapping[str, Json], extra: Json) -> dict[str, Json]
         return dict(record)
     extra_gold = extra.get("gold")
     gold = extra_gold if isinstance(extra_gold, dict) else {}
-    replaced = {spelling for part in gold for spelling in _SPELT.get(part, ())}
+    replaced: set[str] = set()
+    for part in gold:
+        replaced.update(_SPELT.get(part, ()))
     joined = {name: value for name, value in record.items() if name not in replaced}
     joined |= {name: value for name, value in extra.items() if name != "gold"}
     if isinstance(record.get("metadata"), dict) and isinstance(extra.get("metadata"), dict):

@@ -105,9 +105,12 @@ def _is_named(value: Json) -> bool:
 
 def _grade_of(value: Json) -> float | None:
     """Return a grade, also one in words; None for what is none."""
+    grade: float | None
     if isinstance(value, str):
         plain = value.strip()
-        grade = float(plain) if _FIGURE.fullmatch(plain) else _IN_WORDS.get(name_words(plain[:_LONGEST_WORDS]))
+        grade = _IN_WORDS.get(name_words(plain[:_LONGEST_WORDS]))
+        if _FIGURE.fullmatch(plain):
+            grade = float(plain)
     else:
         grade = float(value) if isinstance(value, (int, float)) else None
     return grade if grade is not None and 0 <= grade <= _MOST_GRADE else None

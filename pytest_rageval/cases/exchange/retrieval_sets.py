@@ -152,12 +152,14 @@ def write_trec(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
         qrels += [f"{query} 0 {trec_id(chunk_id)} {grade}" for chunk_id, grade in whole_grades(case).items()]
     files = {"topics.tsv": topics, "qrels.txt": qrels}
     if answers:
-        answered = [case.id for case in cases if case.id in answers]
-        files["run.txt"] = [line for case_id in answered for line in _run_lines(case_id, answers)]
-    notes = [
-        *unplaced("TREC", "gold places", [case.id for case in cases if case.gold.supports]),
-        *unplaced("TREC", "right answers", [case.id for case in cases if case.gold.answers or case.gold.key_facts]),
-    ]
+        run: list[str] = []
+        for case in cases:
+            if case.id in answers:
+                run += _run_lines(case.id, answers)
+        files["run.txt"] = run
+    with_places = [case.id for case in cases if case.gold.supports]
+    with_answers = [case.id for case in cases if case.gold.answers or case.gold.key_facts]
+    notes = [*unplaced("TREC", "gold places", with_places), *unplaced("TREC", "right answers", with_answers)]
     return ToolFiles(files, tuple(notes))
 
 

@@ -47,7 +47,9 @@ def _extra_parts(case: EvalCase, row: dict[str, Json]) -> dict[str, Json]:
 
 
 def _chunk_texts(answer: Answer | None) -> list[str] | None:
-    return None if answer is None or answer.chunks is None else [chunk.text or "" for chunk in answer.chunks]
+    if answer is None or answer.chunks is None:
+        return None
+    return [chunk.text or "" for chunk in answer.chunks]
 
 
 def write_ragas(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
@@ -58,7 +60,8 @@ def write_ragas(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
 
 def _sample(case: EvalCase, answer: Answer | None) -> dict[str, Json]:
     gold = case.gold
-    ids = [chunk.chunk_id for chunk in (answer.chunks if answer else None) or ()]
+    chunks = answer.chunks if answer else None
+    ids = [chunk.chunk_id for chunk in chunks or ()]
     row = {
         "id": case.id,
         "user_input": case.question,

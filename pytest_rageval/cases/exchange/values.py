@@ -49,9 +49,14 @@ def _text(value: Json) -> str | None:
 
 def texts_of(values: list[Json]) -> list[str] | None:
     """Return the texts of values; None unless each is a text, a number or an object that holds a text."""
-    is_number = [isinstance(each, (int, float)) and not isinstance(each, bool) for each in values]
-    texts = [json.dumps(each) if is_one else _text(each) for each, is_one in zip(values, is_number, strict=True)]
-    return None if None in texts else [text for text in texts if text is not None]
+    texts: list[str] = []
+    for each in values:
+        is_number = isinstance(each, (int, float)) and not isinstance(each, bool)
+        text = json.dumps(each) if is_number else _text(each)
+        if text is None:
+            return None
+        texts.append(text)
+    return texts
 
 
 _BETWEEN_FACTS = re.compile(r"\s*[|;\n；｜؛]\s*")
@@ -67,7 +72,9 @@ def listed_facts(value: Json) -> list[str] | None:
         value = [part.strip() for part in listed]
     values = value if isinstance(value, list) else [value]
     texts = texts_of([each for each in values if not is_nothing(each)])
-    return None if texts is None else list(dict.fromkeys(text.strip() for text in texts if text.strip()))
+    if texts is None:
+        return None
+    return list(dict.fromkeys(text.strip() for text in texts if text.strip()))
 
 
 def reference_of(value: Json) -> dict[str, Json] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Literal
@@ -72,17 +72,26 @@ class CachedJudge(CheckedJudge):
                     lock = self._locks.setdefault(key, asyncio.Lock())
                     waited |= lock.locked()
                     await locks.enter_async_context(lock)
-                if waited:  # an equal request was judged meanwhile, unless it failed
+                if waited:
+                    # An equal request was judged meanwhile, unless it failed.
                     results |= self._stored(cache, missing)
-                answers = await super().judgements([request for request, _ in missing.values()])
-                new: list[tuple[str, Judgement, KeyParts]] = []
-                for (key, (_, parts)), answer in zip(missing.items(), answers, strict=True):
-                    results[key] = answer
-                    if isinstance(answer, Judgement):
-                        new.append((key, answer, parts))
-                if self._mode != "read":
-                    await self._store(cache, new)
+                results |= await self._asked_and_stored(cache, missing)
         return [results[key] for key in keys]
+
+    async def _asked_and_stored(
+        self, cache: JudgementCache, missing: Mapping[str, tuple[JudgeRequest, KeyParts]]
+    ) -> dict[str, Judgement | JudgeError]:
+        """Ask for the missing judgements, and store those that are no errors."""
+        answers = await super().judgements([request for request, _ in missing.values()])
+        results: dict[str, Judgement | JudgeError] = {}
+        new: list[tuple[str, Judgement, KeyParts]] = []
+        for (key, (_, parts)), answer in zip(missing.items(), answers, strict=True):
+            results[key] = answer
+            if isinstance(answer, Judgement):
+                new.append((key, answer, parts))
+        if self._mode != "read":
+            await self._store(cache, new)
+        return results
 
     def _stored(
         self, cache: JudgementCache, missing: dict[str, tuple[JudgeRequest, KeyParts]]

@@ -37,13 +37,16 @@ LAYOUT = 4
 """Increased when a row's meaning changes; other layouts are not used."""
 
 OPENING_S = 10.0
+"""Seconds in which many processes that begin at once may open the file one after the other."""
 BUSY_S = 5.0
+"""Seconds that SQLite waits for another process to finish its write."""
 LARGEST = 1 << 20
 """Characters of a judgement and its parts as JSON; larger ones are not stored."""
 
 _TOO_LONG = f"it is longer than {LARGEST:,} characters"
 
 MOST_NOTES = 20
+"""Further ones would say the same of further entries."""
 LOOKED_AT = 50
 """Entries compared at most to find the nearest."""
 
@@ -101,6 +104,7 @@ class SqliteCache:
 
         def write(connection: sqlite3.Connection) -> list[_Row]:
             if len(rows) == 1:
+                # A single statement is a transaction of its own.
                 connection.execute(PUT, rows[0])
             else:
                 with transaction(connection):
@@ -237,8 +241,10 @@ _JUDGEMENTS: RecordReader[Judgement] = RecordReader(Judgement, takes_whole_float
 def judgement_from_json(text: bytes | str) -> Judgement:
     """Read a judgement from JSON; raise ValueError of one line if it is not one."""
     written = text if isinstance(text, str) else text.decode("utf-8")
-    if (usual := _JUDGEMENTS.usual(written)) is not None:
+    usual = _JUDGEMENTS.usual(written)
+    if usual is not None:
         return usual
+    # Not as we write it: read once more, slowly, for a message that says what is wrong.
     try:
         return _JUDGEMENTS.read(parse(text))
     except Unsound as unsound:
@@ -304,6 +310,7 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection:
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """Run the block as one transaction."""
+    # IMMEDIATE takes the write lock at once; a transaction that asks for it later fails without waiting.
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -337,6 +344,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
     (layout,) = connection.execute("PRAGMA user_version").fetchone()
     (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if not (application or layout or objects):
+        # In WAL mode readers do not wait for the writer: workers share the file.
         connection.execute("PRAGMA journal_mode = WAL")
         connection.executescript(_SCHEMA)
     elif application != APPLICATION_ID:

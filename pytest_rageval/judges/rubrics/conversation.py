@@ -11,7 +11,8 @@ HISTORY = "history"
 READING = """\
 # The conversation so far
 The question is the last turn of a conversation, which is part of the material. Read the question as its earlier turns \
-make it plain: they tell what "it" or "there" stands for. They are no source: what they say supports no claim."""
+make it plain: they tell what "it" or "there" stands for. The assistant's turns are no source: what they say supports \
+no claim."""
 
 
 def with_history(rubric: Rubric) -> Rubric:

@@ -71,7 +71,10 @@ def joint_prompt(rubrics: Sequence[Rubric], left_out: frozenset[str] = frozenset
         task = _HEADING.sub("##", rubric.task)
         prompt += _RUBRIC.format(name=rubric.name, labels=labels, task=task, reply=rubric.reply)
     prompt += _REPLIES.format(names=", ".join(f'"{rubric.name}"' for rubric in rubrics))
-    material = {name for rubric in rubrics for name in rubric.material} - left_out
+    material: set[str] = set()
+    for rubric in rubrics:
+        material.update(rubric.material)
+    material -= left_out
     return prompt + _READING + fenced(name for name in LABELS if name in material)
 
 

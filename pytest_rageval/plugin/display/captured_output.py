@@ -42,6 +42,7 @@ class CapturedOutput:
         self._level: int | None = getattr(logging_plugin, "log_level", None)
         self._own_handler = _CaseHandler()
         self._streams: dict[str, Stream] = {}
+        # pytest's handlers write what libraries log of requests, credentials included: only a formatter sees each line.
         for name in LOG_HANDLERS:
             handler = getattr(logging_plugin, name, None)
             if isinstance(handler, logging.Handler):
@@ -53,6 +54,7 @@ class CapturedOutput:
             self.replay(self._routing.imported)
             self._routing.threads = self.output()
         root = logging.getLogger()
+        # Records of calls that run ahead come at any time, and pytest sets its level for single tests only.
         self._level_before = root.level
         root.addHandler(self._own_handler)
         if self._level is not None:

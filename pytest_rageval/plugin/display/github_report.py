@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pytest_rageval.comparison.case_list import ListedCase
+from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.config.files import OWN_FILE, SHARED_FILE
 from pytest_rageval.render.markdown.annotations import annotation_lines
 from pytest_rageval.render.markdown.run_markdown import run_markdown
-from pytest_rageval.run.finish import Finished
+from pytest_rageval.run.finish import FinishedRun
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
 from pytest_rageval.views.run_digest import RunDigest, run_digest
@@ -26,7 +26,7 @@ LEAST_SUMMARY = 40_000
 
 
 def report_to_github(
-    terminal: pytest.TerminalReporter, finished: Finished, config: pytest.Config, baseline: Path
+    terminal: pytest.TerminalReporter, finished: FinishedRun, config: pytest.Config, baseline: Path
 ) -> None:
     """Print annotations and add to the job's summary. `baseline`: its file."""
     digest = run_digest(StoredRun(finished.folder), finished.metrics, baseline)

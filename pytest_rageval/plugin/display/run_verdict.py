@@ -15,7 +15,7 @@ import pytest
 from pytest_rageval.render.gate_tests import GateTest
 from pytest_rageval.render.html.report_file import EndReport
 from pytest_rageval.render.text.view_text import STYLES, view_lines
-from pytest_rageval.run.finish import Finished
+from pytest_rageval.run.finish import FinishedRun
 from pytest_rageval.runs.config_diff import SettingChange
 from pytest_rageval.text import printable
 from pytest_rageval.views.run import RunView, run_view
@@ -73,7 +73,7 @@ def summarised(longrepr: Any, path: str, lineno: int = 0, *, is_line: bool = Fal
     return text
 
 
-def write_figures(terminal: pytest.TerminalReporter, finished: Finished, notes: Sequence[str]) -> None:
+def write_figures(terminal: pytest.TerminalReporter, finished: FinishedRun, notes: Sequence[str]) -> None:
     """Write scores, gates, changed cases and notes, every metric with -v; the notes alone with -q, nothing with -qq."""
     if terminal.verbosity < -1:
         return
@@ -89,7 +89,7 @@ def write_figures(terminal: pytest.TerminalReporter, finished: Finished, notes: 
 
 
 def write_verdict(
-    terminal: pytest.TerminalReporter, finished: Finished, end: RunEnd, root: Path, report: EndReport | None
+    terminal: pytest.TerminalReporter, finished: FinishedRun, end: RunEnd, root: Path, report: EndReport | None
 ) -> None:
     """Write causes, verdict, what changed and where the reports are; the verdict alone with -q, nothing with -qq."""
     if terminal.verbosity < -1:
@@ -113,7 +113,7 @@ def write_verdict(
     _write_resume(terminal, finished, end)
 
 
-def _write_resume(terminal: pytest.TerminalReporter, finished: Finished, end: RunEnd) -> None:
+def _write_resume(terminal: pytest.TerminalReporter, finished: FinishedRun, end: RunEnd) -> None:
     if finished.is_unfinished:
         resume = f"{end.why_unfinished}; pytest --rageval-resume {finished.folder.name} finishes it"
         terminal.write_line(printable(resume), yellow=True)
@@ -127,7 +127,7 @@ def _write_view(terminal: pytest.TerminalReporter, view: RunView | VerdictView) 
 FILE = "rageval-gates"
 
 
-def report_verdict(session: pytest.Session, finished: Finished) -> None:
+def report_verdict(session: pytest.Session, finished: FinishedRun) -> None:
     """Add the run and its verdict as properties of the suite in JUnit XML, if one is written."""
     for plugin in session.config.pluginmanager.get_plugins():
         if add := getattr(plugin, "add_global_property", None):

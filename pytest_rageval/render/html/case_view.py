@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.case_diff import READ, CaseLines, Record, representative_trial
-from pytest_rageval.comparison.case_list import ListedCase, listed_case
+from pytest_rageval.comparison.listed_case import ListedCase, listed_case
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.render.html.page_run import PageRun, compared_side
@@ -39,6 +39,7 @@ def case_views(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[CaseView 
         page.registry,
         page.names,
         other=other.run_id if other else None,
+        comparison=page.compared,
     )
     for case in cases:
         # Taken out, so that the records of a case are given up with its view.
@@ -62,6 +63,8 @@ class RecordedCase:
     view: CaseView
     before: Record | None = None
     """Its record in the run that this one was compared with; None if that run does not keep it."""
+    new_gates: Sequence[str] = ()
+    """The metrics of the gates that are new to a known failure, without their cut-offs."""
 
 
 def recorded_case_of(
@@ -73,11 +76,13 @@ def recorded_case_of(
     lines = read_case_lines(run, {key}).get(key) or CaseLines({last["trial"]: last}, {})
     record = representative_trial(lines.records)
     metrics = (run.metrics or {}).get("metrics", {})
-    context = CaseContext(run.run_id, run.config, metrics, registry, names={}, plan=plan)
+    comparison = (run.metrics or {}).get("comparison")
+    context = CaseContext(run.run_id, run.config, metrics, registry, names={}, plan=plan, comparison=comparison)
     earlier = _earlier(run, key, baseline)
     view = case_view(lines, earlier, "same", context)
     before = representative_trial(earlier.records) if earlier is not None else None
-    return RecordedCase(listed_case(record), record, lines.observations.get(record["trial"]), view, before)
+    observation = lines.observations.get(record["trial"])
+    return RecordedCase(listed_case(record), record, observation, view, before, context.new_gates(key))
 
 
 def _earlier(run: StoredRun, key: str, baseline: Path) -> CaseLines | None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_rageval.cases.gold_places import cannot_be_won_line
-from pytest_rageval.comparison.case_list import ListedCase
 from pytest_rageval.comparison.gate_lines import gate_line
+from pytest_rageval.comparison.listed_case import FLAKY, ListedCase
 from pytest_rageval.comparison.notes import missing_changes
+from pytest_rageval.comparison.what_changed import arrow_text, changes_between
 from pytest_rageval.render.html.figures import spark
 from pytest_rageval.render.html.metric_rows import MetricRow, metric_row
 from pytest_rageval.render.html.page_run import PageRun
@@ -17,9 +18,9 @@ from pytest_rageval.render.html.sections import pass_rates
 from pytest_rageval.runs.causes import NO_CAUSE, TITLES
 from pytest_rageval.runs.config_diff import flat_settings
 from pytest_rageval.text import NO_VALUE, dollars_text, duration, percent
+from pytest_rageval.views.causes import CauseView, advice_on, causes_of
 from pytest_rageval.views.compared_metrics import ComparedMetric, fallen_lines, moved_metrics
-from pytest_rageval.views.comparison import settings_table
-from pytest_rageval.views.parts import FigureTable, Tone
+from pytest_rageval.views.parts import Tone
 
 TILES = 4
 """Tiles of metrics between that of the pass rate and that of latency and cost."""
@@ -40,6 +41,8 @@ PREFERRED = (
 """Metrics that readers look for, the first ones first."""
 SHOWN_FLIPS = 5
 SHOWN_CAUSES = 5
+FAILING_BUILD = ("error", "failed")
+"""Outcomes of cases that fail the build: known failures do not."""
 OWN_WORDS = ("gate", "system_error", "judge_error", "evaluation_error", NO_CAUSE)
 """Causes whose title says less than the reason of the case."""
 
@@ -64,6 +67,8 @@ class FirstCase:
     """The case, whose question and answer are shown."""
     cause: str
     """Why it fails, in a few words."""
+    note: str
+    """`flaky`, or that it is a known failure with a new gate; '' for any other case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +91,8 @@ class FailingCases:
 class FirstScreen:
     """What a reader of the HTML report sees before the list of cases."""
 
-    changed: FigureTable
-    """The settings that differ from the other run."""
+    changed: Sequence[str]
+    """The settings, versions and commits that differ from the other run, each as `k 5 → 7`."""
     equal: int
     """The number of settings that do not differ."""
     judge: Mapping[str, Any] | None
@@ -102,6 +107,8 @@ class FirstScreen:
     """Why cases fail, the most frequent cause first."""
     more_causes: int
     """The number of causes that are not shown."""
+    advice: str
+    """What to do about the most frequent cause; '' without one."""
     news: FailingCases
     """The cases that newly fail."""
     moves: Sequence[ComparedMetric]
@@ -119,16 +126,18 @@ def first_screen(page: PageRun) -> FirstScreen:
     # A missing change is shown as – in its place, with the reason as its tip.
     missing = set(missing_changes(page.compared)) if page.compared else set()
     notes = [note for note in comparison.get("notes", ()) if note not in missing]
-    causes = cause_lines(page)
+    causes = causes_of_page(page)
+    lines = cause_lines(page, causes)
     return FirstScreen(
-        changed=settings_table(comparison or {"configuration": ()}),
+        changed=changed_settings(page),
         equal=equal_settings(page),
         judge=page.metrics.get("judge"),
         notes=[*page.missing, *notes, *problems],
         unwinnable=cannot_be_won_line(page.config),
         tiles=list(tiles(page)),
-        causes=causes[:SHOWN_CAUSES],
-        more_causes=max(len(causes) - SHOWN_CAUSES, 0),
+        causes=lines[:SHOWN_CAUSES],
+        more_causes=max(len(lines) - SHOWN_CAUSES, 0),
+        advice=advice_on(causes),
         news=news_of(page),
         moves=moves(page),
         no_moves=no_moves(page),
@@ -136,10 +145,32 @@ def first_screen(page: PageRun) -> FirstScreen:
     )
 
 
-def cause_lines(page: PageRun) -> list[CauseLine]:
-    """Return why cases of the run fail; empty for a run of an older version."""
-    causes = page.metrics.get("causes") or ()
-    return [CauseLine(cause["text"], len(cause["cases"]), f"cause:{cause['kind']}") for cause in causes]
+def changed_settings(page: PageRun) -> list[str]:
+    """Return what differs from the other run; empty if its configuration is not known."""
+    if page.before is None or page.before.config is None or page.side.config is None:
+        return []
+    return [arrow_text(change) for change in changes_between(page.before.config, page.side.config)]
+
+
+def causes_of_page(page: PageRun) -> list[CauseView]:
+    """Return why cases fail, without known failures as in every face; those of known failures if nothing else fails."""
+    failing = [case.key for case in page.cases if case.outcome in FAILING_BUILD]
+    if not failing:
+        failing = [case.key for case in page.cases if case.is_failing]
+    return causes_of(page.metrics, failing)
+
+
+def cause_lines(page: PageRun, causes: Sequence[CauseView]) -> list[CauseLine]:
+    """Return the causes with the filters that list their cases; empty for a run of an older version."""
+    outcomes = {case.outcome for case in page.cases if case.is_failing}
+    is_mixed = not outcomes.isdisjoint(FAILING_BUILD) and not outcomes <= {*FAILING_BUILD}
+    lines = []
+    for cause in causes:
+        query = f"cause:{cause.kind}"
+        if is_mixed:
+            query += f" outcome:{','.join(FAILING_BUILD)}"
+        lines.append(CauseLine(cause.text, len(cause.keys), query))
+    return lines
 
 
 def tiles(page: PageRun) -> Iterator[MetricRow]:
@@ -222,7 +253,7 @@ def news_of(page: PageRun) -> FailingCases:
         title, query = "Errors", "outcome:error"
     else:
         title, query = "Newly failing, and errors", "outcome:error,failed"
-    first = [FirstCase(case, _cause(case)) for case in news[:SHOWN_FLIPS]]
+    first = [FirstCase(case, _cause(case), _note(case, page)) for case in news[:SHOWN_FLIPS]]
     return FailingCases(title, len(news), query, first, _no_failing_case(page))
 
 
@@ -230,6 +261,12 @@ def _is_news(case: ListedCase, *, is_alone: bool) -> bool:
     if is_alone:
         return case.is_failing
     return case.change == "worse" or case.outcome == "error"
+
+
+def _note(case: ListedCase, page: PageRun) -> str:
+    if case.key in (page.compared or {}).get("new_gates", ()):
+        return "fails a new gate"
+    return "flaky" if case.flaky == FLAKY else ""
 
 
 def _cause(case: ListedCase) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_rageval.comparison.case_list import ListedCase
+from pytest_rageval.comparison.listed_case import ListedCase
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import LAYERS, Registry
 from pytest_rageval.render.html.environment import metric_tip
 from pytest_rageval.render.html.figures import (
@@ -87,7 +88,7 @@ class MetricLayer(NamedTuple):
     """The change over what both runs share; – if they share nothing, '' without a comparison."""
     tone: Tone
     why: str
-    """Why the layer has no change; '' if it has one."""
+    """Why the layer has no change, or which metrics its change leaves out; '' if it has all."""
     rows: Sequence[tuple[MetricRow, Causes | None]]
     """The metrics; one that got worse with the cases that fell in it."""
 
@@ -104,12 +105,15 @@ def metric_layers(page: PageRun, names: Collection[str]) -> list[MetricLayer]:
         if rows:
             score = (page.metrics["by_layer"].get(layer) or {}).get("score")
             moved = (page.compared or {}).get("layers", {}).get(layer, {"delta": None, "why": ""})
+            why = moved["why"]
+            if "without" in moved:
+                why = f"over the metrics of both runs, without {listed(moved['without'])}"
             delta = moved["delta"]
             text = change(delta) if page.compared else ""
             tone: Tone = "plain"
             if text not in ("", "=", NO_VALUE):
                 tone = "better" if delta > 0 else "worse"
-            layers.append(MetricLayer(layer, title, score_text(score), text, tone, moved["why"], rows))
+            layers.append(MetricLayer(layer, title, score_text(score), text, tone, why, rows))
     return layers
 
 

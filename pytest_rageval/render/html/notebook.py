@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain, repeat
 
-from pytest_rageval.comparison.case_list import ListedCase
+from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.render.html.case_view import case_views
 from pytest_rageval.render.html.environment import rendered
 from pytest_rageval.render.html.first_screen import moves, tiles
+from pytest_rageval.render.html.metric_rows import MetricRow
 from pytest_rageval.render.html.page_run import PageRun
-from pytest_rageval.views.compared_metrics import METRIC_COLUMNS
+from pytest_rageval.render.html.variables import variables
+from pytest_rageval.views.case_content import CaseView
+from pytest_rageval.views.compared_metrics import METRIC_COLUMNS, ComparedMetric, MetricColumn
 
 MOST_BYTES = 200_000
 """Size of one output: notebooks store outputs, and viewers cut or refuse large ones."""
@@ -32,6 +36,34 @@ def comparison_html(page: PageRun) -> str:
     return _sized(page, worse, f"Newly failing cases ({len(worse)})")
 
 
+@dataclass(frozen=True, kw_only=True)
+class NotebookContext:
+    """What the output of a cell gets."""
+
+    page: PageRun
+    """The run with the data of its report."""
+    title: str
+    """The heading of the cases."""
+    cases: Sequence[tuple[ListedCase, CaseView | None]]
+    """The cases that are shown, each with its view; None without a record."""
+    left_out: int
+    """The number of cases that are not shown."""
+    tiles: Sequence[MetricRow]
+    """The main metrics."""
+    moves: Sequence[ComparedMetric]
+    """The metrics that moved; empty without a comparison."""
+    problems: Sequence[str]
+    """Why the runs cannot be compared."""
+    metric_columns: Sequence[MetricColumn] = METRIC_COLUMNS
+    """The figures of a metric that moved."""
+    most: int = LONGEST_TEXT
+    """The characters of a text that are shown."""
+    most_of_name: int = LONGEST_NAME
+    """The characters of a name that are shown."""
+    most_chunks: int = MOST_CHUNKS
+    """The chunks of a case that are shown."""
+
+
 def _sized(page: PageRun, cases: Sequence[ListedCase], title: str) -> str:
     """Return the output with as many of the cases as fit."""
     first = cases[:MOST_CASES]
@@ -40,20 +72,16 @@ def _sized(page: PageRun, cases: Sequence[ListedCase], title: str) -> str:
     measured_tiles = [tile for tile in tiles(page) if tile.n is not None]
     problems = [problem["said"] for problem in (page.comparison or {}).get("problems", ())]
     while True:
-        html = rendered(
-            "notebook.html",
+        context = NotebookContext(
             page=page,
             title=title,
             cases=shown,
             left_out=len(cases) - len(shown),
             tiles=measured_tiles,
             moves=moves(page),
-            metric_columns=METRIC_COLUMNS,
             problems=problems,
-            most=LONGEST_TEXT,
-            most_of_name=LONGEST_NAME,
-            most_chunks=MOST_CHUNKS,
         )
+        html = rendered("notebook.html", **variables(context))
         if not shown or len(html.encode()) <= MOST_BYTES:
             return html
         shown = shown[: len(shown) // 2]

@@ -10,10 +10,12 @@ from typing import Any
 
 from pytest_rageval.check.calibration_record import CalibrationRecord, stored_calibrations
 from pytest_rageval.comparison.baseline import Side, open_side
-from pytest_rageval.comparison.case_list import CaseList, Fall, ListedCase, changes_of, list_cases
+from pytest_rageval.comparison.case_changes import changes_of, new_causes_of
+from pytest_rageval.comparison.case_list import CaseList, Fall, list_cases, with_answer_changes
 from pytest_rageval.comparison.changes import signed_width
 from pytest_rageval.comparison.cut_offs import renamed_metrics
 from pytest_rageval.comparison.gates_now import Both
+from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.comparison.pairing import ComparisonReport, build_comparison
 from pytest_rageval.comparison.verdict_facts import VerdictFacts
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS, RunVerdict, run_verdict
@@ -97,11 +99,6 @@ class PageRun:
         if self.comparison and self.comparison["compared"]:
             return self.comparison
         return None
-
-    @property
-    def has_both_sides(self) -> bool:
-        """Return True if both runs keep texts, so that a case can be shown before and after. A baseline keeps none."""
-        return self.compared is not None and self.before is not None and self.before.has_records
 
     @cached_property
     def names(self) -> Mapping[str, str]:
@@ -235,7 +232,16 @@ def page_of(
     if before is not None and paired is not None and paired.is_compared:
         names = renamed_metrics(before, side)
         scores_before = before.cases.without(paired.content["changed_cases"])
-    listed = list_cases(side, changes_of(comparison), scores_before, names, is_compared=is_compared)
+    listed = list_cases(
+        side,
+        changes_of(comparison),
+        scores_before,
+        names,
+        is_compared=is_compared,
+        new_causes=new_causes_of(comparison),
+    )
+    if is_compared and before is not None and paired is not None:
+        listed = with_answer_changes(listed, side, before, paired.content["changed_cases"])
     if not facts.get("trend"):
         facts["trend"] = recent_runs(side.run) if side.run else []
     if side.run is not None:

@@ -6,22 +6,26 @@ import zlib
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import islice
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
+from markupsafe import Markup
 from pydantic_core import to_json
 
 from pytest_rageval.comparison.case_filter import all_rounded
-from pytest_rageval.comparison.case_list import FLAKY, ListedCase
+from pytest_rageval.comparison.listed_case import FLAKY, UNCHECKED, ListedCase
 from pytest_rageval.metrics.calls import OPERATION_UNITS
 from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
-from pytest_rageval.render.html import first_screen, sections
 from pytest_rageval.render.html.case_view import case_views
 from pytest_rageval.render.html.environment import macro, on_one_line, policy, rendered, script, style
+from pytest_rageval.render.html.first_screen import FirstScreen, first_screen
 from pytest_rageval.render.html.page_run import PageRun
+from pytest_rageval.render.html.sections import Sections, report_sections
+from pytest_rageval.render.html.variables import variables
 from pytest_rageval.runs.causes import NO_CAUSE, TITLES
 from pytest_rageval.text import printable
 from pytest_rageval.views.comparison import ONE_SIDED
@@ -66,7 +70,66 @@ KEYS = (
     ("← →", "answers of the trials; of a single one, the cases"),
     ("?", "these keys"),
 )
+
+
+class Chip(NamedTuple):
+    """A filter that a click applies."""
+
+    label: str
+    query: str
+    cases: int
+    """The number of cases that it finds."""
+
+
 BLOCKS = '<script type="text/plain" id="blocks">'
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportStart:
+    """What the templates of the first screen and of the list of cases get."""
+
+    page: PageRun
+    """The run with the data of its report."""
+    sections: Sequence[tuple[str, str]] = SECTIONS
+    """The sections of the report: their ids and titles."""
+    about: str
+    """Description, system, branch and commit, and the time of the run."""
+    total: int
+    """The number of cases."""
+    one_sided: Mapping[str, str] = field(default_factory=lambda: ONE_SIDED)
+    """The lists of a comparison that name cases of one side, with their titles."""
+    first: FirstScreen
+    """The first screen."""
+    chips: Sequence[Chip]
+    """The filters that a click applies."""
+    failing: Sequence[ListedCase]
+    """The failing cases that are readable without scripts, the worst first."""
+    failing_total: int
+    """The number of all failing cases."""
+    compare_with: str = ""
+    """The address at which another run can be chosen; '' in a file."""
+    audit: str = ""
+    """The address of the dataset's audit; '' in a file, and for a run without a dataset."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportContext(ReportStart):
+    """What the template of the whole report gets."""
+
+    policy: str
+    """The content security policy."""
+    style: Markup
+    """The style sheet."""
+    script: Markup
+    """The script."""
+    version: str
+    """The version of this package."""
+    keys: Sequence[tuple[str, str]] = KEYS
+    """The keys, with their meanings."""
+    bodied: int
+    """The number of cases whose page is in the file."""
+    parts: Sections
+    """The sections below the list of cases."""
 
 
 def packed(value: Any) -> str:
@@ -78,32 +141,32 @@ def packed(value: Any) -> str:
 def report_html(page: PageRun, *, budget: int | None = BUDGET) -> str:
     """Return the HTML report; `budget` None embeds the page of every case."""
     blocks, bodied = _blocks(page, budget)
-    html = rendered(
-        "page.html",
-        page=page,
+    context = ReportContext(
+        **variables(page_start(page)),
         policy=policy(),
         style=style(),
         script=script(),
         version=version("pytest-rageval"),
-        keys=KEYS,
         bodied=bodied,
-        **page_start(page),
-        **page_sections(page),
+        parts=report_sections(page),
     )
+    html = rendered("page.html", **variables(context))
     before, place, after = html.rpartition(BLOCKS)
     return f"{before}{place}{blocks}{after}"
 
 
-def page_start(page: PageRun) -> dict[str, Any]:
-    """Return what the templates of the first screen and of the list of cases show."""
-    return {
-        "sections": SECTIONS,
-        "about": _about(page),
-        "total": len(page.cases),
-        "one_sided": ONE_SIDED,
-        "first": first_screen.first_screen(page),
-        **_case_list(page),
-    }
+def page_start(page: PageRun) -> ReportStart:
+    """Return the content of the first screen and of the list of cases."""
+    failing = [case for case in page.cases if case.is_failing or case.outcome == "xfailed"]
+    return ReportStart(
+        page=page,
+        about=_about(page),
+        total=len(page.cases),
+        first=first_screen(page),
+        chips=_chips(page),
+        failing=failing[:PLAIN],
+        failing_total=len(failing),
+    )
 
 
 def _about(page: PageRun) -> str:
@@ -210,31 +273,24 @@ def fragments(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[str]:
 # ── parts ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _case_list(page: PageRun) -> Mapping[str, Any]:
+def _chips(page: PageRun) -> list[Chip]:
+    """Return the filters that find a case, and the one for all cases."""
     outcomes = Counter(map(attrgetter("outcome"), page.cases))
     changes = Counter(map(attrgetter("change"), page.cases))
+    different = sum(case.answer_change == "different" for case in page.cases)
     present = [name for name in ("failed", "error", "xfailed") if outcomes[name]]
     failing = sum(outcomes[name] for name in present)
     chips = [
-        ("newly failing", "changed:worse", changes["worse"]),
-        ("failing", f"outcome:{','.join(present)}", failing),
-        ("errors", "outcome:error", outcomes["error"]),
-        ("flaky", f"flaky:{FLAKY}", sum(case.flaky == FLAKY for case in page.cases)),
-        ("known", "outcome:xfailed", outcomes["xfailed"]),
-        ("fixed", "changed:fixed", changes["fixed"]),
+        Chip("newly failing", "changed:worse", changes["worse"]),
+        Chip("failing", f"outcome:{','.join(present)}", failing),
+        Chip("different answers", "answer:different", different),
+        Chip("errors", "outcome:error", outcomes["error"]),
+        Chip("flaky", f"flaky:{FLAKY}", sum(case.flaky == FLAKY for case in page.cases)),
+        Chip("known", "outcome:xfailed", outcomes["xfailed"]),
+        Chip("fixed", "changed:fixed", changes["fixed"]),
     ]
-    filled_chips = [(word, query, cases) for word, query, cases in chips if cases]
-    failing_cases = islice((case for case in page.cases if case.is_failing), min(PLAIN, failing))
-    return {
-        "chips": [*filled_chips, ("all", "", len(page.cases))],
-        "failing": list(failing_cases),
-        "failing_total": failing,
-    }
-
-
-def page_sections(page: PageRun) -> Mapping[str, Any]:
-    """Return what the template of the sections shows: they go through the scores of all cases."""
-    return {"parts": sections.report_sections(page)}
+    found = [chip for chip in chips if chip.cases]
+    return [*found, Chip("all", "", len(page.cases))]
 
 
 def case_columns(page: PageRun) -> dict[str, Any]:
@@ -242,6 +298,7 @@ def case_columns(page: PageRun) -> dict[str, Any]:
     cases = page.cases
     tag_codes: dict[str, int] = {}
     tags = [_codes_of(case.tags, tag_codes) for case in cases]
+    unchecked_codes: dict[str, int] = {}
     return {
         "run": page.run_id,
         "compared": page.compared is not None,
@@ -254,6 +311,13 @@ def case_columns(page: PageRun) -> dict[str, Any]:
         **_coded("doubt", [case.doubt for case in cases]),
         **_coded("cause", [case.cause for case in cases]),
         **_coded("flaky", [case.flaky for case in cases]),
+        **_coded("conversation", [case.conversation for case in cases]),
+        **_coded("turn", [case.turn for case in cases]),
+        **_coded("answer", [case.answer_change for case in cases]),
+        "answered": page.listed.has_answers_before,
+        "unchecked": [_codes_of(case.unchecked, unchecked_codes) for case in cases],
+        "uncheckeds": list(unchecked_codes),
+        "unchecked_known": list(UNCHECKED),
         "causes_known": [*TITLES, NO_CAUSE],
         "tag": tags,
         "tags": list(map(printable, tag_codes)),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+
+from markupsafe import Markup
 
 from pytest_rageval.comparison.baseline import Side, side_of_run
 from pytest_rageval.config.settings import Settings
@@ -13,6 +17,7 @@ from pytest_rageval.render.html.environment import policy, rendered, style
 from pytest_rageval.render.html.page_run import PageRun, compared_side, read_page
 from pytest_rageval.render.html.report_file import FILES, REPORT, EndReport
 from pytest_rageval.render.html.report_page import BUDGET, report_html
+from pytest_rageval.render.html.variables import variables
 from pytest_rageval.runs.reader import StoredRun
 
 
@@ -73,11 +78,28 @@ def sized_html(page: PageRun, budget: int | None = BUDGET, most_bytes: int | Non
     return html
 
 
+@dataclass(frozen=True, kw_only=True)
+class UnreadableContext:
+    """What the page of a run without aggregates gets."""
+
+    run_id: str
+    """The id of the run."""
+    state: str
+    """interrupted, being written, or another state of a run."""
+    problem: str
+    """Why it cannot be read."""
+    files: Sequence[tuple[str, bool, str]]
+    """The files of a run: the name, whether it is there, what it holds."""
+    policy: str
+    """The content security policy."""
+    style: Markup
+    """The style sheet."""
+
+
 def unreadable_html(run: StoredRun, problem: str) -> str:
     """Return the page of a run without aggregates: what is there, what is missing, what to do."""
     files = [(name, (run.path / name).is_file(), what) for name, what in FILES.items()]
-    return rendered(
-        "unreadable.html",
+    context = UnreadableContext(
         run_id=run.run_id,
         problem=problem,
         files=files,
@@ -85,3 +107,4 @@ def unreadable_html(run: StoredRun, problem: str) -> str:
         style=style(),
         state=run.state,
     )
+    return rendered("unreadable.html", **variables(context))

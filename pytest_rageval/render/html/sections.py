@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pytest_rageval.comparison.case_list import ListedCase
 from pytest_rageval.comparison.gate_lines import gate_line
 from pytest_rageval.comparison.layer_table import LayerCell, layer_rows
+from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.comparison.pairing import by_category
 from pytest_rageval.comparison.severity import shares_of
 from pytest_rageval.render.html.figures import (

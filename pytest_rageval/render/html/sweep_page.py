@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
+from markupsafe import Markup
+
 from pytest_rageval.io.atomic import write_text
 from pytest_rageval.render.html.environment import policy, rendered, style
 from pytest_rageval.render.html.figures import FRAME, Axis, AxisValue
+from pytest_rageval.render.html.variables import variables
 from pytest_rageval.text import NO_VALUE, score_text
 from pytest_rageval.tune.sweep.grid import value_text
 from pytest_rageval.tune.sweep.outcome import ScoredPoint, Sweep
@@ -49,6 +53,42 @@ class Plot(NamedTuple):
     """The height of the default, if it has a score."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class SweepContext:
+    """What the page of a sweep gets."""
+
+    policy: str
+    """The content security policy."""
+    style: Markup
+    """The style sheet."""
+    version: str
+    """The version of this package."""
+    sweep: Sweep
+    """The sweep."""
+    sweep_id: str
+    """The name of its folder."""
+    sentence: str
+    """The verdict."""
+    details: Sequence[str]
+    """The lines below the verdict."""
+    tone: str
+    """The tone of the verdict: green or grey."""
+    fixed: str
+    """The parameters that all points share."""
+    score_heads: Sequence[str]
+    """The names of the scores of a point."""
+    rows: Sequence[Mapping[str, object]]
+    """The points of the table, the default first."""
+    hidden: int
+    """The number of points that are not in the table."""
+    plots: Sequence[Plot]
+    """A plot for each parameter."""
+    front: Plot | None
+    """Recall against negative accuracy; None without both."""
+    front_points: Sequence[Mapping[str, object]]
+    """The points of which none has more of both."""
+
+
 def write_sweep_page(sweep: Sweep, folder: Path, sentence: str, details: Sequence[str]) -> Path:
     """Write the page into the sweep's folder; `sentence` and `details` are the terminal's verdict."""
     runs = folder.parent.parent / "runs"
@@ -63,8 +103,7 @@ def sweep_html(
 ) -> str:
     """Return the page; `links` maps the ids of stored runs to their pages."""
     shown_points = (sweep.default, *sweep.points[:MOST_ROWS])
-    return rendered(
-        "sweep.html",
+    context = SweepContext(
         policy=policy(),
         style=style(),
         version=version("pytest-rageval"),
@@ -81,6 +120,7 @@ def sweep_html(
         front=front_plot(sweep, links),
         front_points=[_row(point, sweep, links) for point in sweep.front],
     )
+    return rendered("sweep.html", **variables(context))
 
 
 def parameter_plot(sweep: Sweep, name: str) -> Plot:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_rageval.comparison.case_list import ListedCase
+from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.render.html.case_view import case_views
 from pytest_rageval.render.html.environment import environment
 from pytest_rageval.render.html.first_screen import tiles

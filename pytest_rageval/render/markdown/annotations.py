@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_rageval.comparison.case_list import ListedCase
 from pytest_rageval.comparison.gate_lines import gate_line, gate_name
+from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.render.text.columns import shortened
 from pytest_rageval.text import printable

@@ -7,28 +7,11 @@ from typing import Any
 
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.render.markdown.markdown_text import bounded
+from pytest_rageval.views.causes import ADVICE
 from pytest_rageval.views.run_digest import RunDigest
 
 SHOWN = 4
 SHOWN_NAMES = 3
-ADVICE = {
-    "system_error": "The system gives no answer: mend that first (`rageval doctor`, and run.log), then run again.",
-    "judge_error": "The judge gives no scores: check its address, key and limits, then run `rageval judge`.",
-    "evaluation_error": "The evaluation itself fails: read the error, and mend the case, the metric or the hook.",
-    "answered_unanswerable": "The system answers what its documents do not hold: raise the abstention threshold.",
-    "nothing_retrieved": "Nothing is retrieved: lower the score threshold, and check filters, folders and the index.",
-    "gold_not_retrieved": "The right passages are not retrieved: look at chunking, the query and k.",
-    "gold_partly_retrieved": "Only a part of the passages is retrieved: try a larger k, or split the question.",
-    "refused": "The system refuses what it could answer: lower the abstention threshold.",
-    "wrong_quantity": "Answers give other figures than the gold: compare them with the retrieved passages.",
-    "not_in_answer": "The passages are retrieved, but not used: look at the prompt and the length of the context.",
-    "wrong_answer": "Answers differ from the reference: read both side by side.",
-    "not_grounded": "Answers say more than the passages: tell the model to keep to them, and read the claims.",
-    "own_test": "Assertions of your own tests fail: read their messages.",
-    "unmeasured": "Metrics that the baseline has were not measured: check what the system reports.",
-    "gate": "Gates fail: look at the scores and traces of these cases.",
-}
-"""What to do by the kind of cause."""
 
 
 def recommendations(digest: RunDigest) -> list[str]:

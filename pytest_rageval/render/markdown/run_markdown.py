@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_rageval.comparison.gate_lines import gate_line
+from pytest_rageval.comparison.verdict_reasons import shown_problems
 from pytest_rageval.io.suggestions import and_more, listed
 from pytest_rageval.render.markdown.markdown_text import MARKS, as_code, as_html, bounded, table, without_gaps
 from pytest_rageval.text import NO_VALUE, counted
-from pytest_rageval.views.causes import CauseView
+from pytest_rageval.views.causes import CauseView, advice_on
 from pytest_rageval.views.compared_metrics import ComparedMetric, fallen_lines
 from pytest_rageval.views.run_digest import FailingCase, RunDigest
 
@@ -74,7 +75,7 @@ def _about(metrics: Mapping[str, Any], link: str | None) -> Iterator[str]:
 
 def _gates(metrics: Mapping[str, Any]) -> Iterator[str]:
     """Yield what fails the run besides its cases."""
-    problems = list(metrics["verdict"]["problems"].items())
+    problems = list(shown_problems(metrics).items())
     for name, message in problems[:SHOWN_PROBLEMS]:
         yield f"- ❌ **{bounded(name, 60)}**: {bounded(message, 250)}"
     if len(problems) > SHOWN_PROBLEMS:
@@ -103,6 +104,10 @@ def _causes(digest: RunDigest) -> Iterator[str]:
     if comparison and comparison["compared"]:
         for line in fallen_lines(comparison):
             yield f"- {bounded(line, 200)}"
+    advice = advice_on(causes)
+    if advice:
+        yield ""
+        yield f"**What to do**: {advice}"
 
 
 def _cause_point(cause: CauseView) -> str:

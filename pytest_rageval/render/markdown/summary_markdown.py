@@ -8,6 +8,7 @@ from typing import Any
 from pytest_rageval.cases.gold_places import unwinnable_line
 from pytest_rageval.comparison.gate_lines import gate_line
 from pytest_rageval.comparison.layer_table import total_row
+from pytest_rageval.comparison.verdict_reasons import shown_problems
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS
 from pytest_rageval.io.suggestions import and_more, listed
 from pytest_rageval.render.markdown.markdown_text import TO_THE_LEFT, as_code, bounded, table
@@ -187,7 +188,7 @@ def _operations(volatile: Content) -> Iterator[Line]:
 
 def _of_the_run(metrics: Content) -> Iterator[str]:
     """Yield the problems and gates that fail the run as a whole."""
-    for name, message in metrics["verdict"]["problems"].items():
+    for name, message in shown_problems(metrics).items():
         yield f"❌ {bounded(f'{name}: {message}', 600)}"
     for gate in metrics["gates"]:
         if gate["passed"] is False:

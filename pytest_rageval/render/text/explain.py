@@ -53,6 +53,8 @@ def _lines(explained: Explained, form: Form) -> Iterator[str]:
     case = explained.view
     obs = explained.obs
     yield f"{case.key}   {case.outcome}"
+    if case.outcome == "passed":
+        yield from case.remarks  # why it is flaky
     yield " · ".join([f"written at {case.place}", *map(_short, case.facts)])
     if case.has_notable_operations and case.latency:
         yield f"latency: {case.latency}"

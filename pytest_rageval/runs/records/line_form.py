@@ -127,6 +127,9 @@ NEEDED = (
 )
 WHERE_WRITTEN = (
     *DESCRIPTIVE_NAMES,
+    "conversation",
+    "turn",
+    "conversational",
     "decision_hash",
     "requests",
     "operations",
@@ -135,11 +138,14 @@ WHERE_WRITTEN = (
     "gold_answer",
     "doubt",
     "cause",
+    "gate_causes",
     "metric_errors",
     "reported",
     "unread",
     "flags",
     "model_name",
+    "confirms",
+    "records",
 )
 
 NOTED = Members(*NEEDED, where_written=WHERE_WRITTEN)

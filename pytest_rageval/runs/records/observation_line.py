@@ -19,6 +19,7 @@ from pytest_rageval.matching.dialects import PlaceRules
 from pytest_rageval.matching.places import GoldBy, match
 from pytest_rageval.model import (
     Chunk,
+    Dialogue,
     EvalCase,
     Judgement,
     LooseMatch,
@@ -28,6 +29,7 @@ from pytest_rageval.model import (
     Reference,
     Timings,
     Trial,
+    Turn,
 )
 from pytest_rageval.run.scoring import AskFailure, Observed
 from pytest_rageval.runs.records.line_form import OBSERVATIONS, SCHEMA
@@ -71,6 +73,8 @@ def _observation(trial: Trial, observed: Observed, settings: Settings) -> dict[s
         "timings": observed.timings,
         "error": None,
     }
+    if isinstance(observed, Observation) and observed.dialogue is not None:
+        record["dialogue"] = _dialogue(observed.dialogue)
     if isinstance(observed, Observation):
         record["matching"] = _matching(observed.matching)
         record["judgements"] = {name: _judgement(each) for name, each in observed.judgements.items()}
@@ -81,6 +85,22 @@ def _observation(trial: Trial, observed: Observed, settings: Settings) -> dict[s
     else:
         record["error"] = observed.problem
     return record
+
+
+def _dialogue(dialogue: Dialogue) -> dict[str, Any]:
+    return {
+        "conversation_id": dialogue.conversation_id,
+        "history": [turn._asdict() for turn in dialogue.history],
+        "passages": dialogue.passages,
+    }
+
+
+def _read_dialogue(written: Mapping[str, Any] | None) -> Dialogue | None:
+    if written is None:
+        return None
+    history = [Turn(**turn) for turn in written["history"]]
+    passages = [(chunk_id, text) for chunk_id, text in written["passages"]]
+    return Dialogue(written["conversation_id"], tuple(history), tuple(passages))
 
 
 class _Debug(TypedDict, total=False):
@@ -177,6 +197,7 @@ def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Obse
         trial=record["trial"],
         params=record.get("params", {}),
         refusals=tuple(phrases),
+        dialogue=_read_dialogue(record.get("dialogue")),
     )
 
 

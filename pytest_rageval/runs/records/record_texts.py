@@ -77,4 +77,11 @@ def error_record(problem: Problem | None, text: RecordTexts) -> dict[str, Any] |
     """Return an error as both a case and a judgement have it."""
     if problem is None:
         return None
-    return {"kind": problem.kind, "message": text.message(problem.message), "raw": text(problem.raw)}
+    record: dict[str, Any] = {
+        "kind": problem.kind,
+        "message": text.message(problem.message),
+        "raw": text(problem.raw),
+    }
+    if problem.turn is not None:
+        record["turn"] = problem.turn
+    return record

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -27,15 +26,16 @@ from pytest_rageval.model import (
     Timings,
 )
 from pytest_rageval.model.case_fields import descriptions_of
-from pytest_rageval.model.versions import is_version
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import Evaluation
 from pytest_rageval.runs.causes import with_cause
+from pytest_rageval.runs.conversation_counts import turn_fields
 from pytest_rageval.runs.decision_hash import decision_hash
+from pytest_rageval.runs.records.attempt_fields import attempt_fields, attempts_in, decided_fields
 from pytest_rageval.runs.records.judged_fields import NO_COST, UNJUDGED, judge_cost, judge_input, judged_fields
 from pytest_rageval.runs.records.line_form import PHASES, SCHEMA
 from pytest_rageval.runs.records.record_texts import RecordTexts, error_record
-from pytest_rageval.runs.records.tool_call_lines import tool_call_lines
+from pytest_rageval.runs.records.reported_fields import reported_fields
 from pytest_rageval.runs.row import legacy_names
 from pytest_rageval.targets.native_contract import misplaced_fields
 
@@ -85,15 +85,13 @@ def result_record(
     }
     record |= matching_fields(result, plan.place_rules)
     record |= {
-        "versions": _versions(answer),
-        "reported": _reported(answer),
+        **reported_fields(answer, matching, text),
         "unread": misplaced_fields(answer) if answer.extra else [],
         "trial": result.trial,
         "attempts": result.attempts,
         "requests": result.timings.requests,
     }
-    if answer.tool_calls is not None:
-        record["tool_calls"] = text.all(tool_call_lines(answer, matching))
+    record |= attempt_fields(result, overall or result)
     return with_cause(record)
 
 
@@ -195,6 +193,7 @@ def case_fields(case: EvalCase, plan: Plan, kind: GoldKind | None = None) -> dic
     kind = kind or gold_kind(case.gold, plan.settings.gold_by)
     return {
         "test_case_id": case.id,
+        **turn_fields(case),
         "content_hash": content_hash(case),
         "decision_hash": decision_hash(case, kind, plan),
         "answerable": case.answerable,
@@ -228,6 +227,7 @@ def verdict_record(result: CaseResult, overall: CaseResult) -> dict[str, Any]:
         "gold_examined": is_gold_examined,
         "unexamined": overall.unexamined,
         **reservations,
+        **decided_fields(overall),
         "unobserved": result.unobserved,
         "trial_passed": not result.failed_gates and result.error is None,
     }
@@ -266,26 +266,6 @@ def _selection(answer: Answer, text: RecordTexts) -> dict[str, Any] | None:
         "fallback": selection.fallback,
         "extra": text.tree(selection.extra) or {},
     }
-
-
-def _versions(answer: Answer) -> dict[str, Any] | None:
-    """Return the versions that the system reports; the `model_name` of an uploaded answer counts as its `llm`."""
-    versions = dict(answer.versions)
-    name = answer.extra.get("model_name")
-    if isinstance(name, str) and name and is_version(name):
-        versions.setdefault("llm", name)
-    return versions or None
-
-
-def _reported(answer: Answer) -> list[str]:
-    """Return the fields that the system reported besides its answer; the searched folders follow from a setting."""
-    reported = [name for name in ("references", "chunks") if getattr(answer, name) is not None]
-    trace = answer.trace
-    if trace is None:
-        return reported
-    parts = [part.name for part in fields(trace) if part.name != "extra"]
-    reported += [f"trace.{name}" for name in parts if getattr(trace, name) is not None]
-    return reported
 
 
 def _abstention(obs: Observation, scores: Mapping[str, float], text: RecordTexts, plan: Plan) -> dict[str, Any] | None:
@@ -382,6 +362,7 @@ def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observatio
         has_ungated_facts=verdict.get("facts_examined") is False,
         has_ungated_answer=verdict.get("answer_compared") is False,
         metric_errors=record.get("metric_errors", {}),
+        **attempts_in(record),
     )
 
 

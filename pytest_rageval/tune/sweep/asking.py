@@ -11,12 +11,15 @@ from pytest_rageval.io.case_output import Output
 from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.model import EvalCase, Observation, Trial
 from pytest_rageval.run.prefetch import BackgroundLoop, Prefetcher
-from pytest_rageval.run.prepare import Prepared, make_target
+from pytest_rageval.run.prepare import Preparation, make_target
 from pytest_rageval.run.scoring import AskFailure, Observed
 from pytest_rageval.targets.target import BaseTarget
 
-NOT_TUNED = {"gates": Gates(), "gate": (), "regression": (), "tolerated": (), "enabled": None}
-"""Settings without gates: their cut-offs would raise k, and a point is asked for its own k alone."""
+NOT_TUNED = {"gates": Gates(), "gate": (), "regression": (), "tolerated": (), "enabled": None, "confirm": 0}
+"""Settings without gates: their cut-offs would raise k, and a point is asked for its own k alone.
+
+A point confirms no failure: it is another setting, whose scores are wanted and not its verdict.
+"""
 
 
 class Answers(NamedTuple):
@@ -49,12 +52,12 @@ class AskingLoop:
     new_output: Callable[[], Output] = Output
 
     @classmethod
-    def of(cls, prepared: Prepared, new_output: Callable[[], Output] = Output) -> AskingLoop:
+    def of(cls, prepared: Preparation, new_output: Callable[[], Output] = Output) -> AskingLoop:
         """Make the configured target, on a loop of its own."""
         loop = BackgroundLoop(prepared.settings.longest_call)
         return cls(make_target(prepared.project), loop, new_output=new_output)
 
-    def ask(self, prepared: Prepared, cases: Sequence[EvalCase]) -> dict[str, Observed]:
+    def ask(self, prepared: Preparation, cases: Sequence[EvalCase]) -> dict[str, Observed]:
         """Ask the cases and return their observations by key; write nothing."""
         prefetcher = Prefetcher(prepared.plan, lambda _: None, lambda _, observed: list(observed), self.loop)
         prefetcher.new_output = self.new_output

@@ -122,15 +122,17 @@ def sweep_head(request: SweepRequest, project: Project, cases: Sequence[EvalCase
 def sweep_content(sweep: Sweep) -> dict[str, Any]:
     """Return a finished sweep as JSON."""
     front = {id(point.point) for point in sweep.front}
+    points = [{**_point(point), "on_front": id(point.point) in front} for point in sweep.points]
+    calls = {"asked": sweep.calls, "all_points": sweep.calls_of_all, "saved": sweep.saved}
     return {
         "finished": True,
-        "points": [{**_point(point), "on_front": id(point.point) in front} for point in sweep.points],
+        "points": points,
         "default": _point(sweep.default),
         "recommended": _point(sweep.best),
         "difference": _difference(sweep),
         "choosing": sweep.choosing,
         "confirming": sweep.confirming,
-        "calls": {"asked": sweep.calls, "all_points": sweep.calls_of_all, "saved": sweep.saved},
+        "calls": calls,
         "indexings": sweep.indexings,
         "notes": list(sweep.notes),
         "toml": sweep.toml,

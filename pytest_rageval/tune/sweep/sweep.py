@@ -17,9 +17,9 @@ from pytest_rageval.links import docs_page
 from pytest_rageval.matching.dialects import namesakes_of
 from pytest_rageval.model import EvalCase, Json, Observation
 from pytest_rageval.run.extent import Extent
-from pytest_rageval.run.finish import Finished
+from pytest_rageval.run.finish import FinishedRun
 from pytest_rageval.run.ongoing_run import OngoingRun
-from pytest_rageval.run.prepare import Prepared, check_can_answer, prepare, run_configuration
+from pytest_rageval.run.prepare import Preparation, check_can_answer, prepare, run_configuration
 from pytest_rageval.run.scoring import NO_ANSWER, AskFailure, Observed
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.line_form import OBSERVATIONS
@@ -59,7 +59,7 @@ class SweepRunner:
         files: Sequence[Path],
         request: SweepRequest,
         watch: Callable[[int], None],
-        on_finished: Callable[[Finished, Prepared], object],
+        on_finished: Callable[[FinishedRun, Preparation], object],
     ) -> None:
         """Make the target.
 
@@ -140,6 +140,7 @@ class SweepRunner:
         weights = self._request.weights
         confirming = self._confirming
         calls_of_a_point = len(self._cases) * self._project.settings.repeat
+        has_own_file = (self._project.root / OWN_FILE).is_file()
         return Sweep(
             points=ranked,
             default=default,
@@ -154,7 +155,7 @@ class SweepRunner:
             choosing=len(self._choosing),
             confirming=len(confirming),
             varying=self._grid.varying,
-            configured_in=OWN_FILE if (self._project.root / OWN_FILE).is_file() else SHARED_FILE,
+            configured_in=OWN_FILE if has_own_file else SHARED_FILE,
         )
 
     # ── the points of a family ────────────────────────────────────────────────────────────────────────────────
@@ -284,7 +285,7 @@ class SweepRunner:
         described = {"description": f"sweep {self._file.sweep_id}: {point}"} if run else {}
         return load_settings(self._project.root, {**options, **run, **described}).model_copy(update=NOT_TUNED)
 
-    def _prepared(self, point: Point, **run: str) -> Prepared:
+    def _prepared(self, point: Point, **run: str) -> Preparation:
         return prepare(self._project._replace(settings=self._settings(point, **run)))
 
     def _k_of(self, point: Point) -> int:

@@ -6,7 +6,6 @@
 
   const ACTIONS = {
     keys: () => $("keys").showModal(),
-    diff: () => press("d"),
     draft: () => {
       const line = document.querySelector("#case [data-draft]");
       if (line) copy(line.textContent + "\n", "draft case");

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from fastapi import APIRouter, Depends, Request
 from starlette.datastructures import FormData
@@ -18,9 +18,18 @@ from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.doc_parts import doc_parts
 from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.providers import PROVIDERS
-from pytest_rageval.web.first_question import ask_one_question
+from pytest_rageval.web.first_question import FirstAnswer, ask_one_question
 from pytest_rageval.web.forms import FormState, Submitted
 from pytest_rageval.web.keys import KEYS_OF_PROVIDERS, key_environment, key_states, needed_keys, store_key
+from pytest_rageval.web.pages.agent_contexts import (
+    AgentConflict,
+    AgentDiffPage,
+    AgentFormPage,
+    AgentPage,
+    AgentsPage,
+    MetricChoice,
+    WantedKey,
+)
 from pytest_rageval.web.pages.agent_form import (
     CHAT_PROVIDERS,
     JUDGES,
@@ -51,6 +60,17 @@ TITLES = {"reference_match": "Judged correctness", "faithfulness": "Faithfulness
 """The names that people know the first metrics by."""
 
 
+class Asked(NamedTuple):
+    """The reply to the one question; the key that the server wants; why a typed key cannot be kept."""
+
+    told: FirstAnswer | None = None
+    wanted_key: WantedKey | None = None
+    key_problem: str = ""
+
+
+NOT_ASKED = Asked()
+
+
 @cache
 def _registry() -> Registry:
     return load_registry([])
@@ -67,7 +87,8 @@ Agents = Annotated[AgentStore, Depends(_store)]
 def agents_page(request: Request, store: Agents, q: str = "") -> Response:
     versions, problems = store.newest_versions()
     shown = [version for version in versions if mentions(q, version.texts)]
-    return page(request, "agents.html", versions=shown, all=len(versions), problems=problems, q=q, folder=store.folder)
+    context = AgentsPage(versions=shown, all=len(versions), problems=problems, q=q, folder=store.folder)
+    return page(request, context)
 
 
 @router.get("/agents/new")
@@ -151,14 +172,7 @@ def _ask(site: Site, store: AgentStore, submitted: FormData, form_page: Callable
     if answer.mapping:
         values |= found_values(answer.mapping, answer.url)
     wanted = _wanted_key(agent) if answer.is_refused else None
-    return form_page(FormState(values), told=answer, wanted_key=wanted, key_problem=key_problem)
-
-
-class WantedKey(NamedTuple):
-    """The key that a server wants: the variable that holds it, and the header that sends it; "" for a provider's."""
-
-    variable: str
-    header: str
+    return form_page(FormState(values), asked=Asked(answer, wanted, key_problem))
 
 
 BEARER = "Authorization"
@@ -234,15 +248,14 @@ def agent_diff_page(
     numbers, earlier_number, later_number = store.compared(slug, before, after)
     earlier = store.read(slug, earlier_number)
     later = store.read(slug, later_number)
-    return page(
-        request,
-        "agent_diff.html",
+    context = AgentDiffPage(
         before=earlier,
         after=later,
         numbers=list(reversed(numbers)),
         slug=slug,
         changes=agent_changes(earlier.agent, later.agent),
     )
+    return page(request, context)
 
 
 # ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -259,16 +272,13 @@ def _version_page(
         held.append((metric, threshold, threshold_gate(metric, threshold)))
     without_threshold = [name for name in shown_metrics(agent, store.registry) if name not in agent.thresholds]
     others = [(name, _own_gate(store.registry, name)) for name in without_threshold]
-    return page(
-        request,
-        "agent.html",
+    context = AgentPage(
         version=version,
         agent=agent,
         versions=versions,
         problems=problems,
         held=held,
         others=others,
-        main_rubric=MAIN_RUBRIC,
         titles=TITLES,
         keys=needed_keys(agent, site.settings.env_file),
         warnings=agent_warnings(agent, store.registry),
@@ -276,6 +286,7 @@ def _version_page(
         rivals=rivals(folders.rows(), version.slug, version.number),
         place=store.path(version.slug, version.number),
     )
+    return page(request, context)
 
 
 def _form_page(
@@ -287,12 +298,17 @@ def _form_page(
     *,
     status: int = 200,
     reset: str = "",
-    **content: Any,
+    conflict: AgentConflict | None = None,
+    asked: Asked = NOT_ASKED,
+    judge_reason: str = "",
 ) -> Response:
     """Render the form.
 
-    original  the version that its values come from, None for a new agent
-    reset     the rubric whose prompt was just restored
+    original      the version that its values come from, None for a new agent
+    reset         the rubric whose prompt was just restored
+    conflict      the version that another window saved meanwhile
+    asked         the reply to the one question
+    judge_reason  why the preselected judge was chosen
     """
     main = [_metric_choice(store.registry, store.registry[name]) for name in FIRST_METRICS]
     others = [_metric_choice(store.registry, metric) for metric in store.registry if metric.name not in FIRST_METRICS]
@@ -305,10 +321,7 @@ def _form_page(
     states = {state.name: state for state in key_states(settings.env_file)[0]}
     author = str(request.session.get(AUTHOR, ""))
     form = replace(form, values={"author": author, **form.values})
-    return page(
-        request,
-        "agent_form.html",
-        status=status,
+    context = AgentFormPage(
         form=form,
         original=original,
         based_on=based_on,
@@ -325,8 +338,13 @@ def _form_page(
         keys={provider: states[variable] for provider, variable in KEYS_OF_PROVIDERS.items()},
         on=on,
         are_prompts_open=not to_see.isdisjoint(editable_rubrics()),
-        **{"conflict": None, "told": None, "wanted_key": None, "key_problem": "", "judge_reason": "", **content},
+        conflict=conflict,
+        told=asked.told,
+        wanted_key=asked.wanted_key,
+        key_problem=asked.key_problem,
+        judge_reason=judge_reason,
     )
+    return page(request, context, status=status)
 
 
 def _conflict_page(
@@ -339,22 +357,14 @@ def _conflict_page(
 ) -> Response:
     """Render the typed form over the version that was saved in between, with the differences."""
     theirs = store.read(newer.slug, newer.newest)
-    conflict = {
-        "base": original.number,
-        "number": newer.newest,
-        "theirs": agent_changes(original.agent, theirs.agent),
-        "mine": agent_changes(theirs.agent, typed),
-        "note": theirs.note,
-    }
+    conflict = AgentConflict(
+        base=original.number,
+        number=newer.newest,
+        theirs=agent_changes(original.agent, theirs.agent),
+        mine=agent_changes(theirs.agent, typed),
+        note=theirs.note,
+    )
     return _form_page(request, store, form, theirs, newer.newest, status=409, conflict=conflict)
-
-
-class MetricChoice(NamedTuple):
-    """A metric of the form, with its definition in one line and its own gate in words."""
-
-    metric: Metric
-    definition: str
-    gate: str
 
 
 def _metric_choice(registry: Registry, metric: Metric) -> MetricChoice:

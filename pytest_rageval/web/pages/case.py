@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal, NamedTuple, cast
+from typing import Annotated, Any, Literal, cast
 
 from fastapi import APIRouter, Query, Request
 from pydantic import AfterValidator, BaseModel, Field
@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from pytest_rageval.cases.drafts import ENDING, add_drafts, answer_draft, drafts_file_of
 from pytest_rageval.comparison.case_diff import representative_trial
-from pytest_rageval.comparison.case_list import ListedCase
+from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.render.html.case_view import case_views, read_case_lines, recorded_case_of
@@ -41,44 +41,17 @@ from pytest_rageval.web.forms import Submitted, read_form
 from pytest_rageval.web.label_desk import LabelPlace
 from pytest_rageval.web.opened_runs import TheRuns
 from pytest_rageval.web.pages.run import any_cases
+from pytest_rageval.web.pages.run_contexts import CaseLinks, CaseOfRunPage
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.run_cases import CaseQuery, Filter, Order
 from pytest_rageval.web.run_rows import origin_of
 from pytest_rageval.web.site import TheSite, UnknownPageError
-
-View = Literal["case", "compare"]
 
 router = APIRouter()
 RATING_KEYS = (("+ -", "good answer, bad answer; again: take it back"), ("w", "write a note; Enter saves it"),
                ("g", "open a draft of the case"))  # fmt: skip
 OTHER_DRAFTS = f"evalcases/answers{ENDING}"
 """The drafts file for cases whose own file is unknown or outside the project."""
-
-
-class CaseLinks(NamedTuple):
-    """The parameters of a case's page, and the addresses to which they lead."""
-
-    run_id: str
-    key: str
-    q: str
-    sort: str
-    view: View
-    diff: str
-    against: str = ""
-
-    def case(self, key: str | None = None, **changed: str) -> str:
-        """Return the address of a case in the same list and view, except for what is `changed`."""
-        chosen = {"view": self.view, "diff": self.diff} | changed
-        unusual = {name: value for name, value in chosen.items() if value not in ("case", "on")}
-        asked = {"q": self.q, "sort": self.sort, "against": self.against}
-        return path_to("runs", self.run_id, "cases", printable(key or self.key), **asked, **unusual)
-
-    @property
-    def cases(self) -> str:
-        """Return the address of the list."""
-        if self.against:
-            return path_to("compare", a=self.against, b=self.run_id, q=self.q, sort=self.sort) + "#cases"
-        return path_to("runs", self.run_id, q=self.q, sort=self.sort) + "#cases"
 
 
 @router.get("/runs/{run_id}/cases/{key:path}")
@@ -90,8 +63,6 @@ def show_case(
     runs: TheRuns,
     q: Filter = "",
     sort: Order = "",
-    view: View = "case",
-    diff: Literal["on", "off"] = "on",
     against: Annotated[str, Query(max_length=400)] = "",
 ) -> Response:
     """Show a case of a run, alone or before and after; `against` is the run to compare with."""
@@ -108,24 +79,20 @@ def show_case(
         registry = registry_of(stored)
         records = read_case_lines(stored, {case.key})[case.key].records
         shown = recorded_case_of(stored, representative_trial(records), registry, site.project().baseline_file).view
-    has_both_sides = report is not None and report.has_both_sides
     rating, is_rating_old, rating_problem = _rating(stored, case)
-    return page(
-        request,
-        "case_page.html",
+    context = CaseOfRunPage(
+        case=case,
+        c=shown,
+        links=CaseLinks(run_id, case.key, q, sort, against),
+        neighbours=opened.neighbours(case.key, CaseQuery(q, sort)),
+        head=origin_of(stored.config),
+        keys=(*KEYS, *RATING_KEYS),
         rating=rating,
         is_rating_old=is_rating_old,
         rating_problem=rating_problem,
         longest_note=LONGEST_NOTE,
-        page=report,
-        case=case,
-        c=shown,
-        links=CaseLinks(run_id, case.key, q, sort, view if has_both_sides else "case", diff, against),
-        neighbours=opened.neighbours(case.key, CaseQuery(q, sort)),
-        has_both_sides=has_both_sides,
-        head=origin_of(stored.config),
-        keys=(*KEYS, *RATING_KEYS),
     )
+    return page(request, context)
 
 
 def _rating(run: StoredRun, case: ListedCase) -> tuple[Rating, bool, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -10,18 +12,46 @@ from starlette.responses import Response
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.text import printable
 from pytest_rageval.web.opened_runs import OpenedRuns, TheRuns
+from pytest_rageval.web.page_context import PageContext
 from pytest_rageval.web.pages.run import Name, any_cases
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.run_cases import RunCases
 from pytest_rageval.web.run_list import Rows, TheFolders
 from pytest_rageval.web.run_rows import RunRow
-from pytest_rageval.web.side_by_side import DIRECTIONS, MOST_MOVED, Direction, SideBySide
+from pytest_rageval.web.side_by_side import DIRECTIONS, MOST_MOVED, Direction, PairedPage, PairedTexts, SideBySide
 from pytest_rageval.web.site import Site, TheSite
 from pytest_rageval.web.versions.version_folder import version_name
 
 router = APIRouter()
 ADDRESS = ("compare", "answers")
 MOST_RIVALS = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareAnswersPage(PageContext):
+    """Two agents: their answers to the same questions."""
+
+    template = "compare_answers.html"
+    a: str
+    """The id of run A."""
+    b: str
+    """The id of run B."""
+    names: tuple[str, str]
+    """The names of both agents with their versions."""
+    runs: tuple[RunRow | None, RunRow | None]
+    """Both runs as lists show them; None for one that no list has."""
+    compared: SideBySide
+    """The cases of both runs."""
+    shown: PairedPage
+    """The cases of this page."""
+    texts: Mapping[str, PairedTexts]
+    """The texts of these cases, by key."""
+    show: Direction | None
+    """The filter; None for all cases."""
+    directions: Mapping[Direction, str]
+    """The filters, with their meanings."""
+    most_moved: int
+    """The number of moved metrics of a case that are shown."""
 
 
 @router.get("/compare/answers")
@@ -51,9 +81,7 @@ def compare_answers(
     shown = compared.page(show, number)
     name_a = _agent_name(site, rows.get(a), a)
     name_b = _agent_name(site, rows.get(b), b)
-    return page(
-        request,
-        "compare_answers.html",
+    context = CompareAnswersPage(
         a=a,
         b=b,
         names=(name_a, name_b),
@@ -65,6 +93,7 @@ def compare_answers(
         directions=DIRECTIONS,
         most_moved=MOST_MOVED,
     )
+    return page(request, context)
 
 
 def _opened(site: Site, runs: OpenedRuns, run_id: str) -> RunCases:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
@@ -12,8 +13,11 @@ from starlette.responses import Response
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.make.scaffold import shipped
 from pytest_rageval.model import EvalCase
+from pytest_rageval.render.html.figures import Spark
 from pytest_rageval.web.forms import FormState, Submitted
+from pytest_rageval.web.jobs.job import JobStatus
 from pytest_rageval.web.jobs.jobs import Jobs, TheJobs
+from pytest_rageval.web.page_context import PageContext
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import page, path_to, redirect
@@ -26,6 +30,7 @@ from pytest_rageval.web.run_list import (
     run_choices,
     trends_of,
 )
+from pytest_rageval.web.run_rows import RunRow
 from pytest_rageval.web.sessions import TokenCheck
 from pytest_rageval.web.versions.agent_store import new_agent
 from pytest_rageval.web.versions.dataset_store import DatasetAbout
@@ -37,14 +42,62 @@ NO_TOKEN = FormState[BaseModel]()
 router = APIRouter()
 
 
+@dataclass(frozen=True, kw_only=True)
+class RunningPage(PageContext):
+    """The current runs."""
+
+    template = "running.html"
+    going: Sequence[JobStatus]
+    """The runs that were started here, the newest first."""
+    others: Rows
+    """The runs of a terminal or another machine."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DashboardPage(PageContext):
+    """The first page."""
+
+    template = "dashboard.html"
+    cards: Rows
+    """The last run of each agent and dataset."""
+    lines: Rows
+    """The newest runs."""
+    trends: Mapping[str, Spark | None]
+    """The pass rates of the runs like each one, by its id."""
+    card_metrics: Callable[[RunRow], list[tuple[str, float]]]
+    """Returns the metrics of a card with their means."""
+    total: int
+    """The number of all runs."""
+    choices: Mapping[str, list[str]]
+    """The values that each menu of the filter offers."""
+    agents: int
+    """The number of agents."""
+    datasets: int
+    """The number of datasets."""
+    going: Sequence[JobStatus]
+    """The runs that were started here and have not ended."""
+    others: Rows
+    """The current runs of a terminal or another machine."""
+    narrowed: RunFilter
+    """The filter of the list of runs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoginPage(PageContext):
+    """The form for the token."""
+
+    template = "login.html"
+    form: FormState[BaseModel]
+    """The error of a wrong token."""
+
+
 @router.get("/")
 def dashboard(request: Request, folders: TheFolders, jobs: TheJobs, agents: Agents, datasets: Datasets) -> Response:
     rows = folders.rows()
     cards = latest_of_series(rows, CARDS)
     lines = rows[:NEWEST]
-    return page(
-        request,
-        "dashboard.html",
+    now = running_now(jobs, rows)
+    context = DashboardPage(
         cards=cards,
         lines=lines,
         trends=trends_of(rows, [*cards, *lines]),
@@ -53,23 +106,25 @@ def dashboard(request: Request, folders: TheFolders, jobs: TheJobs, agents: Agen
         choices=run_choices(rows),
         agents=len(agents.slugs()),
         datasets=len(datasets.slugs()),
-        **running_now(jobs, rows),
+        going=now.going,
+        others=now.others,
         narrowed=RunFilter(),
     )
+    return page(request, context)
 
 
 @router.get("/running")
 def running(request: Request, folders: TheFolders, jobs: TheJobs) -> Response:
     """Show the current runs, for a script that polls until none is left."""
-    return page(request, "running.html", **running_now(jobs, folders.rows()))
+    return page(request, running_now(jobs, folders.rows()))
 
 
-def running_now(jobs: Jobs, rows: Rows) -> dict[str, Any]:
+def running_now(jobs: Jobs, rows: Rows) -> RunningPage:
     """Return the current runs that were started here, and the rows of others, the newest first."""
     going = list(jobs.going())
     started_here = {status.job.id for status in going}
     others = [run for run in RunFilter(state="running").of(rows) if run.run_id not in started_here]
-    return {"going": going, "others": others[:MOST_RUNNING]}
+    return RunningPage(going=going, others=others[:MOST_RUNNING])
 
 
 AGENT, QUESTIONS = "Demo", "Demo questions"
@@ -107,7 +162,7 @@ def make_demo_questions(_: Submitted, store: Datasets) -> Response:
 
 @router.get("/login")
 def login_page(request: Request) -> Response:
-    return page(request, "login.html", form=NO_TOKEN)
+    return page(request, LoginPage(form=NO_TOKEN))
 
 
 @router.post("/login")
@@ -119,7 +174,7 @@ def log_in(request: Request, submitted: Submitted) -> Response:
     address = request.client.host if request.client else ""
     if not tokens.accepts(str(submitted.get("token", "")), address):
         wrong = NO_TOKEN.with_problem("token", "This is not the token.")
-        return page(request, "login.html", status=403, form=wrong)
+        return page(request, LoginPage(form=wrong), status=403)
     tokens.log_in(request.session)
     return redirect("/")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Depends, Request
@@ -11,19 +12,21 @@ from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from pytest_rageval.cases.canonical import case_content
+from pytest_rageval.cases.conversations import OF_THE_PLACE
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.messages import Unsound, format_path, shown_value
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import NOWHERE, EvalCase, Json
-from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS, PROMINENT_NAMES
+from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS, PROMINENT_NAMES, DescriptiveField
 from pytest_rageval.web.dataset_upload import long_texts, trimmed
 from pytest_rageval.web.forms import FormState, Note, OneLine, Submitted, read_form, split_tags
+from pytest_rageval.web.page_context import PageContext
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import TheSite, UnknownPageError
 from pytest_rageval.web.versions.dataset_store import DatasetVersion
-from pytest_rageval.web.versions.value_changes import case_changes
+from pytest_rageval.web.versions.value_changes import ValueChange, case_changes
 from pytest_rageval.web.versions.version_folder import NewerVersion
 
 router = APIRouter()
@@ -53,6 +56,44 @@ def _with_descriptions() -> type[CaseForm]:
 
 
 CASE_FORM = _with_descriptions()
+
+
+class CaseConflict(NamedTuple):
+    """A version that another window saved while the form was filled in."""
+
+    number: int
+    """The number of that version."""
+    mine: Sequence[ValueChange]
+    """What the form would change in its case."""
+    is_there: bool
+    """That version has the case."""
+    is_removal: bool
+    """The form was to remove the case."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetCasePage(PageContext):
+    """A case of a dataset in a form."""
+
+    template = "dataset_case.html"
+    form: FormState[CaseForm]
+    """The typed values and their errors."""
+    version: DatasetVersion
+    """The version that the case is of."""
+    position: str
+    """The position in the address: a number from 1, or `new`."""
+    at: int | None
+    """The position as a number; None for a new case."""
+    case: EvalCase | None
+    """The case; None for a new one."""
+    total: int
+    """The number of cases of the version."""
+    newest: int
+    """The number of the newest version, which alone can be edited."""
+    descriptive: Sequence[DescriptiveField]
+    """The descriptive fields that the form shows."""
+    conflict: CaseConflict | None
+    """The version that another window saved meanwhile; None if there is none."""
 
 
 class OpenCase(NamedTuple):
@@ -163,18 +204,27 @@ def _conflict(
     theirs = next((case for case in cases if case.id == case_id), None)
     place = NEW if theirs is None else str(cases.index(theirs) + 1)
     mine = [] if theirs is None or typed is None else case_changes(theirs, typed)
-    conflict = {"number": newer.newest, "mine": mine, "is_there": theirs is not None, "is_removal": typed is None}
+    conflict = CaseConflict(
+        number=newer.newest,
+        mine=mine,
+        is_there=theirs is not None,
+        is_removal=typed is None,
+    )
     now = OpenCase(store.read(newer.slug, newer.newest), place, cases, theirs)
     form: FormState[CaseForm] = FormState({**state.values, "id": case_id}, state.errors)
     return _case_form(request, store, now, form, status=409, conflict=conflict)
 
 
 def _case_form(
-    request: Request, store: Datasets, opened: OpenCase, form: FormState[CaseForm], **content: Any
+    request: Request,
+    store: Datasets,
+    opened: OpenCase,
+    form: FormState[CaseForm],
+    *,
+    status: int = 200,
+    conflict: CaseConflict | None = None,
 ) -> Response:
-    return page(
-        request,
-        "dataset_case.html",
+    context = DatasetCasePage(
         form=form,
         version=opened.version,
         position=opened.position,
@@ -183,8 +233,9 @@ def _case_form(
         total=len(opened.cases),
         newest=store.last(opened.version.slug),
         descriptive=[field for field in DESCRIPTIVE_FIELDS if field.is_prominent],
-        **{"conflict": None, **content},
+        conflict=conflict,
     )
+    return page(request, context, status=status)
 
 
 # ── the form ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -195,7 +246,7 @@ NO_CASE = EvalCase("", "")
 
 def case_values(case: EvalCase) -> dict[str, str | Sequence[str]]:
     """Return the field values for a case. Several right answers go into the JSON."""
-    record = case_content(case)
+    record = {name: value for name, value in case_content(case).items() if name not in OF_THE_PLACE}
     gold = dict(record.pop("gold", {}))
     values = {name: str(record.pop(name, "")) for name in TEXTS}
     values["reference"] = gold.pop("answer") if isinstance(gold.get("answer"), str) else ""
@@ -229,7 +280,10 @@ def case_of_form(form: FormData, original: EvalCase | None, most: int) -> tuple[
     if state.model is None:
         return state, None
     try:
-        return state, case_from_record(record, original.source if original else NOWHERE)[0]
+        case, _ = case_from_record(record, original.source if original else NOWHERE)
+        if original is not None and original.turn is not None:
+            case = replace(case, conversation=original.conversation, turn=original.turn)
+        return state, case
     except Unsound as unsound:
         for finding in unsound.findings.first:
             state = state.with_problem(_field_of(finding.path), str(finding))

@@ -23,12 +23,13 @@ from pytest_rageval.web.column_mapping import (
 )
 from pytest_rageval.web.dataset_upload import DatasetReading, Look, look, read_dataset
 from pytest_rageval.web.forms import FormState, Note, OneLine, Paragraphs, Submitted, Title, read_form, split_tags
+from pytest_rageval.web.page_context import PageContext
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import page, path_to, redirect
-from pytest_rageval.web.site import Site, TheSite
+from pytest_rageval.web.site import Site, TheSite, WebLimits
 from pytest_rageval.web.tables import SEPARATORS, Part, TableFormat, chosen_table
 from pytest_rageval.web.upload import Upload, Uploads, file_of
-from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore
+from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore, DatasetVersion
 from pytest_rageval.web.versions.value_changes import dataset_changes
 from pytest_rageval.web.versions.version_folder import NewerVersion, slug_of
 
@@ -257,11 +258,56 @@ def _with_conflict(form: FormState[ImportForm], newer: NewerVersion, dataset: st
     return form.with_problem("", f"{words} Look at it, and upload the file again if yours is to be the next.")
 
 
+@dataclass(frozen=True, kw_only=True)
+class DatasetNewPage(PageContext):
+    """The form for the files of a dataset."""
+
+    template = "dataset_new.html"
+    form: FormState[ImportForm]
+    """The errors of the upload."""
+    version: DatasetVersion | None
+    """The dataset's newest version; None for a new dataset."""
+    limits: WebLimits
+    """How large an upload may be."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetUploadPage(PageContext):
+    """The preview of uploaded files."""
+
+    template = "dataset_upload.html"
+    form: FormState[ImportForm]
+    """The chosen columns, the description, and their errors."""
+    upload: Upload
+    """The uploaded files."""
+    tables: Sequence[PartTable]
+    """The files that are tables, with the guessed meaning of each column."""
+    reading: DatasetReading
+    """The cases, as the files are read now."""
+    problems: Sequence[str]
+    """What is wrong with the files, as far as it is shown."""
+    count: int
+    """The number of all problems."""
+    left_out: str
+    """The choice that leaves a column out."""
+    metadata: str
+    """The choice that keeps a column as metadata."""
+    is_document: bool
+    """The file is a test set of another tool, whose fields are known."""
+    encodings: Sequence[tuple[str, str]]
+    """The encodings that can be chosen, with their titles."""
+    separators: Sequence[tuple[str, str]]
+    """The separators of cells that can be chosen, with their titles."""
+    version: DatasetVersion | None
+    """The dataset's newest version; None for a new dataset."""
+
+
 def _upload_form(
     request: Request, site: Site, store: DatasetStore, form: FormState[ImportForm], dataset: str, *, status: int = 200
 ) -> Response:
     version = store.newest(dataset) if dataset else None
-    return page(request, "dataset_new.html", status=status, form=form, version=version, limits=site.settings.limits)
+    context = DatasetNewPage(form=form, version=version, limits=site.settings.limits)
+    return page(request, context, status=status)
 
 
 def _preview(
@@ -269,10 +315,7 @@ def _preview(
 ) -> Response:
     dataset = review.upload.about.get("dataset")
     problems = review.problems
-    return page(
-        request,
-        "dataset_upload.html",
-        status=status,
+    context = DatasetUploadPage(
         form=form,
         upload=review.upload,
         tables=[table for table in review.tables.values() if table.columns],
@@ -286,3 +329,4 @@ def _preview(
         separators=SEPARATORS,
         version=store.newest(dataset) if dataset else None,
     )
+    return page(request, context, status=status)

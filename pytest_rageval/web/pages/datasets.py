@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
@@ -15,12 +17,13 @@ from pytest_rageval.check.audit import AuditFinding, audit_in_words, findings_in
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.export.csv_format import as_text
 from pytest_rageval.model import EvalCase
-from pytest_rageval.web.label_desk import TheDesk, offered_systems
-from pytest_rageval.web.pages.agents import Agents
+from pytest_rageval.web.label_desk import TheDesk
+from pytest_rageval.web.label_systems import SystemOption
+from pytest_rageval.web.page_context import PageContext
 from pytest_rageval.web.rendering import page
 from pytest_rageval.web.site import Site, TheSite
 from pytest_rageval.web.versions.dataset_store import DatasetStore, DatasetVersion
-from pytest_rageval.web.versions.value_changes import dataset_changes
+from pytest_rageval.web.versions.value_changes import DatasetChanges, dataset_changes
 from pytest_rageval.web.versions.version_folder import mentions
 
 router = APIRouter()
@@ -36,15 +39,112 @@ def _store(site: TheSite) -> DatasetStore:
 Datasets = Annotated[DatasetStore, Depends(_store)]
 
 
+@dataclass(frozen=True, kw_only=True)
+class DatasetsPage(PageContext):
+    """The list of datasets."""
+
+    template = "datasets.html"
+    versions: Sequence[DatasetVersion]
+    """The newest version of each dataset that the search finds."""
+    all: int
+    """The number of datasets, found or not."""
+    problems: Sequence[str]
+    """The files that cannot be read."""
+    q: str
+    """The words that are searched for."""
+    folder: Path
+    """The folder of the files of datasets."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetPage(PageContext):
+    """A version of a dataset with one page of its cases."""
+
+    template = "dataset.html"
+    version: DatasetVersion
+    """The version that is shown."""
+    problems: Sequence[str]
+    """Why the file cannot be read, or why labelling cannot begin."""
+    total: int
+    """The number of cases of the version."""
+    found: int
+    """The number of cases that the search finds."""
+    rows: Sequence[tuple[int, EvalCase]]
+    """The cases of this page, each with its position in the version, from 1."""
+    q: str
+    """The words that are searched for."""
+    category: str
+    """The category that is shown; '' for all."""
+    categories: Sequence[str]
+    """The categories of the version."""
+    at: int
+    """The number of this page, from 1."""
+    pages: int
+    """The number of pages."""
+    newest: int
+    """The number of the newest version."""
+    versions: Sequence[DatasetVersion]
+    """All versions, the newest first."""
+    place: Path
+    """The file of the version."""
+    options: Sequence[SystemOption]
+    """The systems that can retrieve chunks for labelling."""
+    systems: Sequence[str]
+    """Those of them that are ticked."""
+    labelled: int
+    """The number of labelled cases of a version that is being labelled."""
+    asks_to_discard: bool
+    """The page asks whether to discard the labels."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetDiffPage(PageContext):
+    """The differences of two versions of a dataset."""
+
+    template = "dataset_diff.html"
+    before: DatasetVersion
+    """The earlier version."""
+    after: DatasetVersion
+    """The later version."""
+    numbers: Sequence[int]
+    """The numbers of all versions, the newest first."""
+    slug: str
+    """The dataset's name in addresses."""
+    changes: DatasetChanges
+    """The cases that were added, changed and removed."""
+    most: int
+    """The number of cases of a list that are shown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetAuditPage(PageContext):
+    """What may be wrong with the labels of a version."""
+
+    template = "dataset_audit.html"
+    version: DatasetVersion
+    """The version that was audited."""
+    findings: Sequence[AuditFinding]
+    """The findings that are shown, the worst first."""
+    count: int
+    """The number of all findings."""
+    words: str
+    """The findings in one sentence."""
+    notes: str
+    """Whether golds were looked for in the notes, in a sentence."""
+    positions: Mapping[str, int]
+    """The position of each case in the version, by key."""
+    place: Path
+    """The file of the version."""
+
+
 class VersionPages:
     """The renderer of the pages of dataset versions."""
 
-    def __init__(self, request: Request, site: TheSite, store: Datasets, desk: TheDesk, agents: Agents) -> None:
+    def __init__(self, request: Request, site: TheSite, store: Datasets, desk: TheDesk) -> None:
         self._request = request
         self._site = site
         self._store = store
         self._desk = desk
-        self._agents = agents
 
     def render(
         self,
@@ -73,12 +173,8 @@ class VersionPages:
         labelled = 0
         if version.is_open:
             labelled = sum(Marks.of(case).is_label for case in cases)
-        options = offered_systems(self._target(), self._agents.newest_versions()[0])
-        first_system = [option.value for option in options[:1]]
-        return page(
-            self._request,
-            "dataset.html",
-            status=status,
+        options = self._desk.offered(self._target())
+        context = DatasetPage(
             asks_to_discard=asks_to_discard,
             version=version,
             problems=problems,
@@ -94,9 +190,10 @@ class VersionPages:
             versions=store.versions(slug)[0],
             place=store.path(slug, version.number),
             options=options,
-            systems=self._desk.chosen.get(slug, first_system),
+            systems=self._desk.selected(slug, options),
             labelled=labelled,
         )
+        return page(self._request, context, status=status)
 
     def _target(self) -> str | None:
         """Return the project's target; None too for a broken configuration, which the health page reports."""
@@ -113,15 +210,14 @@ TheVersionPages = Annotated[VersionPages, Depends(VersionPages)]
 def datasets_page(request: Request, store: Datasets, q: str = "") -> Response:
     versions, problems = store.newest_versions()
     shown = [version for version in versions if mentions(q, version.texts)]
-    return page(
-        request,
-        "datasets.html",
+    context = DatasetsPage(
         versions=shown,
         all=len(versions),
         problems=problems,
         q=q,
         folder=store.folder,
     )
+    return page(request, context)
 
 
 @router.get("/datasets/{slug}")
@@ -168,9 +264,7 @@ def dataset_diff_page(
     """Show the differences of two versions, by default the last two."""
     numbers, earlier, later = store.compared(slug, before, after)
     changes = dataset_changes(store.cases(slug, earlier), store.cases(slug, later))
-    return page(
-        request,
-        "dataset_diff.html",
+    context = DatasetDiffPage(
         before=store.read(slug, earlier),
         after=store.read(slug, later),
         numbers=list(reversed(numbers)),
@@ -178,6 +272,7 @@ def dataset_diff_page(
         changes=changes,
         most=MOST_SHOWN,
     )
+    return page(request, context)
 
 
 @router.get("/datasets/{slug}/versions/{number}/audit")
@@ -186,9 +281,7 @@ def dataset_audit_page(request: Request, site: TheSite, store: Datasets, slug: s
     cases = store.cases(slug, number)
     findings, notes = _findings(site, cases)
     positions = {case.key: position for position, case in enumerate(cases, start=1)}
-    return page(
-        request,
-        "dataset_audit.html",
+    context = DatasetAuditPage(
         version=store.read(slug, number),
         findings=findings[:MOST_SHOWN],
         count=len(findings),
@@ -197,6 +290,7 @@ def dataset_audit_page(request: Request, site: TheSite, store: Datasets, slug: s
         positions=positions,
         place=store.path(slug, number),
     )
+    return page(request, context)
 
 
 # ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

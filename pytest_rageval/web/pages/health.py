@@ -6,19 +6,21 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from pytest_rageval.check.diagnosis import MARKS, Diagnosis
+from pytest_rageval.check.diagnosis import MARKS, Diagnosis, Mark
 from pytest_rageval.check.doctor import CHECKS, diagnoses
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.io.environment_secrets import WEB_TOKEN
 from pytest_rageval.web.forms import Submitted
-from pytest_rageval.web.keys import key_states
+from pytest_rageval.web.keys import KeyState, key_states
+from pytest_rageval.web.page_context import PageContext
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import page
@@ -87,6 +89,31 @@ def app_facts(settings: WebSettings) -> Iterator[tuple[str, str]]:
     yield "a text of an upload", f"{limits.field_characters:,} characters"
 
 
+@dataclass(frozen=True, kw_only=True)
+class HealthPage(PageContext):
+    """What runs need, and whether it is there."""
+
+    template = "health.html"
+    lines: Sequence[Line]
+    """The checks, each under its subject."""
+    marks: Mapping[Mark, str]
+    """The signs of the marks of checks."""
+    has_target: bool
+    """The system under test was checked too."""
+    keys: Sequence[KeyState]
+    """Which keys are set."""
+    key_problems: Sequence[str]
+    """What is wrong with the file of keys."""
+    facts: Iterable[tuple[str, str]]
+    """Facts about this app, by name."""
+    is_ready: bool
+    """No check found a problem."""
+    agents: int
+    """The number of agents."""
+    datasets: int
+    """The number of datasets."""
+
+
 @router.get("/health")
 def show_health(request: Request, site: TheSite, agents: Agents, datasets: Datasets) -> Response:
     """Show all checks except that of the system under test. This queries nothing and is free."""
@@ -104,9 +131,7 @@ def _health(
     request: Request, site: Site, agents: AgentStore, datasets: DatasetStore, lines: Sequence[Line], *, has_target: bool
 ) -> Response:
     keys, problems = key_states(site.settings.env_file)
-    return page(
-        request,
-        "health.html",
+    context = HealthPage(
         lines=lines,
         marks=MARKS,
         has_target=has_target,
@@ -117,3 +142,4 @@ def _health(
         agents=len(agents.slugs()),
         datasets=len(datasets.slugs()),
     )
+    return page(request, context)

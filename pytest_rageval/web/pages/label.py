@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import wait
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -12,20 +14,22 @@ from starlette.responses import Response
 
 from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.errors import CaseError, SettingsError
+from pytest_rageval.label.label_session import LabelSession
 from pytest_rageval.web.forms import Submitted, read_form
 from pytest_rageval.web.label_desk import (
-    DEMO,
-    PROJECT,
     LabelDesk,
     LabelPlace,
     OpenLabelling,
     TheDesk,
     label_files,
 )
-from pytest_rageval.web.label_view import LabelForm, action_of, label_view, words_of
+from pytest_rageval.web.label_systems import DEMO, PROJECT
+from pytest_rageval.web.label_view import LabelForm, LabelView, action_of, label_view, words_of
+from pytest_rageval.web.page_context import PageContext
 from pytest_rageval.web.pages.datasets import Datasets, TheVersionPages
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import TheSite, UnknownPageError
+from pytest_rageval.web.versions.dataset_store import DatasetVersion
 from pytest_rageval.web.versions.version_folder import version_choice
 
 POOL_WITHIN_S = 1.5
@@ -37,20 +41,59 @@ CLOSED = "This file was finished or read again in another window. Nothing was ma
 router = APIRouter()
 
 
+@dataclass(frozen=True, kw_only=True)
+class LabelFilesPage(PageContext):
+    """The files and datasets that can be labelled."""
+
+    template = "label_files.html"
+    files: Sequence[tuple[str, bool]]
+    """The case files, and whether they hold drafts."""
+    target: str | None
+    """The project's system; None without one."""
+    notes: str | None
+    """The folder of the project's notes; None without one."""
+    datasets: Sequence[DatasetVersion]
+    """The newest version of each dataset."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelPage(PageContext):
+    """One case with its chunks."""
+
+    template = "label.html"
+    view: LabelView
+    """The case, its chunks and the lines of the selected one, as they are shown."""
+    session: LabelSession
+    """The labelling session."""
+    place: LabelPlace
+    """The place in the session that is shown."""
+    seen: str
+    """A hash of the case and its chunks, by which a form of an older page is refused."""
+    message: str
+    """What the last action did; '' for nothing to say."""
+    is_waiting: bool
+    """The systems are still being asked."""
+    is_aside: bool
+    """The labels go into another file, since this one was changed meanwhile."""
+    shows_scores: bool
+    """The scores of chunks are shown."""
+    back: str
+    """The address of the list that the case is of."""
+
+
 @router.get("/label")
 def label_files_page(request: Request, site: TheSite, store: Datasets) -> Response:
     """Show the files and datasets that can be labelled."""
     project = site.project()
     files = [(name, name.endswith(ENDING)) for name in label_files(project)]
     datasets, _ = store.newest_versions()
-    return page(
-        request,
-        "label_files.html",
+    context = LabelFilesPage(
         files=files,
         target=project.settings.target,
         notes=project.settings.notes,
         datasets=datasets,
     )
+    return page(request, context)
 
 
 class LabelQuery(LabelPlace):
@@ -153,10 +196,7 @@ def _render(
         session = labelling.session
         is_waiting = session.waits_for is not None
         message, session.message = problem or session.message, ""
-        return page(
-            request,
-            "label.html",
-            status=status,
+        context = LabelPage(
             view=label_view(session, hides_scores=not shows_scores),
             session=session,
             place=labelling.current_place(place),
@@ -167,6 +207,7 @@ def _render(
             shows_scores=shows_scores,
             back=path_to("datasets", place.dataset) if place.dataset else path_to("label"),
         )
+        return page(request, context, status=status)
 
 
 # ── the open version of a dataset ─────────────────────────────────────────────────────────────────────────────

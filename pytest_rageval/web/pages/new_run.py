@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, get_args
 
@@ -18,6 +18,7 @@ from pytest_rageval.text import printable
 from pytest_rageval.web.forms import FormState, Submitted, read_form
 from pytest_rageval.web.jobs.job import Job, Source
 from pytest_rageval.web.jobs.jobs import TheJobs
+from pytest_rageval.web.page_context import PageContext
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import page, path_to, redirect
@@ -226,6 +227,50 @@ def start_run(request: Request, stores: TheStores, submitted: Submitted) -> Resp
     return redirect(path_to("new-run", "answers", upload.id))
 
 
+@dataclass(frozen=True, kw_only=True)
+class NewRunPage(PageContext):
+    """The form of a run, with what it takes."""
+
+    template = "new_run.html"
+    form: FormState[NewRunForm]
+    """The typed values and their errors."""
+    agents: Sequence[tuple[str, str]]
+    """The versions of agents that can be chosen, with their titles."""
+    datasets: Sequence[tuple[str, str]]
+    """The versions of datasets that can be chosen, with their titles."""
+    sources: Sequence[tuple[str, str]]
+    """Where answers can come from, with titles."""
+    baselines: Sequence[tuple[str, str]]
+    """What the run can be compared with, with titles."""
+    choice: RunChoice | None
+    """The chosen versions; None until both are chosen."""
+    outlook: Sequence[str]
+    """What the run takes: requests, cost and time."""
+    problems: Sequence[str]
+    """Why the choice cannot be run."""
+    warnings: Sequence[str]
+    """What is risky about the run, a sentence each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewRunAnswersPage(PageContext):
+    """Uploaded answers, before they are scored."""
+
+    template = "new_run_answers.html"
+    upload: Upload
+    """The uploaded file."""
+    choice: RunChoice
+    """The chosen versions."""
+    answers: AnswersUpload
+    """The answers."""
+    outlook: Sequence[str]
+    """What the run takes: requests, cost and time."""
+    warnings: Sequence[str]
+    """What is risky about the run, a sentence each."""
+    description: str
+    """The description that stays with the run."""
+
+
 class Waiting(NamedTuple):
     """Uploaded answers that wait for a decision, with the choice that they belong to."""
 
@@ -251,9 +296,7 @@ def answers_page(request: Request, stores: TheStores, waiting: TheAnswers) -> Re
     """Show uploaded answers that cover the dataset, before they are scored."""
     upload, choice = waiting
     answers = stores.answers(choice, upload)
-    return page(
-        request,
-        "new_run_answers.html",
+    context = NewRunAnswersPage(
         upload=upload,
         choice=choice,
         answers=answers,
@@ -261,6 +304,7 @@ def answers_page(request: Request, stores: TheStores, waiting: TheAnswers) -> Re
         warnings=choice.warnings(stores.env_file, answers),
         description=upload.about["description"],
     )
+    return page(request, context)
 
 
 @router.post("/new-run/answers/{upload_id}")
@@ -314,12 +358,11 @@ def _form_page(request: Request, stores: Stores, form: FormState[NewRunForm], *,
             outlook = choice.outlook(_last_pace(rows, choice))
     except RagevalError as error:
         problems = error.problems
-    return page(
-        request,
-        "new_run.html",
-        status=status,
+    options = stores.options()
+    context = NewRunPage(
         form=form,
-        **stores.options(),
+        agents=options["agents"],
+        datasets=options["datasets"],
         sources=SOURCES,
         baselines=_baselines(stores, rows, choice),
         choice=choice,
@@ -327,3 +370,4 @@ def _form_page(request: Request, stores: Stores, form: FormState[NewRunForm], *,
         problems=problems,
         warnings=choice.warnings(stores.env_file) if choice is not None else [],
     )
+    return page(request, context, status=status)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -14,13 +14,21 @@ from pytest_rageval.export.calibration_labels import label_lines
 from pytest_rageval.export.csv_format import csv_line, csv_lines
 from pytest_rageval.export.report_json import json_lines
 from pytest_rageval.render.html.report_file import FILES
-from pytest_rageval.render.html.report_page import KEYS
+from pytest_rageval.render.html.variables import variables
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
 from pytest_rageval.web.forms import Submitted
 from pytest_rageval.web.jobs.job import LOG, log_tail
 from pytest_rageval.web.jobs.jobs import Jobs, TheJobs
 from pytest_rageval.web.opened_runs import BASELINE, OpenedRuns, TheRuns
+from pytest_rageval.web.pages.run_contexts import (
+    CompareChoicePage,
+    ComparePage,
+    JobPage,
+    RunPage,
+    RunSectionsPage,
+    UnfinishedRunPage,
+)
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.results_table import workbook
 from pytest_rageval.web.run_cases import Filter, RunCases, TheQuery
@@ -61,15 +69,26 @@ def show_run(
     opened, problems = runs.as_far_as_recorded(stored)
     listed = opened.page(query) if opened else None
     can_go_on = opened is None or opened.is_partial
-    content: dict[str, Any] = {
-        "listed": listed,
-        "log": _log_lines(jobs, stored),
-        "job": run_id if run_id in jobs and can_go_on else None,
-    }
+    log = _log_lines(jobs, stored)
+    job = run_id if run_id in jobs and can_go_on else None
     if opened is None or opened.report is None or listed is None:
-        return page(request, "unfinished_run.html", **content, **_unfinished(stored, opened, problems))
+        head = origin_of(stored.config) if opened else None
+        unfinished = UnfinishedRunPage(
+            run_id=printable(stored.run_id),
+            state=stored.state,
+            problems=problems,
+            files=[(name, (stored.path / name).is_file(), what) for name, what in FILES.items()],
+            listed=listed,
+            log=log,
+            job=job,
+            has_head=opened is not None,
+            head=head,
+            sections=UNFINISHED if opened and opened.listed.cases else (),
+        )
+        return page(request, unfinished)
     versions = _versions(folders, run_id)
-    response = page(request, "run.html", **content, **run_content(opened), agent_versions=versions)
+    context = RunPage(**_report(opened), listed=listed, agent_versions=versions, log=log, job=job)
+    response = page(request, context)
     return _at(response, path_to("runs", run_id, **listed.query.asked))
 
 
@@ -99,52 +118,34 @@ def _versions(folders: RunFolders, run_id: str) -> list[tuple[str, str]]:
     return [(found[version], f"v{version}") for version in sorted(found, reverse=True)[:MOST_VERSIONS]]
 
 
-def _unfinished(run: StoredRun, opened: RunCases | None, problems: Sequence[str]) -> dict[str, Any]:
-    """Return what the page of an unfinished or unreadable run shows besides its recorded cases."""
-    return {
-        "state": run.state,
-        "problems": problems,
-        "files": [(name, (run.path / name).is_file(), what) for name, what in FILES.items()],
-        "run_id": printable(run.run_id),
-        "keys": KEYS,
-        "about": "",
-        "description": None,
-        "has_head": opened is not None,
-        "head": origin_of(run.config) if opened else None,
-        "sections": UNFINISHED if opened and opened.listed.cases else (),
-    }
-
-
 def _log_lines(jobs: Jobs, run: StoredRun) -> list[str]:
     """Return the last lines that a run printed; none if no log was kept."""
     return [printable(line) for line in jobs.log(run.run_id) or log_tail(run.path / LOG)]
 
 
-def run_content(opened: RunCases, against: str = "") -> dict[str, Any]:
-    """Return the values that the templates of a finished run need, by itself or against a chosen other run."""
+def _report(opened: RunCases, against: str = "", *, has_sections: bool | None = None) -> dict[str, Any]:
+    """Return the fields of a `ReportInBrowser`, by itself or against a chosen other run.
+
+    has_sections  whether the sections are on the page; None to leave them out of a large run
+    """
     report = opened.report
     assert report is not None  # because it has ended
     run_id = printable(opened.run.run_id)
-    content = dict(opened.start)
-    if opened.are_sections_late:
-        content["sections_at"] = path_to("runs", run_id, "sections", against=against)
-    else:
-        content |= opened.sections
-        content["sections_at"] = None
-    if against:
-        content["against"] = against
+    if has_sections is None:
+        has_sections = not opened.are_sections_late
     head = origin_of(report.config)
-    audit = None
+    audit = ""
     if head.dataset and is_slug(head.dataset):
         audit = path_to("datasets", head.dataset, "versions", str(head.dataset_version), "audit")
-    return content | {
-        "page": report,
-        "head": head,
-        "audit": audit,
-        "keys": KEYS,
+    return variables(opened.start) | {
         "run_id": run_id,
-        "compare_with": path_to("compare", b=run_id),
+        "head": head,
         "description": report.metrics.get("description"),
+        "against": against,
+        "audit": audit,
+        "compare_with": path_to("compare", b=run_id),
+        "parts": opened.sections if has_sections else None,
+        "sections_at": None if has_sections else path_to("runs", run_id, "sections", against=against),
     }
 
 
@@ -152,7 +153,7 @@ def run_content(opened: RunCases, against: str = "") -> dict[str, Any]:
 def show_sections(request: Request, run_id: str, site: TheSite, runs: TheRuns, against: Name = "") -> Response:
     """Show the sections of a finished run: a script puts them below the cases of a large one."""
     opened = runs.open(printable(site.stored_run(run_id).run_id), against or None)
-    return page(request, "run_sections.html", **{**run_content(opened, against), **opened.sections})
+    return page(request, RunSectionsPage(**_report(opened, against, has_sections=True)))
 
 
 @router.get("/runs/{run_id}/export.{form}")
@@ -231,8 +232,8 @@ def compare_page(
     except SettingsError as error:
         return _choice_form(request, rows, a, b, str(error))
     listed = opened.page(query)
-    content = run_content(opened, a) | {"listed": listed, "agent_versions": _versions(folders, b)}
-    return _at(page(request, "compare.html", **content), path_to("compare", a=a, b=b, **listed.query.asked))
+    context = ComparePage(**_report(opened, a), listed=listed, agent_versions=_versions(folders, b))
+    return _at(page(request, context), path_to("compare", a=a, b=b, **listed.query.asked))
 
 
 def _compare_selected(request: Request, rows: Rows, run_ids: list[str]) -> Response:
@@ -250,7 +251,7 @@ def _choice_form(request: Request, rows: Rows, a: str = "", b: str = "", problem
     newest, before, *_ = [*(run.run_id for run in finished[:2]), "", ""]
     chosen = {"a": a or before or BASELINE, "b": b or newest}
     status = 409 if problem else 200
-    return page(request, "compare_choice.html", status=status, lines=finished, chosen=chosen, problem=problem)
+    return page(request, CompareChoicePage(lines=finished, chosen=chosen, problem=problem), status=status)
 
 
 @router.get("/jobs/{job_id}")
@@ -262,7 +263,7 @@ def show_job(request: Request, jobs: TheJobs, job_id: str, *, follow: Annotated[
     job_status = jobs.status(job_id)
     if follow and job_status.state == "finished" and job_status.has_run:
         return _leave_for(request, path_to("runs", job_id))
-    return page(request, "job.html", job_status=job_status, log=jobs.log(job_id))
+    return page(request, JobPage(job_status=job_status, log=jobs.log(job_id)))
 
 
 @router.post("/jobs/{job_id}/cancel")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
@@ -14,15 +15,26 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.render.html.figures import Chart, time_chart
+from pytest_rageval.render.html.figures import Chart, Spark, time_chart
 from pytest_rageval.render.html.first_screen import PREFERRED
 from pytest_rageval.runs.history import PastRun
 from pytest_rageval.text import printable
 from pytest_rageval.views.history import runs_table
+from pytest_rageval.views.parts import FigureTable
 from pytest_rageval.web.forms import Submitted, read_form
 from pytest_rageval.web.jobs.jobs import TheJobs
+from pytest_rageval.web.page_context import PageContext
 from pytest_rageval.web.rendering import page, path_to, redirect
-from pytest_rageval.web.run_list import RunFilter, TheFolders, datasets_run, past_runs, run_choices, trends_of
+from pytest_rageval.web.run_list import (
+    DatasetRuns,
+    Rows,
+    RunFilter,
+    TheFolders,
+    datasets_run,
+    past_runs,
+    run_choices,
+    trends_of,
+)
 from pytest_rageval.web.run_rows import RUN_STATES
 from pytest_rageval.web.run_shelf import TheShelf
 from pytest_rageval.web.site import TheSite
@@ -36,6 +48,41 @@ DONE, MOST_UNDONE = "done", 50
 router = APIRouter()
 
 Word = Annotated[str, Query(max_length=400)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunsPage(PageContext):
+    """One page of the list of runs."""
+
+    template = "runs.html"
+    lines: Rows
+    """The runs of this page."""
+    trends: Mapping[str, Spark | None]
+    """The pass rates of the runs like each one, by its id."""
+    left: int
+    """The number of runs that the filter finds."""
+    total: int
+    """The number of all runs of the list."""
+    number: int
+    """The number of this page, from 1."""
+    pages: int
+    """The number of pages."""
+    first: int
+    """The position of the first run of this page, from 1."""
+    choices: Mapping[str, list[str]]
+    """The values that each menu of the filter offers."""
+    narrowed: RunFilter
+    """The filter."""
+    states: Mapping[str, str]
+    """The states of runs, with their meanings."""
+    archived: int
+    """The number of archived runs."""
+    is_archived: bool
+    """The archived runs are shown."""
+    deleted: Sequence[str]
+    """The ids of deleted runs that can be restored."""
+    done: Mapping[str, Any] | None
+    """The last action and its runs, which can be undone; None without one."""
 
 
 @router.get("/runs")
@@ -59,9 +106,7 @@ def runs_page(
     number = min(number, pages)
     first = (number - 1) * ROWS
     lines = left[first : first + ROWS]
-    return page(
-        request,
-        "runs.html",
+    context = RunsPage(
         lines=lines,
         trends=trends_of(rows, lines),
         left=len(left),
@@ -77,6 +122,7 @@ def runs_page(
         deleted=shelf.deleted(),
         done=request.session.pop(DONE, None),
     )
+    return page(request, context)
 
 
 class SelectedForm(BaseModel):
@@ -130,6 +176,39 @@ LASTS = (20, 50, 200)
 """The selectable numbers of runs; the largest for a single metric only."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class HistoryPage(PageContext):
+    """Metrics over time."""
+
+    template = "history.html"
+    datasets: Sequence[DatasetRuns]
+    """The datasets that can be chosen."""
+    dataset: str
+    """The key of the chosen one; '' without runs."""
+    agents: Sequence[str]
+    """The agents that can be chosen."""
+    agent: str
+    """The chosen one; '' for all."""
+    names: Sequence[str]
+    """The metrics that can be chosen."""
+    metric: str
+    """The chosen one; '' for those most looked at."""
+    charts: Sequence[tuple[str, Chart | None]]
+    """A chart for each shown metric; None if fewer than two runs have a value."""
+    table: FigureTable | None
+    """The runs as a table; None without runs."""
+    links: Mapping[str, str]
+    """The address of each run, by id."""
+    are_of_other_cases: bool
+    """The cases changed between some of the runs."""
+    count: int
+    """The number of runs."""
+    last: int
+    """The number of runs that is chosen."""
+    lasts: Sequence[int]
+    """The numbers of runs that can be chosen."""
+
+
 @router.get("/history")
 def history_page(
     request: Request,
@@ -158,9 +237,7 @@ def history_page(
     table = None
     if runs:
         table = runs_table(runs, [name for name in shown if name != PASSING])
-    return page(
-        request,
-        "history.html",
+    context = HistoryPage(
         datasets=datasets,
         dataset=chosen,
         agents=run_choices(rows)["agent"],
@@ -175,6 +252,7 @@ def history_page(
         last=last,
         lasts=LASTS,
     )
+    return page(request, context)
 
 
 def _measured(runs: Sequence[PastRun]) -> list[str]:

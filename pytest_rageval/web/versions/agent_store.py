@@ -13,7 +13,7 @@ from pytest_rageval.config.options import HTTP, SPELLINGS, kind_of
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.config.toml_text import toml_document
-from pytest_rageval.errors import Problems, SettingsError
+from pytest_rageval.errors import Problems, SettingsError, UnknownMetric
 from pytest_rageval.io.atomic import write_bytes, write_text
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.judges.lexical_judge import LexicalJudge
@@ -267,7 +267,7 @@ _PLACE = re.compile(r"(?:rageval\.toml: )?(?P<key>[a-z_]+)\b")
 
 def _field_problem(problem: str) -> Problem:
     """Return a run's error message with the field whose name it begins with."""
-    if problem.startswith("unknown metric "):
+    if isinstance(problem, UnknownMetric):
         return "metrics", problem
     prompt = _PROMPT.fullmatch(problem)
     if prompt is not None:

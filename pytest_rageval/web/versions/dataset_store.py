@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pytest_rageval.cases.canonical import case_content
 from pytest_rageval.cases.case_text import CaseText, edited_json
+from pytest_rageval.cases.conversations import records_of_file
 from pytest_rageval.cases.loading import CaseFile, load_file
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.atomic import write_bytes
@@ -114,7 +114,8 @@ class DatasetStore(VersionStore[DatasetVersion]):
         """Write the next version, or raise NewerVersion if `based_on` (0: none) is not the newest any more."""
         if not cases:
             raise CaseError("a dataset needs a case; nothing was saved")
-        content = "".join(f"{case_line(case)}\n" for case in cases).encode()
+        lines = [json.dumps(record, ensure_ascii=False) for record in records_of_file(cases)]
+        content = "".join(f"{line}\n" for line in lines).encode()
         return self._save(slug, about, content, len(cases), note, based_on)
 
     def _save(
@@ -205,16 +206,14 @@ class DatasetStore(VersionStore[DatasetVersion]):
         return self.path(slug, number)
 
 
-def case_line(case: EvalCase) -> str:
-    """Return the line of a case file that reads back as this case."""
-    return json.dumps(case_content(case), ensure_ascii=False)
-
-
 def _with_ids(content: bytes, cases: Sequence[EvalCase]) -> bytes:
     """Add the id of its case to each line of a case file."""
     text = CaseText(content)
     lines = {case.source.line: text.text_of(case.source.line) for case in cases}
-    nameless = {case.source.line: case.id for case in cases if parse(lines[case.source.line]).get("id") is None}
+    nameless: dict[int, str] = {}
+    for case in cases:
+        if parse(lines[case.source.line]).get("id") is None:
+            nameless[case.source.line] = case.conversation or case.id
     return text.composed({line: edited_json(lines[line], {("id",): name}) for line, name in nameless.items()})
 
 

@@ -88,10 +88,10 @@
   const NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$/;
   const OUTCOMES = ["passed", "failed", "error", "skipped", "xfailed"], CHANGES = ["worse", "fixed", "unmeasured", "new", "same"];
   // The column of each word that is compared as a whole.
-  const columns = () => ({ outcome: "outcome", changed: "change", ...Object.fromEntries(index.descriptive.map((name) => [name, name])), file: "file", doubt: "doubt", cause: "cause", flaky: "flaky" });
+  const columns = () => ({ outcome: "outcome", changed: "change", ...Object.fromEntries(index.descriptive.map((name) => [name, name])), file: "file", doubt: "doubt", cause: "cause", flaky: "flaky", answer: "answer", conversation: "conversation", turn: "turn" });
   const COMPARE = { "<": (a, b) => a < b, ">": (a, b) => a > b, "<=": (a, b) => a <= b, ">=": (a, b) => a >= b, "=": (a, b) => a === b };
   const shown = (names) => names.filter(Boolean).slice(0, 8).join(", ");
-  const always = () => ({ flaky: ["yes", "no"], cause: index.causes_known, outcome: OUTCOMES, changed: CHANGES, doubt: ["document", "last_heading", "folder", "spelling", "none"] });
+  const always = () => ({ flaky: ["yes", "no"], answer: ["different", "same", "unknown"], unchecked: index.unchecked_known, cause: index.causes_known, outcome: OUTCOMES, changed: CHANGES, doubt: ["document", "last_heading", "folder", "spelling", "none"] });
   const choices = (kind, names, value) => (names.includes(value) ? [value] : value.split(",")).map((word) => {
     const code = names.indexOf(word);
     if (code < 0 && !always()[kind]?.includes(word)) throw new Error(`no ${kind} “${word}”; there are ${shown(names) || "none"}`);
@@ -103,14 +103,15 @@
       return (number) => numbers[number] === 1;
     }
     if (sign === ":" && field === "changed" && !index.compared) throw new Error("the run was compared with none: nothing changed in it");
+    if (sign === ":" && field === "answer" && !index.answered) throw new Error("the answers are compared with none here: leave answer: out");
     const wordColumns = columns();
     if (sign === ":" && Object.hasOwn(wordColumns, field)) {
       const codes = new Set(choices(field, index[wordColumns[field] + "s"], value)), values = index[wordColumns[field]];
       return (number) => codes.has(values[number]);
     }
-    if (sign === ":" && field === "tag") {
-      const codes = choices("tag", index.tags, value);
-      return (number) => index.tag[number].some((code) => codes.includes(code));
+    if (sign === ":" && (field === "tag" || field === "unchecked")) {
+      const codes = choices(field, index[field + "s"], value);
+      return (number) => index[field][number].some((code) => codes.includes(code));
     }
     if (sign === ":" && field === "layer") {
       const bits = choices("layer", index.layers, value).reduce((sum, code) => sum | (1 << code), 0);
@@ -124,7 +125,7 @@
       return (number) => fallen.has(number);
     }
     const metric = isNumber(field) ? field : metricNamed(field);
-    if (!metric) throw new Error(`“${field}” is nothing to filter by: ${Object.keys(wordColumns).join(", ")}, tag, layer, id, fell, ${Object.keys(index.operations).join(", ")}, or a metric as in token_f1<0.5`);
+    if (!metric) throw new Error(`“${field}” is nothing to filter by: ${Object.keys(wordColumns).join(", ")}, tag, unchecked, layer, id, fell, ${Object.keys(index.operations).join(", ")}, or a metric as in token_f1<0.5`);
     const limit = Number(value), compare = COMPARE[sign];
     if (!compare || !NUMBER.test(value)) throw new Error(`“${field}${sign}${value}” needs a number, as in ${field}<0.5`);
     const values = await column(metric);

@@ -1,0 +1,58 @@
+"""A bot behind HTTP with a JSON of its own: it quotes the section of notes/ that shares most words with the question.
+
+`python bot.py` serves `POST /chat {"message": "…"}` at port 8080.
+"""
+
+import json
+import re
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+NOTES = Path(__file__).parent / "notes"
+PORT = 8080
+FEWEST_SHARED_WORDS = 2
+
+
+def sections():
+    """Yield file, heading and text of each section of the notes."""
+    for path in sorted(NOTES.glob("*.md")):
+        for part in path.read_text(encoding="utf-8").split("\n## ")[1:]:
+            heading, _, text = part.partition("\n")
+            yield f"notes/{path.name}", heading, text.strip()
+
+
+def words(text):
+    return set(re.findall(r"\w{3,}", text.lower())) - {"how", "who", "the", "what", "does", "can"}
+
+
+def reply_to(question):
+    """Return the reply of the bot: its text, and the sections that it found."""
+    asked = words(question)
+    found = []
+    for file, heading, text in sections():
+        shared = len(asked & words(f"{file} {heading} {text}"))
+        if shared >= FEWEST_SHARED_WORDS:
+            found.append((shared, file, heading, text))
+    found.sort(key=lambda entry: -entry[0])
+    sources = [{"file": file, "title": heading, "content": text} for _, file, heading, text in found]
+    text = sources[0]["content"] if sources else "The notes do not say anything about this."
+    return {"reply": {"text": text}, "sources": sources}
+
+
+class Chat(BaseHTTPRequestHandler):
+    def do_POST(self):
+        length = int(self.headers["Content-Length"])
+        question = json.loads(self.rfile.read(length))["message"]
+        body = json.dumps(reply_to(question)).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        """Write no log."""
+
+
+if __name__ == "__main__":
+    ThreadingHTTPServer(("127.0.0.1", PORT), Chat).serve_forever()

@@ -1,0 +1,48 @@
+"""Conversations in records: the fields of a turn; how many there are, which of them broke, and at which turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_rageval.model import BLOCKED, EvalCase
+from pytest_rageval.runs.row import Row
+
+
+def turn_fields(case: EvalCase) -> dict[str, Any]:
+    """Return the fields that the record of a turn has beside those of a case; empty for a single case."""
+    fields: dict[str, Any] = {}
+    if case.turn is not None:
+        fields = {"conversation": case.conversation, "turn": case.turn}
+    if case.conversational:
+        fields["conversational"] = True
+    return fields
+
+
+def conversation_counts(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return the part of metrics.json about conversations; empty without any.
+
+    broken          by conversation, the turn that ended it: by an error, or by a failed gate where that ends one
+    blocked_turns   how many turns were not asked for that
+    broken_by_error how many of the turns that ended one are themselves errors of this run
+    """
+    turns = [row for row in rows if row.conversation is not None]
+    if not turns:
+        return {}
+    broken: dict[str, int] = {}
+    blocked_turns = 0
+    for row in turns:
+        if row.error_kind == BLOCKED and row.conversation is not None and row.broken_at is not None:
+            blocked_turns += 1
+            broken[row.conversation] = min(row.broken_at, broken.get(row.conversation, row.broken_at))
+    errors = {(row.conversation, row.turn) for row in turns if row.outcome == "error"}
+    broken_by_error = errors.intersection(broken.items())
+    conversations = {row.conversation for row in turns}
+    counts = {
+        "count": len(conversations),
+        "turns": len(turns),
+        "broken": dict(sorted(broken.items())),
+        "blocked_turns": blocked_turns,
+        "broken_by_error": len(broken_by_error),
+    }
+    return {"conversations": counts}

@@ -1,0 +1,94 @@
+"""Every face of a run names its flaky cases: those that were confirmed to pass, and those that a plugin ran again."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+from project import ASSERT_GATES, Project, as_result, lines_with, run_pytest_with_neighbours
+from wavering import answers, outcomes, wavering_project, with_baseline
+
+TABLE = 'target = "wavering:answer"\nallow_regressions = true'
+SENTENCE = "1 case is flaky (b)"
+
+
+@pytest.fixture(scope="module")
+def flaky(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A run in which `b` failed first and then passed twice."""
+    project = wavering_project(Project(tmp_path_factory.mktemp("flaky")))
+    project.configure(TABLE)
+    with_baseline(project)
+    answers(project, {"b": ["wrong", "right", "right"]})
+    project.run("--rageval-run-id", "one", "--junitxml", "junit.xml")
+    return project
+
+
+def read(project: Project, name: str) -> str:
+    return (project.path / "reports" / "runs" / "one" / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["summary.md", "report.html", "report.json", "metrics.json"])
+def test_the_reports_of_a_run_name_it(flaky: Project, name: str):
+    assert SENTENCE in read(flaky, name)
+
+
+def test_junit_says_why(flaky: Project):
+    junit = (flaky.path / "junit.xml").read_text(encoding="utf-8")
+    assert junit.count('name="rageval.flaky"') == 1
+    assert "failed in 1 of 3 attempts: recall_any@5 is 0" in junit
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["explain", "one", "b"], "flaky: failed in 1 of 3 attempts: recall_any@5 is 0"),
+        (["history"], "1 flaky (b)"),
+        (["compare", "baseline", "one"], SENTENCE),
+        (["gate", "one"], SENTENCE),
+        (["export", "one", "--format", "csv", "-o", "-"], "flaky: failed in 1 of 3 attempts"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_the_commands_name_it(flaky: Project, command: list[str], words: str):
+    result = flaky.rageval(*command)
+    assert words in " ".join("\n".join([*result.outlines, *result.errlines]).split())
+
+
+def test_a_filter_finds_it(flaky: Project):
+    from pytest_rageval.comparison.baseline import side_of_run
+    from pytest_rageval.comparison.case_list import list_cases
+    from pytest_rageval.runs.reader import StoredRun
+
+    listed = list_cases(side_of_run(StoredRun(flaky.path / "reports" / "runs" / "one")))
+    assert [(case.id, case.flaky) for case in listed.cases if case.flaky == "yes"] == [("b", "yes")]
+    assert next(case for case in listed.cases if case.id == "b").why.startswith("flaky: failed in 1 of 3 attempts")
+
+
+def test_how_many_are_flaky_is_a_metric_that_can_be_gated(flaky: Project, tmp_path: Path):
+    result = flaky.rageval(
+        "run", "--gate", "run flaky_rate <= 0.1", "--reports", str(tmp_path), "--baseline", "reports/baseline.json"
+    )
+    metrics = json.loads((tmp_path / "metrics.json").read_text(encoding="utf-8"))
+    assert metrics["metrics"]["flaky_rate"]["mean"] == 0.25
+    assert result.ret == 1
+
+
+def test_a_case_that_a_plugin_ran_again_is_flaky(project: Project):
+    wavering_project(project)
+    project.configure(TABLE)
+    project.own_test("evalcases/a.jsonl", ASSERT_GATES)
+    answers(project, {"b": ["error", "right"]})
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        arguments = ["-p", "no:hypothesispytest", "-p", "no:randomly", "--reruns", "2", "--junitxml", "junit.xml"]
+        result = as_result(run_pytest_with_neighbours(project.path, *arguments))
+    assert result.ret == 0
+    assert outcomes(project) == {"passed": 8}
+    metrics = project.metrics()
+    why = [(case["case_key"].rpartition("::")[2], case["why"]) for case in metrics["flaky"]]
+    again = "passed only when run again, at attempt 2"
+    assert why == [("b", again), ("test_own[b]", again)]
+    assert metrics["flaky_rate"] == 0.25
+    assert lines_with(result, "2 cases are flaky (b, b::test_own.py::test_own[b])")
+    assert (project.path / "junit.xml").read_text(encoding="utf-8").count('name="rageval.flaky"') == 2
