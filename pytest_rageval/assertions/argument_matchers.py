@@ -20,7 +20,7 @@ from pytest_rageval.model.assertion import GROUPS, NEGATION, Assertion
 
 OF_ARGUMENTS = frozenset(kind.name for module in (text_types, json_types) for kind in module.TYPES)
 """The types that say something of a value; the others are about an answer."""
-LONGEST_ARGUMENT = 100_000
+LONGEST_ARGUMENT = 10_000
 """Characters of an argument that are looked at."""
 _OF_MATCHERS = frozenset({*OF_ARGUMENTS, *(f"{NEGATION}{name}" for name in OF_ARGUMENTS)})
 _JUDGED = frozenset(name for name, kind in TYPES.items() if kind.judged_by is not None)

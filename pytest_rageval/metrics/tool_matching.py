@@ -10,7 +10,7 @@ from pytest_rageval.assertions.argument_matchers import matches_argument
 from pytest_rageval.model import Observation, ToolCall
 from pytest_rageval.model.expected_tool import ExpectedTool
 
-MOST_COMPARED = 500
+MOST_COMPARED = 200
 """Calls that are compared with expected ones: an agent in a loop may report any number, and each costs its time."""
 
 Fits = Callable[[ExpectedTool, ToolCall], bool]

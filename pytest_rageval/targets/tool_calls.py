@@ -17,7 +17,7 @@ from pytest_rageval.targets.foreign_results import DOCUMENTS, chunk_of, plain_te
 LONGEST_RESULT = 1_000_000
 """Characters of a result that is read as JSON, to find the chunks of a search in it."""
 _NAMES = ("name", "tool_name", "tool")
-_ARGUMENTS = ("arguments", "args", "input", "parameters")
+_ARGUMENTS = ("arguments", "args", "input", "parameters", "input_parameters")
 _RESULTS = ("result", "output", "response")
 _SERVERS = ("server", "server_label", "server_name")
 _FAILED = frozenset({"error", "failed", "failure"})
