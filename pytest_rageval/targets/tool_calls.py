@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Json
-from pytest_rageval.targets.foreign_results import DOCUMENTS, chunk_of, plain_text
+from pytest_rageval.targets.foreign_results import DOCUMENTS, chunk_of, member, plain_text
 
 LONGEST_RESULT = 1_000_000
 """Characters of a result that is read as JSON, to find the chunks of a search in it."""
@@ -81,6 +81,28 @@ def calls_in_messages(messages: Sequence[Json]) -> list[Json]:
     return calls
 
 
+def calls_of_framework(result: Any) -> list[Json]:
+    """Return the tool calls in the messages of a framework's result, whose messages may be objects."""
+    messages = member(result, "messages")
+    if not isinstance(messages, list | tuple):
+        return []
+    return calls_in_messages([_plain_message(message) for message in messages])
+
+
+_OF_MESSAGES = ("role", "type", "content", "tool_calls", "tool_call_id", "status")
+
+
+def _plain_message(message: Any) -> Json:
+    """Return a message as a mapping. What a tool of LangChain found stands in its `artifact`, as documents."""
+    plain = {name: member(message, name) for name in _OF_MESSAGES}
+    artifact = member(message, "artifact")
+    if isinstance(artifact, list | tuple) and artifact:
+        chunks = [chunk_of(document) for document in artifact]
+        if None not in chunks:
+            plain["content"] = chunks
+    return plain
+
+
 # ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -132,7 +154,9 @@ def _results_of(message: Json) -> Iterator[tuple[str, Json, bool]]:
 
 
 def _text_or_parts(content: Json) -> Json:
-    """Return the text of a message's parts, or the content itself if it has none."""
+    """Return the text of a message's parts, or the content itself if it has none, as a list of passages."""
+    if isinstance(content, list) and not all(isinstance(part, dict) and "type" in part for part in content):
+        return content
     return plain_text(content) or content
 
 

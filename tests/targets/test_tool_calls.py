@@ -169,3 +169,39 @@ def test_a_mapping_finds_calls_and_the_chunks_of_searches(project: Project):
 def test_a_call_without_arguments_or_result_is_one():
     (call,) = answer_from_response({"answer": "Yes.", "tool_calls": [{"name": "now"}]}, "here").tool_calls or ()
     assert call == ToolCall("now")
+
+
+GRAPH = """
+from types import SimpleNamespace as Message
+
+class Graph:
+    def invoke(self, question):
+        document = Message(page_content="6 euros.", metadata={"source": "islands.md"})
+        call = {"name": "search", "args": {"query": question}, "id": "c1", "type": "tool_call"}
+        failed = {"name": "pay", "args": {}, "id": "c2", "type": "tool_call"}
+        return {
+            "messages": [
+                Message(type="human", content=question),
+                Message(type="ai", content="", tool_calls=[call, failed]),
+                Message(type="tool", content="1 passage", artifact=[document], tool_call_id="c1", status="success"),
+                Message(type="tool", content="no money", tool_call_id="c2", status="error"),
+                Message(type="ai", content="6 euros."),
+            ]
+        }
+
+graph = Graph()
+"""
+
+
+def test_the_messages_of_a_graph_hold_its_calls(project: Project):
+    project.write("bot.py", GRAPH)
+    project.configure('target = "bot:graph"')
+    tools = [{"name": "search", "args": {"query": "What?"}}]
+    gold = [{"rel_path": "islands.md"}]
+    project.cases([{"id": "one", "question": "What?", "gold_supports": gold, "expected_tools": tools}])
+    project.run()
+    assert project.records()["one"]["tool_calls"] == [
+        "1 search(query='What?') → 1 chunk, gold at rank 1",
+        "2 pay() → failed: no money",
+    ]
+    assert project.outcomes() == {"one": "passed"}
