@@ -46,6 +46,8 @@ from pytest_rageval.model import (
 _Form = Callable[[str], str]
 GoldBy = Literal["anchors", "ids"]
 _NO_TIMINGS = Timings()
+MOST_SEARCHES = 500
+"""Searches of an answer that are matched: an agent in a loop may report any number."""
 MOST_PLACES = 10
 """Number of chunks and references named in a flag."""
 
@@ -91,7 +93,7 @@ def match(case: EvalCase, answer: Answer, gold_by: GoldBy = "anchors", rules: Pl
     """
     chunks = None if answer.chunks is None else in_rank_order(answer.chunks)
     matching = _match(case.gold, chunks, answer.references, gold_by, rules)
-    searches = answer.searches
+    searches = answer.searches[:MOST_SEARCHES]
     if not searches:
         return matching
     hits = []

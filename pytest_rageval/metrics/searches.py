@@ -47,8 +47,9 @@ def _found(obs: Observation, k: int) -> frozenset[int]:
 
 
 def _recall_terms(obs: Observation, k: int) -> str:
-    golds = counted(obs.golds, "gold")
-    return f"{len(_found(obs, k))} found in {counted(len(obs.answer.searches), 'search', 'searches')} / {golds}"
+    found = len(_found(obs, k))
+    searches = counted(len(obs.answer.searches), "search", "searches")
+    return f"{found} found in {searches} / {counted(obs.golds, 'gold')}"
 
 
 @search_metric(better="higher", needs=("chunks", "gold"), missing=_unmatched, terms=_recall_terms)

@@ -118,10 +118,11 @@ def tools_as_expected(obs: Observation) -> Score | NotApplicable:
 
 def expected_words(tool: ExpectedTool) -> str:
     """Return an expected call in one line, as `search(query={'icontains': 'jeju'})`."""
-    arguments = [f"{name}={_value_words(value)}" for name, value in tool.args.items() if name not in tool.ignore]
-    if tool.args_match == "ignore":
-        arguments = ["…"]
-    elif tool.args_match == "subset":
+    arguments = []
+    if tool.args_match != "ignore":
+        compared = tool.args.keys() - {*tool.ignore}
+        arguments = [f"{name}={_value_words(value)}" for name, value in tool.args.items() if name in compared]
+    if tool.args_match != "exact":
         arguments.append("…")
     return cut(printable(f"{tool.name}({', '.join(arguments)})"), LONGEST_CALL)
 
@@ -189,7 +190,9 @@ def tool_calls_over_limit(obs: Observation) -> float | NotApplicable:
     >>> score("tool_calls_over_limit", called_tools("search search pay", most=2))
     1.0
     """
-    return float(max(0, len(obs.answer.tool_calls or ()) - (obs.case.max_tool_calls or 0)))
+    made = len(obs.answer.tool_calls or ())
+    limit = obs.case.max_tool_calls or 0
+    return float(max(0, made - limit))
 
 
 def _failed_terms(obs: Observation, _: int) -> str:

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
-from itertools import zip_longest
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -283,16 +282,18 @@ def chunks_of_searches(calls: tuple[ToolCall, ...] | None) -> tuple[Chunk, ...] 
 
     None without a search. It stands for the retrieved chunks of an agent that reports its searches alone.
     """
-    lists = [in_rank_order(call.retrieved_chunks) for call in calls or () if call.retrieved_chunks is not None]
-    if not lists:
+    searches = [call.retrieved_chunks for call in calls or () if call.retrieved_chunks is not None]
+    if not searches:
         return None
+    ranked: list[tuple[int, Chunk]] = []
+    for retrieved in searches:
+        ranked += enumerate(in_rank_order(retrieved))
+    ranked.sort(key=lambda entry: entry[0])  # stable: of one rank, in the order of the searches
     chunks: dict[tuple[str | None, ...], Chunk] = {}
-    for same_rank in zip_longest(*lists):
-        for chunk in same_rank:
-            if chunk is not None:
-                identity = (chunk.chunk_id, chunk.doc_id, chunk.rel_path, chunk.heading_path, chunk.text)
-                # The rank within its search is none within all of them.
-                chunks.setdefault(identity, replace(chunk, rank=None))
+    for _, chunk in ranked:
+        identity = (chunk.chunk_id, chunk.doc_id, chunk.rel_path, chunk.heading_path, chunk.text)
+        # The rank within its search is none within all of them.
+        chunks.setdefault(identity, replace(chunk, rank=None))
     return tuple(chunks.values())
 
 

@@ -44,11 +44,16 @@ def with_contract_calls(data: dict[str, Json]) -> dict[str, Json]:
     if calls is None:
         messages = data.get("messages")
         calls = calls_in_messages(messages) if isinstance(messages, list) else None
-        if not calls:
+        # Nothing promises the form of these messages: where a call in them is none, they are left alone.
+        if not calls or not all(map(_is_sound, calls)):
             return data
     elif isinstance(calls, list):
         calls = contract_calls(calls)
     return {**data, "tool_calls": calls}
+
+
+def _is_sound(call: Json) -> bool:
+    return isinstance(call, dict) and isinstance(call.get("name"), str) and isinstance(call.get("arguments"), dict)
 
 
 def contract_calls(written: Sequence[Json]) -> list[Json]:
@@ -110,7 +115,8 @@ def _role(message: Json) -> str | None:
     if not isinstance(message, dict):
         return None
     role = message.get("role")
-    if role is None and message.get("type") in ("human", "ai", "tool", "system"):
+    # A call may have the type "tool" as well; a message has a content.
+    if role is None and "content" in message and message.get("type") in ("human", "ai", "tool", "system"):
         role = message["type"]
     return _SPEAKERS.get(role, role) if isinstance(role, str) else None
 
@@ -147,10 +153,14 @@ def _results_of(message: Json) -> Iterator[tuple[str, Json, bool]]:
         yield str(message.get("call_id")), message.get("output"), False
     elif _role(message) == "tool":
         result = message.get("content")
-        has_failed = message.get("status") in _FAILED or bool(message.get("is_error"))
+        has_failed = _says_failed(message.get("status")) or bool(message.get("is_error"))
         yield str(message.get("tool_call_id")), _text_or_parts(result), has_failed
     for part in _parts_of(message, "tool_result"):
         yield str(part.get("tool_use_id")), _text_or_parts(part.get("content")), bool(part.get("is_error"))
+
+
+def _says_failed(status: Json) -> bool:
+    return isinstance(status, str) and status.lower() in _FAILED
 
 
 def _text_or_parts(content: Json) -> Json:
@@ -179,7 +189,7 @@ def _call(written: dict[str, Json]) -> dict[str, Json]:
         if given:
             call[name] = members.pop(given[0])
     call["arguments"] = _arguments(call.get("arguments"))
-    has_failed = members.pop("is_error", None) is True or members.get("status") in _FAILED
+    has_failed = members.pop("is_error", None) is True or _says_failed(members.get("status"))
     error = members.pop("error", None)
     result = call.pop("result", None)
     call |= {name: value for name, value in members.items() if value is not None}

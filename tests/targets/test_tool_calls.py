@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -120,6 +121,29 @@ def test_what_is_no_call_is_named(calls: Any, said: str):
     with pytest.raises(TargetError) as raised:
         answer_from_response({"answer": "Yes.", "tool_calls": calls}, "here")
     assert said in str(raised.value)
+
+
+def test_a_call_of_type_tool_is_no_message_and_an_odd_status_no_error():
+    calls: list[Any] = [{"type": "tool", "name": "x", "arguments": {}, "status": {"code": [1]}}]
+    (call,) = answer_from_response({"answer": "Yes.", "tool_calls": calls}, "here").tool_calls or ()
+    assert (call.name, call.error) == ("x", None)
+
+
+def test_messages_of_another_form_are_left_alone():
+    for call in ({"id": "1"}, {"name": "x", "args": [1]}, {"name": 3}):
+        data = {"answer": "Yes.", "messages": [{"role": "assistant", "tool_calls": [call]}, 3, {"role": ["user"]}]}
+        answer = answer_from_response(data, "here")
+        assert answer.tool_calls is None
+        assert answer.extra["messages"] == data["messages"]
+
+
+def test_many_searches_with_one_long_one_take_no_time():
+    found = [{"rel_path": f"{number}.md"} for number in range(5_000)]
+    calls = [{"name": "s", "retrieved_chunks": found[:1]}] * 5_000 + [{"name": "s", "retrieved_chunks": found}]
+    begun = time.process_time()
+    answer = answer_from_response({"answer": "Yes.", "tool_calls": calls}, "here")
+    assert time.process_time() - begun < 2
+    assert len(answer.chunks or ()) == 5_000
 
 
 def test_chunks_of_searches_are_interleaved_and_each_comes_once():

@@ -215,9 +215,12 @@ def _read_matching(written: Mapping[str, Any]) -> Matching:
         if values[name] is not None:
             values[name] = tuple(map(frozenset, values[name]))
     values["loose"] = tuple(LooseMatch(*match) for match in written["loose"])
-    searches = [None if hits is None else tuple(map(frozenset, hits)) for hits in written.get("searches", ())]
-    values["searches"] = tuple(searches)
+    values["searches"] = tuple(map(_read_hits, written.get("searches", ())))
     return Matching(**values)
+
+
+def _read_hits(written: Sequence[Sequence[int]] | None) -> tuple[frozenset[int], ...] | None:
+    return None if written is None else tuple(map(frozenset, written))
 
 
 def matched_to(record: Mapping[str, Any], case: EvalCase, gold_by: GoldBy, rules: PlaceRules) -> dict[str, Any]:
