@@ -7,7 +7,6 @@ nesting) and all other errors raise a `TargetError` that names path, value and w
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from operator import attrgetter
@@ -166,12 +165,12 @@ class ResponseReader(RecordReader[R]):
 
     def checked(self, text: str | bytes) -> R:
         """Read a text that was found sound before; bytes hold no key `extra`."""
-        is_bytes = isinstance(text, bytes)
-        # Such a word also stands in texts of answers, which then take the longer way for nothing.
-        holds_calls = _CALLS_IN_BYTES.search(text) if isinstance(text, bytes) else _CALLS_IN_TEXT.search(text)
         try:
-            if not holds_calls and (is_bytes or '"extra"' not in text):
-                return self._validate(text)
+            if isinstance(text, bytes) or '"extra"' not in text:
+                response: R = self._validate(text)
+                # Calls may be in another form, and hold chunks in their results. `messages` are unknown to the form.
+                if response.tool_calls is None:
+                    return response
         except ValidationError:
             pass
         return self.read(_apart(with_contract_calls(parse(text)), self._form))
@@ -180,8 +179,6 @@ class ResponseReader(RecordReader[R]):
         return _apart(value, self._form)
 
 
-_CALLS_IN_TEXT = re.compile(r'"(?:tool_calls|messages)"')
-_CALLS_IN_BYTES = re.compile(rb'"(?:tool_calls|messages)"')
 _TYPED = frozenset({"debug", "retrieved_chunks", "references", "latency", "contexts"})
 """Members without free parts, or whose free parts are looked at by themselves."""
 

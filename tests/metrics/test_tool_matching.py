@@ -48,7 +48,9 @@ def test_no_assignment_matches_more(match: ToolsMatch):
     for _ in range(150):
         expected = []
         for _ in range(chance.randint(1, 3)):
-            args = chance.choice([{}, {"q": "a"}, {"q": "b"}, {"q": {"any": [{"equals": "a"}, {"equals": "c"}]}}])
+            args: dict[str, Any] = chance.choice(
+                [{}, {"q": "a"}, {"q": "b"}, {"q": {"any": [{"equals": "a"}, {"equals": "c"}]}}]
+            )
             expected.append(ExpectedTool(chance.choice("xy"), args, optional=chance.random() < 0.3))
         calls = [ToolCall(chance.choice("xy"), {"q": chance.choice("abc")}) for _ in range(chance.randint(0, 4))]
         obs = an_observation(expected, calls, match)

@@ -190,6 +190,20 @@ def test_a_mapping_finds_calls_and_the_chunks_of_searches(project: Project):
     assert record["scores"]["search_recall@5"] == 1.0
 
 
+@pytest.mark.parametrize("form", MESSAGES)
+@pytest.mark.parametrize("key", ["tool_calls", "messages"])
+def test_a_file_of_answers_holds_calls_in_any_form(project: Project, form: str, key: str):
+    if key == "messages" and form == "contract":
+        return
+    answer = {"id": "one", "answer": "Yes.", key: MESSAGES[form]}
+    project.write("answers.jsonl", json.dumps(answer) + "\n")
+    project.cases([{"id": "one", "question": "What?", "expected_tools": [{"name": "search", "args": SEARCH}]}])
+    project.run("--rageval-target", "answers:answers.jsonl")
+    record = project.records()["one"]
+    assert record["tool_calls"] == ["1 search(query='jeju') → 2 chunks"]
+    assert project.outcomes() == {"one": "passed"}
+
+
 def test_a_call_without_arguments_or_result_is_one():
     (call,) = answer_from_response({"answer": "Yes.", "tool_calls": [{"name": "now"}]}, "here").tool_calls or ()
     assert call == ToolCall("now")
