@@ -20,6 +20,7 @@ from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.config.settings import ENVIRONMENT, Settings
 from pytest_rageval.gates.gate import CLOSED, FIELDS, GATE_FORM, GATE_PATTERN, HOLDS
 from pytest_rageval.gates.regression import DEFAULT_REGRESSIONS, REGRESSION_FORM, REGRESSION_PATTERN
+from pytest_rageval.gates.win_rate_gate import SUBJECTS, WIN_RATE_FORM, WIN_RATE_PATTERN
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.links import docs_page
 from pytest_rageval.metrics import load_registry
@@ -141,6 +142,7 @@ def _gate_grammar() -> dict[str, Json]:
             "pattern": REGRESSION_PATTERN.pattern,
             "defaults": list(DEFAULT_REGRESSIONS),
         },
+        "pairwise": {"form": WIN_RATE_FORM, "pattern": WIN_RATE_PATTERN.pattern, "subjects": list(SUBJECTS)},
     }
 
 

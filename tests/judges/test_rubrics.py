@@ -263,3 +263,11 @@ def test_the_criterion_of_an_assertion_is_for_no_rubric_of_a_project(tmp_path):
     (folder / "politeness.txt").write_text("Rate {answer} by {criterion}.", encoding="utf-8")
     [problem] = problems(folder)
     assert "prompt has {criterion}, which only assertions of type llm-rubric are given" in problem
+
+
+def test_the_two_answers_of_a_pairwise_comparison_are_for_no_rubric_of_a_project(tmp_path):
+    folder = a_folder(tmp_path, politeness="")
+    (folder / "politeness.toml").unlink()
+    (folder / "politeness.txt").write_text("Rate {answer} against {first_answer}.", encoding="utf-8")
+    [problem] = problems(folder)
+    assert "prompt has {first_answer}, which only compare --pairwise is given; write {answer}" in problem
