@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Observation,
         Reference,
         Score,
+        ToolCall,
     )
     from pytest_rageval.targets.target import Target
 
@@ -46,7 +47,7 @@ _PLACES = {
     "observe": "matching.places",
     **dict.fromkeys(
         ("Answer", "AskRequest", "CaseResult", "Chunk", "EvalCase", "Gold", "JudgeRequest", "Judgement",
-         "NotApplicable", "Observation", "Reference", "Score"),
+         "NotApplicable", "Observation", "Reference", "Score", "ToolCall"),
         "model",
     ),
 }  # fmt: skip
@@ -68,6 +69,7 @@ __all__ = [
     "RunComparison",
     "Score",
     "Target",
+    "ToolCall",
     "__version__",
     "compare",
     "compare_runs",

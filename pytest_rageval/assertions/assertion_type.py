@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pytest_rageval.model import Answer, Judgement
+from pytest_rageval.model import Answer, Judgement, NotApplicable
 from pytest_rageval.model.assertion import Assertion
 from pytest_rageval.text import cut
 
@@ -29,14 +29,16 @@ class Checked(NamedTuple):
 class CheckedAnswer:
     """All that assertions read of an answer.
 
-    latency_ms  the time of the system's answer; None if unknown
+    latency_ms  the time of the system's answer, or why it is not known
+    cost_usd    what it cost, or why that is not known; None unless an assertion is about it
     abstained   the verdict on whether the system declined; None if undecided
     judgements  by the name that `judged_name` gives to an assertion
     """
 
     text: str
     answer: Answer
-    latency_ms: float | None
+    latency_ms: float | NotApplicable
+    cost_usd: float | NotApplicable | None
     abstained: bool | None
     judgements: Mapping[str, Judgement]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pytest_rageval.abstention.languages import KNOWN_LANGUAGES, language_of
@@ -18,11 +16,8 @@ from pytest_rageval.assertions.assertion_type import (
 from pytest_rageval.assertions.values import STRING
 from pytest_rageval.io.messages import describe, shown_value
 from pytest_rageval.io.suggestions import did_you_mean, listed
-from pytest_rageval.model import Json, Reference
+from pytest_rageval.model import NotApplicable, Reference
 from pytest_rageval.model.assertion import Assertion
-
-_COSTS = ("cost_usd", "cost", "total_cost", "total_cost_usd")
-"""Members of an answer's usage that hold its price in dollars."""
 
 
 def _language_problem(value: Any) -> str | None:
@@ -102,31 +97,21 @@ def _name(reference: Reference) -> str:
 
 @assertion_type(threshold=ThresholdRule("milliseconds"), needs_text=False)
 def latency(answer: CheckedAnswer, assertion: Assertion) -> Checked:
-    """The system answered within `threshold` milliseconds. Waits for a slot, a limit or a retry do not count."""
+    """The system answered within `threshold` milliseconds, as `latency_ms` measures it."""
     milliseconds = answer.latency_ms
-    if milliseconds is None:
-        return Checked(None, "the time of the answer is not known")
+    if isinstance(milliseconds, NotApplicable):
+        return Checked(None, milliseconds.reason)
     return Checked(milliseconds <= latency.limit(assertion), f"the answer took {milliseconds:,.0f} ms")
 
 
 @assertion_type(threshold=ThresholdRule("US dollars"), needs_text=False)
 def cost(answer: CheckedAnswer, assertion: Assertion) -> Checked:
-    """The answer cost at most `threshold` dollars, as the system reports in its usage (`cost_usd`)."""
-    dollars = _dollars(answer.answer.usage)
-    if dollars is None:
-        return Checked(None, "the system reports no cost of the answer")
+    """The answer cost at most `threshold` dollars, as `cost_usd` measures it: by its usage and the known prices."""
+    dollars = answer.cost_usd
+    assert dollars is not None
+    if isinstance(dollars, NotApplicable):
+        return Checked(None, dollars.reason)
     return Checked(dollars <= cost.limit(assertion), f"the answer cost {dollars:g} USD")
-
-
-def _dollars(usage: Mapping[str, Json]) -> float | None:
-    return next(_amounts(usage.get(name) for name in _COSTS), None)
-
-
-def _amounts(values: Iterable[Json]) -> Iterator[float]:
-    for value in values:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if is_number and math.isfinite(value) and value >= 0:
-            yield float(value)
 
 
 TYPES: tuple[AssertionType, ...] = (declined_to_answer, language, cites, latency, cost)

@@ -37,7 +37,7 @@ def equals(answer: CheckedAnswer, assertion: Assertion) -> Checked:
         found, problem = _as_json(answer)
         if problem:
             return Checked(holds=False, received=problem)
-        return Checked(_equal(found, value), received=f"the answer is {shown_value(found)}")
+        return Checked(equal_json(found, value), received=f"the answer is {shown_value(found)}")
     if isinstance(value, bool) or value is None:
         value = json.dumps(value)
     holds = answer.text.strip() == text_of(value).strip()
@@ -95,16 +95,16 @@ def _json_in(text: str) -> Iterator[Any]:
         yield found
 
 
-def _equal(found: Any, expected: Any) -> bool:
+def equal_json(found: Any, expected: Any) -> bool:
     """Compare JSON values: true is not 1, and 1 is 1.0."""
     if isinstance(expected, dict):
         if not isinstance(found, dict) or found.keys() != expected.keys():
             return False
-        return all(_equal(found[key], value) for key, value in expected.items())
+        return all(equal_json(found[key], value) for key, value in expected.items())
     if isinstance(expected, list | tuple):
         if not isinstance(found, list) or len(found) != len(expected):
             return False
-        return all(_equal(one, other) for one, other in zip(found, expected, strict=True))
+        return all(equal_json(one, other) for one, other in zip(found, expected, strict=True))
     if isinstance(found, bool) or isinstance(expected, bool):
         return found is expected
     return bool(found == expected)

@@ -16,6 +16,7 @@ from pytest_rageval.io.messages import Finding, Findings, Unsound
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.model import Anchor, EarlierTurn, EvalCase, Gold, Json
 from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
+from pytest_rageval.model.expected_tool import ExpectedTool
 
 
 def case_to_mapping(case: EvalCase) -> dict[str, Json]:
@@ -39,6 +40,7 @@ def case_to_mapping(case: EvalCase) -> dict[str, Json]:
         mapping["contexts"] = list(case.contexts)
     if case.assertions:
         mapping["assert"] = [written_assertion(assertion) for assertion in case.assertions]
+    mapping |= _tools_to_mapping(case)
     if case.metadata:
         mapping["metadata"] = dict(case.metadata)
     for name in ("rewrite", "conversational", "expected_outcome"):
@@ -124,6 +126,33 @@ def written_small(mapping: Mapping[str, Json]) -> str:
 # Not pydantic-core's writer, though it takes a quarter of the time: it writes 1e+16 as 1e16 and does not sort keys.
 # Baselines hold hashes of this output.
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
+
+def _tools_to_mapping(case: EvalCase) -> dict[str, Json]:
+    mapping: dict[str, Json] = {}
+    if case.expected_tools is not None:
+        mapping["expected_tools"] = [_written_tool(tool) for tool in case.expected_tools]
+    if case.tools_match is not None:
+        mapping["tools_match"] = case.tools_match
+    if case.forbidden_tools:
+        mapping["forbidden_tools"] = list(case.forbidden_tools)
+    if case.max_tool_calls is not None:
+        mapping["max_tool_calls"] = case.max_tool_calls
+    return mapping
+
+
+def _written_tool(tool: ExpectedTool) -> dict[str, Json]:
+    """Convert an expected call to plain data, without what has its default."""
+    mapping: dict[str, Json] = {"name": tool.name}
+    if tool.args:
+        mapping["args"] = dict(tool.args)
+    if tool.args_match != "subset":
+        mapping["args_match"] = tool.args_match
+    if tool.ignore:
+        mapping["ignore"] = list(tool.ignore)
+    if tool.optional:
+        mapping["optional"] = True
+    return mapping
 
 
 def _gold_to_mapping(gold: Gold) -> dict[str, Json]:

@@ -12,6 +12,7 @@ from pytest_rageval.cases.answerability import is_unanswerable_kind
 from pytest_rageval.cases.canonical import case_to_mapping, written_small
 from pytest_rageval.cases.keys import CONVERSATION, IN_GOLD, KEYS, LIFTED, Key, Line, spelling_of
 from pytest_rageval.cases.names import QUESTION, field_of, key_hint
+from pytest_rageval.cases.tool_keys import check_expected_tools
 from pytest_rageval.io.messages import Finding, Findings, Path, Unsound, format_path, shown_value
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import MAX_BITS, holds_keys_once
@@ -81,6 +82,8 @@ def _converted(
     broken = {_part_at(path) for path in unread}
     if "assertions" in values.case:
         values.case["assertions"] = read_assertions(values.case["assertions"], findings)
+    if values.case.get("expected_tools"):
+        check_expected_tools(values.case["expected_tools"], findings)
     given = tuple(line)
     if unread:
         given += tuple(str(path[0]) for path in unread if path[0] != "answerable")
@@ -270,6 +273,8 @@ def _is_unanswerable(category: str | None) -> bool:
 def contradictions(case: EvalCase, given: Collection[str], broken: Collection[str] = ()) -> Iterator[tuple[Path, str]]:
     """Yield the path and message of each contradiction between parts, ignoring `broken` parts."""
     gold = case.gold
+    if case.tools_match is not None and case.expected_tools is None and "expected_tools" not in broken:
+        yield ("tools_match",), "says how expected_tools are compared, and there are none; write them, or leave it out"
     if case.answerable and "answerable" not in given and case.category and is_unanswerable_kind(case.category):
         where = "supports" if gold.supports else "chunk_ids"
         category = shown_value(case.category)

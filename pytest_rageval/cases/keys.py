@@ -17,6 +17,7 @@ from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema, with_con
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
+from pytest_rageval.cases.tool_keys import TOOL_FIELDS
 from pytest_rageval.io.expected import Expects
 from pytest_rageval.io.pass_rule import WrittenPassRule
 from pytest_rageval.io.records import Name
@@ -338,6 +339,7 @@ COMMON: Mapping[str, Key] = {
         WrittenAssertions,
         "What the answer must contain, be or cost: {'icontains': '4 euros'}, or promptfoo's {'type', 'value', …}.",
     ),
+    **{name: Key(name, field.of, field.about, field.cell) for name, field in TOOL_FIELDS.items()},
     "metadata": Key(
         "metadata",
         Metadata,

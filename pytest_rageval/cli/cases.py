@@ -258,6 +258,8 @@ def _gold_kinds(case: EvalCase) -> list[str]:
     kinds = [name for name in names if getattr(case.gold, name) is not None]
     if case.assertions:
         kinds.append("assertions")
+    if case.expected_tools is not None or case.forbidden_tools or case.max_tool_calls is not None:
+        kinds.append("tools")
     return kinds or ["none"]
 
 

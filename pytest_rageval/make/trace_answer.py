@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from pytest_rageval.cases.drafts import draft_id
 from pytest_rageval.make.trace_spans import Span, parsed
+from pytest_rageval.make.trace_tools import traced_calls
 from pytest_rageval.model import Json
 
 LONGEST_PASSAGE = 2000
@@ -113,6 +114,7 @@ class TracedAnswer:
 
     questions  what may be the question, the surest first: a prompt may hold more than it
     chunks     records of an answers file; None if the trace reports no documents
+    tool_calls calls in the form of the contract; None if the trace has no spans of tools
     """
 
     trace_id: str
@@ -123,6 +125,7 @@ class TracedAnswer:
     model: str | None
     latency_ms: float | None
     feedback: Feedback | None
+    tool_calls: list[Json] | None = None
 
     def record(self, case_id: str) -> dict[str, Json]:
         """Return the line of an answers file for the case with this id."""
@@ -130,6 +133,7 @@ class TracedAnswer:
             "id": case_id,
             "answer": self.answer,
             "retrieved_chunks": self.chunks,
+            "tool_calls": self.tool_calls,
             "latency": None if self.latency_ms is None else {"total_ms": round(self.latency_ms, 3)},
             "model_name": self.model,
             "meta": {"trace_id": self.trace_id},
@@ -177,6 +181,7 @@ def traced_answer(spans: Sequence[Span]) -> TracedAnswer:
         model=next(_texts([*last_first, root], MODEL, _name_in), None),
         latency_ms=_latency_ms(root, spans),
         feedback=_feedback(spans),
+        tool_calls=traced_calls(spans, _chunks_of),
     )
 
 

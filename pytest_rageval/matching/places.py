@@ -46,6 +46,8 @@ from pytest_rageval.model import (
 _Form = Callable[[str], str]
 GoldBy = Literal["anchors", "ids"]
 _NO_TIMINGS = Timings()
+MOST_SEARCHES = 500
+"""Searches of an answer that are matched: an agent in a loop may report any number."""
 MOST_PLACES = 10
 """Number of chunks and references named in a flag."""
 
@@ -69,7 +71,7 @@ def observe(
         chunks = in_rank_order(answer.chunks)
         if chunks is not answer.chunks:
             answer = replace(answer, chunks=chunks)
-    matching = _match(case.gold, answer.chunks, answer.references, gold_by, rules)
+    matching = match(case, answer, gold_by, rules)
     return Observation(case, answer, matching, judgements, k, asked_k, timings, trial, params, refusals)
 
 
@@ -90,7 +92,15 @@ def match(case: EvalCase, answer: Answer, gold_by: GoldBy = "anchors", rules: Pl
     hit, an irrelevant one as avoided, and `flags` notes it.
     """
     chunks = None if answer.chunks is None else in_rank_order(answer.chunks)
-    return _match(case.gold, chunks, answer.references, gold_by, rules)
+    matching = _match(case.gold, chunks, answer.references, gold_by, rules)
+    searches = answer.searches[:MOST_SEARCHES]
+    if not searches:
+        return matching
+    hits = []
+    for search in searches:
+        retrieved = in_rank_order(search.retrieved_chunks or ())
+        hits.append(_match(case.gold, retrieved, None, gold_by, rules).hits)
+    return replace(matching, searches=tuple(hits))
 
 
 def gold_kind(gold: Gold, gold_by: GoldBy = "anchors") -> GoldKind:

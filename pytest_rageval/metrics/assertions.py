@@ -11,7 +11,9 @@ from pytest_rageval.assertions.checking import AssertionOutcome, check_assertion
 from pytest_rageval.assertions.registry import single_assertions
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.messages import shown_value
+from pytest_rageval.llm.price_list import LISTED_PRICES, PriceList
 from pytest_rageval.metrics.abstention import abstention
+from pytest_rageval.metrics.calls import cost_usd, latency_ms
 from pytest_rageval.metrics.registry import Metric, Registry, Scored, is_described, metric
 from pytest_rageval.model import EvalCase, Json, NotApplicable, Observation, Score
 from pytest_rageval.text import counted, cut
@@ -28,8 +30,8 @@ ABOUT_A_REFUSAL = (
 )
 
 
-def _holding(obs: Observation, _: int) -> str:
-    return _holding_of(outcomes_of(obs))
+def _holding(obs: Observation, _: int, prices: PriceList = LISTED_PRICES) -> str:
+    return _holding_of(outcomes_of(obs, prices))
 
 
 def _holding_of(outcomes: Iterable[AssertionOutcome]) -> str:
@@ -39,7 +41,7 @@ def _holding_of(outcomes: Iterable[AssertionOutcome]) -> str:
 
 
 @metric(layer="L5", better="higher", needs=("answer",), on_by_default=False, terms=_holding)
-def assertions(obs: Observation) -> Scored:
+def assertions(obs: Observation, prices: PriceList = LISTED_PRICES) -> Scored:
     """The assertions of the case (`assert`) that hold / those that are applicable.
 
     In [0, 1], higher is better. Where a case of the run has assertions, the metric is on and its default gate is 1. The
@@ -54,7 +56,7 @@ def assertions(obs: Observation) -> Scored:
     """
     if not obs.case.assertions:
         return NO_ASSERTIONS
-    outcomes = outcomes_of(obs)
+    outcomes = outcomes_of(obs, prices)
     detail: dict[str, Json] = {}
     broken = [outcome for outcome in outcomes if outcome.holds is False]
     unchecked = [outcome for outcome in outcomes if outcome.holds is None]
@@ -95,39 +97,44 @@ def broken_assertions(detail: Mapping[str, Json]) -> Iterator[str]:
 class _LatestOutcomes(threading.local):
     """The observation that was checked last on this thread, and the outcomes: several metrics ask in succession."""
 
-    checked: tuple[Observation, list[AssertionOutcome]] | None = None
+    checked: tuple[Observation, PriceList, list[AssertionOutcome]] | None = None
 
 
 _latest = _LatestOutcomes()
 
 
-def outcomes_of(obs: Observation) -> list[AssertionOutcome]:
+def outcomes_of(obs: Observation, prices: PriceList = LISTED_PRICES) -> list[AssertionOutcome]:
     """Return the outcome of each assertion of a case, in their order."""
     latest = _latest.checked
-    if latest is None or latest[0] is not obs:
-        latest = (obs, _checked(obs))
+    if latest is None or latest[0] is not obs or latest[1] is not prices:
+        latest = (obs, prices, _checked(obs, prices))
         _latest.checked = latest
-    return latest[1]
+    return latest[2]
 
 
-def _checked(obs: Observation) -> list[AssertionOutcome]:
+def _checked(obs: Observation, prices: PriceList) -> list[AssertionOutcome]:
     text = obs.answer.text
     types = {single.plain_type for single in single_assertions(obs.case.assertions)}
     declined: bool | None = None
     # Whether the system declined takes a detector: only where an assertion asks.
     if "is-refusal" in types and text is not None:
         declined = abstention(obs).value
-    milliseconds = obs.timings.ask_ms
-    if milliseconds is None:
-        milliseconds = obs.answer.latency.get("total_ms")
     answer = CheckedAnswer(
         text=text or "",
         answer=obs.answer,
-        latency_ms=milliseconds,
+        latency_ms=_amount(latency_ms, obs),
+        cost_usd=_amount(cost_usd, obs, prices) if "cost" in types else None,
         abstained=declined,
         judgements=obs.judgements,
     )
     return check_assertions(obs.case.assertions, answer, has_text=text is not None)
+
+
+def _amount(operation: Metric, obs: Observation, *options: object) -> float | NotApplicable:
+    """Return what a metric of the operations measures, so that an assertion and a gate never differ."""
+    assert operation.function is not None
+    amount = operation.function(obs, *options)
+    return amount if isinstance(amount, float | NotApplicable) else amount.value
 
 
 # ── metrics of runs with assertions ───────────────────────────────────────────────────────────────────────────
@@ -170,15 +177,18 @@ def with_assertion_metrics(registry: Registry, names: Iterable[str]) -> Registry
 def named_metric(name: str) -> Metric:
     """Return the metric of the assertions with this name: the share of them that hold."""
 
-    def share(obs: Observation) -> Scored:
+    def named(obs: Observation, prices: PriceList) -> list[AssertionOutcome]:
+        return [outcome for outcome in outcomes_of(obs, prices) if outcome.assertion.metric == name]
+
+    def share(obs: Observation, prices: PriceList = LISTED_PRICES) -> Scored:
         """The share of the assertions with this `metric` that hold."""
-        outcomes = [outcome for outcome in outcomes_of(obs) if outcome.assertion.metric == name]
+        outcomes = named(obs, prices)
         if not outcomes:
             return NotApplicable(f"no assertion of the case has the metric {name}")
         return _share(obs, outcomes, {})
 
-    def holding(obs: Observation, _: int) -> str:
-        return _holding_of([outcome for outcome in outcomes_of(obs) if outcome.assertion.metric == name])
+    def holding(obs: Observation, _: int, prices: PriceList = LISTED_PRICES) -> str:
+        return _holding_of(named(obs, prices))
 
     return Metric(layer="L5", better="higher", needs=("answer",), name=name, function=share, terms=holding)
 

@@ -20,6 +20,8 @@ from pytest_rageval.metrics import (
     query,
     repeats,
     retrieval,
+    searches,
+    tools,
 )
 from pytest_rageval.metrics.ontology import rates
 from pytest_rageval.metrics.registry import Metric, Registry
@@ -37,6 +39,8 @@ _LAYERS = (
     assertions,
     judged,
     abstention,
+    tools,
+    searches,
     calls,
     operations,
     repeats,

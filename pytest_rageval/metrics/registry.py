@@ -17,7 +17,7 @@ from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.metrics.needs import guard_of
 from pytest_rageval.model import NotApplicable, Observation, RunFacts, Score
 
-Layer = Literal["L1", "L2", "L3", "L4", "L5", "abstention", "operations"]
+Layer = Literal["L1", "L2", "L3", "L4", "L5", "abstention", "tools", "operations"]
 Better = Literal["higher", "lower"]
 LAYERS: Mapping[str, str] = {
     "L1": "query understanding",
@@ -26,9 +26,10 @@ LAYERS: Mapping[str, str] = {
     "L4": "ontology",
     "L5": "answer",
     "abstention": "abstention",
+    "tools": "tools",
     "operations": "operations",
 }
-Unit = Literal["ms", "tokens", "US dollars", "requests"]
+Unit = Literal["ms", "tokens", "US dollars", "requests", "calls", "searches"]
 """What the values of an operation count."""
 LONGEST_CALL = 60.0
 """Seconds that a call of a project's own metric may take, unless `metric_timeout` says otherwise."""

@@ -31,8 +31,10 @@ from pytest_rageval.model import (
     Reference,
     RunFacts,
     Timings,
+    ToolCall,
     Trace,
 )
+from pytest_rageval.model.expected_tool import ExpectedTool, ToolsMatch
 
 Rule = Literal["cite_newer", "acknowledge_both", "cite_both"]
 Traced = Literal["entities", "concepts", "constraints", "kg_entities", "kg_edges"]
@@ -51,6 +53,37 @@ def asserted(text: str, *written: Mapping[str, Any]) -> Observation:
     assertions = read_assertions(written, findings)
     assert not findings, findings.first
     return observe(replace(_case(Gold()), assertions=assertions), Answer(text=text))
+
+
+def called_tools(
+    calls: str,
+    *,
+    expected: str | None = None,
+    forbidden: str = "",
+    match: ToolsMatch | None = None,
+    most: int | None = None,
+) -> Observation:
+    """Return the tools that an agent called, in order, each by its name; `pay!` failed."""
+    made = [ToolCall(name.rstrip("!"), error="it failed" if name.endswith("!") else None) for name in calls.split()]
+    tools = None if expected is None else tuple(map(ExpectedTool, expected.split()))
+    case = replace(
+        _case(Gold()),
+        expected_tools=tools,
+        tools_match=match,
+        forbidden_tools=tuple(forbidden.split()),
+        max_tool_calls=most,
+    )
+    return observe(case, Answer("So it is.", tool_calls=tuple(made)))
+
+
+def agent_searched(*searches: str, gold: str = "") -> Observation:
+    """Return the chunks of each search of an agent, in order; equal searches ask the same."""
+    calls = []
+    for search in searches:
+        chunks = tuple(Chunk(name, rel_path=name) for name in search.split())
+        calls.append(ToolCall("search", {"query": search}, retrieved_chunks=chunks))
+    labelled = Gold(chunk_ids=tuple(gold.split()), ids_are_prefixes=True)
+    return observe(_case(labelled), Answer("So it is.", tool_calls=tuple(calls)))
 
 
 def retrieved(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
 from pytest_rageval.model.assertion import Assertion
+from pytest_rageval.model.expected_tool import ExpectedTool, ToolsMatch
 
 Json = Any
 """Anything that `json` can write, for members of a file or response without a field here."""
@@ -158,6 +159,10 @@ class EvalCase:
     history: tuple[Turn, ...] | None = None
     contexts: tuple[str, ...] | None = None
     assertions: tuple[Assertion, ...] = ()
+    expected_tools: tuple[ExpectedTool, ...] | None = None
+    tools_match: ToolsMatch | None = None
+    forbidden_tools: tuple[str, ...] = ()
+    max_tool_calls: int | None = None
     metadata: Mapping[str, Json] = field(default_factory=dict)
     pass_rule: PassRule | None = None
     """How its trials decide, where that is not as for the other cases of a run."""
@@ -273,6 +278,24 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of a tool by the system, in the order of the calls.
+
+    error             why the call failed; None if it did not
+    server            the server of the tool, for example of the Model Context Protocol
+    retrieved_chunks  what a search returned, in its order; None for a call that is no search
+    """
+
+    name: str
+    arguments: Mapping[str, Json] = field(default_factory=dict)
+    result: Json = None
+    error: str | None = None
+    server: str | None = None
+    retrieved_chunks: tuple[Chunk, ...] | None = None
+    extra: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Reference:
     """One citation of an answer."""
 
@@ -338,4 +361,12 @@ class Answer:
     usage: Mapping[str, Json] = field(default_factory=dict)
     versions: Mapping[str, Json] = field(default_factory=dict)
     indexing_coverage: Mapping[str, Json] | None = None
+    tool_calls: tuple[ToolCall, ...] | None = None
     extra: Mapping[str, Json] = field(default_factory=dict)
+
+    @property
+    def searches(self) -> tuple[ToolCall, ...]:
+        """Return the tool calls that retrieved chunks, in their order."""
+        if not self.tool_calls:
+            return ()
+        return tuple(call for call in self.tool_calls if call.retrieved_chunks is not None)

@@ -100,6 +100,7 @@ class Matching:
     cited      by reference: the set of gold indices that it matches; None if the system reports no references
     flags      notes for readers, e.g. a snippet that may lie beyond a cut
     loose      those of `hits` that are not exact
+    searches   for each tool call with retrieved chunks, the hits of these; None for one whose chunks name no places
     fresh      follows from hits: each 1-based rank with a gold that no earlier rank has, and the number of golds
                retrieved by then
     """
@@ -111,6 +112,7 @@ class Matching:
     cited: tuple[frozenset[int], ...] | None = None
     flags: tuple[str, ...] = ()
     loose: tuple[LooseMatch, ...] = ()
+    searches: tuple[tuple[frozenset[int], ...] | None, ...] = ()
     fresh: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -26,6 +26,7 @@ from pytest_rageval.llm.price_list import ModelPrice, price_list
 from pytest_rageval.matching.dialects import ANY_PLACES, PlaceRules
 from pytest_rageval.metrics.assertions import is_of_assertions
 from pytest_rageval.metrics.calls import OPERATIONS, cost_usd
+from pytest_rageval.metrics.case_metrics import is_of_cases
 from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.ontology.rates import CHECKED, load_validator
 from pytest_rageval.metrics.registry import GENERATED, LAYERS, Measure, Metric, Registry, RunScore, option_types
@@ -79,9 +80,9 @@ class Plan:
         return tuple(Measure(self.registry[one.name]) for one in OPERATIONS)
 
     @property
-    def assertion_metrics(self) -> list[str]:
-        """Return the metrics that assertions of the cases add to the run."""
-        return [metric.name for metric in self.registry if is_of_assertions(metric)]
+    def case_metrics(self) -> list[str]:
+        """Return the metrics that fields of the cases add to the run."""
+        return [metric.name for metric in self.registry if is_of_cases(metric)]
 
     @property
     def stops_when_decided(self) -> bool:
@@ -209,13 +210,18 @@ def _with_ontology(
 
 
 def _with_prices(settings: Settings, registry: Registry) -> Registry:
-    """Bind the prices of the system's models to the metric of its cost."""
+    """Bind the prices of the system's models to the metrics that look at its cost: it, and those of assertions."""
     own: dict[str, ModelPrice] = {}
     for model, price in settings.prices.items():
         own[model] = ModelPrice(price.input, price.output, price.cached_input)
     prices = price_list(own, settings.target, settings.versions.llm)
-    priced = replace(registry[cost_usd.name], options={"prices": prices})
-    return Registry(priced if one.name == cost_usd.name else one for one in registry)
+    metrics: list[Metric] = []
+    for each in registry:
+        if each.name == cost_usd.name or is_of_assertions(each):
+            metrics.append(replace(each, options={**each.options, "prices": prices}))
+        else:
+            metrics.append(each)
+    return Registry(metrics)
 
 
 def _option_problems(metric: Metric, options: Mapping[str, Any]) -> Iterator[str]:

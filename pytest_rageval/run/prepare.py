@@ -23,7 +23,7 @@ from pytest_rageval.judges.judge import BaseJudge, described_judge
 from pytest_rageval.judges.judge_spec import judge_of_run
 from pytest_rageval.matching.dialects import FileNames, namesakes_of
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.metrics.assertions import assertion_metrics, with_assertion_metrics
+from pytest_rageval.metrics.case_metrics import metrics_of_cases, with_case_metrics
 from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.model import EvalCase
 from pytest_rageval.run.plan import Plan, make_plan
@@ -57,15 +57,15 @@ class Preparation:
     def mask(self) -> Mask:
         return self.plan.mask
 
-    def knowing(self, namesakes: Iterable[str], assertion_metrics: Collection[str] = ()) -> Preparation:
+    def knowing(self, namesakes: Iterable[str], case_metrics: Collection[str] = ()) -> Preparation:
         """Return this for a run of known cases.
 
         namesakes          paths of golds, with names that several files have
-        assertion_metrics  the metrics that assertions of the cases add to the run
+        case_metrics  the metrics that fields of the cases add to the run
         """
         plan = self.plan
-        if assertion_metrics:
-            registry = with_assertion_metrics(plan.registry, assertion_metrics)
+        if case_metrics:
+            registry = with_case_metrics(plan.registry, case_metrics)
             plan = make_plan(plan.settings, registry, self.project.root)
         rules = plan.place_rules._replace(golds=FileNames(namesakes))
         return replace(self, plan=replace(plan, place_rules=rules))
@@ -200,7 +200,7 @@ def run_configuration(
     target          what cases are put to, if that is not the configured target
     """
     used_target = target or prepared.settings.target or "rag_client fixture"
-    added_metrics = assertion_metrics(cases)
+    added_metrics = metrics_of_cases(cases)
     if added_metrics:
         prepared = prepared.knowing((), added_metrics)
     described = _described_judges(prepared, judges)
@@ -212,7 +212,7 @@ def run_configuration(
     if namesakes:
         content["namesakes"] = namesakes
     if added_metrics:
-        content["assertion_metrics"] = added_metrics
+        content["case_metrics"] = added_metrics
     notes = prepared.project.notes
     if notes is not None:
         content["labels"] = {"cases": len(cases), "cannot_be_won": unwinnable(cases, NoteFolder(notes))}

@@ -16,6 +16,9 @@ TITLES: Mapping[str, str] = {
     "judge_error": "the judge failed",
     "evaluation_error": "could not be evaluated",
     "answered_unanswerable": "answered although no answer exists",
+    "tool_forbidden": "a forbidden tool was called",
+    "tool_missed": "not the expected tool calls",
+    "too_many_tool_calls": "more tool calls than the case allows",
     "nothing_retrieved": "nothing was retrieved",
     "gold_not_retrieved": "the gold was not retrieved",
     "gold_partly_retrieved": "only a part of the gold was retrieved",
@@ -79,6 +82,9 @@ def cause_of(record: Mapping[str, Any]) -> Cause | None:
     layers = _layers_of(failed, record["layers"])
     if "abstention" in layers and not record["answerable"]:
         return Cause("answered_unanswerable")
+    in_tools = _cause_in_tools(failed)
+    if in_tools is not None:
+        return in_tools
     is_answer_bad = not layers.isdisjoint(("L2", "L5", "abstention"))
     if is_answer_bad and _retrieved_nothing(record):
         return Cause("nothing_retrieved")
@@ -175,6 +181,22 @@ def _cause_without_gate(record: Mapping[str, Any]) -> Cause:
 def _layers_of(failed: Sequence[Mapping[str, Any]], scored: Mapping[str, Mapping[str, float]]) -> set[str]:
     metrics = {gate["metric"] for gate in failed}
     return {layer for layer, scores in scored.items() if not metrics.isdisjoint(scores)}
+
+
+def _cause_in_tools(failed: Sequence[Mapping[str, Any]]) -> Cause | None:
+    """Return the cause in the tool calls, which come before retrieval: a search that was never made finds nothing."""
+    metrics = {gate["metric"] for gate in failed}
+    for metric, kind in _CAUSES_IN_TOOLS.items():
+        if metric in metrics:
+            return Cause(kind)
+    return None
+
+
+_CAUSES_IN_TOOLS = {
+    "forbidden_tool_called": "tool_forbidden",
+    "tools_as_expected": "tool_missed",
+    "tool_calls_over_limit": "too_many_tool_calls",
+}
 
 
 def _retrieved_nothing(record: Mapping[str, Any]) -> bool:

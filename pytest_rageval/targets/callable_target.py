@@ -22,6 +22,7 @@ from pytest_rageval.targets.native_contract import (
 )
 from pytest_rageval.targets.streams import stream_of, whole
 from pytest_rageval.targets.target import BaseTarget, conversation_id_of, messages_of_chat
+from pytest_rageval.targets.tool_calls import calls_of_framework
 from pytest_rageval.text import counted
 
 
@@ -67,7 +68,9 @@ class CallableTarget(BaseTarget):
             if first_text_at is not None:
                 note_first_token(round((first_text_at - started) * 1000, 3))
         if not isinstance(result, Answer) and not _is_native(result):
-            result = foreign_record(result) or _meaningless(result, self.name)
+            record = foreign_record(result) or _meaningless(result, self.name)
+            calls = calls_of_framework(result)
+            result = {**record, "tool_calls": calls} if calls else record
         if _size(result) > self._max_bytes:
             raise TargetError("too_large", too_large(self.name, self._max_bytes))
         answer = answer_of(result, self.name)

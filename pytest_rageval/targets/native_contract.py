@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -20,11 +20,13 @@ from pytest_rageval.io.messages import Finding, Findings, Path, Unsound, describ
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import StrictJsonError, limits_broken, parse, plain_json
 from pytest_rageval.io.suggestions import and_more
+from pytest_rageval.matching.places import in_rank_order
 from pytest_rageval.matching.spellings import heading_text
-from pytest_rageval.model import NOTHING, Answer, Chunk, Entity, FolderSelection, Json, Reference, Trace
+from pytest_rageval.model import NOTHING, Answer, Chunk, Entity, FolderSelection, Json, Reference, ToolCall, Trace
 from pytest_rageval.model.versions import A_VERSION, VERSION_NAMES, is_version
 from pytest_rageval.targets.blank_answers import sign_of_no_answer
 from pytest_rageval.targets.native_shapes import Debug, FlatResponse, NativeResponse
+from pytest_rageval.targets.tool_calls import may_hold_calls, with_contract_calls
 
 T = TypeVar("T")
 R = TypeVar("R", bound=NativeResponse)
@@ -128,6 +130,7 @@ _OBJECTS: Mapping[str, type] = {
     "folder_selection": FolderSelection,
     "trace": Trace,
     "entities": Entity,
+    "tool_calls": ToolCall,
 }
 """The objects with unknown members, by the name of the member that holds one or several."""
 _WHOLE = frozenset({"rank", "start_line", "end_line", "token_count"})
@@ -143,6 +146,9 @@ class ResponseReader(RecordReader[R]):
 
     def response(self, data: dict[str, Json], text: str | None = None) -> R:
         """Read a response; raise Unsound with all of its problems. `text`: its JSON, if it is at hand."""
+        if may_hold_calls(data):
+            data = with_contract_calls(data)
+            text = None
         if text is None or '"extra"' in text:  # our own name, which means nothing in a response
             response = self.read(_apart(data, self._form))
         else:
@@ -161,10 +167,13 @@ class ResponseReader(RecordReader[R]):
         """Read a text that was found sound before; bytes hold no key `extra`."""
         try:
             if isinstance(text, bytes) or '"extra"' not in text:
-                return self._validate(text)
+                response: R = self._validate(text)
+                # Calls may be in another form, and hold chunks in their results. `messages` are unknown to the form.
+                if response.tool_calls is None:
+                    return response
         except ValidationError:
             pass
-        return self.read(_apart(parse(text), self._form))
+        return self.read(_apart(with_contract_calls(parse(text)), self._form))
 
     def _mended(self, value: Json, _error: object) -> Json:
         return _apart(value, self._form)
@@ -221,7 +230,7 @@ def _read(data: Json, reader: ResponseReader[Any], text: str | None = None) -> A
         found = f"holds neither 'answer' nor 'retrieved_chunks': {shown_value(data)}"
         raise LacksAnswer(Findings(Finding((), found)))
     if answer.text is not None and not answer.text.strip() and answer.abstained is None:
-        sign = sign_of_no_answer(answer.extra)
+        sign = sign_of_no_answer({**answer.extra, "tool_calls": data.get("tool_calls")})
         if sign is not None:
             raise LacksAnswer(Findings(Finding((), f"holds a blank answer, and {sign}")))
     return answer
@@ -253,7 +262,8 @@ def answer_in(response: NativeResponse, extra: Mapping[str, Json]) -> Answer:
         references=response.references,
         abstained=response.abstained,
         abstain_reason=response.abstain_reason,
-        chunks=chunks,
+        tool_calls=response.tool_calls,
+        chunks=chunks_of_searches(response.tool_calls) if chunks is None else chunks,
         folder_selection=selection,
         trace=None if trace is None else _to_trace(trace),
         latency=latency or {},
@@ -262,6 +272,26 @@ def answer_in(response: NativeResponse, extra: Mapping[str, Json]) -> Answer:
         indexing_coverage=coverage,
         extra=extra,
     )
+
+
+def chunks_of_searches(calls: tuple[ToolCall, ...] | None) -> tuple[Chunk, ...] | None:
+    """Return what all searches retrieved, each chunk once: the first one of each search, then the second ones.
+
+    None without a search. It stands for the retrieved chunks of an agent that reports its searches alone.
+    """
+    searches = [call.retrieved_chunks for call in calls or () if call.retrieved_chunks is not None]
+    if not searches:
+        return None
+    ranked: list[tuple[int, Chunk]] = []
+    for retrieved in searches:
+        ranked += enumerate(in_rank_order(retrieved))
+    ranked.sort(key=lambda entry: entry[0])  # stable: of one rank, in the order of the searches
+    chunks: dict[tuple[str | None, ...], Chunk] = {}
+    for _, chunk in ranked:
+        identity = (chunk.chunk_id, chunk.doc_id, chunk.rel_path, chunk.heading_path, chunk.text)
+        # The rank within its search is none within all of them.
+        chunks.setdefault(identity, replace(chunk, rank=None))
+    return tuple(chunks.values())
 
 
 def _to_trace(reported: Any) -> Trace:
@@ -309,6 +339,7 @@ def answer_to_response(answer: Answer, *, keeps_objects: bool = False) -> dict[s
         "references": _all_written(answer.references, keeps_objects=keeps_objects),
         "abstained": answer.abstained,
         "abstain_reason": answer.abstain_reason,
+        "tool_calls": _all_written(answer.tool_calls, keeps_objects=False),
         "debug": _without_none(debug) | extra.pop("debug", NOTHING) or None,
     }
     members = _without_none(response) | extra
@@ -333,6 +364,8 @@ def _present(value: Any) -> dict[str, Json]:
     members: dict[str, Json] = {name: member for name in names if (member := getattr(value, name)) is not None}
     if members.get("text_truncated") is False:
         del members["text_truncated"]
+    if isinstance(value, ToolCall) and value.retrieved_chunks is not None:
+        members["retrieved_chunks"] = _all_written(value.retrieved_chunks, keeps_objects=False)
     members |= value.extra
     return members
 
@@ -342,7 +375,7 @@ def _names_of(kind: type) -> Mapping[str, None]:
 
 
 _FIELDS: dict[type, Mapping[str, None]] = {
-    kind: _names_of(kind) for kind in (Debug, Chunk, Reference, Entity, FolderSelection, Trace)
+    kind: _names_of(kind) for kind in (Debug, Chunk, Reference, Entity, FolderSelection, Trace, ToolCall)
 }
 _DEBUG_PARTS: Callable[[Any], tuple[Any, ...]] = attrgetter(*_FIELDS[Debug])
 _NO_PARTS = _DEBUG_PARTS(_NO_DEBUG)

@@ -10,7 +10,7 @@ from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
 from pytest_rageval.io.expected import Expects
-from pytest_rageval.model import Chunk, Edge, FolderSelection, Json, Reference, Trace
+from pytest_rageval.model import Chunk, Edge, FolderSelection, Json, Reference, ToolCall, Trace
 
 
 def _edge(value: Json) -> Edge:
@@ -52,6 +52,7 @@ class NativeResponse:
     references: tuple[Reference, ...] | None = None
     abstained: bool | None = None
     abstain_reason: str | None = None
+    tool_calls: tuple[ToolCall, ...] | None = None
     debug: Debug | None = None
     extra: Mapping[str, Json] = field(default_factory=dict)
 

@@ -129,6 +129,7 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
         missed=missed,
         no_chunks=no_chunks(record),
         top_score=max((chunk.score or 0 for chunk in chunks), default=0),
+        tool_calls=record.get("tool_calls") or (),
         claims=list(checked_claims(record, line)),
         judgements=list(_judgements(record)),
         gates=verdict["failed_gates"],

@@ -131,6 +131,8 @@ class CaseView:
     """Why there are no chunks; '' if there are some."""
     top_score: float
     """The largest score of a chunk."""
+    tool_calls: Sequence[str]
+    """The tool calls of the system, a line each; empty if it reports none, or if texts are left out."""
     claims: Sequence[CheckedClaim]
     """The claims of the answer as the judge separated them."""
     judgements: Sequence[JudgementRow]

@@ -15,6 +15,7 @@ from pytest_rageval.cases.drafts import answer_draft, drafts_file_of
 from pytest_rageval.comparison.case_diff import AlignedChunk, aligned_chunks, best_chunks, place_of
 from pytest_rageval.metrics.answer import stated_facts
 from pytest_rageval.metrics.calls import OPERATION_UNITS
+from pytest_rageval.metrics.tools import expected_words
 from pytest_rageval.model import EvalCase
 from pytest_rageval.text import NO_VALUE, change, printable, score_text, short
 from pytest_rageval.views.text_diff import DiffPiece, marked_diff
@@ -177,6 +178,12 @@ def gold_labels(case: EvalCase) -> Iterator[tuple[str, str]]:
             yield field, "; ".join(map(str, values)) or "nothing is expected"
     for number, assertion in enumerate(case.assertions, start=1):
         yield f"assertion {number}", assertion_words(assertion)
+    for number, tool in enumerate(case.expected_tools or (), start=1):
+        yield f"tool {number}", expected_words(tool) + (" (optional)" if tool.optional else "")
+    if case.forbidden_tools:
+        yield "forbidden tools", ", ".join(case.forbidden_tools)
+    if case.max_tool_calls is not None:
+        yield "tool calls", f"at most {case.max_tool_calls}"
 
 
 class DraftLine(NamedTuple):

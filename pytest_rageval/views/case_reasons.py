@@ -12,6 +12,7 @@ from pytest_rageval.matching.dialects import MISSED
 from pytest_rageval.metrics.assertions import NAME as ASSERTIONS
 from pytest_rageval.metrics.assertions import broken_assertions
 from pytest_rageval.metrics.registry import is_described
+from pytest_rageval.metrics.tools import broken_tool_rules
 from pytest_rageval.model import Observation
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.text import short
@@ -78,6 +79,7 @@ def remarks_on_failure(
         yield from (flag for flag in record.get("flags", ()) if MISSED in flag)
         for line in broken_assertions((record.get("score_details") or {}).get(ASSERTIONS, {})):
             yield f"broken assertion: {line}".replace("broken assertion: note: ", "note: ")
+        yield from broken_tool_rules(record.get("score_details") or {})
     if not gates and not record["error"] and record.get("reason"):
         yield str(record["reason"])
 

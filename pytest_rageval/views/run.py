@@ -153,7 +153,7 @@ def _metrics(metrics: Content) -> Iterator[FigureTable]:
     names += [name for name, metric in metrics["metrics"].items() if "unit" in metric]
     names += run_level_names(metrics)
     rows = []
-    for name in names:
+    for name in dict.fromkeys(names):  # an amount may be of a layer with a score
         if metrics["metrics"][name]["mean"] is not None:
             figures = [text for _, text in metric_figures(name, metrics)]
             rows.append(TableRow((name, *figures)))

@@ -92,7 +92,7 @@ def test_a_case_without_assertions_has_no_such_metric(shop: Project):
 def test_a_run_without_assertions_is_as_before(shop: Project):
     shop.cases([{"id": "plain", "question": "What?", "gold": {"answer": "4 euros"}}])
     shop.run()
-    assert "assertion_metrics" not in shop.config()
+    assert "case_metrics" not in shop.config()
     assert not {"assertions", "prices"} & set(shop.config()["metrics"])
 
 
@@ -153,6 +153,52 @@ def test_a_first_assertion_leaves_other_cases_comparable(shop: Project):
     compared = json.loads(shop.rageval("compare", "one", "two", "--json").stdout.str())
     assert compared["paired"] == {"cases": 2, "passed_before": 2, "passed_after": 2}
     assert compared["changed_cases"] == ["evalcases/a.jsonl::plain-0"]
+
+
+METERED_BOT = """
+def answer(question):
+    usage = {"input_tokens": 1_000_000, "output_tokens": 100_000}
+    return {"answer": "It costs 4 euros.", "usage": usage, "versions": {"llm": "our-model"}}
+"""
+PRICES = """
+[tool.rageval.prices]
+our-model = { input = 2.0, output = 10.0 }
+"""
+
+
+@pytest.mark.parametrize(("prices", "reason"), [(PRICES, None), ("", "no price of model 'our-model' is known")])
+def test_a_cost_is_that_of_the_metric_with_the_prices_of_the_project(project: Project, prices: str, reason: str | None):
+    project.write("bot.py", METERED_BOT)
+    project.configure('target = "bot:answer"', prices)
+    project.cases(
+        [asserted("cheap", {"cost": 3}, {"contains": "4"}), asserted("dear", {"cost": 2.5, "metric": "money"})]
+    )
+    project.run("--rageval-gate", "cost_usd <= 1000")
+    records = project.records()
+    if reason is None:
+        assert project.outcomes() == {"cheap": "passed", "dear": "failed"}
+        assert records["cheap"]["scores"]["cost_usd"] == 3.0
+        assert "the answer cost 3 USD" in records["dear"]["score_details"]["assertions"]["broken"][0]
+        assert records["dear"]["scores"]["money"] == 0.0
+    else:
+        assert reason in records["cheap"]["score_details"]["assertions"]["not_checked"][0]
+        assert reason in records["dear"]["skipped_metrics"]["money"]
+
+
+@pytest.mark.parametrize("stated", [{"total_ms": 900}, {"latency_ms": 900}, None])
+def test_a_recorded_answer_has_only_the_time_that_it_states(project: Project, stated: dict[str, int] | None):
+    answer: dict[str, Any] = {"id": "slow", "answer": "It costs 4 euros."}
+    if stated is not None:
+        answer["latency"] = stated
+    project.write("answers.jsonl", json.dumps(answer) + "\n")
+    project.cases([asserted("slow", {"latency": 500}, {"contains": "4"})])
+    project.run("--rageval-target", "answers:answers.jsonl")
+    record = project.records()["slow"]
+    if stated is None:
+        assert project.outcomes() == {"slow": "passed"}
+        assert "no call was timed" in record["score_details"]["assertions"]["not_checked"][0]
+    else:
+        assert "the answer took 900 ms" in record["score_details"]["assertions"]["broken"][0]
 
 
 @pytest.mark.child_process

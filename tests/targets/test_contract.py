@@ -120,7 +120,7 @@ def test_absent_null_and_empty_are_told_apart():
     ("members", "said"),
     [
         ({"error": "overloaded"}, "'error' is 'overloaded'"),
-        ({"tool_calls": [{"id": "1"}]}, "'tool_calls' is"),
+        ({"tool_calls": [{"id": "1", "function": {"name": "search"}}]}, "'tool_calls' is"),
         ({"reasoning_content": "It is Paris."}, "'reasoning_content' is 'It is Paris.'"),
         ({"finish_reason": "length"}, "'finish_reason' is 'length'"),
         ({"done_reason": "load"}, "'done_reason' is 'load'"),

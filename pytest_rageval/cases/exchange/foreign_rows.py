@@ -12,6 +12,7 @@ from pytest_rageval.cases.exchange.checks import single_checks, with_files, writ
 from pytest_rageval.cases.exchange.column_values import KEPT, may_grade, meaning_by_name
 from pytest_rageval.cases.exchange.columns import Columns, decide_columns
 from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS
+from pytest_rageval.cases.exchange.expected_calls import with_expected_tools
 from pytest_rageval.cases.exchange.gold_objects import is_grades
 from pytest_rageval.cases.exchange.printed import is_nothing, printed_value
 from pytest_rageval.cases.exchange.values import as_object
@@ -58,6 +59,7 @@ def foreign_row(written: Mapping[str, Json], folder: Path = Path(), *, may_be_ow
     notes: Sequence[str] = ()
     if isinstance(variables := row.get("vars"), dict):
         row["vars"], unread, notes = with_files(variables, folder)
+    row = with_expected_tools(row)
     checks = [*single_checks(row.pop("assert", None), row.get("vars")), *written_checks(row)]
     leaves = dict(_leaves(row))
     return ForeignRow(row=row, extra=extra, checks=checks, leaves=leaves, unread=unread, notes=notes)

@@ -45,6 +45,8 @@ def _parts(view: CaseView) -> Iterator[tuple[str, str]]:
     if not view.no_chunks:
         rows = [HEADS, *(_cells(chunk) for chunk in view.chunks if chunk.rank)]
         yield "chunks", "\n".join(map(_row_text, rows))
+    if view.tool_calls:
+        yield "tool calls", "\n".join(view.tool_calls)
     if view.missed:
         yield "missed gold", "\n".join(map(_missed_line, view.missed))
     yield "rerun", view.rerun or view.explain

@@ -70,6 +70,7 @@ def _lines(explained: Explained, form: Form) -> Iterator[str]:
     yield ""
     yield from _answer(case, obs, form)
     yield from _retrieved(case, obs, form)
+    yield from _section("tool calls", [(_short(line),) for line in case.tool_calls], form.width)
     flags = (*obs.matching.flags, *case.flags) if obs else case.flags
     for flag in dict.fromkeys(flags):
         yield f"  note: {flag}"

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.assertions import broken_assertions
+from pytest_rageval.metrics.tools import broken_tool_rules
 from pytest_rageval.model import Anchor, Answer, CaseResult, EvalCase, Gold, Observation
+from pytest_rageval.runs.records.tool_call_lines import tool_call_lines
 from pytest_rageval.text import printable
 
 WIDTH = 160
@@ -51,12 +53,15 @@ def _facts(result: CaseResult) -> Iterator[tuple[str, str]]:
         yield "expected", expected
     if obs.answer.chunks is not None:
         yield from _retrieved(obs)
+    yield from _tool_calls(obs)
     if obs.answer.text is not None:
         yield "answer", _answer(obs.answer)
     missing = _missing(result)
     if missing:
         yield "missing", missing
     yield from _broken_assertions(result)
+    for line in broken_tool_rules(result.details):
+        yield "tools", line
 
 
 def _expected(case: EvalCase, *, needs_all: bool) -> Iterator[str]:
@@ -106,6 +111,17 @@ def _retrieved(obs: Observation) -> Iterator[tuple[str, str]]:
         label = ""
     if len(chunks) > CHUNKS:
         yield "", and_more(len(chunks) - CHUNKS)
+
+
+def _tool_calls(obs: Observation) -> Iterator[tuple[str, str]]:
+    """Yield a line for each tool call; nothing if the system reports none."""
+    lines = tool_call_lines(obs.answer, obs.matching)
+    if obs.answer.tool_calls is not None and not lines:
+        yield "calls", "no tool"
+    label = "calls"
+    for line in lines:
+        yield label, line
+        label = ""
 
 
 def _missing(result: CaseResult) -> str:

@@ -127,6 +127,9 @@ _AS_WRITTEN: dict[str, Any] = {"exclude_defaults": True, "warnings": False}
 
 
 def _matching(matching: Matching) -> dict[str, Any]:
+    searches = {}
+    if matching.searches:  # written only where an agent searched, which few do
+        searches["searches"] = [_sorted_golds(hits) for hits in matching.searches]
     return {
         "kind": matching.kind,
         "golds": matching.golds,
@@ -135,6 +138,7 @@ def _matching(matching: Matching) -> dict[str, Any]:
         "irrelevant": matching.irrelevant,
         "flags": matching.flags,
         "loose": matching.loose,
+        **searches,
     }
 
 
@@ -212,7 +216,12 @@ def _read_matching(written: Mapping[str, Any]) -> Matching:
         if values[name] is not None:
             values[name] = tuple(map(frozenset, values[name]))
     values["loose"] = tuple(LooseMatch(*match) for match in written["loose"])
+    values["searches"] = tuple(map(_read_hits, written.get("searches", ())))
     return Matching(**values)
+
+
+def _read_hits(written: Sequence[Sequence[int]] | None) -> tuple[frozenset[int], ...] | None:
+    return None if written is None else tuple(map(frozenset, written))
 
 
 def matched_to(record: Mapping[str, Any], case: EvalCase, gold_by: GoldBy, rules: PlaceRules) -> dict[str, Any]:

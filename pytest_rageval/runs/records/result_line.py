@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -27,7 +26,6 @@ from pytest_rageval.model import (
     Timings,
 )
 from pytest_rageval.model.case_fields import descriptions_of
-from pytest_rageval.model.versions import is_version
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import Evaluation
 from pytest_rageval.runs.causes import with_cause
@@ -37,6 +35,7 @@ from pytest_rageval.runs.records.attempt_fields import attempt_fields, attempts_
 from pytest_rageval.runs.records.judged_fields import NO_COST, UNJUDGED, judge_cost, judge_input, judged_fields
 from pytest_rageval.runs.records.line_form import PHASES, SCHEMA
 from pytest_rageval.runs.records.record_texts import RecordTexts, error_record
+from pytest_rageval.runs.records.reported_fields import reported_fields
 from pytest_rageval.runs.row import legacy_names
 from pytest_rageval.targets.native_contract import misplaced_fields
 
@@ -86,8 +85,7 @@ def result_record(
     }
     record |= matching_fields(result, plan.place_rules)
     record |= {
-        "versions": _versions(answer),
-        "reported": _reported(answer),
+        **reported_fields(answer, matching, text),
         "unread": misplaced_fields(answer) if answer.extra else [],
         "trial": result.trial,
         "attempts": result.attempts,
@@ -268,26 +266,6 @@ def _selection(answer: Answer, text: RecordTexts) -> dict[str, Any] | None:
         "fallback": selection.fallback,
         "extra": text.tree(selection.extra) or {},
     }
-
-
-def _versions(answer: Answer) -> dict[str, Any] | None:
-    """Return the versions that the system reports; the `model_name` of an uploaded answer counts as its `llm`."""
-    versions = dict(answer.versions)
-    name = answer.extra.get("model_name")
-    if isinstance(name, str) and name and is_version(name):
-        versions.setdefault("llm", name)
-    return versions or None
-
-
-def _reported(answer: Answer) -> list[str]:
-    """Return the fields that the system reported besides its answer; the searched folders follow from a setting."""
-    reported = [name for name in ("references", "chunks") if getattr(answer, name) is not None]
-    trace = answer.trace
-    if trace is None:
-        return reported
-    parts = [part.name for part in fields(trace) if part.name != "extra"]
-    reported += [f"trace.{name}" for name in parts if getattr(trace, name) is not None]
-    return reported
 
 
 def _abstention(obs: Observation, scores: Mapping[str, float], text: RecordTexts, plan: Plan) -> dict[str, Any] | None:
