@@ -202,7 +202,7 @@ def test_the_demo_runs_in_a_folder_of_its_own(empty: Project):
     assert result.ret == 0
     folder = empty.path / "here" / "demo"
     metrics = json.loads((folder / "reports" / "metrics.json").read_text(encoding="utf-8"))
-    assert metrics["total_tests"] == 135
+    assert metrics["total_tests"] == 154
     assert metrics["comparison"]["problems"] == []
     assert metrics["outcomes"]["failed"] == 0
     (run,) = (folder / "reports" / "runs").iterdir()
