@@ -21,6 +21,7 @@ WORDS = [
     *("observation", "score", "operation", "gate", "verdict", "outcome", "pass rule", "flaky", "record"),
     *("judge", "rubric", "judgement", "claim", "label", "calibration", "spot check"),
     *("run", "baseline", "comparison", "regression", "flip", "known failure", "sweep"),
+    *("pairwise comparison", "win rate", "position flip"),
 ]
 
 

@@ -6,12 +6,14 @@ import gc
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from pytest_rageval.cli.options import FORM_JSON, REPORTS, exit_codes, output_option, wants_colour, with_next
+from pytest_rageval.cli.compare_pairwise import check_pairwise_options, pairwise_options, pairwise_text
+from pytest_rageval.cli.options import FORM_JSON, REPORTS, STOPPED, exit_codes, output_option, wants_colour, with_next
 from pytest_rageval.cli.output import columns, styled, write_output
 from pytest_rageval.comparison.baseline import Side, open_side
 from pytest_rageval.comparison.pairing import ComparisonReport, build_comparison
@@ -39,12 +41,29 @@ WIDTH = 100
 @output_option("Write there, not to the terminal.")
 @click.option("--ignore-invariants", is_flag=True, help="Compare what another judge scored, too.")
 @click.option("--exit-zero", is_flag=True, help="End with 0 whatever the verdict is.")
+@pairwise_options
 @REPORTS
-@exit_codes({0: "run B passes, or --exit-zero", 1: "run B fails the build"})
+@exit_codes(
+    {
+        0: "run B passes, or --exit-zero",
+        1: "run B fails the build; with --pairwise, a gate fails",
+        STOPPED: "interrupted while judging",
+    }
+)
 def compare(before: str, after: str, form: str, output: Path | None, **options: Any) -> None:
-    """Compare run A (before) with run B (after): ids, `latest`, `latest~1`, `baseline`, folders or metrics files."""
+    """Compare run A (before) with run B (after): ids, `latest`, `latest~1`, `baseline`, folders or metrics files.
+
+    With --pairwise, a model judges which of two answers to each question is better, in both orders, and no metric is
+    compared.
+    """
     # A run of 100,000 cases is a million small objects without cycles, and the process ends soon.
     gc.disable()
+    check_pairwise_options(options)
+    if options["is_pairwise"]:
+        layout = partial(_terminal_text, is_file=output is not None)
+        text, code = pairwise_text(before, after, form, options, layout)
+        _write(text, form, output)
+        sys.exit(code)
     project = find_project({"reports": options["reports"]})
     sides = [open_side(project.reports, project.baseline_file, run) for run in (before, after)]
     ignores = options["ignore_invariants"] or project.settings.ignore_invariants
@@ -56,7 +75,16 @@ def compare(before: str, after: str, form: str, output: Path | None, **options: 
     elif form == "markdown":
         text = view_markdown(comparison_view(comparison.content))
     else:
-        text = _terminal_text(comparison, is_file=output is not None)
+        text = _terminal_text(comparison_view(comparison.content), is_file=output is not None)
+    _write(text, form, output)
+    is_failing = comparison.verdict.fails_build
+    if is_failing and not comparison.is_compared:
+        _tell_mismatches(comparison)
+    sys.exit(1 if is_failing and not options["exit_zero"] else 0)
+
+
+def _write(text: str, form: str, output: Path | None) -> None:
+    """Write the text to the file that was named, or to standard output."""
     if output is not None:
         write_output(output, text)
     elif form == "html":  # a page says of itself that it is in UTF-8
@@ -65,10 +93,6 @@ def compare(before: str, after: str, form: str, output: Path | None, **options: 
         click.echo(json_for(sys.stdout, text), nl=False)
     else:
         click.echo(text, nl=False)
-    is_failing = comparison.verdict.fails_build
-    if is_failing and not comparison.is_compared:
-        _tell_mismatches(comparison)
-    sys.exit(1 if is_failing and not options["exit_zero"] else 0)
 
 
 def _tell_mismatches(comparison: ComparisonReport) -> None:
@@ -81,10 +105,10 @@ def _tell_mismatches(comparison: ComparisonReport) -> None:
         click.echo(f"ERROR: not comparable: {what}{remedy}", err=True)
 
 
-def _terminal_text(comparison: ComparisonReport, *, is_file: bool) -> str:
+def _terminal_text(view: Any, *, is_file: bool) -> str:
     is_coloured = wants_colour() and not is_file
     width = WIDTH if is_file else columns(WIDTH)
-    lines = view_lines(comparison_view(comparison.content), width)
+    lines = view_lines(view, width)
     texts = [styled(line) if is_coloured else line.text for line in lines]
     return "".join(f"{text}\n" for text in texts)
 

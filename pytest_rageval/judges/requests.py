@@ -18,6 +18,10 @@ The variables of a request are those in the rubric's prompt:
     history           list of {"role": str, "text": str}: earlier turns, oldest first; where a case has some, every
                       rubric that reads the question is given them
 
+    criterion         str: what an assertion wants of the answer
+    first_answer, second_answer
+                      str: the answers of two systems, see `pairwise_requests`
+
 Several rubrics may share one request. Its instructions stand first and are the same in every case, so that servers can
 cache them. The material follows, each chunk once; citations refer to chunks by their numbers.
 """
@@ -36,6 +40,7 @@ from pytest_rageval.model import NOTHING, Answer, Dialogue, EvalCase, Json, Judg
 
 VERSION = f"2+{hashlib.sha256(joint_prompt([]).encode()).hexdigest()[:12]}"
 """Part of the cache key: number and hash of the frame of joint prompts. Single and joint requests share no entry."""
+_OF_ONE_REQUEST = frozenset({"claim", "claims", "criterion", "first_answer", "second_answer"})
 SAID_BY_PERSON = "said by the person"
 """In place of the id of a chunk, for what the person said in an earlier turn."""
 OPTIONAL = ("history", "key_facts", "references")
@@ -174,9 +179,10 @@ _VALUES: Mapping[str, Callable[[EvalCase, Answer], Json]] = {
 def can_join(rubric: Rubric) -> bool:
     """Return True if the rubric's prompt was made of its parts, and its material is the same for all rubrics.
 
-    Rubrics on claims or a criterion are left out, since each of their requests has its own.
+    Rubrics on claims or a criterion, and those that compare two answers, are left out: each of their requests has
+    material of its own.
     """
-    return bool(rubric.material) and not rubric.variables & {"claim", "claims", "criterion"}
+    return bool(rubric.material) and rubric.variables.isdisjoint(_OF_ONE_REQUEST)
 
 
 def joint_request(requests: Sequence[JudgeRequest]) -> JudgeRequest:

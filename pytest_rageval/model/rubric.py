@@ -65,6 +65,8 @@ VARIABLES = frozenset(
         "claim",
         "claims",
         "criterion",
+        "first_answer",
+        "second_answer",
     )
 )
 """The variables that prompts can contain; `JudgeRequest.variables` holds those of one prompt."""

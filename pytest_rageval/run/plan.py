@@ -15,6 +15,7 @@ from pytest_rageval.errors import Problems, SettingsError
 from pytest_rageval.gates.effect import GatesInEffect
 from pytest_rageval.gates.gate import Gate, default_gates, effective_gates, parse_gate, resolve
 from pytest_rageval.gates.regression import DEFAULT_REGRESSIONS, RegressionGate, parse_regression, regression_of
+from pytest_rageval.gates.win_rate_gate import is_win_rate_gate, parse_win_rate_gate
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges.judging import ASKED_WITH, CLASSIFIER, NEAR_GATE_TRIALS
@@ -240,7 +241,13 @@ def _gates(settings: Settings, registry: Registry, problems: Problems) -> tuple[
         return [gate for gate in found if gate is not None]
 
     default = [resolve(gate, registry, settings.k) for gate in default_gates(registry)]
-    table = read(settings.gates.case, "gates.case", "case") + read(settings.gates.run, "gates.run", "run")
+    of_runs: list[str] = []
+    for text in settings.gates.run:
+        if is_win_rate_gate(text):  # for `rageval compare --pairwise`, which reads them itself
+            problems.attempt(parse_win_rate_gate, text, "gates.run")
+        else:
+            of_runs.append(text)
+    table = read(settings.gates.case, "gates.case", "case") + read(of_runs, "gates.run", "run")
     options = read(settings.gate, "--rageval-gate", "case")
     # A line of either may be about a case or, with "run" in front, about the run.
     case_gates = effective_gates(default, _in_scope("case", table), _in_scope("case", options))
@@ -253,6 +260,9 @@ def _in_scope(scope: str, gates: Iterable[Gate]) -> list[Gate]:
 
 
 def _gate(written: str, place: str, scope: Literal["case", "run"], registry: Registry, k: int) -> Gate:
+    if is_win_rate_gate(written):
+        remedy = "it is for rageval compare A B --pairwise, or for gates.run in the table"
+        raise SettingsError(f"{place}: gate {written!r} is about two runs; {remedy}")
     gate = resolve(parse_gate(written, place, scope), registry, k)
     if gate.scope == "case" and gate.measure is not None and gate.measure.metric.run_level:
         raise SettingsError(f"{place}: gate {written!r}: {gate.name} is of a whole run; write 'run {written.strip()}'")

@@ -245,7 +245,7 @@ def test_a_folder_that_is_missing_or_empty_is_said(tmp_path):
 
 
 def test_what_the_documentation_shows_of_rubrics_is_sound(tmp_path):
-    page = (Path(__file__).parents[2] / "docs" / "judges.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "rubrics.md").read_text(encoding="utf-8")
     [shown] = re.findall(r'^```toml title="rubrics/politeness.toml"\n(.*?)^```$', page, re.MULTILINE | re.DOTALL)
     [in_words] = re.findall(r"^```text\n(Rate .*?)^```$", page, re.MULTILINE | re.DOTALL)
     folder = a_folder(tmp_path, politeness=shown)
@@ -263,3 +263,11 @@ def test_the_criterion_of_an_assertion_is_for_no_rubric_of_a_project(tmp_path):
     (folder / "politeness.txt").write_text("Rate {answer} by {criterion}.", encoding="utf-8")
     [problem] = problems(folder)
     assert "prompt has {criterion}, which only assertions of type llm-rubric are given" in problem
+
+
+def test_the_two_answers_of_a_pairwise_comparison_are_for_no_rubric_of_a_project(tmp_path):
+    folder = a_folder(tmp_path, politeness="")
+    (folder / "politeness.toml").unlink()
+    (folder / "politeness.txt").write_text("Rate {answer} against {first_answer}.", encoding="utf-8")
+    [problem] = problems(folder)
+    assert "prompt has {first_answer}, which only compare --pairwise is given; write {answer}" in problem

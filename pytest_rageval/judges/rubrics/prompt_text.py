@@ -22,6 +22,8 @@ LABELS: Mapping[str, str] = {
     "claim": "claim",
     "claims": "claims",
     "answer": "answer",
+    "first_answer": "first answer",
+    "second_answer": "second answer",
 }
 """The names of variables in prompts, in the order of a prompt for several rubrics."""
 

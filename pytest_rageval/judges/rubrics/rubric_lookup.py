@@ -120,7 +120,7 @@ def _missing_parts(rubric: Rubric) -> Iterator[str]:
     if "answer" not in rubric.variables:
         yield "prompt has no {answer}, without which there is nothing to judge"
     yield from _claim_problems(rubric)
-    yield from _criterion_problems(rubric)
+    yield from _reserved_problems(rubric)
 
 
 def _claim_problems(rubric: Rubric) -> Iterator[str]:
@@ -128,9 +128,12 @@ def _claim_problems(rubric: Rubric) -> Iterator[str]:
         yield f"prompt has {{{name}}}, which only claim_support is given; write {{answer}}"
 
 
-def _criterion_problems(rubric: Rubric) -> Iterator[str]:
+def _reserved_problems(rubric: Rubric) -> Iterator[str]:
+    """Yield the variables that no rubric of a project is given."""
     if "criterion" in rubric.variables:
         yield "prompt has {criterion}, which only assertions of type llm-rubric are given; write it into the prompt"
+    for name in sorted(rubric.variables & {"first_answer", "second_answer"}):
+        yield f"prompt has {{{name}}}, which only compare --pairwise is given; write {{answer}}"
 
 
 def _mismatches(own: Rubric, shipped: Rubric) -> Iterator[str]:
@@ -145,7 +148,7 @@ def _mismatches(own: Rubric, shipped: Rubric) -> Iterator[str]:
     needed = shipped.variables & {"question", "answer", "contexts"}
     if "references" in shipped.variables:
         needed -= {"contexts"}  # optional, since the answer is judged by the references
-    yield from _criterion_problems(own)
+    yield from _reserved_problems(own)
     reads_claims = "claims" in shipped.variables
     if reads_claims and "claim" not in own.variables:
         needed |= {"claims"}

@@ -95,7 +95,8 @@ def _dialogue(dialogue: Dialogue) -> dict[str, Any]:
     }
 
 
-def _read_dialogue(written: Mapping[str, Any] | None) -> Dialogue | None:
+def read_dialogue(written: Mapping[str, Any] | None) -> Dialogue | None:
+    """Return what was said before a turn, from the `dialogue` of its line; None for a single question."""
     if written is None:
         return None
     history = [Turn(**turn) for turn in written["history"]]
@@ -193,7 +194,7 @@ def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Obse
         trial=record["trial"],
         params=record.get("params", {}),
         refusals=tuple(phrases),
-        dialogue=_read_dialogue(record.get("dialogue")),
+        dialogue=read_dialogue(record.get("dialogue")),
     )
 
 

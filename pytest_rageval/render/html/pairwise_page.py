@@ -1,0 +1,36 @@
+"""A pairwise comparison as one HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+from pytest_rageval.render.html.environment import policy, rendered, style
+from pytest_rageval.views.pairwise import VERDICTS, pairwise_view
+from pytest_rageval.views.parts import FigureTable, FoldList, LabelledText, Line, NameList
+
+COLOURS = {"better": "green", "worse": "red", "doubtful": "amber", "plain": "grey"}
+
+
+def pairwise_html(content: Mapping[str, Any]) -> str:
+    """Return the page of the content of a pairwise comparison."""
+    view = pairwise_view(content)
+    symbol, tone = VERDICTS[content["verdict"]["word"]]
+    _, *gates = view.head
+    return rendered(
+        "pairwise.html",
+        policy=policy(),
+        style=style(),
+        version=version("pytest-rageval"),
+        names=(content["before"]["name"], content["after"]["name"]),
+        symbol=symbol,
+        colour=COLOURS[tone],
+        sentence=content["verdict"]["sentence"],
+        gates=[gate for gate in gates if isinstance(gate, Line)],
+        facts=[block for block in view.figures if isinstance(block, LabelledText)],
+        remarks=[block for block in (*view.figures, *view.one_sided) if isinstance(block, Line)],
+        tables=[block for block in view.categories if isinstance(block, FigureTable)],
+        lists=[block for block in (*view.wins, *view.losses) if isinstance(block, FoldList)],
+        names_of_others=[block for block in view.one_sided if isinstance(block, NameList)],
+    )
