@@ -188,7 +188,7 @@ def _turn(member: Json) -> Json:
     turn: Record = {}
     metadata: Record = {}
     for name, value in member.items():
-        ours = _OF_TURN.get(name, name)
+        ours = str(_OF_TURN.get(name, name))
         if value is None or (value == [] and ours != "relevant_ids"):
             continue
         if name in ("answerability", "Answerability"):
