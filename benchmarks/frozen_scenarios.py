@@ -22,8 +22,9 @@ def first_lines(files: Mapping[str, str], count: int) -> dict[str, str]:
 
 SHIPPED = folder(REPOSITORY / "evalcases", "evalcases/")
 DEMO = {"pyproject.toml": '[tool.rageval]\ntarget = "demo"\nknown_failures = "ratchet"\n'}
+SINGLE = {name: text for name, text in SHIPPED.items() if "conversations" not in name}
 RECORDED = (
-    first_lines(SHIPPED, 4)
+    first_lines(SINGLE, 4)
     | {"answers.jsonl": (INPUT / "demo" / "answers.jsonl").read_text(encoding="utf-8")}
     | {"pyproject.toml": '[tool.rageval]\ntarget = "answers:answers.jsonl"\nknown_failures = "ratchet"\n'}
 )
@@ -100,7 +101,7 @@ DEMO_SCENARIOS = (
     ),
     Scenario(
         "processes",
-        DEMO | first_lines(SHIPPED, 4),
+        DEMO | first_lines(SINGLE, 4),
         (
             "pytest -n 2 -q --tb=no -rN --rageval-run-id both",
             "rageval run --run-id half-1 --shard 1/2",
@@ -121,7 +122,7 @@ DEMO_SCENARIOS = (
     ),
     Scenario(
         "sweep-and-repl",
-        DEMO | first_lines(SHIPPED, 6) | {"lines.txt": "\n".join(TYPED) + "\n"},
+        DEMO | first_lines(SINGLE, 6) | {"lines.txt": "\n".join(TYPED) + "\n"},
         (
             "rageval sweep --grid k=2,5 --grid min_score=0.2,0.4 --target demo evalcases/lab_ids.jsonl",
             "rageval sweep --grid k=1,3 --sample 4 --confirm --json evalcases/lab_ids.jsonl",

@@ -44,15 +44,19 @@ def drafts_in(path: Path) -> Sequence[EvalCase]:
 
 
 def add_drafts(path: Path, drafts: Iterable[Mapping[str, Json]]) -> int:
-    """Append drafts to a file, without those whose question or id it already has; return the number of new ones."""
+    """Append drafts to a file, without those whose question or id it already has; return the number of new ones.
+
+    The same question after other turns is another one.
+    """
     there = drafts_in(path)
-    questions = {fold(case.question) for case in there}
+    questions = {(fold(case.question), _said([turn.text for turn in case.history or ()])) for case in there}
     ids = {case.id for case in there}
     lines = []
     for draft in drafts:
-        if fold(draft["question"]) not in questions and draft["id"] not in ids:
+        asked = fold(draft["question"]), _said([turn["text"] for turn in draft.get("history") or ()])
+        if asked not in questions and draft["id"] not in ids:
             lines.append(json.dumps(draft, ensure_ascii=False))
-            questions.add(fold(draft["question"]))
+            questions.add(asked)
             ids.add(draft["id"])
     if lines:
         before = []
@@ -60,6 +64,11 @@ def add_drafts(path: Path, drafts: Iterable[Mapping[str, Json]]) -> int:
             before = [line.text.rstrip("\r\n") for line in read_lines(path, Report(path.name), LONGEST_LINE)]
         write_lines(path, [*before, *lines])
     return len(lines)
+
+
+def _said(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return what was said before a question, whatever its case and spaces."""
+    return tuple(map(fold, texts))
 
 
 def answer_draft(record: Mapping[str, Any], line: Mapping[str, Any] | None, run_id: str) -> dict[str, Json] | None:

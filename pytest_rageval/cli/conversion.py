@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from pytest_rageval.cases.conversion import case_from_record
+from pytest_rageval.cases.conversations import cases_from_record
 from pytest_rageval.cases.exchange.exchange import OtherTestSet
 from pytest_rageval.cases.exchange.formats import READERS, ReadOptions, looks_like_gold, parsed_fields, read_other
 from pytest_rageval.cases.gold_places import whole_notes_line
@@ -99,7 +99,7 @@ def convert(
         click.echo("".join(f"{record_line(record)}\n" for record in result.cases), nl=False)
     else:
         write_records(output, result.cases)
-    cases = [case_from_record(dict(record), NOWHERE)[0] for record in result.cases]
+    cases = [case for record in result.cases for case in _cases_of(record)]
     counts = gold_counts(cases, result.kept)
     # Standard output holds the cases themselves if no file is named.
     click.echo(f"{output}: {counts}" if output else counts, err=output is None)
@@ -114,6 +114,11 @@ def convert(
     if not any(_kinds_of_gold(case) for case in cases):
         click.echo(printable(_no_gold_warning(len(cases), result.used.get(GIVEN))), err=True)
         raise SystemExit(1 if strict else 0)
+
+
+def _cases_of(record: Mapping[str, Json]) -> list[EvalCase]:
+    """Return the case of a record, or the turns of a conversation."""
+    return [case for case, _ in cases_from_record(dict(record), NOWHERE)]
 
 
 def _no_gold_warning(cases: int, given: str | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from operator import itemgetter
 
 import click
 
@@ -11,12 +12,15 @@ from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.cli.options import FORM_JSON, REPORTS, echo_json
 from pytest_rageval.cli.output import columns
 from pytest_rageval.cli.stored_run import open_run, tell_damage
-from pytest_rageval.render.html.case_view import recorded_case_of
-from pytest_rageval.render.markdown.case_markdown import case_markdown
-from pytest_rageval.render.text.explain import Explained, Form, explanation
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.render.html.case_view import conversation_turns, recorded_case_of
+from pytest_rageval.render.markdown.case_markdown import case_markdown, conversation_markdown
+from pytest_rageval.render.text.explain import Explained, Form, conversation_lines, explanation
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.stored_plan import plan_of, settings_of
 from pytest_rageval.text import counted
 from pytest_rageval.views.case_before import case_before, failed_gate_lines
+from pytest_rageval.views.conversation import conversation_view
 
 FORMATS = ("text", "markdown", "json")
 WIDTH = 160
@@ -39,10 +43,18 @@ WIDTH = 160
 @REPORTS
 def explain(run: str, case: str, form: str, is_full: bool, reports: str | None) -> None:
     """Explain CASE (an id or key) of RUN (an id, `latest`, `latest~1` or a folder): failed gates, gold, answer, chunks,
-    the run before, claims, every metric's arithmetic and every gate.
+    the run before, claims, every metric's arithmetic and every gate. The id of a conversation shows all its turns.
     """
     project, stored = open_run(run, reports=reports)
-    record = stored.find(case)
+    try:
+        record = stored.find(case)
+    except SettingsError:
+        unit = stored.conversation(case)
+        if unit is None:
+            raise
+        tell_damage(stored)
+        _explain_conversation(stored, unit, form, is_full=is_full)
+        return
     tell_damage(stored)
     if stored.state == "interrupted":
         keys = {key for key, _ in stored.record_places()}
@@ -70,3 +82,19 @@ def explain(run: str, case: str, form: str, is_full: bool, reports: str | None) 
             for wide in wide_golds(observation.case, notes):
                 covered = f"{wide.sections} sections, the whole note"
                 click.echo(f"\ngold {wide.gold + 1} covers {covered}: any of them is a hit")
+
+
+def _explain_conversation(run: StoredRun, unit: str, form: str, *, is_full: bool) -> None:
+    """Print all turns of a conversation of a run, from its key."""
+    turns = conversation_turns(run, unit)
+    conversation = conversation_view(turns, unit.rpartition("::")[2])
+    if form == "json":
+        content = {"schema": 1, "run": run.run_id, "conversation": conversation.id, "broke_at": conversation.broke_at}
+        keys = {turn.key for turn in turns}
+        records = sorted((record for record in run.records() if record["case_key"] in keys), key=itemgetter("turn"))
+        echo_json({**content, "records": records}, [f"rageval report {shlex.quote(run.run_id)}"], indent=1)
+    elif form == "markdown":
+        click.echo(conversation_markdown(conversation), nl=False)
+    else:
+        for line in conversation_lines(conversation, Form(columns(WIDTH), is_full)):
+            click.echo(line)

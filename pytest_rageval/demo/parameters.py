@@ -83,6 +83,8 @@ class Ask(IndexBudget):
     history: list[PriorTurn] = []
     conversation_id: str | None = None
     """Taken and not used: `history` says all that was said."""
+    rewrite: bool = True
+    """Whether a follow-up is rewritten with what it leaves out, see `rewriting`."""
     rerank: bool = False
     rerank_threshold: Share = RERANK_THRESHOLD
     rerank_vector_weight: Share = 0.7

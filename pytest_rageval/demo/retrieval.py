@@ -263,10 +263,10 @@ class RetrievedChunks(NamedTuple):
     retrieval_ms: float
 
 
-def retrieve(ask: Ask, index: Index, folders: Folders) -> RetrievedChunks:
-    """Retrieve the chunks for a question, best first, in the scope and the folders that its mode allows."""
+def retrieve(question: str, ask: Ask, index: Index, folders: Folders) -> RetrievedChunks:
+    """Retrieve the chunks for a question that stands alone, best first, as the request says: scope, mode, number."""
     began = time.perf_counter()
-    terms = _terms(ask)
+    terms = question_terms(question)
     scope = Scope(ask.vaults, ask.folders)
     selection = None if ask.folder_mode == "off" else folders.choose(terms, scope)
     folder_selection_ms = milliseconds_since(began)
@@ -280,15 +280,6 @@ def retrieve(ask: Ask, index: Index, folders: Folders) -> RetrievedChunks:
     if fallback:
         hits = index.search(terms, scope, ask.k, ask.min_score)
     return RetrievedChunks(terms, hits, selection, fallback, folder_selection_ms, milliseconds_since(began))
-
-
-def _terms(ask: Ask) -> tuple[str, ...]:
-    """Return the terms of the question; if fewer than two, with those of the user's previous turn."""
-    terms = question_terms(ask.question)
-    before = [turn.text for turn in ask.history if turn.role == "user"]
-    if len(terms) < 2 and before:
-        terms = tuple(dict.fromkeys([*terms, *question_terms(before[-1])]))
-    return terms
 
 
 def milliseconds_since(began: float) -> float:

@@ -12,13 +12,14 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_rageval.demo.answer import CHUNKS_READ, PROMPT, checked, write
+from pytest_rageval.demo.answer import CHUNKS_READ, PROMPT, WrittenAnswer, checked, write
 from pytest_rageval.demo.chunking import CHUNKER, OVER_BUDGET, CutNote, NoteChunk, TokenBudget, cut_note
 from pytest_rageval.demo.knowledge import Graph, load_graph
 from pytest_rageval.demo.note_files import Note, read_notes
 from pytest_rageval.demo.parameters import Ask, BadRequest, IndexBudget, merged_budget
 from pytest_rageval.demo.rerank import MODEL_PROMPT, rerank
 from pytest_rageval.demo.retrieval import Folders, Hit, Index, RetrievedChunks, milliseconds_since, retrieve
+from pytest_rageval.demo.rewriting import reply_to_courtesy, standalone_question
 
 if TYPE_CHECKING:
     from pytest_rageval.demo.llm import Llm
@@ -143,7 +144,10 @@ async def answer(ask: Ask, built: BuiltIndex, llm: Llm | None, *, debug: bool) -
     that model. Raises `BadRequest`, and LlmError if the model fails to write.
     """
     _check_scope(ask, built.folders)
-    retrieved = retrieve(ask, built.index, built.folders)
+    courtesy = reply_to_courtesy(ask.question)
+    question = standalone_question(ask)
+    # Thanks ask nothing, so nothing is looked up.
+    retrieved = retrieve("" if courtesy else question, ask, built.index, built.folders)
     hits = retrieved.hits
     reranking = None
     began = time.perf_counter()
@@ -151,8 +155,10 @@ async def answer(ask: Ask, built: BuiltIndex, llm: Llm | None, *, debug: bool) -
         hits, reranking = await rerank(ask, retrieved, built.index.rarity, llm)
     rerank_ms = milliseconds_since(began)
     began = time.perf_counter()
-    if llm is None or not hits:
-        written = write(ask.question, retrieved.terms, hits, built.index.rarity)
+    if courtesy:
+        written = WrittenAnswer(courtesy)
+    elif llm is None or not hits:
+        written = write(question, retrieved.terms, hits, built.index.rarity)
     else:
         shown = [hit.chunk for hit in hits[:CHUNKS_READ]]
         written = checked(ask.question, await llm.write(ask, shown), shown)
@@ -164,7 +170,7 @@ async def answer(ask: Ask, built: BuiltIndex, llm: Llm | None, *, debug: bool) -
         "abstain_reason": written.abstain_reason,
     }
     if debug:
-        part = _debug(ask, built, retrieved, generation_ms)
+        part = _debug(ask, question, built, retrieved, generation_ms)
         if reranking is not None:
             part["retrieved_chunks"] = _reranked_chunks(part["retrieved_chunks"], hits)
             part["latency"]["rerank_ms"] = rerank_ms
@@ -197,7 +203,9 @@ def _check_scope(ask: Ask, folders: Folders) -> None:
         raise BadRequest(*problems)
 
 
-def _debug(ask: Ask, built: BuiltIndex, retrieved: RetrievedChunks, generation_ms: float) -> dict[str, Any]:
+def _debug(
+    ask: Ask, question: str, built: BuiltIndex, retrieved: RetrievedChunks, generation_ms: float
+) -> dict[str, Any]:
     folder_selection: dict[str, Any] = {
         "mode": ask.folder_mode,
         "folders": [],
@@ -224,8 +232,10 @@ def _debug(ask: Ask, built: BuiltIndex, retrieved: RetrievedChunks, generation_m
             "index": built.index.version,
         },
     }
+    if question != ask.question:
+        debug["rewritten_question"] = question
     if built.graph is not None:
-        debug["trace"] = built.graph.trace(ask.question)
+        debug["trace"] = built.graph.trace(question)
     return debug
 
 

@@ -22,6 +22,8 @@ FIELDS = (
     "case_key",
     "test_case_id",
     "trial",
+    "conversation",
+    "turn",
     *DESCRIPTIVE_NAMES,
     "tags",
     "answerable",

@@ -19,6 +19,7 @@ BATCH = 1_000
 """How many records are in memory at a time, as one group of rows."""
 KINDS = dict.fromkeys(FIELDS, "string") | {
     "trial": "int64",
+    "turn": "int64",
     "answerable": "bool_",
     **dict.fromkeys(OPERATION_UNITS, "float64"),
 }

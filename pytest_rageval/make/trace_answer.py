@@ -23,6 +23,15 @@ LONGEST_PASSAGE = 2000
 
 CASE_ID = ("rageval.case_id", "rageval.case", "case_id", "test_case_id", "metadata.case_id", "metadata.rageval.case_id")
 """Attributes that name the case which a trace belongs to."""
+SESSION = (
+    "session.id",
+    "gen_ai.conversation.id",
+    "langfuse.session.id",
+    "sessionId",
+    "session_id",
+    "traceloop.association.properties.session_id",
+)
+"""Attributes that name the conversation which a trace belongs to."""
 QUESTION = (
     "rageval.question",
     "langfuse.trace.input",
@@ -115,6 +124,8 @@ class TracedAnswer:
     questions  what may be the question, the surest first: a prompt may hold more than it
     chunks     records of an answers file; None if the trace reports no documents
     tool_calls calls in the form of the contract; None if the trace has no spans of tools
+    session    the conversation that it is a turn of, if the trace names one
+    start      when it began, in seconds; None if that is unknown
     """
 
     trace_id: str
@@ -126,6 +137,8 @@ class TracedAnswer:
     latency_ms: float | None
     feedback: Feedback | None
     tool_calls: list[Json] | None = None
+    session: str | None = None
+    start: float | None = None
 
     def record(self, case_id: str) -> dict[str, Json]:
         """Return the line of an answers file for the case with this id."""
@@ -140,18 +153,23 @@ class TracedAnswer:
         }
         return {name: value for name, value in members.items() if value is not None}
 
-    def draft(self) -> dict[str, Json]:
-        """Draft a case of the first question, without gold: a bad answer does not contain the right one."""
+    def draft(self, history: Sequence[Mapping[str, Json]] = ()) -> dict[str, Json]:
+        """Draft a case of the first question, without gold: a bad answer does not contain the right one.
+
+        `history`: what was said before it in its session.
+        """
         question = self.questions[0]
         origin: dict[str, Json] = {"trace_id": self.trace_id, "feedback": self.feedback, "answer": self.answer}
         if self.chunks:
             origin["cited"] = [_cited(chunk) for chunk in self.chunks]
-        return {
-            "id": draft_id(question).replace("draft-", "trace-"),
-            "question": question,
-            "tags": ["draft", "from-traces"],
-            "metadata": {"draft": origin},
-        }
+        if self.session is not None:
+            origin["session"] = self.session
+        draft: dict[str, Json] = {"id": draft_id(question).replace("draft-", "trace-"), "question": question}
+        if history:
+            # The same words mean something else after another question.
+            draft["id"] = draft_id(f"{question} {history}").replace("draft-", "trace-")
+            draft["history"] = list(history)
+        return {**draft, "tags": ["draft", "from-traces"], "metadata": {"draft": origin}}
 
 
 def _cited(chunk: Mapping[str, Any]) -> dict[str, Json]:
@@ -182,6 +200,8 @@ def traced_answer(spans: Sequence[Span]) -> TracedAnswer:
         latency_ms=_latency_ms(root, spans),
         feedback=_feedback(spans),
         tool_calls=traced_calls(spans, _chunks_of),
+        session=next(_texts(spans, SESSION, _name_in), None),
+        start=min((span.start for span in spans if span.start is not None), default=None),
     )
 
 

@@ -74,10 +74,39 @@ def match_traces(traced: Sequence[TracedAnswer], cases: Sequence[EvalCase]) -> M
 def drafts_of(traced: Sequence[TracedAnswer], feedback: str) -> list[dict[str, Json]]:
     """Draft a case for each question whose answer got this feedback, with the answer and what it cited.
 
-    Questions that differ only in case and spaces give one draft.
+    Questions that differ only in case and spaces give one draft, unless something else was said before them: an entry
+    of a session has the questions and answers before it as its history.
     """
-    drafts: dict[str, dict[str, Json]] = {}
-    for entry in traced:
-        if entry.feedback == feedback and entry.questions:
-            drafts.setdefault(fold(entry.questions[0]), entry.draft())
+    drafts: dict[tuple[str, str], dict[str, Json]] = {}
+    histories = _histories(traced)
+    for number, entry in enumerate(traced):
+        if entry.feedback != feedback or not entry.questions:
+            continue
+        history = histories.get(number, [])
+        said = " ".join(str(turn["text"]) for turn in history)
+        drafts.setdefault((fold(said), fold(entry.questions[0])), entry.draft(history))
     return list(drafts.values())
+
+
+MOST_BEFORE = 20
+"""Turns of a session before a question to keep, the last ones."""
+
+
+def _histories(traced: Sequence[TracedAnswer]) -> dict[int, list[dict[str, Json]]]:
+    """Return what was said before each entry of a session, by the entry's number, in the order of time."""
+    sessions: defaultdict[str, list[int]] = defaultdict(list)
+    for number, entry in enumerate(traced):
+        if entry.session is not None and entry.questions:
+            sessions[entry.session].append(number)
+    histories: dict[int, list[dict[str, Json]]] = {}
+    for numbers in sessions.values():
+        if all(traced[number].start is not None for number in numbers):
+            numbers.sort(key=lambda number: traced[number].start or 0.0)
+        said: list[dict[str, Json]] = []
+        for number in numbers:
+            histories[number] = said[-2 * MOST_BEFORE :]
+            entry = traced[number]
+            said.append({"role": "user", "text": entry.questions[0]})
+            if entry.answer is not None:
+                said.append({"role": "assistant", "text": entry.answer})
+    return histories

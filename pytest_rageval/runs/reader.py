@@ -20,6 +20,7 @@ from pytest_rageval.io.records import flaws_of
 from pytest_rageval.io.sealed_lines import Place
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import Observation
+from pytest_rageval.runs.case_place import conversation_unit
 from pytest_rageval.runs.columns import CaseColumns, read_scores, scores_of_records
 from pytest_rageval.runs.record_seal import Damage, records_damage
 from pytest_rageval.runs.records.line_form import (
@@ -183,7 +184,24 @@ class StoredRun:
         names: list[str] = []
         for record in latest.values():
             names += [record["test_case_id"], record["case_key"]]
+            if record.get("conversation"):
+                names.append(record["conversation"])
         raise SettingsError(f"run {self.run_id} has no case {reference!r}{did_you_mean(reference, names)}")
+
+    def conversation(self, reference: str) -> str | None:
+        """Return the key of the conversation with this id or key, `FILE::ID`; None if there is none.
+
+        Raise SettingsError if conversations of several files have the id.
+        """
+        units: dict[str, None] = {}
+        for record in self.records():
+            unit = conversation_unit(record)
+            if unit is not None and reference in (unit, record["conversation"]):
+                units[unit] = None
+        if len(units) > 1:
+            problem = f"{reference!r} is the id of {len(units)} conversations of run {self.run_id}; write one of "
+            raise SettingsError(problem + ", ".join(units))
+        return next(iter(units), None)
 
     def observation_places(self) -> dict[Key, Place]:
         """Return the place of the last observation of each case and trial; empty if the run stores none."""

@@ -21,6 +21,7 @@ from pytest_rageval.text import duration, score_text, short
 from pytest_rageval.views.case_claims import checked_claims
 from pytest_rageval.views.case_content import CaseContext, CaseView, JudgementRow, ScoreRow
 from pytest_rageval.views.case_parts import (
+    OUTCOMES,
     case_comparison,
     chunk_rows,
     draft_line,
@@ -44,14 +45,6 @@ T = TypeVar("T")
 
 LONGEST_TRACE = 6_000
 """Characters of a trace that are shown."""
-OUTCOMES = {
-    "passed": ("✔", "passed"),
-    "failed": ("✘", "FAILED"),
-    "error": ("!", "ERROR"),
-    "xfailed": ("✘", "known failure"),
-    "skipped": ("–", "skipped"),
-}
-"""The symbol and the word of each outcome."""
 _UNSHOWN_DETAILS = ("decided_by", "instead")
 """Details of a score that its other texts say as well."""
 FLAKY_CASE = ("≈", "flaky")
@@ -149,6 +142,7 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
         doubts=list(_doubts(record)),
         flags=record.get("flags", ()),
         every_gate=every_gate,
+        conversation=run.conversation_of(record),
     )
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.run.plan import Plan
+from pytest_rageval.runs.case_place import conversation_unit
 from pytest_rageval.runs.causes import Cause
 from pytest_rageval.text import score_text
 from pytest_rageval.views.case_claims import CheckedClaim
 from pytest_rageval.views.case_parts import CaseComparison, ChunkRow, DraftLine, FailingGate, KeyFact
+from pytest_rageval.views.conversation import ConversationView, TurnView, conversation_view
 
 
 class JudgementRow(NamedTuple):
@@ -52,6 +54,13 @@ class CaseContext:
     """The plan of the run, for a view that shows each gate, and the arithmetic of cases that pass too."""
     comparison: Mapping[str, Any] | None = None
     """The content of the comparison with the other run; None without one."""
+    turns: Mapping[str, Sequence[TurnView]] = field(default_factory=dict)
+    """The turns of each conversation with a turn among the cases, by the conversation's key."""
+
+    def conversation_of(self, record: Mapping[str, Any]) -> ConversationView | None:
+        """Return the conversation around a turn; None for a single case."""
+        turns = self.turns.get(conversation_unit(record) or "", ())
+        return conversation_view(turns, record["conversation"], record["turn"]) if turns else None
 
     def new_gates(self, key: str) -> Sequence[str]:
         """Return the metrics of the gates that are new to a known failure, without their cut-offs."""
@@ -170,3 +179,5 @@ class CaseView:
     """Remarks on how golds were matched."""
     every_gate: Sequence[tuple[str, str, str]]
     """The gates that examined the case: gate, value, verdict; empty without a plan."""
+    conversation: ConversationView | None
+    """The conversation that the case is a turn of; None for a single case."""

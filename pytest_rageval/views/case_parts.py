@@ -22,6 +22,14 @@ from pytest_rageval.views.text_diff import DiffPiece, marked_diff
 
 LONGEST_TEXT = 4_000
 """Characters of a question or an answer; chunks are as long as in results.jsonl."""
+OUTCOMES = {
+    "passed": ("✔", "passed"),
+    "failed": ("✘", "FAILED"),
+    "error": ("!", "ERROR"),
+    "xfailed": ("✘", "known failure"),
+    "skipped": ("–", "skipped"),
+}
+"""The symbol and the word of each outcome."""
 FACT_METRIC = "key_fact_recall"
 """The metric that counts the stated facts."""
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from project import Project, lines_with
 
+from pytest_rageval.cases.conversations import alone
 from pytest_rageval.cases.exchange.formats import WRITERS, ReadOptions, read_other, read_other_answers
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.errors import CaseError
@@ -48,7 +49,8 @@ ANSWERS = {RICH.id: Answer("Clouds.", chunks=(Chunk("c 1", text="Rain falls."), 
 
 def shipped_cases() -> list[EvalCase]:
     files = sorted(path for path in (ROOT / "evalcases").iterdir() if ".references." not in path.name)
-    return [replace(case, id=case.key) for path in files for case in load_file(path, ROOT).cases]
+    # Other tools' files hold single questions: a turn goes into them with its history.
+    return [alone(replace(case, id=case.key)) for path in files for case in load_file(path, ROOT).cases]
 
 
 def written(folder: Path, form: str, cases: Iterable[EvalCase], answers: Any = None) -> Path:

@@ -149,13 +149,14 @@ def test_what_spreadsheets_and_data_frames_write_is_read(tmp_path: Path, name: s
     assert (when.question, when.gold.answers, who.gold.answers) == ("When?", ("At 3.",), ("Me, not you.",))
 
 
-def test_a_conversation_of_ragas_has_its_last_question_asked(tmp_path: Path):
+def test_a_conversation_of_ragas_has_each_of_its_questions_asked(tmp_path: Path):
     said = [("human", "Hi."), ("ai", "Hello."), ("human", "When?"), ("tool", "clock"), ("ai", "At 3.")]
     turns = [{"content": content, "type": role} for role, content in said]
-    (when,) = converted(tmp_path, "ragas.jsonl", json.dumps({"user_input": turns, "reference": "At 3."}))
-    assert (when.question, when.gold.answers) == ("When?", ("At 3.",))
-    assert [(turn.role, turn.text) for turn in when.history or ()] == [("user", "Hi."), ("assistant", "Hello.")]
-    assert given(tmp_path) == [{"id": when.id, "answer": "At 3."}]
+    hi, when = converted(tmp_path, "ragas.jsonl", json.dumps({"user_input": turns, "reference": "At 3."}))
+    assert (hi.question, when.question, when.gold.answers) == ("Hi.", "When?", ("At 3.",))
+    assert [turn.reference for turn in when.earlier] == ["Hello."]
+    assert when.expected_outcome == "At 3."
+    assert given(tmp_path) == [{"id": hi.id, "answer": "Hello."}, {"id": when.id, "answer": "At 3."}]
 
 
 def test_squad_as_rows_of_a_hub_of_data_sets(tmp_path: Path):

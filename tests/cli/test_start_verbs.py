@@ -202,7 +202,7 @@ def test_the_demo_runs_in_a_folder_of_its_own(empty: Project):
     assert result.ret == 0
     folder = empty.path / "here" / "demo"
     metrics = json.loads((folder / "reports" / "metrics.json").read_text(encoding="utf-8"))
-    assert metrics["total_tests"] == 135
+    assert metrics["total_tests"] == 154
     assert metrics["comparison"]["problems"] == []
     assert metrics["outcomes"]["failed"] == 0
     (run,) = (folder / "reports" / "runs").iterdir()
@@ -216,7 +216,7 @@ def test_the_demo_runs_in_a_folder_of_its_own(empty: Project):
     assert again.rageval("explain", "latest", A_CASE).ret == 0
     (folder / "evalcases" / "mine.jsonl").write_text('{"id": "mine", "question": "What?"}\n', encoding="utf-8")
     empty.rageval("demo", "run", "here/demo")
-    assert json.loads((folder / "reports" / "metrics.json").read_text(encoding="utf-8"))["total_tests"] == 136
+    assert json.loads((folder / "reports" / "metrics.json").read_text(encoding="utf-8"))["total_tests"] == 155
 
 
 def test_the_demo_takes_no_folder_of_somebody_s(empty: Project):

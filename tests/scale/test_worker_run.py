@@ -152,7 +152,7 @@ def test_records_metrics_and_exit_code_on_the_demo_are_those_of_one_process(proj
     assert (one.ret, cluster.ret) == (0, 0)
     runs = project.path / "reports" / "runs"
     assert_same(runs / "cluster", runs / "one")
-    assert "135 cases on 2 workers" in cluster.outlines
+    assert "154 cases on 2 workers" in cluster.outlines
     assert not [line for line in (*cluster.outlines, *cluster.errlines) if "ray" in line.replace("runs/", "").lower()]
 
 

@@ -17,6 +17,7 @@ from pytest_rageval.cases.answerability import sign_of
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.cases.exchange.case_rows import PlacedRow
 from pytest_rageval.cases.exchange.columns import Columns
+from pytest_rageval.cases.exchange.conversations import MTRAG, TURNS, conversations_in
 from pytest_rageval.cases.exchange.exchange import Answers, OtherTestSet, ToolFiles
 from pytest_rageval.cases.exchange.foreign_rows import ForeignRow, columns_of, foreign_row
 from pytest_rageval.cases.exchange.ragtruth import RESPONSES, SOURCES, is_ragtruth, read_ragtruth
@@ -106,7 +107,7 @@ WRITERS: Mapping[str, Callable[[Sequence[EvalCase], Answers], ToolFiles]] = {
     "squad": write_squad,
     "trec": write_trec,
 }
-READERS = tuple(sorted({"beir", "ragtruth", "trec", *(form.name for form in FORMATS)}))
+READERS = tuple(sorted({"beir", MTRAG, "ragtruth", TURNS, "trec", *(form.name for form in FORMATS)}))
 
 
 class ReadOptions(NamedTuple):
@@ -143,7 +144,11 @@ def read_other(path: Path, name: str, form: str | None = None, options: ReadOpti
     if form == "trec":
         return read_trec(path, name, options.qrels, options.run)
     report = RowReport(name, has_lines=path.suffix.lower() in SEPARATORS)
-    return _TestSetReader(report, form, options, path.parent).read(rows_of_questions(path, report))
+    rows = rows_of_questions(path, report)
+    conversations = None if options.fields else conversations_in(rows, form, report)
+    if conversations is not None:
+        return conversations
+    return _TestSetReader(report, form, options, path.parent).read(rows)
 
 
 def _form(path: Path, options: ReadOptions) -> str | None:

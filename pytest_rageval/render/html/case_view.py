@@ -7,27 +7,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pytest_rageval.cases.conversations import MOST_TURNS
 from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.case_diff import READ, CaseLines, Record, representative_trial
 from pytest_rageval.comparison.listed_case import ListedCase, listed_case
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics.registry import Registry
+from pytest_rageval.model.case import turn_id
 from pytest_rageval.render.html.page_run import PageRun, compared_side
 from pytest_rageval.run.plan import Plan
+from pytest_rageval.runs.case_place import conversation_unit
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.line_form import OBSERVATIONS, RESULTS
 from pytest_rageval.runs.records.line_scan import trials_of
 from pytest_rageval.runs.records.record_files import record_paths
 from pytest_rageval.views.case import case_view
 from pytest_rageval.views.case_content import CaseContext, CaseView
+from pytest_rageval.views.conversation import TurnView, turn_view
 
 
 def case_views(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[CaseView | None]:
     """Yield the view of each of these cases: None for one without a record, nothing if no records are kept."""
     keys = {case.key for case in cases}
+    units = {_unit(case) for case in cases if case.conversation}
+    # The other turns are read too: the page of a turn shows its conversation.
+    others = {case.key for case in page.cases if case.conversation and _unit(case) in units} - keys
     lines: dict[str, CaseLines] = {}
     if page.side.run and page.side.has_records:
-        lines = read_case_lines(page.side.run, keys, page.damages)
+        lines = read_case_lines(page.side.run, keys | others, page.damages)
     other = page.before if page.compared else None
     before = _read_answers(other, keys, page.damages) if other else {}
     if not lines:
@@ -40,7 +47,10 @@ def case_views(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[CaseView 
         page.names,
         other=other.run_id if other else None,
         comparison=page.compared,
+        turns=_turns(lines, page.config.get("k")) if units else {},
     )
+    for key in others:
+        lines.pop(key, None)
     for case in cases:
         # Taken out, so that the records of a case are given up with its view.
         records = lines.pop(case.key, None)
@@ -48,6 +58,31 @@ def case_views(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[CaseView 
             yield None
         else:
             yield case_view(records, before.pop(case.key, None), case.change, context)
+
+
+def _unit(case: ListedCase) -> tuple[str, str]:
+    """Return what the turns of one conversation share."""
+    return case.file, case.conversation
+
+
+def _turns(lines: Mapping[str, CaseLines], k: int | None) -> Mapping[str, Sequence[TurnView]]:
+    """Return the turns among these cases by the key of their conversation."""
+    turns: dict[str, list[TurnView]] = {}
+    for case in lines.values():
+        record = representative_trial(case.records)
+        unit = conversation_unit(record)
+        if unit is not None:
+            turns.setdefault(unit, []).append(turn_view(record, k))
+    return turns
+
+
+def conversation_turns(run: StoredRun, unit: str) -> Sequence[TurnView]:
+    """Return the recorded turns of a conversation, from its key."""
+    keys = {turn_id(unit, number) for number in range(1, MOST_TURNS + 1)}
+    records = _trials(run, RESULTS, keys, READ)
+    lines = {key: CaseLines(trials, {}) for key, trials in records.items()}
+    turns = _turns(lines, run.config.get("k")).get(unit, ())
+    return sorted(turns, key=lambda turn: turn.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +112,17 @@ def recorded_case_of(
     record = representative_trial(lines.records)
     metrics = (run.metrics or {}).get("metrics", {})
     comparison = (run.metrics or {}).get("comparison")
-    context = CaseContext(run.run_id, run.config, metrics, registry, names={}, plan=plan, comparison=comparison)
+    unit = conversation_unit(record)
+    context = CaseContext(
+        run.run_id,
+        run.config,
+        metrics,
+        registry,
+        names={},
+        plan=plan,
+        comparison=comparison,
+        turns={unit: conversation_turns(run, unit)} if unit else {},
+    )
     earlier = _earlier(run, key, baseline)
     view = case_view(lines, earlier, "same", context)
     before = representative_trial(earlier.records) if earlier is not None else None

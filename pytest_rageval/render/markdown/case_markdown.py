@@ -11,7 +11,9 @@ from collections.abc import Iterator, Sequence
 from pytest_rageval.text import printable, score_text
 from pytest_rageval.views.case_content import CaseView
 from pytest_rageval.views.case_parts import ChunkRow
+from pytest_rageval.views.conversation import ConversationView
 
+TURN_HEADS = ("turn", "outcome", "question and answer", "retrieved")
 HEADS = ("rank", "gold", "score", "place and text")
 NOT_KEPT = "not kept"
 STATED = {True: "✔ ", False: "✘ ", None: "· "}
@@ -25,6 +27,13 @@ def case_markdown(view: CaseView) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def conversation_markdown(conversation: ConversationView) -> str:
+    """Return the Markdown of all turns of a conversation."""
+    rows = [TURN_HEADS, *turn_rows(conversation)]
+    title = f"{conversation.id}: {conversation.title}"
+    return f"**conversation**\n\n{_fenced(title)}\n\n**turns**\n\n" + _fenced("\n".join(map(_row_text, rows))) + "\n"
+
+
 def _fenced(text: str) -> str:
     text = printable(text).strip(" \t\n\r\ufeff\u00a0")
     longest_ticks = max(map(len, _TICKS.findall(text)), default=0)
@@ -34,6 +43,9 @@ def _fenced(text: str) -> str:
 
 def _parts(view: CaseView) -> Iterator[tuple[str, str]]:
     yield "case", view.id
+    if view.conversation is not None:
+        rows = [TURN_HEADS, *turn_rows(view.conversation)]
+        yield "conversation", "\n".join(map(_row_text, rows))
     yield "question", NOT_KEPT if view.question is None else view.question
     yield "expected", "\n".join(_expected(view))
     before = view.comparison
@@ -50,6 +62,21 @@ def _parts(view: CaseView) -> Iterator[tuple[str, str]]:
     if view.missed:
         yield "missed gold", "\n".join(map(_missed_line, view.missed))
     yield "rerun", view.rerun or view.explain
+
+
+def turn_rows(conversation: ConversationView) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of each turn: number, outcome, question with answer and reason, places of the chunks."""
+    for turn in conversation.turns:
+        outcome = f"{turn.symbol} {turn.word}"
+        if turn.number == conversation.broke_at:
+            outcome += " broke first"
+        question = NOT_KEPT if turn.question is None else turn.question
+        answer = "no answer" if turn.answer is None else turn.answer
+        places = [turn.no_chunks] if turn.no_chunks else []
+        for chunk in turn.chunks:
+            mark = "✔" if chunk.kind == "gold" else "·"
+            places.append(f"{mark} {chunk.place}")
+        yield str(turn.number), outcome, f"{question} {answer} {turn.why}", " ".join(places)
 
 
 def _why(view: CaseView) -> Iterator[str]:

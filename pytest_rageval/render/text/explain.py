@@ -12,6 +12,7 @@ from pytest_rageval.text import printable, score_text
 from pytest_rageval.views.case_before import CaseBefore
 from pytest_rageval.views.case_content import CaseView
 from pytest_rageval.views.case_parts import ChunkRow
+from pytest_rageval.views.conversation import ConversationView
 
 TEXT = 300
 """Characters of a text that are shown."""
@@ -65,6 +66,8 @@ def _lines(explained: Explained, form: Form) -> Iterator[str]:
         yield "no observation was kept"
     if case.question is not None:
         yield from _labelled_text("question", case.question, form)
+    if case.conversation is not None:
+        yield from _turns(case.conversation, form)
     labels = [(name, _short(text)) for name, text in case.labels]
     yield from _section("expected", labels, form.width)
     yield ""
@@ -83,6 +86,45 @@ def _lines(explained: Explained, form: Form) -> Iterator[str]:
     yield from _section("gates", gates or [("no gate examined this case",)], form.width)
     skipped = [(f"{reason}: {', '.join(names)}",) for reason, names in case.skipped]
     yield from _section("not applicable", skipped, form.width)
+
+
+def conversation_lines(conversation: ConversationView, form: Form) -> Iterator[str]:
+    """Return the lines of a conversation: each turn with outcome, question, answer, reason and chunks."""
+    return map(printable, _whole_conversation(conversation, form))
+
+
+def _whole_conversation(conversation: ConversationView, form: Form) -> Iterator[str]:
+    yield f"conversation {conversation.id}   {conversation.title}"
+    for turn in conversation.turns:
+        yield ""
+        broke = "   broke first" if turn.number == conversation.broke_at else ""
+        yield f"{turn.key}   {turn.outcome}{broke}"
+        if turn.why:
+            yield from _labelled_text("fails", turn.why, form)
+        if turn.question is not None:
+            yield from _labelled_text("question", turn.question, form)
+        if turn.answer is not None:
+            yield from _labelled_text("answer", turn.answer, form)
+        if turn.no_chunks:
+            yield f"{'came':<10} {turn.no_chunks}"
+        label = "came"
+        for chunk in turn.chunks:
+            mark = f"  {chunk.mark}" if chunk.kind == "gold" else ""
+            yield f"{label:<10} {chunk.rank} {shortened(chunk.place, 90)}{mark}"
+            label = ""
+
+
+def _turns(conversation: ConversationView, form: Form) -> Iterator[str]:
+    """Yield the turns of a case's conversation, a line each."""
+    rows: list[tuple[str, ...]] = []
+    for turn in conversation.turns:
+        notes = [turn.outcome]
+        if turn.number == conversation.current:
+            notes.append("this turn")
+        if turn.number == conversation.broke_at:
+            notes.append("broke first")
+        rows.append((str(turn.number), ", ".join(notes), _short(turn.question or "")))
+    yield from _section(f"conversation: {conversation.title}", rows, form.width)
 
 
 def _before(before: CaseBefore | None, form: Form) -> Iterator[str]:

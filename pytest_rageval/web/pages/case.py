@@ -81,6 +81,8 @@ def show_case(
         shown = recorded_case_of(stored, representative_trial(records), registry, site.project().baseline_file).view
     rating, is_rating_old, rating_problem = _rating(stored, case)
     context = CaseOfRunPage(
+        run_id=run_id,
+        against=against,
         case=case,
         c=shown,
         links=CaseLinks(run_id, case.key, q, sort, against),

@@ -164,6 +164,10 @@ class CaseOfRunPage(PageContext):
     """A case of a run, with its neighbours in the list and what people said of its answer."""
 
     template = "case_page.html"
+    run_id: str
+    """The run of the case, for the addresses of its other turns."""
+    against: str
+    """The run that it is compared with; '' without one."""
     case: ListedCase
     """The case as the list has it."""
     c: CaseView | None

@@ -55,6 +55,7 @@
       for (let number = index.id.indexOf(id); number >= 0; number = index.id.indexOf(id, number + 1)) if (keyOf(number) === key) return number;
     return -1;
   };
+  const filterWord = (text) => (/^[^\s"\\]+$/.test(text) ? text : `"${text.replace(/["\\]/g, "\\$&")}"`);
   const address = (number) => "#/case/" + encodeURIComponent(keyOf(number));
   const metricNamed = (written) =>
     Object.hasOwn(index.scores, written) ? written : Object.keys(index.scores).find((metric) => metric.split("@")[0] === written);
@@ -193,6 +194,12 @@
     cell(row, "outcome " + outcome, `${MARKS[outcome]} ${WORDS[outcome] || outcome}${note}`);
     const link = cell(row, "id", "").appendChild(element("a", "", index.id[number]));
     link.href = address(number);
+    const conversation = name("conversation", number);
+    if (conversation) {
+      const turns = row.lastChild.appendChild(element("a", "talk-link", "turns"));
+      turns.href = "#/cases?q=" + encodeURIComponent(`conversation:${filterWord(conversation)}`);
+      turns.title = `all turns of ${conversation}`;
+    }
     cell(row, "category", name("category", number));
     const question = cell(row, "question", ""), fallen = name("fallen", number);
     cell(row, "drop", fallen ? `${onScale(index.drop[number] * index.widths[fallen])} ${fallen.split("@")[0]}` : index.compared ? "" : index.level[number]?.toFixed(2) ?? "–");
