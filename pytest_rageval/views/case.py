@@ -22,14 +22,12 @@ from pytest_rageval.views.case_claims import checked_claims
 from pytest_rageval.views.case_content import CaseContext, CaseView, JudgementRow, ScoreRow
 from pytest_rageval.views.case_parts import (
     OUTCOMES,
-    case_comparison,
     chunk_rows,
     draft_line,
     gold_labels,
     key_facts,
     limited,
     no_chunks,
-    trial_answers,
 )
 from pytest_rageval.views.case_reasons import (
     arithmetic,
@@ -40,6 +38,7 @@ from pytest_rageval.views.case_reasons import (
     reasons,
     remarks_on_failure,
 )
+from pytest_rageval.views.case_trials import case_comparison, trial_answers
 
 T = TypeVar("T")
 

@@ -12,7 +12,8 @@ from pytest_rageval.runs.case_place import conversation_unit
 from pytest_rageval.runs.causes import Cause
 from pytest_rageval.text import score_text
 from pytest_rageval.views.case_claims import CheckedClaim
-from pytest_rageval.views.case_parts import CaseComparison, ChunkRow, DraftLine, FailingGate, KeyFact
+from pytest_rageval.views.case_parts import ChunkRow, DraftLine, FailingGate, KeyFact
+from pytest_rageval.views.case_trials import CaseComparison
 from pytest_rageval.views.conversation import ConversationView, TurnView, conversation_view
 
 

@@ -12,13 +12,11 @@ from typing import Any, NamedTuple
 
 from pytest_rageval.assertions.checking import assertion_words
 from pytest_rageval.cases.drafts import answer_draft, drafts_file_of
-from pytest_rageval.comparison.case_diff import AlignedChunk, aligned_chunks, best_chunks, place_of
+from pytest_rageval.comparison.case_diff import best_chunks, place_of
 from pytest_rageval.metrics.answer import stated_facts
-from pytest_rageval.metrics.calls import OPERATION_UNITS
 from pytest_rageval.metrics.tools import expected_words
 from pytest_rageval.model import EvalCase
-from pytest_rageval.text import NO_VALUE, change, printable, score_text, short
-from pytest_rageval.views.text_diff import DiffPiece, marked_diff
+from pytest_rageval.text import printable
 
 LONGEST_TEXT = 4_000
 """Characters of a question or an answer; chunks are as long as in results.jsonl."""
@@ -269,136 +267,3 @@ def key_facts(facts: Sequence[str], record: Mapping[str, Any], answer: str | Non
     if not is_as_scored:
         return unknown
     return [KeyFact(fact, is_stated) for fact, is_stated in zip(written, stated, strict=True)]
-
-
-class TrialAnswer(NamedTuple):
-    """The answer of one trial."""
-
-    number: int
-    """From 1."""
-    has_passed: bool
-    answer: str | None
-    scores: list[tuple[str, str]]
-    """The scores of the metrics whose gates fail."""
-    error: str | None
-    """The error that the trial ended in; None if it did not."""
-    is_shown: bool
-    """It is the trial that the view of the case shows."""
-
-
-def trial_answers(
-    records: Mapping[int, Mapping[str, Any]], lines: Mapping[int, Mapping[str, Any]], shown: Mapping[str, Any]
-) -> dict[str, Any] | None:
-    """Return the number of passed trials and each answer; None for a single trial. `shown`: the trial of the view."""
-    if len(records) < 2:
-        return None
-    each = []
-    for number, record in sorted(records.items()):
-        each.append(_trial_answer(record, lines.get(number), is_shown=record is shown))
-    return {"passed": sum(trial.has_passed for trial in each), "each": each}
-
-
-def _trial_answer(record: Mapping[str, Any], line: Mapping[str, Any] | None, *, is_shown: bool) -> TrialAnswer:
-    full_answer = ((line or {}).get("answer") or {}).get("answer")
-    scores = record.get("scores", {})
-    failed_metrics = [gate["metric"] for gate in record["verdict"]["failed_gates"]]
-    return TrialAnswer(
-        number=record["trial"] + 1,
-        has_passed=bool(record["verdict"].get("trial_passed")),
-        answer=limited(full_answer if full_answer is not None else record["answer"]),
-        scores=[(name, short(scores[name])) for name in failed_metrics if name in scores],
-        error=error_line(record["error"]) if record["error"] else None,
-        is_shown=is_shown,
-    )
-
-
-class MovedScore(NamedTuple):
-    """A score on both sides."""
-
-    metric: str
-    before: str
-    after: str
-    delta: str
-
-
-@dataclass(frozen=True, slots=True)
-class CaseComparison:
-    """A case before and after."""
-
-    is_known: bool
-    """The other run keeps a record of the case; if not, all else is empty."""
-    is_same_answer: bool = False
-    """Both runs have the same answer, or none."""
-    answer_before: str | None = None
-    """The answer of the other run, cut to the length that is shown; None without one."""
-    pieces: Sequence[DiffPiece] = ()
-    """Both answers as one text with words that are gone and new; () unless at least half of the words are shared."""
-    moved: Sequence[MovedScore] = ()
-    """The scores that differ, the furthest first."""
-    equal: int = 0
-    """The number of scores that do not differ."""
-    chunks: Sequence[tuple[str, ...]] = ()
-    """Kind, ranks, golds, place and state of each chunk of either side."""
-    equal_chunks: int = 0
-    """The number of chunks with the same rank on both sides."""
-
-    @property
-    def is_equal(self) -> bool:
-        """Return True if answer, scores and chunks are the same."""
-        return self.is_same_answer and not self.moved and self.equal_chunks == len(self.chunks)
-
-
-def case_comparison(
-    record: Mapping[str, Any],
-    earlier: Mapping[str, Any] | None,
-    answer: str | None,
-    answer_before: str | None,
-    names: Mapping[str, str],
-) -> CaseComparison:
-    """Return the case before and after; `earlier` is None if the other run keeps no record of it."""
-    if earlier is None:
-        return CaseComparison(is_known=False)
-    scores = record.get("scores", {})
-    moved = _moved(scores, earlier.get("scores", {}), names)
-    chunks = aligned_chunks(earlier["retrieved_chunks"], record["retrieved_chunks"])
-    pieces: Sequence[DiffPiece] = ()
-    if answer and answer_before and answer != answer_before:
-        pieces = marked_diff(answer_before, answer)
-    return CaseComparison(
-        is_known=True,
-        is_same_answer=answer == answer_before,
-        answer_before=answer_before,
-        pieces=pieces,
-        moved=moved,
-        equal=len(scores) - len(moved),
-        chunks=[_aligned_cells(chunk) for chunk in chunks],
-        equal_chunks=sum(chunk.state == "equal" for chunk in chunks),
-    )
-
-
-def _aligned_cells(chunk: AlignedChunk) -> tuple[str, ...]:
-    """Return kind, ranks, golds, place and state of a chunk on both sides."""
-    kind = "same" if chunk.state == "equal" else chunk.state
-    rank_before = str(chunk.rank_before or NO_VALUE)
-    rank_after = str(chunk.rank_after or NO_VALUE)
-    golds = f"✔ gold {', '.join(map(str, chunk.golds))}" if chunk.golds else "·"
-    return kind, rank_before, rank_after, golds, chunk.place, chunk.state
-
-
-def _moved(now: Mapping[str, float], before: Mapping[str, float], names: Mapping[str, str]) -> list[MovedScore]:
-    """Return the scores of both sides that differ, the furthest first."""
-    earlier = {names.get(name, name): value for name, value in before.items()}
-    differences: dict[str, float] = {}
-    for name, value in now.items():
-        if name in earlier and earlier[name] != value:
-            differences[name] = value - earlier[name]
-    # Amounts stand last: they are no shares of a scale.
-    furthest_first = sorted(differences, key=lambda name: (name in OPERATION_UNITS, -abs(differences[name]), name))
-    moved = []
-    for name in furthest_first:
-        # The cut-off of a renamed metric differs between the runs.
-        shown_name = name.partition("@")[0] if name in names.values() else name
-        unit = OPERATION_UNITS.get(name)
-        scores = (score_text(earlier[name], unit), score_text(now[name], unit))
-        moved.append(MovedScore(shown_name, *scores, change(differences[name], unit)))
-    return moved
