@@ -24,6 +24,7 @@ from pytest_rageval.runs.repeated_trials import case_trials, repeats
 from pytest_rageval.runs.reservations import doubts_in, not_judged, open_abstentions, reruns
 from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, first_attempts, flagged, in_order
 from pytest_rageval.runs.run_gates import run_gate_result
+from pytest_rageval.stats.clusters import Clusters, cluster_interval
 from pytest_rageval.stats.intervals import Interval, mean_interval, share_interval
 
 BREAKDOWNS = (CATEGORY, "tag", *OTHER_DESCRIPTIVE_NAMES, "answerable")
@@ -155,8 +156,15 @@ class _CountedRows:
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = rows
+        self._has_turns = any(row.conversation is not None for row in rows)
         self._reasons = Counter(row.not_applicable for row in rows)
         self._with_errors = [row for row in rows if row.metric_errors or row.outcome == "error"]
+
+    def clusters(self, name: str) -> Clusters | None:
+        """Return the conversation of each case scored by a metric, in order; None if no case is a turn."""
+        if not self._has_turns:
+            return None
+        return [row.conversation or row.key for row in self.rows if name in row.scores]
 
     def not_applicable(self, name: str) -> int:
         """Return for how many cases a metric is not applicable."""
@@ -179,10 +187,15 @@ def _metric(measure: Measure, counted: _CountedRows, expected: int) -> dict[str,
     name = measure.name
     values = values_of(counted.rows, name)
     statistics = statistics_of(values) if measure.metric.unit is not None else {}
+    clusters = counted.clusters(name)
+    independent = {}
+    if clusters is not None:
+        independent = {"n_independent": len(set(clusters))}
     return _described(measure) | {
         "mean": mean(values),
         **statistics,
-        "ci": _interval(measure, values),
+        "ci": _interval(measure, values, clusters),
+        **independent,
         "n_scored": len(values),
         "n_not_applicable": counted.not_applicable(name),
         "n_error": counted.errors(name),
@@ -194,8 +207,14 @@ def values_of(rows: Iterable[Row], name: str) -> list[float]:
     return [row.scores[name] for row in rows if name in row.scores]
 
 
-def _interval(measure: Measure, values: Sequence[float]) -> Interval | None:
-    """Return the 95 % confidence interval of the mean. The trials of a case are dependent: their mean counts once."""
+def _interval(measure: Measure, values: Sequence[float], clusters: Clusters | None = None) -> Interval | None:
+    """Return the 95 % confidence interval of the mean. The trials of a case are dependent: their mean counts once.
+
+    The turns of a conversation depend on each other: each conversation counts as one observation.
+    """
+    if clusters is not None:
+        scale = (0, math.inf) if measure.metric.unit is not None else measure.metric.scale
+        return cluster_interval(values, clusters, scale)
     if values and measure.metric.binary and all(value in (0, 1) for value in values):
         return share_interval(sum(values) / len(values), len(values))
     if measure.metric.unit is not None:

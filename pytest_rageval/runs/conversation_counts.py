@@ -7,6 +7,8 @@ from typing import Any
 
 from pytest_rageval.model import BLOCKED, EvalCase
 from pytest_rageval.runs.row import Row
+from pytest_rageval.stats.clusters import cluster_interval
+from pytest_rageval.stats.intervals import Interval
 
 
 def turn_fields(case: EvalCase) -> dict[str, Any]:
@@ -25,6 +27,7 @@ def conversation_counts(rows: Sequence[Row]) -> dict[str, Any]:
     broken          by conversation, the turn that ended it: by an error, or by a failed gate where that ends one
     blocked_turns   how many turns were not asked for that
     broken_by_error how many of the turns that ended one are themselves errors of this run
+    pass_rate_ci    95 % interval of the share of all cases that pass, each conversation one observation
     """
     turns = [row for row in rows if row.conversation is not None]
     if not turns:
@@ -44,5 +47,12 @@ def conversation_counts(rows: Sequence[Row]) -> dict[str, Any]:
         "broken": dict(sorted(broken.items())),
         "blocked_turns": blocked_turns,
         "broken_by_error": len(broken_by_error),
+        "pass_rate_ci": _pass_rate_interval(rows),
     }
     return {"conversations": counts}
+
+
+def _pass_rate_interval(rows: Sequence[Row]) -> Interval | None:
+    passed = [float(row.outcome == "passed") for row in rows]
+    clusters = [row.conversation or row.key for row in rows]
+    return cluster_interval(passed, clusters, (0, 1))

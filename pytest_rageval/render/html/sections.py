@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.runs.columns import Column
 from pytest_rageval.runs.config_diff import flat_settings, setting_text
 from pytest_rageval.runs.history import PastRun
+from pytest_rageval.stats.clusters import Clusters, clustered_columns
 from pytest_rageval.stats.intervals import cases_with_values, mean_of_means_interval
 from pytest_rageval.text import NO_VALUE, change, duration, score_text
 from pytest_rageval.views.compared_metrics import (
@@ -149,9 +150,11 @@ def heat(page: PageRun) -> tuple[list[str], list[tuple[str, int, list[HeatCell |
         categories = page.side.categories or page.before.categories
         compared = {**compared, "by_category": by_category(page.both, categories, {})}
     scores = _normalised_scores(page)
+    clusters = _clusters_by_category(page)
     rows = []
     for row in layer_rows(page.metrics, compared)[:SHOWN_CATEGORIES]:
-        cells = [_cell(cell, scores.get((row.name, layer), {})) for layer, cell in row.cells.items()]
+        of_row = clusters.get(row.name)
+        cells = [_cell(cell, scores.get((row.name, layer), {}), of_row) for layer, cell in row.cells.items()]
         rows.append((row.name, row.cases, cells))
     return list(page.metrics["by_layer"]), rows
 
@@ -177,12 +180,28 @@ def _normalised_scores(page: PageRun) -> dict[tuple[str, str], Columns]:
     return by_cell
 
 
-def _cell(cell: LayerCell, columns: Columns) -> HeatCell | None:
+def _clusters_by_category(page: PageRun) -> dict[str, list[Hashable]]:
+    """Return the conversation of each case of each category; empty if no case is a turn."""
+    if not any(case.conversation for case in page.cases):
+        return {}
+    clusters: dict[str, list[Hashable]] = {}
+    for place, case in enumerate(page.cases):
+        cluster: Hashable = place
+        if case.conversation:
+            cluster = (case.file, case.conversation)
+        clusters.setdefault(case.category, []).append(cluster)
+    return clusters
+
+
+def _cell(cell: LayerCell, columns: Columns, clusters: Clusters | None) -> HeatCell | None:
+    """Return a cell of the heat map. `clusters`: the conversation of each case; None if no case is a turn."""
     if cell.score is None:
         return None
     value = score_text(cell.score)
-    interval = interval_text(mean_of_means_interval(columns))
     n = cases_with_values(columns)
+    if clusters is not None:
+        columns = clustered_columns(columns, clusters)
+    interval = interval_text(mean_of_means_interval(columns))
     moved = change(cell.change)
     if moved in ("=", NO_VALUE):
         return HeatCell(value, interval, n, way="", shade=0, change="")

@@ -16,7 +16,7 @@ from pytest_rageval.render.markdown.recommendations import recommendations
 from pytest_rageval.runs.config_diff import setting_text
 from pytest_rageval.runs.judge_notes import failure_note
 from pytest_rageval.stats.intervals import share_interval
-from pytest_rageval.text import NO_VALUE, change, counted, dollars_text, duration, score_text
+from pytest_rageval.text import NO_VALUE, case_count, change, counted, dollars_text, duration, score_text
 from pytest_rageval.views.causes import CauseView
 from pytest_rageval.views.compared_metrics import ComparedMetric, fallen_lines
 from pytest_rageval.views.parts import Line
@@ -120,7 +120,7 @@ def _outcomes_text(metrics: Content) -> str:
         f"{outcomes['skipped']:,} skipped",
     )
     overall = f"Overall score {score_text(metrics['overall_score'])}."
-    return f"{counted(metrics['total_tests'], 'case')}: {', '.join(counts)}. {overall}"
+    return f"{case_count(metrics)}: {', '.join(counts)}. {overall}"
 
 
 def _share(metrics: Content) -> str:
@@ -129,7 +129,11 @@ def _share(metrics: Content) -> str:
     if not total:
         return ""
     passed = metrics["outcomes"]["passed"] / total
+    conversations = metrics.get("conversations")
     interval = share_interval(passed, total)
+    if conversations is not None:
+        # The turns of a conversation depend on each other. A run of an older version has no such interval.
+        interval = conversations.get("pass_rate_ci")
     within = ""
     if interval:
         low, high = interval
