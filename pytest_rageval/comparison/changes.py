@@ -209,7 +209,8 @@ def compared_metrics(
     reasons: dict[str, str] = {}
     for name in changes:
         is_of_run = described[name]["run_level"]
-        if name.partition("@")[0] in unlike:
+        # The parts of turn_decay@correctness: a metric, and the one that it is about.
+        if not set(unlike).isdisjoint(name.split("@")):
             # Another judge or prompt scores the same answers otherwise: the system need not have changed.
             reasons[name] = JUDGED_OTHERWISE
         elif is_of_run and not is_of_same_cases:

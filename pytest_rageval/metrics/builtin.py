@@ -20,6 +20,7 @@ from pytest_rageval.metrics import (
     query,
     repeats,
     retrieval,
+    turns,
 )
 from pytest_rageval.metrics.ontology import rates
 from pytest_rageval.metrics.registry import Metric, Registry
@@ -40,6 +41,7 @@ _LAYERS = (
     calls,
     operations,
     repeats,
+    turns,
 )
 
 

@@ -15,7 +15,8 @@ from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import failed_metric
 from pytest_rageval.runs.causes import causes_content
-from pytest_rageval.runs.conversation_counts import conversation_counts
+from pytest_rageval.runs.conversation_counts import conversation_counts, conversation_scores, turn_numbers
+from pytest_rageval.runs.conversation_intervals import run_interval
 from pytest_rageval.runs.flaky_cases import flaky_cases
 from pytest_rageval.runs.flat_aggregates import flat_aggregates, flat_averages
 from pytest_rageval.runs.judge_notes import judges_in_short
@@ -70,6 +71,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "by_layer": layers,
         **repeats(trials, plan),
         **{f"by_{name}": groups for name, groups in breakdowns.items()},
+        **_by_turn(rows, scored, plan.settings.k),
         "failure_tags": _failed_by_tag(rows),
         "causes": _causes(rows),
         "gates": [run_gate_result(gate, metrics[gate.name], values_of(rows, gate.name)) for gate in plan.run_gates],
@@ -240,9 +242,7 @@ def _run_metric(measure: Measure, facts: RunFacts, expected: int, plan: Plan) ->
     if score is None:
         score = _run_score(measure, facts, plan)
     asked = facts.asked
-    interval = None
-    if score.value is not None and measure.metric.binary:
-        interval = share_interval(score.value, asked)
+    interval = run_interval(measure, score.value, facts)
     described = _described(measure) | {"mean": score.value, "ci": interval}
     described |= {"n_scored": 0, "n_not_applicable": 0, "n_error": 0, "n_expected": expected}
     if score.error is not None:
@@ -283,6 +283,8 @@ def _facts(rows: Sequence[Row], info: RunInfo, overall: float | None, trials: tu
         judge_failed=len(flagged(rows, "failed")),
         flaky=sum(row.is_flaky for row in rows),
         trials=trials,
+        conversations=conversation_scores(rows),
+        independent=len({row.conversation or row.key for row in asked}),
     )
 
 
@@ -324,6 +326,14 @@ def _breakdown(rows: Iterable[Row], name: str, scored: Sequence[str], k: int) ->
         for value in row.groups[name]:
             by_value.setdefault(value, []).append(row)
     return {value: _group(group, scored, k) for value, group in sorted(by_value.items())}
+
+
+def _by_turn(rows: Sequence[Row], scored: Sequence[str], k: int) -> dict[str, Any]:
+    """Return the turns by their number, in its order, as in a breakdown; empty without any."""
+    by_number = turn_numbers(rows)
+    if not by_number:
+        return {}
+    return {"by_turn": {str(number): _group(turns, scored, k) for number, turns in by_number.items()}}
 
 
 def _group(rows: Sequence[Row], scored: Sequence[str], k: int) -> dict[str, Any]:

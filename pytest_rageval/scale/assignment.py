@@ -36,8 +36,8 @@ class Assignment(BaseModel):
     configuration  as in config.json
     baseline       SHA-256 of the baseline's file, which decides about known failures
     namesakes      paths of the run's golds with names that several files have
-    assertion_metrics
-                   the metrics that assertions of the cases add to the run
+    added_metrics
+                   the metrics that the cases add to the run
     answers        the answers file, if the command has checked it on the same machine: then portions come with its
                    records, and the worker does not read it as a whole
     """
@@ -49,7 +49,7 @@ class Assignment(BaseModel):
     baseline: str | None
     share: WorkerShare
     namesakes: list[str]
-    assertion_metrics: list[str] = []
+    added_metrics: list[str] = []
     answers: CheckedAnswers | None = None
 
     @property
@@ -75,7 +75,7 @@ def assignment(prepared: Preparation, share: WorkerShare, answers: CheckedAnswer
         baseline=baseline_hash(prepared),
         share=share,
         namesakes=prepared.plan.place_rules.golds.ambiguous,
-        assertion_metrics=prepared.plan.assertion_metrics,
+        added_metrics=prepared.plan.added_metrics,
         answers=answers,
     )
 

@@ -41,6 +41,7 @@ from pytest_rageval.views.compared_metrics import (
 from pytest_rageval.views.comparison import settings_table, versions_table
 from pytest_rageval.views.operations import operation_figures
 from pytest_rageval.views.parts import FigureTable, TableRow
+from pytest_rageval.views.turns import turns_table
 
 SHOWN_CATEGORIES = 30
 SHADES_OF_A_SCALE = 30
@@ -74,6 +75,8 @@ class Sections:
     """The layers of the table of categories."""
     heat_rows: Sequence[tuple[str, int, list[HeatCell | None]]]
     """Each category with its number of cases and a cell for each layer."""
+    turns: FigureTable | None
+    """The metrics of conversations by the number of the turn; None without any."""
     moved: Sequence[MetricLayer]
     """The metrics that moved; without a comparison, all with a value."""
     unmoved: Sequence[MetricLayer]
@@ -119,6 +122,7 @@ def report_sections(page: PageRun) -> Sections:
     return Sections(
         heat_layers=heat_layers,
         heat_rows=heat_rows,
+        turns=turns_table(page.metrics),
         moved=metric_layers(page, moved),
         unmoved=metric_layers(page, unmoved),
         unmoved_metrics=len(unmoved),
