@@ -130,13 +130,15 @@ def figures(*values: float, limit: float | None = None) -> list[str]:
         known.add(limit)
     for enough in range(decimals, _FURTHEST_DECIMAL):
         if len({round(value, enough) for value in known}) == len(known):
-            return [f"{value:.{enough}f}" for value in values]
+            return [f"{value:,.{enough}f}" for value in values]
     return [short(value) for value in values]
 
 
 def _decimals(value: float) -> int:
-    """Return how many of the first three decimals a value needs: 0 for 12, 2 for 0.25, 3 for 1/3."""
-    _, _, decimals = f"{value:.{MOST_DECIMALS}f}".partition(".")
+    """Return how many decimals a value needs: 0 for 12, 2 for 0.25, 3 for 1/3, 1 for 801.633 milliseconds."""
+    whole_digits = len(f"{abs(value):.0f}")
+    most = max(0, MOST_DECIMALS + 1 - whole_digits)
+    _, _, decimals = f"{value:.{most}f}".partition(".")
     return len(decimals.rstrip("0"))
 
 

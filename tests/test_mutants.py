@@ -85,7 +85,10 @@ MUTANTS = {
         "_CountedRows.errors", "name not in row.not_applicable", "True", AGGREGATE
     ),
     "an error counts as a case without a gate": Mutant(
-        "_reservations", "row.gates_examined == 0 and row.outcome != 'error'", "row.gates_examined == 0", AGGREGATE
+        "Row.lacks_gate",
+        "self.gates_examined == 0 and self.outcome != 'error'",
+        "self.gates_examined == 0",
+        AGGREGATE,
     ),
     "a skipped case counts as asked": Mutant(
         "_facts", "row.outcome != 'skipped' or row.not_applicable", "True", AGGREGATE

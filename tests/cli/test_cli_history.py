@@ -97,7 +97,7 @@ def test_json_has_what_a_chart_is_drawn_from():
     (run,) = whole["runs"]
     assert [*run] == [
         "run_id", "timestamp", "description", "dataset_version", "dataset_hash", "partial", "k", "total_tests",
-        "outcomes", "overall_score", "metrics", "changes"
+        "outcomes", "flaky", "overall_score", "metrics", "changes"
     ]  # fmt: skip
     assert (run["timestamp"], run["partial"], run["metrics"]["mrr"], run["metrics"]["groundedness"]) == (
         at(1), True, 0.5, None

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -259,10 +260,10 @@ class Project(ProjectFolder):
         return sorted((self.path / "reports" / "runs").glob("*"))
 
     def records(self) -> dict[str, dict[str, Any]]:
-        """The last run's results.jsonl by case id."""
+        """The last run's results.jsonl by case id; of several trials the first."""
         records = self.results()
-        assert len({record["case_key"] for record in records}) == len(records), "a case was recorded twice"
-        return {record["test_case_id"]: record for record in records}
+        assert len({(record["case_key"], record["trial"]) for record in records}) == len(records), "recorded twice"
+        return {record["test_case_id"]: record for record in sorted(records, key=itemgetter("trial"), reverse=True)}
 
     def results(self, run_id: str = "") -> list[dict[str, Any]]:
         """The lines of results.jsonl of a run, else of the last one."""
