@@ -119,3 +119,26 @@ def test_a_decay_of_no_metric_is_refused(talks: Project, written: str, said: str
     result = talks.run("--rageval-metrics", written)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*{said}*"])
+
+
+def test_workers_and_scoring_again_give_the_same_figures(talks: Project):
+    talks.run()
+    alone = talks.metrics()
+    talks.run("-n", "2")
+    assert talks.metrics()["metrics"] == alone["metrics"]
+    assert talks.metrics()["by_turn"] == alone["by_turn"]
+    talks.rageval("rescore", talks.runs[0].name)
+    assert talks.metrics()["metrics"]["turn_decay@gold_in_answer"] == alone["metrics"]["turn_decay@gold_in_answer"]
+    assert talks.metrics()["by_turn"] == alone["by_turn"]
+
+
+def test_a_baseline_with_an_odd_conversation_is_refused(talks: Project):
+    talks.run("--rageval-update-baseline")
+    [baseline] = talks.path.rglob("*baseline*.json")
+    text = baseline.read_text("utf-8")
+    written = '"conversation": "evalcases/a.jsonl::talk0"'
+    assert written in text
+    baseline.write_text(text.replace(written, '"conversation": 7', 1), encoding="utf-8")
+    result = talks.run()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*is not a baseline; make a new one*"])
