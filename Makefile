@@ -59,7 +59,7 @@ lint: $(VENV)/.ready  ## style and types
 docs: $(VENV)/.ready  ## the site in site/; a link that leads nowhere is an error
 	$(BIN)/python docs/make_site.py
 
-bench: $(VENV)/.ready  ## time and memory beside other tools, written into docs/performance.md; QUICK=1 prints a quick look
+bench: $(VENV)/.ready  ## time and memory beside other tools, written into docs/benchmarks.md; QUICK=1 prints a quick look
 	$(BIN)/python benchmarks/run.py $(if $(QUICK),--quick --print,--write) $(if $(PEERS),--peers $(PEERS))
 
 shots: $(VENV)/.ready  ## the pictures of the report in docs/images, from the demo

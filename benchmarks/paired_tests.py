@@ -241,7 +241,7 @@ def coverage_of_means(name: str, n: int, samples: int) -> float:
 
 
 def tables(samples: int) -> Iterator[str]:
-    """Yield the tables that stand in docs/compare.md."""
+    """Yield the tables that are in docs/appendix.md."""
     tallies = {name: [simulated(name, n, samples) for n in SIZES] for name in KINDS}
     yield table("how often the interval holds the true change", _cells(tallies, lambda tally: _percent(tally.coverage)))
     yield table("width ÷ that of Student's t", _cells(tallies, lambda tally: f"{tally.width_ratio:.2f}"))

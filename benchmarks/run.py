@@ -41,7 +41,7 @@ NAMES = (
 )
 LONG = ("web_index",)
 """With --full, or by name."""
-PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 AT_ONCE_S = 0.5
 """Rows that come this soon after the one before were measured with it."""

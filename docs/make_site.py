@@ -13,6 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import make_reference
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 COPY = ROOT / "build" / "docs"
@@ -53,6 +55,7 @@ def add_sample_report() -> None:
 
 
 def main() -> int:
+    make_reference.main()
     pages = copy_pages()
     shutil.rmtree(SITE, ignore_errors=True)
     zensical = Path(sys.executable).with_name("zensical")

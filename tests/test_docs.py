@@ -19,16 +19,16 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import make_reference
 import pytest
 from judge_server import a_model
 from project import SOME, Project, rageval, run_pytest
 
 import pytest_rageval
 from pytest_rageval import metric, model
-from pytest_rageval.cases.schema import case_schema
 from pytest_rageval.cli.main import GROUP_OF
 from pytest_rageval.config.options import OPTIONS
-from pytest_rageval.config.settings import ENVIRONMENT, Settings
+from pytest_rageval.config.settings import ENVIRONMENT
 from pytest_rageval.demo.parameters import Ask
 from pytest_rageval.gates.gate import FIELDS
 from pytest_rageval.gates.regression import DEFAULT_REGRESSIONS
@@ -38,7 +38,7 @@ from pytest_rageval.runs.row import ASK_FAILED
 from pytest_rageval.targets.native_contract import RECORD_FIELDS
 
 ROOT = Path(__file__).parents[1]
-WRITTEN_BY_PROGRAMS = {"metrics.md", "performance.md"}
+WRITTEN_BY_PROGRAMS = {"metrics.md", "benchmarks.md", "options.md", "commands.md", "fields.md", "api.md"}
 PAGES = [ROOT / "README.md"]
 PAGES += sorted(path for path in (ROOT / "docs").glob("*.md") if path.name not in WRITTEN_BY_PROGRAMS)
 _BLOCK = re.compile(r"^```(\w+)(?: ([^\n]*))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -128,28 +128,9 @@ def test_the_examples_of_a_page_run_as_they_stand(page: Path, folder: Project):
             check_console(folder, content, int(code[1]) if code else 0)
 
 
-def rows(page: str, name: str) -> dict[str, list[str]]:
-    """The rows of a page's tables whose first cell is one code span of this form: the other cells by it."""
-    lines = [re.split(r" *\| *", line.strip("| ")) for line in text_of(page).splitlines() if line.startswith("| `")]
-    return {cells[0].strip("`"): cells[1:] for cells in lines if re.fullmatch(f"`{name}`", cells[0])}
-
-
-def test_every_option_is_in_the_table_with_its_choices():
-    listed = rows("configuration.md", "--rageval-.+")
-    assert listed.keys() == {f"--rageval-{option.name}" for option in OPTIONS}
-    for option in OPTIONS:
-        cell = listed[f"--rageval-{option.name}"][0]
-        assert cell == (", ".join(f"`{one}`" for one in option.choices) or option.metavar or ""), option.name
-
-
-def test_every_key_is_in_the_table_with_its_default():
-    listed = rows("configuration.md", "[a-z_]+")
-    assert listed.keys() == {*Settings.keys_of_table(), "metrics"}
-    for name, cells in listed.items():
-        if name != "metrics":
-            default = json.loads(Settings().model_dump_json(include={name}, exclude_defaults=False))[name]
-            shown = {} if name in ("gates", "judge_options", "versions") else default
-            assert cells[0] == ("–" if default is None else f"`{json.dumps(shown)}`"), name
+@pytest.mark.parametrize("name", make_reference.PAGES)
+def test_a_reference_page_is_as_the_code_has_it(name: str):
+    assert text_of(name) == make_reference.PAGES[name](), "write it again: python docs/make_reference.py"
 
 
 def names(page: str) -> set[str]:
@@ -161,7 +142,6 @@ def of_fields(*types: type[Any]) -> set[str]:
     return {field.name for one in types for field in fields(one)} - {"extra"}
 
 
-SCHEMA = case_schema()
 HOOKS = {name for name in vars(hookspecs) if name.startswith("pytest_rageval_")}
 
 
@@ -171,14 +151,12 @@ FOR_SCRIPTS = {"EvaluatedRun", "RunComparison", "compare", "compare_runs", "eval
 @pytest.mark.parametrize(
     ("page", "wanted"),
     [
-        ("index.md", {*GROUP_OF}),
-        ("cases.md", {*SCHEMA["properties"], *SCHEMA["$defs"]["anchor"]["properties"]}),
-        ("cases.md", set(re.findall(r'"(\w+)": {"description"', json.dumps(SCHEMA["properties"]["gold"])))),
-        ("targets.md", RECORD_FIELDS | ASK_FAILED),
-        ("targets.md", of_fields(model.Chunk, model.Reference, model.Trace, model.FolderSelection)),
+        ("verbs.md", {*GROUP_OF}),
+        ("target-contract.md", RECORD_FIELDS | ASK_FAILED),
+        ("target-contract.md", of_fields(model.Chunk, model.Reference, model.Trace, model.FolderSelection)),
         ("judges.md", {*rubric_names()}),
         ("gates.md", {*FIELDS, *(gate.split("@")[0].split()[0] for gate in DEFAULT_REGRESSIONS)}),
-        ("configuration.md", {*ENVIRONMENT}),
+        ("options.md", {*ENVIRONMENT}),
         ("extending.md", {*pytest_rageval.__all__, *HOOKS, *inspect.signature(metric).parameters} - FOR_SCRIPTS),
         ("python.md", FOR_SCRIPTS),
         ("demo.md", {*Ask.model_fields} - {"question", "vaults", "folders", "history"}),
@@ -193,7 +171,7 @@ def test_every_field_that_a_run_writes_is_described(project: Project):
     project.run()
     files = [project.runs[-1] / name for name in ("config.json", "metrics.json", "results.jsonl", "observations.jsonl")]
     texts = [path.read_text(encoding="utf-8").partition("\n{")[0] for path in files]  # of JSON lines the first
-    assert {key for text in texts for key in json.loads(text)} - names("runs.md") == set()
+    assert {key for text in texts for key in json.loads(text)} - names("fields.md") - names("runs.md") == set()
 
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

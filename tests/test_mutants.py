@@ -86,8 +86,8 @@ MUTANTS = {
     ),
     "an error counts as a case without a gate": Mutant(
         "Row.lacks_gate",
-        "self.gates_examined == 0 and self.outcome != 'error'",
-        "self.gates_examined == 0",
+        "self.gates_examined == 0 and self.outcome != 'error' and (not self.is_small_talk)",
+        "self.gates_examined == 0 and not self.is_small_talk",
         AGGREGATE,
     ),
     "a skipped case counts as asked": Mutant(

@@ -235,7 +235,7 @@ ANCHORS: Mapping[str, Key] = {
         Groups,
         "Which of gold_supports are needed together, by 0-based position: [[0, 1], [2]] means (0 and 1) or 2.",
     ),
-    "irrelevant_supports": _gold("irrelevant_supports", Anchors, "Places that look alike and must not come."),
+    "irrelevant_supports": _gold("irrelevant_supports", Anchors, "Places that look alike and must not be retrieved."),
     "recency_conflict_rule": _gold(
         "recency_conflict_rule", Rule, "What a right answer does where the supports disagree.", "text"
     ),
@@ -249,13 +249,13 @@ REFERENCE: Mapping[str, Key] = {
 """The reference format: a question and its reference answer, one row each."""
 
 IDS: Mapping[str, Key] = {
-    "query": Key("question", Name, "What the system is asked: another word for `question`.", "text"),
+    "query": Key("question", Name, "Alias of `question`.", "text"),
     "relevant_ids": _gold(
         "chunk_ids",
         Ids,
-        "Ids that should come; t01 matches t01, t01#2 and t01-a. Empty, with category negative: nothing may come.",
+        "Ids to retrieve; t01 matches t01, t01#2 and t01-a. Empty, with category negative: nothing.",
     ),
-    "irrelevant_ids": _gold("irrelevant_ids", SomeIds, "Ids that look alike and must not come."),
+    "irrelevant_ids": _gold("irrelevant_ids", SomeIds, "Ids that look alike and must not be retrieved."),
     "reference_answer": _gold("answers", Answer, "The right answer.", "text"),
 }
 """The ids format: gold is ids of documents or chunks, matched as prefixes."""
@@ -317,14 +317,16 @@ COMMON: Mapping[str, Key] = {
     "rewrite": Key(
         "rewrite", Label, "The question of a follow-up as it would stand alone; never sent with it.", "text"
     ),
-    "standalone": Key("rewrite", Label, "Another word for `rewrite`.", "text"),
+    "standalone": Key("rewrite", Label, "Alias of `rewrite`.", "text"),
     "conversational": Key(
         "conversational", bool, "Is it small talk, such as thanks, which needs no source? Default: false.", "flag"
     ),
     "expected_outcome": Key(
         "expected_outcome", Label, "What the person should know or have at the end of the conversation.", "text"
     ),
-    "contexts": Key("contexts", tuple[str, ...], "Contexts given with the case, judged where the target returns none."),
+    "contexts": Key(
+        "contexts", tuple[str, ...], "Passages for the judge if the system reports none; not sent over HTTP."
+    ),
     "pass_rule": Key(
         "pass_rule",
         WrittenPassRule,

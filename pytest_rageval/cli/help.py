@@ -53,7 +53,7 @@ def documentation() -> dict[str, Path]:
     """Return the pages by topic: of the installed package, or of the repository."""
     installed = PACKAGE / "documentation"
     folder = installed if installed.is_dir() else PACKAGE.parent / "docs"
-    paths = sorted(folder.rglob("*.md"))
+    paths = sorted(folder.rglob("*.md"), key=lambda path: path.with_suffix(""))  # "web" before "web-agents"
     pages = {path.relative_to(folder).with_suffix("").as_posix(): path for path in paths}
     return {topic: path for topic, path in pages.items() if topic.partition("/")[0] not in NO_TOPICS}
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -30,6 +32,7 @@ from pytest_rageval.runs.records.result_line import result_record
 PARTS = ("commands", "pytest_options", "settings", "environment", "case", "result", "gates", "metrics")
 PACKAGE = Path(__file__).parents[1]
 SKILL = "SKILL.md"
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 
 
 @click.command()
@@ -254,15 +257,33 @@ def result_schema() -> dict[str, Json]:
     written = result_record(CaseResult(EvalCase(id="", question=""), "error"), plan, "")
     kinds: dict[str, Json] = {name: TypeAdapter(kind).json_schema() for name, kind in _KINDS.items()}
     kinds["verdict"] = _VERDICT
+    types: dict[str, dict[str, Json]] = {
+        **{name: kinds.get(name, {}) for name in written},
+        **{name: TypeAdapter(kind).json_schema() for name, kind in _OF_TURNS.items()},
+        **_OF_SOME_RESULTS,
+    }
+    meanings = fields_of_run_files()["results"]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Result of a case",
-        "description": f"One line of results.jsonl, schema {SCHEMA}; what each key means: {docs_page('runs')}",
+        "description": f"One line of results.jsonl, schema {SCHEMA}; what each key means: {docs_page('fields')}",
         "type": "object",
-        "properties": {
-            **{name: kinds.get(name, {}) for name in written},
-            **{name: TypeAdapter(kind).json_schema() for name, kind in _OF_TURNS.items()},
-            **_OF_SOME_RESULTS,
-        },
+        "properties": {name: described | _meaning(name, meanings) for name, described in types.items()},
         "required": list(written),
     }
+
+
+def fields_of_run_files() -> dict[str, dict[str, str]]:
+    """Read the meanings of the fields of results.jsonl, metrics.json and config.json, as Markdown, by file.
+
+    Fields that belong together share an entry; their names are separated by commas.
+    """
+    return tomllib.loads((PACKAGE / "runs" / "fields.toml").read_text(encoding="utf-8"))
+
+
+def _meaning(name: str, meanings: Mapping[str, str]) -> dict[str, Json]:
+    """Return the description of a field of a result for its JSON Schema; nothing if it has none."""
+    for fields, meaning in meanings.items():
+        if name in fields.split(", "):
+            return {"description": _LINK.sub(r"\1", meaning)}
+    return {}

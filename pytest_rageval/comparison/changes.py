@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.runs.aggregate import mean
-from pytest_rageval.runs.columns import CaseColumns, SharedCases, values_at
+from pytest_rageval.runs.columns import CaseColumns, Column, SharedCases, values_at
 from pytest_rageval.stats.clusters import Clusters, changed_clusters, clustered_test
 from pytest_rageval.stats.intervals import FEWEST, Interval, Moments, moments_of
 from pytest_rageval.stats.paired_test import LEVEL, PairedTest, Side, adjusted, level_among, paired_test
@@ -95,18 +95,23 @@ def paired(before: CaseColumns, after: CaseColumns, shared: SharedCases) -> dict
         was = values_at(before.scores[name], shared.before)
         now = values_at(after.scores.get(name, nowhere), shared.after)
         if None in was or None in now:  # else, as nearly always, the columns are taken as they are
-            both = [(old, new) for old, new in zip(was, now, strict=True) if old is not None and new is not None]
-            lost = [old for old, new in zip(was, now, strict=True) if new is None and old is not None]
-            scored = None
-            if clusters is not None:
-                has_both = [old is not None and new is not None for old, new in zip(was, now, strict=True)]
-                scored = list(compress(clusters, has_both))
-            column = Pairs([old for old, _ in both], [new for _, new in both], lost, scored)
+            column = _pairs_with_gaps(was, now, clusters)
         else:
             column = Pairs(cast("Sequence[float]", was), cast("Sequence[float]", now), [], clusters)
         if column.before or column.lost:
             pairs[name] = column
     return pairs
+
+
+def _pairs_with_gaps(was: Column, now: Column, clusters: Clusters | None) -> Pairs:
+    both = [(old, new) for old, new in zip(was, now, strict=True) if old is not None and new is not None]
+    lost = [old for old, new in zip(was, now, strict=True) if new is None and old is not None]
+    if clusters is not None:
+        has_both = [old is not None and new is not None for old, new in zip(was, now, strict=True)]
+        clusters = list(compress(clusters, has_both))
+    before = [old for old, _ in both]
+    after = [new for _, new in both]
+    return Pairs(before, after, lost, clusters)
 
 
 def paired_change(pairs: Pairs, scale: Sequence[float]) -> Change:

@@ -64,15 +64,19 @@ class Settings(Frozen):
     judge_repeats: Annotated[
         Annotated[int, Field(ge=1, le=99)] | Literal["near-gate"], Expects('1 to 99, or "near-gate"')
     ] = 1
-    """How often each rubric is put to the judge; the median counts. near-gate: thrice near the limit of a gate."""
+    """How often each rubric is judged; the median counts. "near-gate": three times near the limit of a gate."""
     judge_requests: Literal["separate", "together"] = "separate"
-    """together: one request for all rubrics of an answer."""
+    """"together" sends one request for all rubrics of an answer."""
     judge_concurrency: Operational[int] = Field(8, ge=1, le=1000)
+    """Requests to the judge at the same time, all workers together."""
     judge_requests_per_minute: Operational[Positive | None] = None
+    """Limit of the judge's provider, all workers together."""
     judge_tokens_per_minute: Operational[Positive | None] = None
+    """The same limit, of tokens."""
     judge_options: Operational[JudgeOptions] = JudgeOptions()
+    """What the judge's provider is told: max_tokens, reasoning_effort, headers, extra_body, omit, api, api_version."""
     judge_name: Operational[str | None] = Field(None, min_length=1, max_length=200)
-    """What the judge's server is called, in place of host and path: who shares a cache gives it the same name."""
+    """Name of the judge's server in the keys of the cache, in place of host and path."""
     judge_cache: Operational[Literal["use", "refresh", "off", "replay"]] = "use"
     max_cost: Operational[Weight | None] = None
     """US dollars after which no new judgement is asked for."""
@@ -80,44 +84,56 @@ class Settings(Frozen):
     """Folder of rubric files of the project's own, relative to the root directory."""
     reports: Operational[str] = "reports"
     notes: str | None = None
-    """Folder of the notes that the system answers from, relative to the root directory: for labelling and the audit."""
+    """Folder of the notes that the system answers from, for labelling and the audit; relative to the root directory."""
     cases: Operational[Annotated[tuple[str, ...], Expects('a list of globs, as in ["evalcases/**/*.jsonl"]')]] = (
         DEFAULT_CASES
     )
+    """Patterns of case files."""
     k: int = Field(5, ge=1, le=10_000)
     folder_mode: Literal["off", "on", "on_with_fallback"] | None = None
     rerank_vector_weight: Weight | None = None
     rerank_lexical_weight: Weight | None = None
     params: Mapping[str, Any] = Field(default_factory=dict)
+    """Parameters sent with every question; not those that come from the case or have a key of their own."""
     versions: Versions = Versions()
-    """What the project says of its system; where that reports a version, the reported one counts."""
+    """Versions that the system does not report: llm, embedding, chunker, prompt, index."""
     prices: Mapping[str, Price] = Field(default_factory=dict)
-    """What the models of the system cost, by name; `*` is every other one."""
+    """US dollars for a million tokens by model, as in `{ input = 0.5, output = 2.0 }`; `"*"` is any other model."""
     origin: Operational[Origin | None] = None
+    """Versions of agent and dataset, which the web app writes into the configuration of its runs."""
     headers: Operational[Mapping[str, str]] = Field(default_factory=dict)
+    """HTTP headers; "env:NAME" takes the value from the environment."""
     timeout: Operational[Positive] = 120.0
     retries: Operational[int] = Field(2, ge=0, le=20)
+    """How often a failed request is sent again."""
     concurrency: Operational[int] = Field(16, ge=1, le=1000)
     requests_per_minute: Operational[Positive | None] = None
+    """Limit on requests to the system, all workers together, evenly spaced."""
     adaptive_concurrency: Operational[bool] = True
     """Are fewer calls made while the system or the judge refuses some?"""
     rate_limit_patience: Operational[Positive] = 300.0
     """Seconds without any success at a server after which the calls that it refuses fail."""
     look_ahead: Operational[int | None] = Field(None, ge=1)
+    """How many cases may be asked before pytest gets to them; 4 × concurrency unless set."""
     metric_timeout: Operational[Positive] = 60.0
     """Seconds that one call of a metric of the project's own may take."""
     max_line_bytes: Operational[int] = Field(4 * 2**20, ge=1024)
+    """Longest line, or CSV row, of a case file."""
     max_response_bytes: Operational[int] = Field(16 * 2**20, ge=1024)
+    """Largest answer of any target, in bytes."""
     known_failures: Operational[Literal["fail", "ratchet", "report"]] = "fail"
     gold_by: Literal["anchors", "ids"] = "anchors"
+    """"ids" measures retrieval by ids if a case has both anchors and ids."""
     strict_places: bool = False
-    """Is a place matched by its last heading or its document alone no match?"""
+    """Are places accepted only if they match exactly or normalised?"""
     path_prefix: str | None = Field(None, min_length=1)
     """The folders above the notes in the paths of the system or of the cases, as in "kb/notes"."""
     save_traces: Operational[bool] = True
+    """Is the trace stored in results.jsonl?"""
     report: Operational[bool] = True
+    """Is report.html written at the end of a run?"""
     report_json: Operational[bool] = True
-    """Are report.html and report.json written at the end of a run?"""
+    """Is report.json written at the end of a run?"""
     enabled: OptionOnly[
         Annotated[tuple[str, ...], Expects('a list of metrics and layers, as in ["retrieval", "mrr"]')] | None
     ] = None
@@ -127,18 +143,22 @@ class Settings(Frozen):
     """One TOML or JSON file, or the `.ttl` files of RDF with SHACL shapes, relative to the root directory."""
     metric_options: OptionOnly[Mapping[str, Mapping[str, Any]]] = Field(default_factory=dict)
     gates: Gates = Gates()
+    """Lists of gates: `case` and `run`."""
     gate: OptionOnly[tuple[str, ...]] = ()
     """Gates of the command line: they replace the table's gates of the same metric."""
     abstention: Abstention = Abstention()
+    """`phrases`: refusals of your bot, in addition to what is detected."""
     regression: Operational[
         Annotated[
             tuple[Annotated[Regression | str, Expects(_REGRESSION)], ...],
             Expects(f"a list, each of them {_REGRESSION}"),
         ]
     ] = ()
+    """Regression gates: tables of metric, max_drop or max_rise, and significant; or texts as for the option."""
     tolerated: OptionOnly[Operational[tuple[str, ...]]] = ()
     """Regression gates of the command line: they replace those of the same metric."""
     weights: Mapping[str, Weight] = Field(default_factory=dict)
+    """Weight of a layer in overall_score, by name or number; 1 unless set."""
     baseline: Operational[str | None] = None
     update_baseline: OptionOnly[Operational[bool]] = False
     force: OptionOnly[Operational[bool]] = False
@@ -162,7 +182,7 @@ class Settings(Frozen):
     run_id: OptionOnly[Operational[str | None]] = None
     description: OptionOnly[Operational[str | None]] = None
     web_allows: Annotated[tuple[str, ...], Expects('a list, as in ["shop.bot:ask"]')] = ()
-    """Targets and judges that run code or read files of this machine and that the browser may name all the same."""
+    """Targets and judges that run code or read files, and that the browser may name."""
     store_full_text: Operational[bool] = False
     redact: Operational[bool] = False
     dry_run: OptionOnly[Operational[bool]] = False

@@ -20,7 +20,7 @@ from pytest_rageval.targets.native_contract import answer_from_body, answer_from
 from pytest_rageval.targets.target import USUAL, BaseTarget, Connection, Surroundings
 
 MOST_PAGES = 10_000
-OTHER_API = f"; an API of its own is described by target.mapping, see {docs_page('targets')}"
+OTHER_API = f"; an API of its own is described by target.mapping, see {docs_page('target-server')}"
 """The remedy for servers that do not know our path or body."""
 ASK_PATH = "/api/v1/ask"
 STATS_PATH = "/api/v1/index/stats"

@@ -245,7 +245,7 @@ def test_a_folder_that_is_missing_or_empty_is_said(tmp_path):
 
 
 def test_what_the_documentation_shows_of_rubrics_is_sound(tmp_path):
-    page = (Path(__file__).parents[2] / "docs" / "judges.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "rubrics.md").read_text(encoding="utf-8")
     [shown] = re.findall(r'^```toml title="rubrics/politeness.toml"\n(.*?)^```$', page, re.MULTILINE | re.DOTALL)
     [in_words] = re.findall(r"^```text\n(Rate .*?)^```$", page, re.MULTILINE | re.DOTALL)
     folder = a_folder(tmp_path, politeness=shown)

@@ -67,7 +67,7 @@ def asked(request: pytest.FixtureRequest, project: Project) -> tuple[Project, st
 
 def run(project: Project, form: str, *names: str) -> None:
     """Run with a system that retrieves what this form of the query does."""
-    # ir-measures has AP and nDCG from trec_eval, which ranks equal scores by falling id; its other figures by rising id.
+    # In ir-measures AP and nDCG are trec_eval's, which ranks equal scores by falling id; the others rank by rising id.
     found = retrieved(form, is_last_id_first="ndcg@5" in names)
     project.write("retrieved.json", json.dumps(found))
     project.run("--rageval-metrics", ",".join(names))

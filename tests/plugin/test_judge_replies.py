@@ -138,7 +138,7 @@ def test_correctness_that_was_judged_without_a_reference_says_so(
         assert "judged by: the context alone: " in metrics
 
 
-PAGE = Path(__file__).parents[2] / "docs" / "model-judges.md"
+PAGE = Path(__file__).parents[2] / "docs" / "appendix.md"
 GOOD = '{"reasoning": "all there", "supported_claims": ["it boils"], "unsupported_claims": [], "score": 4.5}'
 
 

@@ -2,7 +2,8 @@
 
     THOROUGH=1 pytest -s tests/run/test_flaky_builds.py
 
-prints the tables of docs/flaky.md: of 200 builds of 40 cases each, decided as a run decides them, and of 50 real runs.
+prints the tables of docs/appendix.md: of 200 builds of 40 cases each, decided as a run decides them, and of 50 real
+runs.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 import numpy as np
@@ -134,7 +135,8 @@ def test_conversations_without_a_change_are_not_counted_as_changed():
 def test_a_mean_of_means_counts_conversations():
     values = [1.0] * 20 + [0.0] * 20
     clusters = [number // 5 for number in range(40)]
-    columns = {"recall": values, "mrr": [None if number % 5 == 4 else value for number, value in enumerate(values)]}
+    gaps = [None if number % 5 == 4 else value for number, value in enumerate(values)]
+    columns: dict[str, Sequence[float | None]] = {"recall": values, "mrr": gaps}
     low, high = mean_of_means_interval(columns) or (0, 0)
     low_clustered, high_clustered = mean_of_means_interval(clustered_columns(columns, clusters)) or (0, 0)
     assert high_clustered - low_clustered > 1.5 * (high - low)

@@ -15,7 +15,7 @@ sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 import paired_tests
 from paired_tests import CHOSEN_ON, HELD_BACK, IMPOSSIBLE, KINDS, MEANS, coverage_of_means, simulated
 
-RUNS_PAGE = Path(__file__).parents[2] / "docs" / "runs.md"
+APPENDIX = Path(__file__).parents[2] / "docs" / "appendix.md"
 SIZES = (5, 20, 65, 200)
 SAMPLES = 4000
 LEAST = 0.93
@@ -68,10 +68,9 @@ def test_intervals_hold_as_often_as_the_page_says():
     assert min(min(row) for row in shares.values()) >= LEAST
     rows = ([name, *(f"{100 * share:.1f} %" for share in row)] for name, row in shares.items())
     table = "\n".join(table_lines(["values", *(f"n = {n}" for n in SIZES)], rows))
-    assert table in RUNS_PAGE.read_text(encoding="utf-8"), table
+    assert table in APPENDIX.read_text(encoding="utf-8"), table
 
 
-COMPARE_PAGE = Path(__file__).parents[2] / "docs" / "compare.md"
 BOUNDED = [*CHOSEN_ON, *HELD_BACK]
 HOLDS = (0.93, 0.985)  # where few cases flip, more than 97 % hold: p of so few cases take few values
 WIDEST = 1.2
@@ -113,7 +112,7 @@ def test_intervals_hold_and_are_no_wider_than_needed(name: str, n: int):
 
 @pytest.mark.torture
 def test_the_tables_are_those_of_the_page():
-    page = COMPARE_PAGE.read_text(encoding="utf-8")
+    page = APPENDIX.read_text(encoding="utf-8")
     assert len(KINDS) * len(paired_tests.SIZES) > 100
     for table in paired_tests.tables(paired_tests.SAMPLES):
         assert table in page, table

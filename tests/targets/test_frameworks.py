@@ -247,18 +247,18 @@ CASES = [
 
 
 @pytest.mark.parametrize(
-    ("library", "module", "target", "scores"),
+    ("library", "page", "module", "target", "scores"),
     [
-        ("langchain_core", "chain_bot", "chain", {"recall_any@5": 1, "exact_match": 1}),
-        ("llama_index.core", "engine_bot", "engine", {"recall_any@5": 1}),
+        ("langchain_core", "target-langchain.md", "chain_bot", "chain", {"recall_any@5": 1, "exact_match": 1}),
+        ("llama_index.core", "target-llamaindex.md", "engine_bot", "engine", {"recall_any@5": 1}),
     ],
 )
 def test_what_the_how_to_makes_with_a_framework_is_evaluated(
-    project: Project, library: str, module: str, target: str, scores: dict[str, float]
+    project: Project, library: str, page: str, module: str, target: str, scores: dict[str, float]
 ):
     pytest.importorskip(library)
-    page = Path(__file__).parents[2].joinpath("docs/targets.md").read_text(encoding="utf-8")
-    (source,) = re.findall(rf'```python title="{module}.py"\n(.*?)```', page, re.DOTALL)
+    text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
+    (source,) = re.findall(rf'```python title="{module}.py"\n(.*?)```', text, re.DOTALL)
     project.write(f"{module}.py", source)
     project.cases(CASES)
     wanted = ("--judge", "none", "--metrics", "recall_any,exact_match")

@@ -35,7 +35,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     question = question.replace("boiling point, ", "")
 {known}"""
     project.write("bot.py", project.path.joinpath("bot.py").read_text(encoding="utf-8").replace(known, worse))
-    project.run()
+    project.run("--rageval-confirm=0")  # one line a case
     assert project.outcomes()["boil"] == "failed"
     return project
 

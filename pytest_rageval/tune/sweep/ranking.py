@@ -176,8 +176,10 @@ def in_halves(
     `conversations`: of each turn by its key. The turns of a conversation stay together: they depend on each other.
     """
     conversations = conversations or {}
-    units = {key: conversations.get(key, key) for key in keys}
-    is_second = {key: hashlib.sha256(units[key].encode()).digest()[-1] % 2 == 1 for key in keys}
+    is_second: dict[str, bool] = {}
+    for key in keys:
+        digest = hashlib.sha256(conversations.get(key, key).encode()).digest()
+        is_second[key] = digest[-1] % 2 == 1
     first = tuple(key for key in keys if not is_second[key])
     second = tuple(key for key in keys if is_second[key])
     return first, second
