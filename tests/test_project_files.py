@@ -18,7 +18,8 @@ WORDS = [
     *("conversation", "turn", "blocked"),
     *("case", "trial", "attempt", "target", "answer", "chunk", "gold", "anchor", "assertion"),
     *("abstention", "announcement", "undecided"),
-    *("observation", "score", "operation", "gate", "verdict", "outcome", "pass rule", "flaky", "record"),
+    *("observation", "score", "operation", "gate", "verdict", "outcome", "pass rule", "flaky"),
+    *("independent", "record"),
     *("judge", "rubric", "judgement", "claim", "label", "calibration", "spot check"),
     *("run", "baseline", "comparison", "regression", "flip", "known failure", "sweep"),
 ]
