@@ -150,7 +150,19 @@ def denominator(metric: Mapping[str, Any]) -> str:
     missing = metric["n_expected"] - metric["n_scored"] - metric["n_not_applicable"] - metric["n_error"]
     if missing > 0:
         parts.append(f"{missing} not run")
+    independent = metric.get("n_independent")
+    if independent is not None and independent != metric["n_scored"]:
+        parts.insert(0, f"{independent} independent")
     return f"{metric['n_scored']} of {metric['n_expected']}" + (f" ({', '.join(parts)})" if parts else "")
+
+
+def case_count(metrics: Mapping[str, Any]) -> str:
+    """Return the number of cases of a run: `42 cases (40 turns of 8 conversations)`."""
+    cases = counted(metrics["total_tests"], "case")
+    conversations = metrics.get("conversations")
+    if conversations is None:
+        return cases
+    return f"{cases} ({counted(conversations['turns'], 'turn')} of {counted(conversations['count'], 'conversation')})"
 
 
 def file_size(number: int) -> str:

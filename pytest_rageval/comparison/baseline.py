@@ -148,7 +148,16 @@ def _case_scores(case: Mapping[str, Any]) -> CaseScores:
         outcome=case["outcome"],
         scores=_numbers(case["scores"]),
         decision_hash=case["decision_hash"],
+        conversation=_conversation_of(case),
     )
+
+
+def _conversation_of(case: Mapping[str, Any]) -> str | None:
+    """Return the conversation of a turn; raise TypeError if it is no text."""
+    conversation = case.get("conversation")
+    if not isinstance(conversation, str | None):
+        raise TypeError
+    return conversation
 
 
 def _check_place(path: Path) -> bool:
@@ -207,6 +216,8 @@ def _case_line(row: Row) -> str:
         "outcome": row.outcome,
         "scores": dict(row.scores),
     }
+    if row.conversation is not None:
+        content["conversation"] = row.conversation
     return json_text(content, None, sort_keys=True)
 
 

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple, cast
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.runs.aggregate import mean
-from pytest_rageval.runs.columns import CaseColumns, SharedCases, values_at
-from pytest_rageval.stats.intervals import FEWEST, Interval, moments_of
+from pytest_rageval.runs.columns import CaseColumns, Column, SharedCases, values_at
+from pytest_rageval.stats.clusters import Clusters, changed_clusters, clustered_test
+from pytest_rageval.stats.intervals import FEWEST, Interval, Moments, moments_of
 from pytest_rageval.stats.paired_test import LEVEL, PairedTest, Side, adjusted, level_among, paired_test
-from pytest_rageval.stats.power import detectable_mean, detectable_share
+from pytest_rageval.stats.power import detectable_in_clusters, detectable_mean, detectable_share
 
 OVERALL = "overall_score"
 JUDGED_OTHERWISE = "judged otherwise"
@@ -32,6 +33,8 @@ class Pairs(NamedTuple):
     after: Sequence[float]
     lost: Sequence[float]
     """The scores before of cases without a score after."""
+    clusters: Clusters | None = None
+    """The conversation of each case scored on both sides; None if no case is a turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,9 @@ class Change:
     n_changed      how many of these scores moved
     n_unmeasured   cases scored before but not after
     detectable     the smallest change that so many cases show with power 0.8; None if it cannot be computed
+    n_independent  how many independent observations the test counts: each conversation, and each single case; None
+                   if no case is a turn
+    moved          in how many of them a score moved; not stored
     test           the source of `p` and `ci`; not stored
     """
 
@@ -58,6 +64,8 @@ class Change:
     n_changed: int = 0
     n_unmeasured: int = 0
     detectable: float | None = None
+    n_independent: int | None = None
+    moved: int = 0
     test: PairedTest | None = None
 
     @property
@@ -66,36 +74,49 @@ class Change:
 
     def p_towards(self, side: Side) -> float | None:
         """Return the one-sided p of this metric alone; None if too few cases differ for it to reach 0.05."""
-        if self.test is None or self.n_paired < FEWEST or 0.5 ** (self.n_changed + 1) > LEVEL:
+        if self.test is None or self.test.n < FEWEST or 0.5 ** (self.moved + 1) > LEVEL:
             return None
         return self.test.p_towards(side)
 
     def as_mapping(self) -> dict[str, Any]:
         """Return the fields for metrics.json."""
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "test"}
+        left_out = {"test", "moved"}
+        if self.n_independent is None:
+            left_out.add("n_independent")
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in left_out}
 
 
 def paired(before: CaseColumns, after: CaseColumns, shared: SharedCases) -> dict[str, Pairs]:
     """Return the scores before and after of each metric that shared cases had before."""
     nowhere = [None] * len(after)
+    clusters = after.clusters(shared.after)
     pairs: dict[str, Pairs] = {}
     for name in sorted(before.scores):
         was = values_at(before.scores[name], shared.before)
         now = values_at(after.scores.get(name, nowhere), shared.after)
         if None in was or None in now:  # else, as nearly always, the columns are taken as they are
-            both = [(old, new) for old, new in zip(was, now, strict=True) if old is not None and new is not None]
-            lost = [old for old, new in zip(was, now, strict=True) if new is None and old is not None]
-            column = Pairs([old for old, _ in both], [new for _, new in both], lost)
+            column = _pairs_with_gaps(was, now, clusters)
         else:
-            column = Pairs(cast("Sequence[float]", was), cast("Sequence[float]", now), [])
+            column = Pairs(cast("Sequence[float]", was), cast("Sequence[float]", now), [], clusters)
         if column.before or column.lost:
             pairs[name] = column
     return pairs
 
 
+def _pairs_with_gaps(was: Column, now: Column, clusters: Clusters | None) -> Pairs:
+    both = [(old, new) for old, new in zip(was, now, strict=True) if old is not None and new is not None]
+    lost = [old for old, new in zip(was, now, strict=True) if new is None and old is not None]
+    if clusters is not None:
+        has_both = [old is not None and new is not None for old, new in zip(was, now, strict=True)]
+        clusters = list(compress(clusters, has_both))
+    before = [old for old, _ in both]
+    after = [new for _, new in both]
+    return Pairs(before, after, lost, clusters)
+
+
 def paired_change(pairs: Pairs, scale: Sequence[float]) -> Change:
     """Return the change of one metric on its scale."""
-    befores, afters, lost = pairs
+    befores, afters, lost, clusters = pairs
     n = len(befores)
     if not n:
         return Change(n_unmeasured=len(lost))
@@ -106,12 +127,16 @@ def paired_change(pairs: Pairs, scale: Sequence[float]) -> Change:
     n_changed = n - differences.count(0)
     widest = scale[1] - scale[0]
     moments = moments_of(differences)
-    if all(scores.count(0) + scores.count(1) == n for scores in (befores, afters)):
-        detectable = detectable_share(n, n_changed)
-    else:
-        detectable = detectable_mean(differences, widest, moments)
+    are_flips = all(scores.count(0) + scores.count(1) == n for scores in (befores, afters))
     # A test of differences within cases: cases vary far more than a change of the system moves them.
-    test = paired_test(differences, widest, moments)
+    if clusters is not None:
+        test = clustered_test(differences, clusters, widest)
+        moved = changed_clusters(differences, clusters)
+        detectable = detectable_in_clusters(differences, clusters, widest, are_flips=are_flips)
+    else:
+        test = paired_test(differences, widest, moments)
+        moved = n_changed
+        detectable = _detectable(differences, widest, moments, are_flips=are_flips)
     return Change(
         before=math.fsum(befores) / n,
         after=math.fsum(afters) / n,
@@ -122,8 +147,16 @@ def paired_change(pairs: Pairs, scale: Sequence[float]) -> Change:
         n_changed=n_changed,
         n_unmeasured=len(lost),
         detectable=detectable,
+        n_independent=None if clusters is None else test.n,
+        moved=moved,
         test=test,
     )
+
+
+def _detectable(differences: Sequence[float], widest: float, moments: Moments, *, are_flips: bool) -> float | None:
+    if are_flips:
+        return detectable_share(moments.n, moments.n - differences.count(0))
+    return detectable_mean(differences, widest, moments)
 
 
 def run_change(before: float | None, after: float | None) -> Change:
@@ -181,7 +214,8 @@ def compared_metrics(
     reasons: dict[str, str] = {}
     for name in changes:
         is_of_run = described[name]["run_level"]
-        if name.partition("@")[0] in unlike:
+        # The parts of turn_decay@correctness: a metric, and the one that it is about.
+        if not set(unlike).isdisjoint(name.split("@")):
             # Another judge or prompt scores the same answers otherwise: the system need not have changed.
             reasons[name] = JUDGED_OTHERWISE
         elif is_of_run and not is_of_same_cases:

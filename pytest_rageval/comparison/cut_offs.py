@@ -27,8 +27,9 @@ def _by_metric(names: Iterable[str], k: int | None) -> dict[str, str]:
     """Return the only cut-off of each metric, or its configured one."""
     names_by_metric: dict[str, list[str]] = {}
     for name in names:
-        metric, at, _ = name.partition("@")
-        if at:
+        # From the right: turn_decay@recall_any@5 has the cut-off of the metric that it is about.
+        metric, _, cut_off = name.rpartition("@")
+        if cut_off.isdigit():
             names_by_metric.setdefault(metric, []).append(name)
     chosen: dict[str, str] = {}
     for metric, candidates in names_by_metric.items():

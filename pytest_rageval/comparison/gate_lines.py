@@ -84,7 +84,16 @@ def evidence(change: Mapping[str, Any]) -> str:
         p = f"p {p_text(change['p_adjusted'])}"
     lost = f" ({change['n_unmeasured']} more unmeasured now)" if change["n_unmeasured"] else ""
     detectable = NO_VALUE if change["detectable"] is None else f"{change['detectable']:.2g}"
-    return f"95 % {_interval(change)}, {p}, n {change['n_paired']}{lost}, detectable {detectable}"
+    n = paired_cases(change)
+    return f"95 % {_interval(change)}, {p}, n {n}{lost}, detectable {detectable}"
+
+
+def paired_cases(change: Mapping[str, Any]) -> str:
+    """Return how many cases a change is over, as `40 (8 independent)` if they are turns of conversations."""
+    independent = change.get("n_independent")
+    if independent is None or independent == change["n_paired"]:
+        return str(change["n_paired"])
+    return f"{change['n_paired']} ({independent} independent)"
 
 
 def _interval(change: Mapping[str, Any]) -> str:

@@ -100,7 +100,7 @@ def conditions_text(conditions: Conditions) -> str:
 
 
 GATE_PATTERN = re.compile(
-    r"(?P<run>run\s+)?(?P<metric>[a-z][a-z0-9_]*(?:[@^]\w+)?)(?:\s+(?P<statistic>(?!off\b)[a-z]\w*))?\s*"
+    r"(?P<run>run\s+)?(?P<metric>[a-z][a-z0-9_]*(?:[@^]\w+){0,2})(?:\s+(?P<statistic>(?!off\b)[a-z]\w*))?\s*"
     r"(?:(?P<off>\boff)|(?P<op>>=|<=|>|<)\s*(?P<limit>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)\s*(?P<percent>%)?)"
     r"(?:\s+when\s+(?P<when>\S.*?))?(?:\s+tag\s+(?P<tag>\S+))?"
 )

@@ -50,7 +50,7 @@ DEFAULT_REGRESSIONS = (
     "groundedness drop 0.5",
     "correctness drop 0.5",
 )
-REGRESSION_PATTERN = re.compile(r"([a-z][a-z0-9_]*(?:[@^]\w+)?)\s+(drop|rise)\s+([0-9]+\.?[0-9]*|\.[0-9]+)\s*(%)?")
+REGRESSION_PATTERN = re.compile(r"([a-z][a-z0-9_]*(?:[@^]\w+){0,2})\s+(drop|rise)\s+([0-9]+\.?[0-9]*|\.[0-9]+)\s*(%)?")
 
 
 def parse_regression(

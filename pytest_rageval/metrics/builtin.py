@@ -22,6 +22,7 @@ from pytest_rageval.metrics import (
     retrieval,
     searches,
     tools,
+    turns,
 )
 from pytest_rageval.metrics.ontology import rates
 from pytest_rageval.metrics.registry import Metric, Registry
@@ -44,6 +45,7 @@ _LAYERS = (
     calls,
     operations,
     repeats,
+    turns,
 )
 
 

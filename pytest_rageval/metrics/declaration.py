@@ -125,6 +125,7 @@ _PARTS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "binary": (_is_truth, "True or False"),
     "on_by_default": (_is_truth, "True or False"),
     "run_level": (_is_truth, "True or False"),
+    "of_metric": (_is_truth, "True or False"),
     "missing": (_is_function_or_none, "a function"),
     "terms": (_is_function_or_none, "a function"),
     "description": (_is_text, "a text"),

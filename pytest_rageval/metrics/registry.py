@@ -67,6 +67,7 @@ class Metric:
     binary        every value is 0 or 1, or, of a run, a share of its cases (decides the interval: Wilson)
     on_by_default evaluated unless the user lists other metrics
     run_level     scored once from the RunFacts of a whole run instead of from each observation
+    of_metric     its name names another metric: turn_decay@METRIC, passed as the option `of`
     missing       returns why an observation gives no value, None if it gives one; asked before the function
     terms         the formula with the numbers of one observation, for `rageval explain`
     description   the docstring of a function that is not at hand
@@ -86,6 +87,7 @@ class Metric:
     binary: bool = False
     on_by_default: bool = True
     run_level: bool = False
+    of_metric: bool = False
     missing: Callable[[Any], NotApplicable | None] | None = None
     terms: Terms | None = None
     description: str = ""
@@ -122,7 +124,8 @@ class Metric:
     def known_options(self) -> Mapping[str, inspect.Parameter]:
         """Return the keyword-only parameters of the function: the options of the table `[tool.rageval.metrics]`."""
         keyword_only = inspect.Parameter.KEYWORD_ONLY
-        return {name: p for name, p in self._parameters.items() if p.kind is keyword_only and name != "k"}
+        filled_in = ("k", "of") if self.of_metric else ("k",)
+        return {name: p for name, p in self._parameters.items() if p.kind is keyword_only and name not in filled_in}
 
     @cached_property
     def rubrics(self) -> tuple[str, ...]:
@@ -153,6 +156,8 @@ class Metric:
     @property
     def label(self) -> str:
         """Return the name and whether it takes a cut-off: `recall_any@k`, `mrr[@k]`."""
+        if self.of_metric:
+            return f"{self.name}@METRIC"
         return self.name + {"no": "", "always": "@k", "optional": "[@k]"}[self.takes_k]
 
     @property
@@ -176,12 +181,15 @@ class Measure:
 
     metric: Metric
     k: int | None = None
+    of: str | None = None
+    """The metric that this one is about, where its name names one."""
     seconds: float = field(default=LONGEST_CALL, compare=False)
     """The deadline of a call, for a metric that is not of this package."""
 
     @cached_property
     def name(self) -> str:
-        return self.metric.name if self.k is None else f"{self.metric.name}@{self.k}"
+        part = self.of or self.k
+        return self.metric.name if part is None else f"{self.metric.name}@{part}"
 
     def __call__(self, obs: Observation | RunFacts) -> Score | NotApplicable:
         """Score one observation (or run); raise OddScoreError for a value that is no score on the metric's scale."""
@@ -195,6 +203,8 @@ class Measure:
         missing = self.metric.guard
         top = self.k or 0
         options = dict(self.metric.options)
+        if self.of:
+            options["of"] = self.of
         if self.metric.function is None:
             return lambda _: _NOT_AT_HAND
         if self.metric.run_level and top:
@@ -338,6 +348,8 @@ class Registry:
         if name not in self:
             raise SettingsError(self._unknown(name, written))
         metric = self[name]
+        if metric.of_metric:
+            return self._about(metric, cut, k)
         if not at:
             return Measure(metric, k if metric.takes_k == "always" else None)
         if metric.takes_k == "no":
@@ -347,6 +359,17 @@ class Registry:
         if not cut.isascii() or not cut.isdigit() or int(cut) < 1:
             raise SettingsError(f"{written!r}: a cut-off is a whole number from 1, as in {metric.name}@5")
         return Measure(metric, int(cut))
+
+    def _about(self, metric: Metric, written: str, k: int) -> Measure:
+        """Return the measure of a metric about the metric with this name: turn_decay@mrr."""
+        if not written:
+            raise SettingsError(f"{metric.name!r} is about another metric; name it, as in {metric.name}@mrr")
+        of = self.measure(written, k)
+        if of.metric.run_level or of.metric.unit is not None:
+            raise SettingsError(f"'{metric.name}@{written}': {of.name} is no score of a case; name a metric that is")
+        low, high = of.metric.scale
+        width = high - low
+        return Measure(replace(metric, better=of.metric.better, scale=(-width, width)), of=of.name)
 
 
 def by_layer(metrics: Iterable[Metric]) -> dict[str, list[Metric]]:

@@ -14,12 +14,13 @@ from pytest_rageval.io.messages import Findings
 from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics.builtin import builtin_metrics
 from pytest_rageval.metrics.ontology.claims import Validator
-from pytest_rageval.metrics.registry import Measure, Registry
+from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.model import (
     Anchor,
     Answer,
     CaseTrials,
     Chunk,
+    ConversationScores,
     Edge,
     Entity,
     EvalCase,
@@ -43,7 +44,7 @@ Traced = Literal["entities", "concepts", "constraints", "kg_entities", "kg_edges
 def score(name: str, obs: Observation | RunFacts, k: int = 5, **options: Any) -> float | NotApplicable:
     """Return the value of a metric by name, or why it has none."""
     measure = Registry(builtin_metrics()).measure(name, k)
-    score = Measure(replace(measure.metric, options=options), measure.k)(obs)
+    score = replace(measure, metric=replace(measure.metric, options=options))(obs)
     return score if isinstance(score, NotApplicable) else score.value
 
 
@@ -210,6 +211,15 @@ def a_run(asked: int = 8, failed: int = 0, timed_out: int = 0, blank: int = 0, *
 def passing_trials(*cases: str) -> tuple[CaseTrials, ...]:
     """Return the trials of some cases, each written as `++-`: a plus for a trial that passes."""
     return tuple(CaseTrials(case.count("+"), case.count("-"), len(case)) for case in cases)
+
+
+def conversations(passed: Iterable[bool] = (), **scores: Iterable[tuple[float, ...]]) -> tuple[ConversationScores, ...]:
+    """Return conversations by whether they pass, or by the scores of their turns in a metric, the first turn first."""
+    made = [ConversationScores(each) for each in passed]
+    for name, turns in scores.items():
+        for first, *later in turns:
+            made.append(ConversationScores(True, {name: [first]}, {name: later} if later else {}))
+    return tuple(made)
 
 
 def _case(gold: Gold, **fields: Any) -> EvalCase:

@@ -26,6 +26,7 @@ from pytest_rageval.model.case import (
     Turn,
     turn_id,
 )
+from pytest_rageval.model.conversation_scores import ConversationScores
 from pytest_rageval.model.result import (
     BLOCKED,
     CaseResult,
@@ -61,6 +62,7 @@ __all__ = [
     "CaseTrials",
     "Chunk",
     "Confirmation",
+    "ConversationScores",
     "Dialogue",
     "EarlierTurn",
     "Edge",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from pytest_rageval.model.case import Answer, Dialogue, EvalCase, Gold, Json
+from pytest_rageval.model.conversation_scores import ConversationScores
 
 BLOCKED = "blocked"
 """The kind of problem of a turn that was not asked, because an earlier one broke the conversation."""
@@ -377,3 +378,6 @@ class RunFacts:
     flaky: int = 0
     trials: tuple[CaseTrials, ...] = ()
     """Of each case that was asked several times; empty without repeats."""
+    conversations: tuple[ConversationScores, ...] = ()
+    independent: int = 0
+    """Cases asked, with the turns of a conversation counted once."""

@@ -30,8 +30,8 @@ class Worker:
         folder = RunFolder(Path(worker_input("rageval_run"))) if worker_input("rageval_run") else None
         worker = worker_input("workerid")
         namesakes = filter(None, worker_input("rageval_namesakes").split("\n"))
-        case_metrics = worker_input("rageval_case_metrics").split()
-        prepared = active.prepared.knowing(namesakes, case_metrics)
+        added_metrics = worker_input("rageval_added_metrics").split()
+        prepared = active.prepared.knowing(namesakes, added_metrics)
         run = OngoingRun.join(prepared, folder, worker, worker_input("rageval_config_hash"))
         if worker_input("rageval_blocks"):
             items = [item for item in active.session.of_pytest.items if isinstance(item, EvalItem)]

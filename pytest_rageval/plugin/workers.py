@@ -80,7 +80,7 @@ class ControlledWorkers:
         if run is not None and run.own_writer is not None:
             node.workerinput["rageval_config_hash"] = run.config_hash
             node.workerinput["rageval_run"] = str(run.writer.folder.path)
-            node.workerinput["rageval_case_metrics"] = " ".join(run.plan.case_metrics)
+            node.workerinput["rageval_added_metrics"] = " ".join(run.plan.added_metrics)
             node.workerinput["rageval_namesakes"] = "\n".join(run.plan.place_rules.golds.ambiguous)
 
     @pytest.hookimpl(optionalhook=True)

@@ -96,7 +96,7 @@ class OngoingRun:
         loop            where target and judge belong to one; it outlives the run
         interrupts      takes the signals over, until the run is closed
         """
-        prepared = prepared.knowing(config.get("namesakes", ()), config.get("case_metrics", ()))
+        prepared = prepared.knowing(config.get("namesakes", ()), config.get("added_metrics", ()))
         own_loop = loop or BackgroundLoop(prepared.settings.longest_call)
         with ExitStack() as opened:
             if loop is None:

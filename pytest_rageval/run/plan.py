@@ -24,12 +24,12 @@ from pytest_rageval.judges.rubrics import Rubric, check_rubrics, load_rubric
 from pytest_rageval.judges.rubrics.prompt_text import joint_prompt
 from pytest_rageval.llm.price_list import ModelPrice, price_list
 from pytest_rageval.matching.dialects import ANY_PLACES, PlaceRules
-from pytest_rageval.metrics.assertions import is_of_assertions
+from pytest_rageval.metrics.added import added_to, has_conversations
 from pytest_rageval.metrics.calls import OPERATIONS, cost_usd
-from pytest_rageval.metrics.case_metrics import is_of_cases
 from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.ontology.rates import CHECKED, load_validator
 from pytest_rageval.metrics.registry import GENERATED, LAYERS, Measure, Metric, Registry, RunScore, option_types
+from pytest_rageval.metrics.turns import turn_decay
 from pytest_rageval.model import EvalCase, GoldKind, Judgement
 
 OF_REPEATS = ("pass_at_k", "pass_hat_k")
@@ -80,9 +80,9 @@ class Plan:
         return tuple(Measure(self.registry[one.name]) for one in OPERATIONS)
 
     @property
-    def case_metrics(self) -> list[str]:
-        """Return the metrics that fields of the cases add to the run."""
-        return [metric.name for metric in self.registry if is_of_cases(metric)]
+    def added_metrics(self) -> list[str]:
+        """Return the metrics that the cases add to the run."""
+        return added_to(self.registry)
 
     @property
     def stops_when_decided(self) -> bool:
@@ -301,6 +301,8 @@ def _measures(
     """Select the metrics to score: those on by default or listed, and every one that a written gate names."""
     chosen = list(_enabled(settings, registry, problems))
     chosen += [gate.measure for gate in gates if gate.measure is not None and not gate.is_default]
+    if settings.enabled is None and has_conversations(registry):
+        chosen += _decays(registry, chosen, gates, settings.k)
     if settings.repeat > 1:
         chosen += [registry.measure(name, settings.k) for name in OF_REPEATS if name in registry]
     # An answer taken for an abstention is hardly judged otherwise: an answerable case must not pass by that.
@@ -314,6 +316,16 @@ def _measures(
     unique = {measure.name: measure for measure in timed if measure.metric.layer not in skipped}
     order = list(LAYERS)
     return tuple(sorted(unique.values(), key=lambda one: order.index(one.metric.layer)))
+
+
+def _decays(
+    registry: Registry, chosen: Iterable[Measure], gates: Iterable[Gate | RegressionGate], k: int
+) -> Iterator[Measure]:
+    """Yield the decay over turns of each chosen metric that a gate of cases reads: of all, they would be too many."""
+    gated = {gate.name for gate in gates if isinstance(gate, Gate) and gate.scope == "case"}
+    for measure in chosen:
+        if measure.name in gated and measure.metric.unit is None and not measure.metric.run_level:
+            yield registry.measure(f"{turn_decay.name}@{measure.name}", k)
 
 
 def _enabled(settings: Settings, registry: Registry, problems: Problems) -> Iterator[Measure]:

@@ -23,7 +23,7 @@ from pytest_rageval.judges.judge import BaseJudge, described_judge
 from pytest_rageval.judges.judge_spec import judge_of_run
 from pytest_rageval.matching.dialects import FileNames, namesakes_of
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.metrics.case_metrics import metrics_of_cases, with_case_metrics
+from pytest_rageval.metrics.added import added_metrics, with_added_metrics
 from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.model import EvalCase
 from pytest_rageval.run.plan import Plan, make_plan
@@ -57,15 +57,15 @@ class Preparation:
     def mask(self) -> Mask:
         return self.plan.mask
 
-    def knowing(self, namesakes: Iterable[str], case_metrics: Collection[str] = ()) -> Preparation:
+    def knowing(self, namesakes: Iterable[str], added_metrics: Collection[str] = ()) -> Preparation:
         """Return this for a run of known cases.
 
-        namesakes          paths of golds, with names that several files have
-        case_metrics  the metrics that fields of the cases add to the run
+        namesakes      paths of golds, with names that several files have
+        added_metrics  the metrics that the cases add to the run
         """
         plan = self.plan
-        if case_metrics:
-            registry = with_case_metrics(plan.registry, case_metrics)
+        if added_metrics:
+            registry = with_added_metrics(plan.registry, added_metrics)
             plan = make_plan(plan.settings, registry, self.project.root)
         rules = plan.place_rules._replace(golds=FileNames(namesakes))
         return replace(self, plan=replace(plan, place_rules=rules))
@@ -200,9 +200,9 @@ def run_configuration(
     target          what cases are put to, if that is not the configured target
     """
     used_target = target or prepared.settings.target or "rag_client fixture"
-    added_metrics = metrics_of_cases(cases)
-    if added_metrics:
-        prepared = prepared.knowing((), added_metrics)
+    names_of_added = added_metrics(cases)
+    if names_of_added:
+        prepared = prepared.knowing((), names_of_added)
     described = _described_judges(prepared, judges)
     content = run_config(prepared.plan, cases, files, prepared.project.root, used_target, described)
     judge = prepared.judge
@@ -211,8 +211,8 @@ def run_configuration(
     namesakes = namesakes_of(cases)
     if namesakes:
         content["namesakes"] = namesakes
-    if added_metrics:
-        content["case_metrics"] = added_metrics
+    if names_of_added:
+        content["added_metrics"] = names_of_added
     notes = prepared.project.notes
     if notes is not None:
         content["labels"] = {"cases": len(cases), "cannot_be_won": unwinnable(cases, NoteFolder(notes))}

@@ -15,7 +15,8 @@ from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import failed_metric
 from pytest_rageval.runs.causes import causes_content
-from pytest_rageval.runs.conversation_counts import conversation_counts
+from pytest_rageval.runs.conversation_counts import conversation_counts, conversation_scores, turn_numbers
+from pytest_rageval.runs.conversation_intervals import run_interval
 from pytest_rageval.runs.flaky_cases import flaky_cases
 from pytest_rageval.runs.flat_aggregates import flat_aggregates, flat_averages
 from pytest_rageval.runs.judge_notes import judges_in_short
@@ -24,6 +25,7 @@ from pytest_rageval.runs.repeated_trials import case_trials, repeats
 from pytest_rageval.runs.reservations import doubts_in, not_judged, open_abstentions, reruns
 from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, first_attempts, flagged, in_order
 from pytest_rageval.runs.run_gates import run_gate_result
+from pytest_rageval.stats.clusters import Clusters, cluster_interval
 from pytest_rageval.stats.intervals import Interval, mean_interval, share_interval
 
 BREAKDOWNS = (CATEGORY, "tag", *OTHER_DESCRIPTIVE_NAMES, "answerable")
@@ -69,6 +71,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "by_layer": layers,
         **repeats(trials, plan),
         **{f"by_{name}": groups for name, groups in breakdowns.items()},
+        **_by_turn(rows, scored, plan.settings.k),
         "failure_tags": _failed_by_tag(rows),
         "causes": _causes(rows),
         "gates": [run_gate_result(gate, metrics[gate.name], values_of(rows, gate.name)) for gate in plan.run_gates],
@@ -155,8 +158,15 @@ class _CountedRows:
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = rows
+        self._has_turns = any(row.conversation is not None for row in rows)
         self._reasons = Counter(row.not_applicable for row in rows)
         self._with_errors = [row for row in rows if row.metric_errors or row.outcome == "error"]
+
+    def clusters(self, name: str) -> Clusters | None:
+        """Return the conversation of each case scored by a metric, in order; None if no case is a turn."""
+        if not self._has_turns:
+            return None
+        return [row.conversation or row.key for row in self.rows if name in row.scores]
 
     def not_applicable(self, name: str) -> int:
         """Return for how many cases a metric is not applicable."""
@@ -179,10 +189,15 @@ def _metric(measure: Measure, counted: _CountedRows, expected: int) -> dict[str,
     name = measure.name
     values = values_of(counted.rows, name)
     statistics = statistics_of(values) if measure.metric.unit is not None else {}
+    clusters = counted.clusters(name)
+    independent = {}
+    if clusters is not None:
+        independent = {"n_independent": len(set(clusters))}
     return _described(measure) | {
         "mean": mean(values),
         **statistics,
-        "ci": _interval(measure, values),
+        "ci": _interval(measure, values, clusters),
+        **independent,
         "n_scored": len(values),
         "n_not_applicable": counted.not_applicable(name),
         "n_error": counted.errors(name),
@@ -194,8 +209,14 @@ def values_of(rows: Iterable[Row], name: str) -> list[float]:
     return [row.scores[name] for row in rows if name in row.scores]
 
 
-def _interval(measure: Measure, values: Sequence[float]) -> Interval | None:
-    """Return the 95 % confidence interval of the mean. The trials of a case are dependent: their mean counts once."""
+def _interval(measure: Measure, values: Sequence[float], clusters: Clusters | None = None) -> Interval | None:
+    """Return the 95 % confidence interval of the mean. The trials of a case are dependent: their mean counts once.
+
+    The turns of a conversation depend on each other: each conversation counts as one observation.
+    """
+    if clusters is not None:
+        scale = (0, math.inf) if measure.metric.unit is not None else measure.metric.scale
+        return cluster_interval(values, clusters, scale)
     if values and measure.metric.binary and all(value in (0, 1) for value in values):
         return share_interval(sum(values) / len(values), len(values))
     if measure.metric.unit is not None:
@@ -221,9 +242,7 @@ def _run_metric(measure: Measure, facts: RunFacts, expected: int, plan: Plan) ->
     if score is None:
         score = _run_score(measure, facts, plan)
     asked = facts.asked
-    interval = None
-    if score.value is not None and measure.metric.binary:
-        interval = share_interval(score.value, asked)
+    interval = run_interval(measure, score.value, facts)
     described = _described(measure) | {"mean": score.value, "ci": interval}
     described |= {"n_scored": 0, "n_not_applicable": 0, "n_error": 0, "n_expected": expected}
     if score.error is not None:
@@ -264,6 +283,8 @@ def _facts(rows: Sequence[Row], info: RunInfo, overall: float | None, trials: tu
         judge_failed=len(flagged(rows, "failed")),
         flaky=sum(row.is_flaky for row in rows),
         trials=trials,
+        conversations=conversation_scores(rows),
+        independent=len({row.conversation or row.key for row in asked}),
     )
 
 
@@ -305,6 +326,14 @@ def _breakdown(rows: Iterable[Row], name: str, scored: Sequence[str], k: int) ->
         for value in row.groups[name]:
             by_value.setdefault(value, []).append(row)
     return {value: _group(group, scored, k) for value, group in sorted(by_value.items())}
+
+
+def _by_turn(rows: Sequence[Row], scored: Sequence[str], k: int) -> dict[str, Any]:
+    """Return the turns by their number, in its order, as in a breakdown; empty without any."""
+    by_number = turn_numbers(rows)
+    if not by_number:
+        return {}
+    return {"by_turn": {str(number): _group(turns, scored, k) for number, turns in by_number.items()}}
 
 
 def _group(rows: Sequence[Row], scored: Sequence[str], k: int) -> dict[str, Any]:

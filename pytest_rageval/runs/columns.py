@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -15,6 +15,7 @@ from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.sealed_lines import DamagedLineError, lines_of, sealed_line, unsealed
 from pytest_rageval.runs.records.record_files import row_records
 from pytest_rageval.runs.row import CaseScores, Row, SharedParts, cases_of, in_order
+from pytest_rageval.stats.clusters import Clusters
 
 Column = Sequence[float | None]
 """The scores of one metric in the order of the cases; None where a case has none."""
@@ -33,6 +34,8 @@ class CaseColumns(Mapping[str, CaseScores]):
     scores: Mapping[str, Column] = field(default_factory=dict)
     categories: Mapping[str, str] = field(default_factory=dict)
     """By case key; empty if they are not known."""
+    conversations: Sequence[str | None] = ()
+    """The conversation of each turn, None for a single case; empty if no case is a turn."""
 
     @classmethod
     def of(cls, cases: Mapping[str, CaseScores] | Mapping[str, Row]) -> CaseColumns:
@@ -43,6 +46,7 @@ class CaseColumns(Mapping[str, CaseScores]):
         in_order = [cases[key] for key in keys]
         names = sorted(set().union(*(case.scores for case in in_order)))
         scores = {name: [case.scores.get(name) for case in in_order] for name in names}
+        conversations = [case.conversation for case in in_order]
         return cls(
             case_keys=keys,
             content_hashes=[case.content_hash for case in in_order],
@@ -50,6 +54,7 @@ class CaseColumns(Mapping[str, CaseScores]):
             error_kinds=[case.error_kind for case in in_order],
             decision_hashes=[case.decision_hash for case in in_order],
             scores=scores,
+            conversations=conversations if any(conversations) else (),
         )
 
     @classmethod
@@ -87,7 +92,18 @@ class CaseColumns(Mapping[str, CaseScores]):
             scores=scores,
             error_kind=self.error_kinds[place],
             decision_hash=self.decision_hashes[place],
+            conversation=self.conversations[place] if self.conversations else None,
         )
+
+    def clusters(self, places: Sequence[int]) -> Clusters | None:
+        """Return the conversation of each of these cases, a single case being its own; None if no case is a turn."""
+        if not self.conversations:
+            return None
+        named: list[Hashable] = []
+        for place in places:
+            conversation = self.conversations[place]
+            named.append(place if conversation is None else conversation)
+        return named
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -113,6 +129,7 @@ class CaseColumns(Mapping[str, CaseScores]):
             error_kinds=values_at(self.error_kinds, places),
             decision_hashes=values_at(self.decision_hashes, places),
             scores={name: values_at(column, places) for name, column in self.scores.items()},
+            conversations=values_at(self.conversations, places) if self.conversations else (),
         )
 
     def unscored(self, keys: Collection[str], names: Collection[str]) -> CaseColumns:
@@ -169,6 +186,8 @@ SCORES = "scores.jsonl"
 SCHEMA = 2
 COLUMNS = ("case_key", "content_hash", "outcome", "category", "error", "decision_hash")
 """The columns before the metrics; `error` is the kind of error, or null."""
+CONVERSATION = "conversation"
+"""One more column, of a run with conversations."""
 REMEDY = "remove it, and results.jsonl is read instead"
 _OUTCOMES = frozenset({"passed", "failed", "error", "skipped", "xfailed"})
 _NUMBERS = frozenset({int, float, type(None)})
@@ -179,6 +198,7 @@ _TYPES: Mapping[str, frozenset[type]] = {
     "error": frozenset({str, type(None)}),
     "decision_hash": frozenset({str, type(None)}),
 }
+_OPTIONAL_TEXT = frozenset({str, type(None)})
 
 
 def write_scores(folder: Path, cases: CaseColumns) -> None:
@@ -195,6 +215,8 @@ def write_scores(folder: Path, cases: CaseColumns) -> None:
     )
     named = (*zip(COLUMNS, columns, strict=True), *sorted(cases.scores.items()))
     lines: list[dict[str, Any]] = [{"cases": len(cases)}]
+    if cases.conversations:
+        lines.append({"column": CONVERSATION, "values": cases.conversations})
     lines += [{"column": name, "values": values} for name, values in named]
     write_lines(folder / SCORES, (sealed_line({"schema": SCHEMA, **line}).decode() for line in lines))
 
@@ -225,12 +247,14 @@ def read_scores(folder: Path) -> CaseColumns | None:
 
 def _cases(columns: dict[str, list[Any]], cases: int) -> CaseColumns:
     """Return the columns of a score table; raise ValueError if they are not those of so many cases in order."""
-    scores = {name: column for name, column in columns.items() if name not in COLUMNS}
+    scores = {name: column for name, column in columns.items() if name not in (*COLUMNS, CONVERSATION)}
+    conversations = columns.get(CONVERSATION, ())
     keys = columns["case_key"]
     categories = columns["category"]
     if (
         any(len(column) != cases for column in columns.values())
         or not all({*map(type, columns[name])} <= kinds for name, kinds in _TYPES.items())
+        or not _OPTIONAL_TEXT.issuperset(map(type, conversations))
         or not {*columns["outcome"]} <= _OUTCOMES
         or not all(_NUMBERS.issuperset(map(type, column)) for column in scores.values())
         or any(key >= following for key, following in pairwise(keys))
@@ -244,6 +268,7 @@ def _cases(columns: dict[str, list[Any]], cases: int) -> CaseColumns:
         decision_hashes=columns["decision_hash"],
         scores=scores,
         categories=dict(zip(keys, categories, strict=True)),
+        conversations=conversations,
     )
 
 

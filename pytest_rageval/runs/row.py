@@ -282,6 +282,8 @@ class CaseScores:
     error_kind: str | None = None
     decision_hash: str | None = None
     """None in a baseline or table without it."""
+    conversation: str | None = None
+    """The key of the conversation that it is a turn of; None for a single case."""
 
     @property
     def is_bad(self) -> bool:

@@ -10,7 +10,7 @@ from pytest_rageval.config.settings import Settings, defaults_of_younger_setting
 from pytest_rageval.config.settings_sources import tuples_of
 from pytest_rageval.config.tables import Abstention, Gates, Price, Versions
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.metrics.case_metrics import with_case_metrics
+from pytest_rageval.metrics.added import with_added_metrics
 from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.run.plan import Plan, make_plan
 from pytest_rageval.runs.reader import StoredRun
@@ -72,7 +72,7 @@ def settings_of(run: StoredRun, current: Settings) -> Settings:
 
 def registry_of(run: StoredRun) -> Registry:
     """Return all known metrics, and the run's own ones by their descriptions."""
-    registry = with_case_metrics(load_registry(), run.config.get("case_metrics", ()))
+    registry = with_added_metrics(load_registry(), run.config.get("added_metrics", ()))
     docs = run.config.get("own_meanings", {})
     for name, description in run.config.get("own_metrics", {}).items():
         if name not in registry:

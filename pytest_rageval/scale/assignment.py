@@ -36,7 +36,8 @@ class Assignment(BaseModel):
     configuration  as in config.json
     baseline       SHA-256 of the baseline's file, which decides about known failures
     namesakes      paths of the run's golds with names that several files have
-    case_metrics   the metrics that fields of the cases add to the run
+    added_metrics
+                   the metrics that the cases add to the run
     answers        the answers file, if the command has checked it on the same machine: then portions come with its
                    records, and the worker does not read it as a whole
     """
@@ -48,7 +49,7 @@ class Assignment(BaseModel):
     baseline: str | None
     share: WorkerShare
     namesakes: list[str]
-    case_metrics: list[str] = []
+    added_metrics: list[str] = []
     answers: CheckedAnswers | None = None
 
     @property
@@ -74,7 +75,7 @@ def assignment(prepared: Preparation, share: WorkerShare, answers: CheckedAnswer
         baseline=baseline_hash(prepared),
         share=share,
         namesakes=prepared.plan.place_rules.golds.ambiguous,
-        case_metrics=prepared.plan.case_metrics,
+        added_metrics=prepared.plan.added_metrics,
         answers=answers,
     )
 

@@ -67,7 +67,7 @@ class PortionWorker:
         if not project.root.is_dir():
             raise SettingsError(f"there is no folder {project.root}; the project must be there too, at the same path")
         prepared = prepare(project, workers=assigned.share.of, is_worker=True)
-        self._prepared = prepared.knowing(assigned.namesakes, assigned.case_metrics)
+        self._prepared = prepared.knowing(assigned.namesakes, assigned.added_metrics)
         _check_same(self._prepared, assigned)
         if assigned.answers is None:
             self._target: BaseTarget = make_target(project)

@@ -53,11 +53,14 @@ Side = Literal[1, -1]
 """Above or below 0."""
 
 
-def paired_test(differences: Sequence[float], widest: float, moments: Moments | None = None) -> PairedTest:
+def paired_test(
+    differences: Sequence[float], widest: float, moments: Moments | None = None, *, changed: int | None = None
+) -> PairedTest:
     """Return the test of whether the mean of these differences (at least one) is 0.
 
     widest   the largest difference that the scale allows
     moments  of the differences, if known
+    changed  how many observations changed, if these are not the differences other than 0
     """
     n = len(differences)
     sizes = set(map(abs, filter(None, differences)))
@@ -72,10 +75,12 @@ def paired_test(differences: Sequence[float], widest: float, moments: Moments | 
         )
     moments = moments or moments_of(differences)
     deviation = math.sqrt(moments.second / n)
+    if changed is None:
+        changed = n - differences.count(0)
     return GradedTest(
         n=n,
         widest=widest,
-        changed=n - differences.count(0),
+        changed=changed,
         mean=moments.mean,
         deviation=deviation,
         skewness=_skewness(moments, deviation),

@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import islice
 from statistics import NormalDist
 
+from pytest_rageval.stats.clusters import Clusters, changed_clusters, cluster_values
 from pytest_rageval.stats.intervals import Moments, moments_of
 from pytest_rageval.stats.paired_test import LEVEL, mid_p, student_quantile
 
@@ -40,6 +41,20 @@ def detectable_mean(differences: Sequence[float], widest: float, moments: Moment
     if not 0 < change <= widest:
         return None
     return change
+
+
+def detectable_in_clusters(
+    differences: Sequence[float], clusters: Clusters, widest: float, *, are_flips: bool
+) -> float | None:
+    """Return the smallest change of a mean that clusters of dependent values show with that power.
+
+    Where too few of them changed, clusters of 0/1 values that `are_flips` count as if each changed as a whole.
+    """
+    values = cluster_values(differences, clusters)
+    changed = changed_clusters(differences, clusters)
+    if changed >= FEWEST:
+        return detectable_mean(values, widest)
+    return detectable_share(len(values), changed) if are_flips else None
 
 
 @lru_cache(maxsize=256)

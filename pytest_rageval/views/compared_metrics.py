@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.changes import gain
-from pytest_rageval.comparison.gate_lines import p_text
+from pytest_rageval.comparison.gate_lines import p_text, paired_cases
 from pytest_rageval.io.suggestions import and_more, listed
 from pytest_rageval.text import NO_VALUE, change, score_text
 from pytest_rageval.views.operations import operations_section
@@ -72,7 +72,7 @@ METRIC_COLUMNS = (
     MetricColumn("change", lambda metric: change(metric["delta"], metric.get("unit"))),
     MetricColumn("95 %", _interval, "95 % of the change"),
     MetricColumn("p", _p_value),
-    MetricColumn("n", lambda metric: str(metric["n_paired"]), ""),
+    MetricColumn("n", paired_cases, ""),
 )
 """The figures of a compared metric, in every face."""
 

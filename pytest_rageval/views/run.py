@@ -16,7 +16,7 @@ from pytest_rageval.io.suggestions import listed
 from pytest_rageval.runs.flaky_cases import confirmed_line, flaky_lines
 from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.runs.row import Row
-from pytest_rageval.text import NO_VALUE, change, counted, denominator, duration, excerpt, score_text
+from pytest_rageval.text import NO_VALUE, case_count, change, counted, denominator, duration, excerpt, score_text
 from pytest_rageval.views.operations import operation_lines
 from pytest_rageval.views.parts import Block, FigureTable, Line, NameList, Section, TableRow, Tone
 
@@ -71,7 +71,7 @@ def run_view(
 def _outcomes(metrics: Content) -> Line:
     """Return `12 cases: 7 passed, 5 failed · overall 0.583`."""
     counts = ", ".join(_outcome_counts(metrics["outcomes"]))
-    return Line(f"{counted(metrics['total_tests'], 'case')}: {counts or 'none ran'} · {_overall(metrics)}")
+    return Line(f"{case_count(metrics)}: {counts or 'none ran'} · {_overall(metrics)}")
 
 
 def _outcome_counts(outcomes: Mapping[str, int]) -> Iterator[str]:

@@ -92,7 +92,7 @@ def test_a_case_without_assertions_has_no_such_metric(shop: Project):
 def test_a_run_without_assertions_is_as_before(shop: Project):
     shop.cases([{"id": "plain", "question": "What?", "gold": {"answer": "4 euros"}}])
     shop.run()
-    assert "case_metrics" not in shop.config()
+    assert "added_metrics" not in shop.config()
     assert not {"assertions", "prices"} & set(shop.config()["metrics"])
 
 

@@ -145,7 +145,7 @@ def test_every_face_shows_what_was_called_and_what_was_not(agent: Project):
 def test_a_run_without_such_fields_is_as_before(agent: Project):
     agent.cases([JEJU])
     agent.run()
-    assert "case_metrics" not in agent.config()
+    assert "added_metrics" not in agent.config()
     assert not {"tool_calls", "search_recall@5"} & set(agent.config()["metrics"])
     assert agent.outcomes() == {"jeju": "passed"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 import numpy as np
@@ -10,9 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from processes import rounds
 
-from pytest_rageval.stats.clusters import cluster_values
-from pytest_rageval.stats.intervals import mean_interval
+from pytest_rageval.model import ConversationScores, RunFacts
+from pytest_rageval.runs.conversation_intervals import decay_interval
+from pytest_rageval.stats.clusters import cluster_interval, cluster_values, clustered_columns, clustered_test
+from pytest_rageval.stats.intervals import mean_interval, mean_of_means_interval
 from pytest_rageval.stats.paired_test import paired_test
+from pytest_rageval.stats.power import detectable_in_clusters, detectable_share
 
 LEAST_COVERAGE = 0.93
 MOST_FALSE_ALARMS = 0.09
@@ -107,3 +111,58 @@ def test_turns_taken_as_independent_would_promise_too_much():
         low, high = mean_interval(values, (0, 1)) or (0.0, 0.0)
         held += low <= 0.7 <= high
     assert held / 200 < 0.8
+
+
+def test_an_interval_of_clusters_stays_on_the_scale():
+    values = [1.0] * 40 + [1.0, 0.0, 1.0, 1.0]
+    clusters = ["long"] * 40 + ["a", "b", "c", "d"]
+    low, high = cluster_interval(values, clusters, (0, 1)) or (2, -1)
+    assert 0 <= low < 43 / 44 < high <= 1
+    assert cluster_interval(values, ["long"] * 40 + ["a"] * 4, (0, 1)) is None
+
+
+def test_conversations_without_a_change_are_not_counted_as_changed():
+    """Of uneven conversations, each has a value of its own: four that changed are still too few."""
+    changes = [-0.5] * 3 + [-0.25] * 4 + [-0.4, -0.3] + [0.0] * 50
+    clusters = ["a"] * 3 + ["b"] * 4 + ["c", "d"] + [f"e{number // (1 + number % 4)}" for number in range(50)]
+    assert clustered_test(changes, clusters, 1.0).p > 0.05
+    assert detectable_in_clusters(changes, clusters, 1.0, are_flips=False) is None
+    flips = [-1.0, *[0.0] * 58]
+    independent = len(set(clusters))
+    assert detectable_in_clusters(flips, clusters, 1.0, are_flips=True) == detectable_share(independent, 1)
+
+
+def test_a_mean_of_means_counts_conversations():
+    values = [1.0] * 20 + [0.0] * 20
+    clusters = [number // 5 for number in range(40)]
+    gaps = [None if number % 5 == 4 else value for number, value in enumerate(values)]
+    columns: dict[str, Sequence[float | None]] = {"recall": values, "mrr": gaps}
+    low, high = mean_of_means_interval(columns) or (0, 0)
+    low_clustered, high_clustered = mean_of_means_interval(clustered_columns(columns, clusters)) or (0, 0)
+    assert high_clustered - low_clustered > 1.5 * (high - low)
+    alone = clustered_columns(columns, range(40))
+    assert alone == columns
+
+
+def decayed(random: Random, n: int, correlation: float) -> tuple[ConversationScores, ...]:
+    """Conversations whose first turns pass with 0.8, and later ones with 0.5."""
+    made: list[ConversationScores] = []
+    for _ in range(n):
+        shift = random.choice((-correlation, correlation)) * 0.2
+        first = float(random.random() < 0.8 + shift)
+        later = [float(random.random() < 0.5 + shift) for _ in range(random.randint(1, 7))]
+        made.append(ConversationScores(True, {"mrr": [first]}, {"mrr": later}))
+    return tuple(made)
+
+
+@pytest.mark.parametrize("n", [8, 40])
+@pytest.mark.parametrize("correlation", CORRELATIONS)
+def test_intervals_of_the_decay_hold_it(correlation: float, n: int):
+    random = Random(f"decay {correlation} {n}")
+    samples = rounds(1000, 100)
+    held = 0
+    for _ in range(samples):
+        facts = RunFacts(n, 0, 0, 0, conversations=decayed(random, n, correlation))
+        low, high = decay_interval("mrr", facts, (-1, 1)) or (0.0, 0.0)
+        held += low <= -0.3 <= high
+    assert held / samples >= LEAST_COVERAGE

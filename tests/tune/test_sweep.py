@@ -94,6 +94,23 @@ def test_halves_hold_every_case_once_and_do_not_depend_on_the_others():
     assert set(in_halves(keys[:50])[0]) == set(first) & set(keys[:50])
 
 
+def test_turns_of_a_conversation_are_in_one_half():
+    conversations = {f"a.jsonl::talk{talk}[{turn}]": f"a.jsonl::talk{talk}" for talk in range(20) for turn in (1, 2, 3)}
+    for half in in_halves(tuple(conversations), conversations):
+        assert len(half) == 3 * len({conversations[key] for key in half})
+
+
+def test_a_difference_over_turns_is_that_of_conversations():
+    before = {f"t{at}": CaseParts(0.5, None, 0.5, f"talk{at // 5}") for at in range(30)}
+    after = {f"t{at}": CaseParts(1.0, None, 0.5, f"talk{at // 5}") for at in range(15)}
+    after |= {f"t{at}": before[f"t{at}"] for at in range(15, 30)}
+    alone = {key: parts._replace(conversation=None) for key, parts in after.items()}
+    assert difference(alone, before, DEFAULT_WEIGHTS, before).is_distinguishable
+    change = difference(after, before, DEFAULT_WEIGHTS, before)
+    assert change.n == 30
+    assert not change.is_distinguishable
+
+
 def test_samples_are_in_order_and_grow_by_cases():
     cases = [EvalCase(str(at), "?", source=Source("a.jsonl", at)) for at in range(30)]
     few, more = sampled(cases, 5, 0), sampled(cases, 10, 0)

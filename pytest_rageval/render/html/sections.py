@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.runs.columns import Column
 from pytest_rageval.runs.config_diff import flat_settings, setting_text
 from pytest_rageval.runs.history import PastRun
+from pytest_rageval.stats.clusters import Clusters, clustered_columns
 from pytest_rageval.stats.intervals import cases_with_values, mean_of_means_interval
 from pytest_rageval.text import NO_VALUE, change, duration, score_text
 from pytest_rageval.views.compared_metrics import (
@@ -40,6 +41,7 @@ from pytest_rageval.views.compared_metrics import (
 from pytest_rageval.views.comparison import settings_table, versions_table
 from pytest_rageval.views.operations import operation_figures
 from pytest_rageval.views.parts import FigureTable, TableRow
+from pytest_rageval.views.turns import turns_table
 
 SHOWN_CATEGORIES = 30
 SHADES_OF_A_SCALE = 30
@@ -73,6 +75,8 @@ class Sections:
     """The layers of the table of categories."""
     heat_rows: Sequence[tuple[str, int, list[HeatCell | None]]]
     """Each category with its number of cases and a cell for each layer."""
+    turns: FigureTable | None
+    """The metrics of conversations by the number of the turn; None without any."""
     moved: Sequence[MetricLayer]
     """The metrics that moved; without a comparison, all with a value."""
     unmoved: Sequence[MetricLayer]
@@ -118,6 +122,7 @@ def report_sections(page: PageRun) -> Sections:
     return Sections(
         heat_layers=heat_layers,
         heat_rows=heat_rows,
+        turns=turns_table(page.metrics),
         moved=metric_layers(page, moved),
         unmoved=metric_layers(page, unmoved),
         unmoved_metrics=len(unmoved),
@@ -149,9 +154,11 @@ def heat(page: PageRun) -> tuple[list[str], list[tuple[str, int, list[HeatCell |
         categories = page.side.categories or page.before.categories
         compared = {**compared, "by_category": by_category(page.both, categories, {})}
     scores = _normalised_scores(page)
+    clusters = _clusters_by_category(page)
     rows = []
     for row in layer_rows(page.metrics, compared)[:SHOWN_CATEGORIES]:
-        cells = [_cell(cell, scores.get((row.name, layer), {})) for layer, cell in row.cells.items()]
+        of_row = clusters.get(row.name)
+        cells = [_cell(cell, scores.get((row.name, layer), {}), of_row) for layer, cell in row.cells.items()]
         rows.append((row.name, row.cases, cells))
     return list(page.metrics["by_layer"]), rows
 
@@ -177,12 +184,28 @@ def _normalised_scores(page: PageRun) -> dict[tuple[str, str], Columns]:
     return by_cell
 
 
-def _cell(cell: LayerCell, columns: Columns) -> HeatCell | None:
+def _clusters_by_category(page: PageRun) -> dict[str, list[Hashable]]:
+    """Return the conversation of each case of each category; empty if no case is a turn."""
+    if not any(case.conversation for case in page.cases):
+        return {}
+    clusters: dict[str, list[Hashable]] = {}
+    for place, case in enumerate(page.cases):
+        cluster: Hashable = place
+        if case.conversation:
+            cluster = (case.file, case.conversation)
+        clusters.setdefault(case.category, []).append(cluster)
+    return clusters
+
+
+def _cell(cell: LayerCell, columns: Columns, clusters: Clusters | None) -> HeatCell | None:
+    """Return a cell of the heat map. `clusters`: the conversation of each case; None if no case is a turn."""
     if cell.score is None:
         return None
     value = score_text(cell.score)
-    interval = interval_text(mean_of_means_interval(columns))
     n = cases_with_values(columns)
+    if clusters is not None:
+        columns = clustered_columns(columns, clusters)
+    interval = interval_text(mean_of_means_interval(columns))
     moved = change(cell.change)
     if moved in ("=", NO_VALUE):
         return HeatCell(value, interval, n, way="", shade=0, change="")

@@ -16,12 +16,13 @@ from pytest_rageval.render.markdown.recommendations import recommendations
 from pytest_rageval.runs.config_diff import setting_text
 from pytest_rageval.runs.judge_notes import failure_note
 from pytest_rageval.stats.intervals import share_interval
-from pytest_rageval.text import NO_VALUE, change, counted, dollars_text, duration, score_text
+from pytest_rageval.text import NO_VALUE, case_count, change, counted, dollars_text, duration, score_text
 from pytest_rageval.views.causes import CauseView
 from pytest_rageval.views.compared_metrics import ComparedMetric, fallen_lines
 from pytest_rageval.views.parts import Line
 from pytest_rageval.views.run import cases_by_change, run_notes, trials_line
 from pytest_rageval.views.run_digest import FailingCase, RunDigest, moved_against
+from pytest_rageval.views.turns import turns_table
 
 Content = Mapping[str, Any]
 BUILT = {"index": "index_build", "retriever": "retriever", "answerer": "answerer"}
@@ -34,6 +35,7 @@ SHOWN_GATES = 3
 SHOWN_CAUSES = 5
 """Causes, metrics that fell together, and lists of changed cases."""
 SHOWN_CHANGES = 4
+SHOWN_TURNS = 6
 LINES = 90
 FEWEST_METRICS = 6
 LINES_AROUND_METRICS = 8
@@ -58,6 +60,7 @@ def summary_markdown(digest: RunDigest, config: Content, previous: Content | Non
         _section("## What to do", [f"- {text}" for text in recommendations(digest)]),
         _section("## Failing cases", _cases(digest)),
         _section("## Layers", _layers(metrics)),
+        _section("## Turns", _turns(metrics)),
     ]
     after = [
         _section("## Configuration", _configuration(config, metrics)),
@@ -120,7 +123,7 @@ def _outcomes_text(metrics: Content) -> str:
         f"{outcomes['skipped']:,} skipped",
     )
     overall = f"Overall score {score_text(metrics['overall_score'])}."
-    return f"{counted(metrics['total_tests'], 'case')}: {', '.join(counts)}. {overall}"
+    return f"{case_count(metrics)}: {', '.join(counts)}. {overall}"
 
 
 def _share(metrics: Content) -> str:
@@ -129,7 +132,11 @@ def _share(metrics: Content) -> str:
     if not total:
         return ""
     passed = metrics["outcomes"]["passed"] / total
+    conversations = metrics.get("conversations")
     interval = share_interval(passed, total)
+    if conversations is not None:
+        # The turns of a conversation depend on each other. A run of an older version has no such interval.
+        interval = conversations.get("pass_rate_ci")
     within = ""
     if interval:
         low, high = interval
@@ -254,6 +261,17 @@ def _layers(metrics: Content) -> Iterator[str]:
         rows.append([bounded(name, 80), score_text(cell.score), moved])
     if rows:
         yield from table(("layer", "score", "change"), rows)
+
+
+def _turns(metrics: Content) -> Iterator[str]:
+    """Yield the figures by number of the turn, and how far later turns fall behind."""
+    turns = turns_table(metrics)
+    if turns is None:
+        return
+    rows = [[bounded(cell, 80) for cell in row.cells] for row in turns.rows[:SHOWN_TURNS]]
+    yield from table(("turn", *turns.heads[1:]), rows)
+    if len(turns.rows) > SHOWN_TURNS:
+        yield f"and {counted(len(turns.rows) - SHOWN_TURNS, 'more turn')}"
 
 
 def _moved(digest: RunDigest, previous: Content | None, most: int) -> Iterator[str]:

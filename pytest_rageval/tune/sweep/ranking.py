@@ -15,8 +15,8 @@ from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.metrics.retrieval import context_recall, mrr
 from pytest_rageval.model import EvalCase, Observation
+from pytest_rageval.stats.clusters import clustered_test
 from pytest_rageval.stats.intervals import Interval
-from pytest_rageval.stats.paired_test import paired_test
 
 Weights = Mapping[str, float]
 """The weight of each part; parts without a value for any case weigh nothing."""
@@ -55,6 +55,8 @@ class CaseParts(NamedTuple):
     recall: float | None
     negative_accuracy: float | None
     mrr: float | None
+    conversation: str | None = None
+    """The conversation that the case is a turn of; None for a single case."""
 
 
 def case_parts(observation: Observation) -> CaseParts:
@@ -66,6 +68,7 @@ def case_parts(observation: Observation) -> CaseParts:
         recall=recall if isinstance(recall, float) else None,
         negative_accuracy=float(not observation.hits) if is_negative else None,
         mrr=rank if isinstance(rank, float) else None,
+        conversation=None if observation.case.turn is None else observation.case.unit,
     )
 
 
@@ -130,8 +133,15 @@ def difference(
     Each part is a mean over cases of its own. A case's share in the difference of the scores, times the number of all
     cases, has this difference for its mean: so one interval serves for the sum of the parts.
     """
-    of_both = [_changes(after[key], before[key]) for key in keys if key in after and key in before]
-    changes = [change for change in of_both if change]
+    changes: list[dict[str, float]] = []
+    clusters: list[str] = []
+    for key in keys:
+        if key not in after or key not in before:
+            continue
+        changed = _changes(after[key], before[key])
+        if changed:
+            changes.append(changed)
+            clusters.append(after[key].conversation or key)
     present = Counter(chain.from_iterable(changes))
     total = math.fsum(weights[name] for name in present)
     if not total:
@@ -144,18 +154,32 @@ def difference(
 
     shares = [share(change) for change in changes]
     widest = max(factors.get("recall", 0.0) + factors.get("mrr", 0.0), factors.get("negative_accuracy", 0.0))
-    test = paired_test(shares, widest)
+    test = clustered_test(shares, clusters, widest)
     return Gain(math.fsum(shares) / n, test.interval(), test.p, n)
 
 
 def _changes(after: CaseParts, before: CaseParts) -> dict[str, float]:
-    values = zip(PARTS, after, before, strict=True)
-    return {name: new - old for name, new, old in values if new is not None and old is not None}
+    changes: dict[str, float] = {}
+    for name in PARTS:
+        new = getattr(after, name)
+        old = getattr(before, name)
+        if new is not None and old is not None:
+            changes[name] = new - old
+    return changes
 
 
-def in_halves(keys: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Split the cases into halves by a hash of their keys, independent of the other cases."""
-    is_second = {key: hashlib.sha256(key.encode()).digest()[-1] % 2 == 1 for key in keys}
+def in_halves(
+    keys: Sequence[str], conversations: Mapping[str, str] | None = None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Split the cases into halves by a hash of their keys, independent of the other cases.
+
+    `conversations`: of each turn by its key. The turns of a conversation stay together: they depend on each other.
+    """
+    conversations = conversations or {}
+    is_second: dict[str, bool] = {}
+    for key in keys:
+        digest = hashlib.sha256(conversations.get(key, key).encode()).digest()
+        is_second[key] = digest[-1] % 2 == 1
     first = tuple(key for key in keys if not is_second[key])
     second = tuple(key for key in keys if is_second[key])
     return first, second

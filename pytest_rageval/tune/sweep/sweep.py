@@ -77,7 +77,11 @@ class SweepRunner:
         self._watch = watch
         self._on_finished = on_finished
         keys = tuple(case.key for case in cases)
-        self._choosing, self._confirming = in_halves(keys) if request.confirm else (keys, keys)
+        self._choosing = keys
+        self._confirming = keys
+        if request.confirm:
+            conversations = {case.key: case.unit for case in cases}
+            self._choosing, self._confirming = in_halves(keys, conversations)
         if not self._choosing or not self._confirming:
             raise SettingsError(f"--confirm: {counted(len(keys), 'case')} cannot be halved; leave it out")
         self._by_key = {case.key: case for case in cases}
