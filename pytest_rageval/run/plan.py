@@ -25,6 +25,7 @@ from pytest_rageval.judges.rubrics.prompt_text import joint_prompt
 from pytest_rageval.llm.price_list import ModelPrice, price_list
 from pytest_rageval.matching.dialects import ANY_PLACES, PlaceRules
 from pytest_rageval.metrics.added import added_to, has_conversations
+from pytest_rageval.metrics.assertions import is_of_assertions
 from pytest_rageval.metrics.calls import OPERATIONS, cost_usd
 from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.ontology.rates import CHECKED, load_validator
