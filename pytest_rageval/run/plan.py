@@ -337,9 +337,14 @@ def _enabled(settings: Settings, registry: Registry, problems: Problems) -> Iter
     for name in settings.enabled or ():
         layer = next((layer for layer, title in LAYERS.items() if name in (layer, title)), None)
         if layer is not None:
-            yield from (registry.measure(metric.name, settings.k) for metric in registry if metric.layer == layer)
+            yield from (registry.measure(metric.name, settings.k) for metric in registry if _is_of(metric, layer))
         elif (measure := problems.attempt(registry.measure, name, settings.k)) is not None:
             yield measure
+
+
+def _is_of(metric: Metric, layer: str) -> bool:
+    """Check whether a layer's name stands for a metric; one about another metric is named with that."""
+    return metric.layer == layer and not metric.of_metric
 
 
 def own_rubrics(settings: Settings, root: Path) -> dict[str, Rubric]:

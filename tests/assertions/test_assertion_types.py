@@ -169,7 +169,9 @@ def test_the_metric_is_the_share_of_the_applicable_ones_and_names_the_others():
     score = score_of(asserted(PRICE, {"contains": "4"}, {"contains": "x"}, {"latency": 1}))
     assert score.value == 0.5
     assert [line.partition(":")[0] for line in score.detail["broken"]] == ["contains 'x'"]
-    assert score.detail["not_checked"] == ["latency 1: the time of the answer is not known"]
+    assert score.detail["not_checked"] == [
+        "latency 1: no call was timed: the answer is a recorded one, and its record states no latency"
+    ]
 
 
 def test_a_refusal_that_quotes_the_forbidden_word_is_noted():

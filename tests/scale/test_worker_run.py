@@ -103,6 +103,7 @@ def lines_of(run: Path, name: str = "results.jsonl") -> list[dict[str, Any]]:
         if isinstance(record["answer"], dict):  # in observations
             record["answer"].get("debug", {}).pop("latency", None)
             record["answer"].pop("latency", None)
+            record.get("dialogue", {}).pop("conversation_id", None)  # a new one in each run
     return [{key: value for key, value in record.items() if key not in OF_THE_CLOCK} for record in records]
 
 
