@@ -65,7 +65,6 @@ def answers(names: Sequence[str], lost: Sequence[str] = (), wrong: Sequence[str]
             "references": [{"chunk_id": "c1"}],
             "retrieved_chunks": [] if name in lost else [chunk],
             "latency": {"total_ms": 20.5 + 7 * number},
-            "operations": {"latency_ms": 20.5 + 7 * number},
         }
         for number, name in enumerate(names)
     )

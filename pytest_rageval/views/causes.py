@@ -20,7 +20,7 @@ ADVICE = {
     "wrong_answer": "Answers differ from the reference: read both side by side.",
     "not_grounded": "Answers say more than the passages: tell the model to keep to them, and read the claims.",
     "broken_assertion": "An assertion of the case is broken: read what the answer has in place of what it asks for.",
-    "tool_missed": "An expected tool is not called, or called otherwise: read its description and the calls of the case.",
+    "tool_missed": "An expected tool is not called, or called otherwise: compare its description with the calls.",
     "tool_forbidden": "A forbidden tool is called: take it from the agent, or tell it when not to use it.",
     "too_many_tool_calls": "The agent makes more calls than the case allows: look for repeated searches.",
     "own_test": "Assertions of your own tests fail: read their messages.",
