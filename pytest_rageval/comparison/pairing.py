@@ -100,9 +100,9 @@ def change_at_a_time(parts: Mapping[str, Mapping[str, Any]], changes: Sequence[S
     """
     changed = [part for part, version in parts.items() if version["changed"]]
     unknown = [part for part, version in parts.items() if version["changed"] is None]
-    sentence = f"{_joined(changed)} changed" if changed else "no version changed"
+    sentence = f"{_joined(changed)} changed" if changed else "no recorded version changed"
     if unknown:
-        sentence += f"; of {_joined(unknown)} it is not known"
+        sentence += f"; whether {_joined(unknown)} changed is not known"
     settings = [name for name, _, _ in changes if name in ("k", "folder_mode") or name.startswith(_RETRIEVER)]
     # A budget of chunks is sent with each question, and decides about the index as well.
     if set(changed) == {"index", "retriever"} and len(settings) == 1:

@@ -13,6 +13,7 @@ from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.runs.config_diff import setting_text
 from pytest_rageval.text import NO_VALUE, change, counted
+from pytest_rageval.views.causes import ADVICE
 from pytest_rageval.views.compared_metrics import Content, metrics_section
 from pytest_rageval.views.flipped_case import flipped_case
 from pytest_rageval.views.parts import (
@@ -122,6 +123,9 @@ def _causes(content: Content) -> Iterator[Line]:
     hidden = len(causes) - SHOWN_CAUSES
     if hidden > 0:
         yield Line(and_more(hidden, "causes"), form="detail")
+    advice = ADVICE.get(causes[0]["kind"])
+    if advice:
+        yield Line(f"what to do: {advice}")
 
 
 def _sides(content: Content) -> Iterator[Block]:

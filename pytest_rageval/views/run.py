@@ -201,9 +201,21 @@ def _changed(metrics: Content) -> Iterator[NameList]:
         if changed.name == "only_after":
             continue
         title = changed.title
+        names = _ids(changed.keys)
         if changed.name == "flipped_to_pass":
             title += advice
-        yield NameList(f"{title}:", _ids(changed.keys), changed.tone)
+        if changed.name == "fails_new_gate":
+            names = _with_new_gates(changed.keys, comparison.get("new_gates", {}))
+        yield NameList(f"{title}:", names, changed.tone)
+
+
+def _with_new_gates(keys: Sequence[str], new_gates: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Return the ids of cases, each with the gates that did not fail before: `q3 (gold_in_answer)`."""
+    named: list[str] = []
+    for key, name in zip(keys, _ids(keys), strict=True):
+        gates = ", ".join(new_gates.get(key, ()))
+        named.append(f"{name} ({gates})" if gates else name)
+    return tuple(named)
 
 
 class ChangedCases(NamedTuple):

@@ -62,7 +62,7 @@ BOTH = {"index_build_version": "i2", "retriever_version": "r2"}
         ({"answerer_version": "a2", "index_build_version": "i2"}, "index and answerer changed: more than one", True),
         ({"params": {"size": 40}, **BOTH}, "index and retriever changed, both with size", False),
         ({"params": {"size": 40, "overlap": 3}, **BOTH}, "index and retriever changed: more than one", True),
-        ({"index_build_version": None}, "no version changed; of index it is not known", False),
+        ({"index_build_version": None}, "no recorded version changed; whether index changed is not known", False),
     ],
 )
 def test_versions_that_changed_are_named_and_more_than_one_is_a_warning(
