@@ -52,7 +52,9 @@ def test_one_more_gate_fails_the_build(known_failure: Project, monkeypatch: pyte
     assert result.ret == 1
     assert "Fails the build: 1 known failure fails a new gate. " in result.stdout.str()
     assert known_failure.metrics()["comparison"]["fails_new_gate"] == ["evalcases/a.jsonl::known"]
-    result.stdout.fnmatch_lines(["*fails a gate that did not fail in the baseline:", "  known (gold_in_answer, token_f1)"])
+    result.stdout.fnmatch_lines(
+        ["*fails a gate that did not fail in the baseline:", "  known (gold_in_answer, token_f1)"]
+    )
     compared = known_failure.rageval("compare", "baseline", "latest")
     assert compared.ret == 1
     assert "Fails the build: 1 known failure fails a new gate. " in compared.stdout.str()
