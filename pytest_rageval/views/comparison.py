@@ -13,7 +13,7 @@ from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.runs.config_diff import setting_text
 from pytest_rageval.text import NO_VALUE, change, counted
-from pytest_rageval.views.causes import ADVICE
+from pytest_rageval.views.causes import CauseView, advice_on
 from pytest_rageval.views.compared_metrics import Content, metrics_section
 from pytest_rageval.views.flipped_case import flipped_case
 from pytest_rageval.views.parts import (
@@ -123,7 +123,7 @@ def _causes(content: Content) -> Iterator[Line]:
     hidden = len(causes) - SHOWN_CAUSES
     if hidden > 0:
         yield Line(and_more(hidden, "causes"), form="detail")
-    advice = ADVICE.get(causes[0]["kind"])
+    advice = advice_on([CauseView(cause["kind"], cause["text"], cause["cases"]) for cause in causes])
     if advice:
         yield Line(f"what to do: {advice}")
 
