@@ -117,7 +117,8 @@ def torture(session: nox.Session) -> None:
     """All tests in any order, with all rounds of chance, crashes and mutants, as `make torture`: most of an hour."""
     install_locked(session)
     patience = ("--timeout", "3600", "-o", "faulthandler_timeout=3700")
-    every = ("tests", "-q", "-m", "", "-p", "pytest_randomly", *patience)
+    table = ("--reliability-table", "reports/reliability.md")
+    every = ("tests", "-q", "-m", "", "-p", "pytest_randomly", *patience, *table)
     session.run("python", "-m", "pytest", *(session.posargs or every), env={"THOROUGH": "1"})
 
 

@@ -17,6 +17,7 @@ import pytest
 from browser import Chromium, chromium_path
 from hypothesis import HealthCheck, settings
 from processes import IS_THOROUGH, rounds
+from reliability import ReliabilityTable, Tally
 
 if TYPE_CHECKING:
     from project import Project
@@ -40,11 +41,15 @@ _started: list[str] = []
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="only tests that start no process (make quick)")
+    parser.addoption(
+        "--reliability-table", type=Path, metavar="FILE", help="write what was tried against the project, and what held"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--quick"):
         sys.addaudithook(_watch)
+    config.pluginmanager.register(ReliabilityTable(config.getoption("--reliability-table")))
     _hear_ctrl_c()
 
 
@@ -104,6 +109,12 @@ def _to_ourselves(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("LINES", "24")
         patch.setattr(os, "fsync", lambda descriptor: None)
         yield
+
+
+@pytest.fixture
+def tally() -> Tally:
+    """The rounds of a test that the table of reliability counts."""
+    return Tally()
 
 
 @pytest.fixture

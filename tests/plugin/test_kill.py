@@ -17,6 +17,7 @@ import pytest
 from processes import ending, wait_until
 from processes import kill as kill_all
 from project import Project, a_case, a_missed_case
+from reliability import Tally
 
 pytestmark = pytest.mark.child_process
 
@@ -115,6 +116,7 @@ def whole(counting: Project) -> str:
     return counting.stable_metrics()
 
 
+@pytest.mark.reliability("crashes", "kill -9 at a random moment, then resume")
 @pytest.mark.parametrize("way", ["one process", "controller of two workers", "one of two workers"])
 def test_a_killed_run_is_finished(counting: Project, whole: str, way: str):
     how, kill = WAYS[way]
@@ -123,10 +125,12 @@ def test_a_killed_run_is_finished(counting: Project, whole: str, way: str):
 
 
 @pytest.mark.torture
+@pytest.mark.reliability("crashes", "kill -9 at a random moment, then resume")
 @pytest.mark.parametrize("way", WAYS)
-def test_killed_at_25_random_moments(counting: Project, whole: str, way: str):
+def test_killed_at_25_random_moments(counting: Project, whole: str, way: str, tally: Tally):
     how, kill = WAYS[way]
     moments = random.Random(way)
+    tally.tried(25)
     for number in range(25):
         moment = moments.uniform(0.3, LONGEST)
         one_round(counting, how, kill, moment)
