@@ -95,6 +95,11 @@ def rule_verdict(
     return RuleVerdict("failed", max(0, examined_gates - len(failed)), tuple(failed.values()), words)
 
 
+def mean_words(passed: int, trials: int) -> str:
+    """Return how the mean of several trials decides: without it, a case that fails though most pass looks wrong."""
+    return f"{passed} of {counted(trials, 'trial')} pass, and the mean of their scores decides"
+
+
 def is_mean_decided(gates: Sequence[Gate], trials: Sequence[GatedTrial], to_come: int) -> bool:
     """Return True if no scores of the trials to come can change the verdict on the means.
 

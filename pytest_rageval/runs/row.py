@@ -11,9 +11,10 @@ from sys import intern
 from typing import Any, TypeVar
 
 from pytest_rageval.gates.verdict import over_trials
-from pytest_rageval.model import NOTHING
+from pytest_rageval.model import NOTHING, Confirmation
 from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS, descriptions_in
 from pytest_rageval.runs.causes import Cause, recorded_causes
+from pytest_rageval.runs.records.attempt_fields import confirmation_in
 
 ASK_FAILED = frozenset(
     {
@@ -125,8 +126,8 @@ class Row:
     """The number of the attempt among those that confirm a new failure; 0 for the first attempt."""
     records: int | None = None
     """How many records the case has, if these are not as many as its trials were to be."""
-    has_confirmation: bool = False
-    """Whether the case was asked again since it newly failed."""
+    confirmation: Confirmation | None = None
+    """What the attempts came to, if the case newly failed."""
 
     @property
     def is_bad(self) -> bool:
@@ -140,8 +141,10 @@ class Row:
 
     @property
     def is_flaky(self) -> bool:
-        """Return True if the case passed, though an attempt at it did not."""
-        return self.outcome == "passed" and (self.has_confirmation or self.attempts > 1)
+        """Return True if the case passed, though an attempt at it did not; or if that is so of some of its gates."""
+        if self.confirmation is not None and self.confirmation.spared:
+            return True
+        return self.outcome == "passed" and (self.confirmation is not None or self.attempts > 1)
 
     @classmethod
     def of(cls, record: Mapping[str, Any], shared: SharedParts | None = None) -> Row:
@@ -194,7 +197,7 @@ class Row:
             broken_at=error.get("turn"),
             confirms=record.get("confirms", 0),
             records=record.get("records"),
-            has_confirmation="confirmation" in verdict,
+            confirmation=confirmation_in(verdict),
         )
 
 
