@@ -38,7 +38,7 @@ from pytest_rageval.views.case_reasons import (
     reasons,
     remarks_on_failure,
 )
-from pytest_rageval.views.case_trials import case_comparison, trial_answers
+from pytest_rageval.views.case_trials import case_comparison, case_trials
 
 T = TypeVar("T")
 
@@ -90,7 +90,7 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
     remarks = list(remarks_on_failure(record, chunks, has_retrieval_failed=is_retrieval_bad))
     draft = None if answer is None else draft_line(record, line, run.run_id)
     symbol, word = OUTCOMES[record["outcome"]]
-    if is_flaky_record(record):
+    if record["outcome"] == "passed" and is_flaky_record(record):
         symbol, word = FLAKY_CASE
     verdict = record["verdict"]
     return CaseView(
@@ -115,7 +115,7 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
         no_answer=_no_answer(record, answer),
         is_cut=_is_cut(answer, line),
         abstention=_abstention(record),
-        trials=trial_answers(lines.records, lines.observations, record),
+        trials=case_trials(lines.records, lines.observations, record),
         k=k,
         chunks=chunks,
         missed=missed,

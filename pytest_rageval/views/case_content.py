@@ -13,7 +13,7 @@ from pytest_rageval.runs.causes import Cause
 from pytest_rageval.text import score_text
 from pytest_rageval.views.case_claims import CheckedClaim
 from pytest_rageval.views.case_parts import ChunkRow, DraftLine, FailingGate, KeyFact
-from pytest_rageval.views.case_trials import CaseComparison
+from pytest_rageval.views.case_trials import CaseComparison, CaseTrials
 from pytest_rageval.views.conversation import ConversationView, TurnView, conversation_view
 
 
@@ -129,7 +129,7 @@ class CaseView:
     """The run kept only the beginning of the answer."""
     abstention: str
     """Whether the system abstained, in words; '' if it did not."""
-    trials: Mapping[str, Any] | None
+    trials: CaseTrials | None
     """The answers of all trials; None for a single one."""
     k: int | None
     """The cut-off of the run."""

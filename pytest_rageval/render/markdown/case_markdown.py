@@ -54,6 +54,8 @@ def _parts(view: CaseView) -> Iterator[tuple[str, str]]:
     yield "answer", view.no_answer or (NOT_KEPT if view.answer is None else view.answer)
     if view.why or view.cause:
         yield "why", "\n".join(_why(view))
+    if view.trials is not None:
+        yield "trials", view.trials.words
     if not view.no_chunks:
         rows = [HEADS, *(_cells(chunk) for chunk in view.chunks if chunk.rank)]
         yield "chunks", "\n".join(map(_row_text, rows))

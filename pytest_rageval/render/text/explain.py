@@ -56,6 +56,8 @@ def _lines(explained: Explained, form: Form) -> Iterator[str]:
     yield f"{case.key}   {case.outcome}"
     if case.outcome == "passed":
         yield from case.remarks  # why it is flaky
+    if case.trials is not None:
+        yield f"{case.trials.title.lower()}: {case.trials.words}"
     yield " · ".join([f"written at {case.place}", *map(_short, case.facts)])
     if case.has_notable_operations and case.latency:
         yield f"latency: {case.latency}"
