@@ -151,7 +151,8 @@ def with_answer_changes(listed: CaseList, side: Side, before: Side, unlike: Coll
     """
     if not (side.has_records and before.has_records):
         return listed
-    answers = {case.key: case.answer for case in listed.cases if case.key not in unlike}
+    answered = [case for case in listed.cases if case.outcome != "error"]
+    answers = {case.key: case.answer for case in answered if case.key not in unlike}
     changes = answer_changes(answers, side, before)
     cases = []
     for case in listed.cases:

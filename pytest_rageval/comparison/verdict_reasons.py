@@ -22,6 +22,7 @@ OF_THE_RUN = frozenset({"completeness", "records", "verdicts", "examined", "base
 _END_OF_CLAUSE = re.compile(r"[:;]\s")
 _LONGEST_PROBLEM = 120
 """Characters of a problem in the sentence; the whole of it stands below."""
+ANSWERS_NOT_MEASURED = "answers were not measured"
 RUN_THROUGH = (0, 1)
 """Exit codes of pytest with which all selected tests were run."""
 
@@ -54,9 +55,14 @@ def _told(problems: Mapping[str, str], *, is_all_errors: bool) -> Mapping[str, s
 
 
 def reservations(facts: VerdictFacts) -> Iterator[str]:
-    """Yield what a reader must know of a verdict besides its reasons, the most serious first."""
+    """Yield what a reader must know of a verdict besides its reasons, the most serious first.
+
+    That answers were not measured stands in the headline of a run that passes.
+    """
     if facts.is_partial:
         yield _ran_in_part(facts.metrics)
+    if facts.lacks_answers and reasons_to_fail(facts):
+        yield ANSWERS_NOT_MEASURED
     yield from unjudged_counts(facts.metrics)
     if facts.cases and facts.cases == facts.outcome("skipped"):
         yield "nothing was examined"
@@ -81,7 +87,12 @@ def reservations(facts: VerdictFacts) -> Iterator[str]:
 
 
 def passing_words(facts: VerdictFacts) -> str:
-    """Return what a run that passes has shown: `nothing got worse`."""
+    """Return what a run that passes has shown: `nothing got worse`, and that it was not all if so."""
+    words = _shown(facts)
+    return f"{words}, but {ANSWERS_NOT_MEASURED}" if facts.lacks_answers else words
+
+
+def _shown(facts: VerdictFacts) -> str:
     let_pass = _let_pass(facts)
     if let_pass:
         return let_pass

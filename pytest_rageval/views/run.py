@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pytest_rageval.comparison.gate_lines import gate_line, gate_name, is_warning
+from pytest_rageval.comparison.gate_lines import gate_line, gate_name, gate_state, is_warning
 from pytest_rageval.comparison.layer_table import LayerRow, layer_rows, total_row
 from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.comparison.verdict_sentence import with_verdict
@@ -173,11 +173,15 @@ def metric_figures(name: str, metrics: Content) -> Iterator[tuple[str, str]]:
 
 def gates_to_show(metrics: Content) -> Iterator[Line]:
     """Yield the run's failed gates, and warnings on passed ones."""
-    shown_only = " (a partial run: fails nothing)" if metrics["partial"] else ""
     for gate in metrics["gates"]:
-        if gate["passed"] is not True or is_warning(gate):
-            is_failing = gate["passed"] is False and not metrics["partial"]
-            yield Line(gate_line(gate) + shown_only, "worse" if is_failing else "doubtful", "point")
+        state = gate_state(gate, is_partial=metrics["partial"])
+        if gate["passed"] is True and not is_warning(gate):
+            continue
+        # Of a failing gate the verdict says so.
+        line = gate_line(gate, is_partial=metrics["partial"])
+        if gate["passed"] is False and state.kind == "silent":
+            line = f"{state.words}: {line}"
+        yield Line(line, "worse" if state.kind == "fails" else "doubtful", "point")
 
 
 def _gates(metrics: Content) -> Iterator[Block]:

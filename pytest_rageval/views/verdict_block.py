@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS, with_verdict
-from pytest_rageval.comparison.what_changed import arrow_text
 from pytest_rageval.io.suggestions import and_more, listed
-from pytest_rageval.runs.config_diff import SettingChange
+from pytest_rageval.runs.config_diff import SettingChange, arrow_text
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import counted
 from pytest_rageval.views.causes import advice_on, causes_of
@@ -52,7 +51,7 @@ def verdict_line(metrics: Content) -> Line:
     """Return the symbol and the sentence of the verdict."""
     verdict = with_verdict(metrics)["verdict"]
     tone: Tone = "strong" if verdict["tone"] == "grey" else TONES[verdict["tone"]]
-    return Line(f"{SYMBOLS[verdict['word']]} {verdict['sentence']}", tone)
+    return Line(f"{SYMBOLS[verdict['tone']]} {verdict['sentence']}", tone)
 
 
 def changes_lines(changes: Sequence[SettingChange]) -> Iterator[Line]:
