@@ -107,7 +107,9 @@ class ReportStart:
     failing_total: int
     """The number of all failing cases."""
     compare_with: str = ""
-    """The address at which another run can be chosen; '' in a file."""
+    """The address at which this run is compared with another one, or that can be chosen; '' in a file."""
+    compare_words: str = "choose a run to compare with"
+    """The words of the link to it."""
     audit: str = ""
     """The address of the dataset's audit; '' in a file, and for a run without a dataset."""
 
