@@ -158,10 +158,7 @@ class Row:
         latency = {name: number for name, number in record["latency"].items() if number is not None}
         if record.get("requests") is not None:
             latency["requests"] = record["requests"]
-        cause = None
-        if record.get("cause"):
-            cause = Cause(**record["cause"])
-        return cls(
+        row = cls(
             key=record["case_key"],
             trial=record["trial"],
             outcome=intern(record["outcome"]),
@@ -176,29 +173,36 @@ class Row:
             message=error.get("message") or record["reason"],
             is_blank=abstained.get("decided_by") == "empty answer",
             latency=latency,
-            operations=record.get("operations") or NOTHING,
             cost=shared.mapping("cost", record["cost"]),
             judge=shared.mapping("judge", record["judge"]),
-            # Records of older runs have no further fields.
-            decision_hash=record.get("decision_hash"),
-            metric_errors=shared.value(frozenset(record.get("metric_errors", ()))),
-            has_ungated_gold=verdict.get("gold_examined") is False,
-            has_ungated_facts=verdict.get("facts_examined") is False,
-            has_ungated_answer=verdict.get("answer_compared") is False,
-            attempts=record.get("attempts", 1),
-            doubts=record.get("doubt") or NOTHING,
-            cause=cause,
-            causes_of_gates=recorded_causes(record),
-            is_undecided=abstained.get("undecided", False),
-            untrained_language=abstained.get("untrained_language"),
-            conversation=_conversation_of(record),
-            turn=record.get("turn"),
-            is_small_talk=record.get("conversational", False),
-            broken_at=error.get("turn"),
-            confirms=record.get("confirms", 0),
-            records=record.get("records"),
-            confirmation=confirmation_in(verdict),
         )
+        row._add_later_fields(record, shared)
+        return row
+
+    def _add_later_fields(self, record: Mapping[str, Any], shared: SharedParts) -> None:
+        """Add the fields that records of older runs lack."""
+        verdict = record["verdict"]
+        abstained = record["abstention"] or {}
+        self.decision_hash = record.get("decision_hash")
+        self.operations = record.get("operations") or NOTHING
+        self.metric_errors = shared.value(frozenset(record.get("metric_errors", ())))
+        self.has_ungated_gold = verdict.get("gold_examined") is False
+        self.has_ungated_facts = verdict.get("facts_examined") is False
+        self.has_ungated_answer = verdict.get("answer_compared") is False
+        self.attempts = record.get("attempts", 1)
+        self.doubts = record.get("doubt") or NOTHING
+        if record.get("cause"):
+            self.cause = Cause(**record["cause"])
+        self.causes_of_gates = recorded_causes(record)
+        self.is_undecided = abstained.get("undecided", False)
+        self.untrained_language = abstained.get("untrained_language")
+        self.conversation = _conversation_of(record)
+        self.turn = record.get("turn")
+        self.is_small_talk = record.get("conversational", False)
+        self.broken_at = (record["error"] or {}).get("turn")
+        self.confirms = record.get("confirms", 0)
+        self.records = record.get("records")
+        self.confirmation = confirmation_in(verdict)
 
 
 def _conversation_of(record: Mapping[str, Any]) -> str | None:

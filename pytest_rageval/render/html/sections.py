@@ -119,6 +119,11 @@ def report_sections(page: PageRun) -> Sections:
     """Return the content of the sections."""
     heat_layers, heat_rows = heat(page)
     moved, unmoved = measured_metrics(page)
+    versions = None
+    if page.comparison:
+        versions = versions_table(page.comparison)
+    changed = settings_table(page.comparison or {"configuration": ()})
+    change_columns = [column for column in METRIC_COLUMNS if column.page_head]
     return Sections(
         heat_layers=heat_layers,
         heat_rows=heat_rows,
@@ -137,10 +142,10 @@ def report_sections(page: PageRun) -> Sections:
         cost_rows=cost_rows(page),
         judge_rows=judge_rows(page),
         history=history_chart(page),
-        changed=settings_table(page.comparison or {"configuration": ()}),
+        changed=changed,
         configuration=configuration(page),
-        versions=versions_table(page.comparison) if page.comparison else None,
-        change_columns=[column for column in METRIC_COLUMNS if column.page_head],
+        versions=versions,
+        change_columns=change_columns,
     )
 
 
