@@ -86,6 +86,7 @@ def _measured(gate: Mapping[str, Any]) -> str:
     limit = gate["limit"]
     if is_regression(gate):
         limit = -limit if gate["value"] < 0 else limit
+    # 0.8499 beside a limit of 0.85 must not be rounded onto it.
     [text] = figures(gate["value"], limit=limit)
     return text
 

@@ -76,6 +76,7 @@ def new_failure(result: CaseResult, plan: Plan, baseline: Side | None, asked: st
         return None
     gates = _gates_before(result, before, plan, baseline)
     new = _failed_beside(before, result, plan) - gates.failed
+    # A case that was skipped or broke then passed nothing: each gate that fails now is new.
     was_decided = before.is_bad or before.outcome == "passed"
     if not new or (was_decided and new.isdisjoint(gates.measured)):
         return None

@@ -33,6 +33,7 @@ def reasons_to_fail(facts: VerdictFacts) -> list[str]:
     reasons += _problem_reasons(_told(facts.problems, is_all_errors=facts.is_all_errors))
     if facts.is_refused and not (facts.is_waived or facts.is_partial or facts.problems):
         reasons.append("not comparable with the baseline")
+    # Other exit codes are of sessions that ended early, by a signal or an error of pytest itself.
     if facts.exit_status not in RUN_THROUGH:
         reasons.append("the session was interrupted")
     elif facts.exit_status and not reasons:
@@ -81,6 +82,7 @@ def reservations(facts: VerdictFacts) -> Iterator[str]:
     yield from unconfirmed_counts(facts.metrics)
     if facts.changed:
         yield counted(facts.changed, "changed case is", "changed cases are") + " not compared"
+    # Without a baseline no regression gate is measured, and after errors none at all: both are said otherwise.
     unmeasured_gates = sum(gate["passed"] is None for gate in facts.gates)
     if unmeasured_gates and facts.is_compared and not facts.is_all_errors:
         yield counted(unmeasured_gates, "gate was", "gates were") + " not measured"

@@ -141,6 +141,7 @@ def not_comparable(problems: Sequence[object]) -> str:
 def _word(facts: VerdictFacts, *, fails_build: bool) -> tuple[str, VerdictTone]:
     if fails_build:
         return _failing_word(facts), "red"
+    # The worst doubt is the word; the sentence has them all.
     doubtful = next(_amber_words(facts), None)
     if doubtful is not None:
         return doubtful, "amber"
@@ -152,6 +153,7 @@ def _word(facts: VerdictFacts, *, fails_build: bool) -> tuple[str, VerdictTone]:
 
 
 def _failing_word(facts: VerdictFacts) -> str:
+    # Scores say nothing of cases without an answer, so that errors come before gates.
     if facts.outcome("error"):
         return "Errors"
     if facts.failed_gates:

@@ -107,6 +107,7 @@ class Attempts:
         evaluation = first
         end = self._ending(first.overall)
         failure = self._new_failure(first.overall) if end.outcome == "failed" else None
+        # Each case counts, also one that passes: the share of those that fail is what chance has to explain.
         self.count.add(is_new=failure is not None)
         if failure is not None:
             others: list[Evaluation] = []
@@ -152,6 +153,7 @@ class Attempts:
                 evaluation = yield from self._attempt(number, printed)
                 evaluations += [evaluation]
             return evaluations
+        # All at once: two further attempts then take as long as one.
         trials: list[Trial] = []
         for number in numbers:
             trials += self._trials(number)

@@ -140,6 +140,7 @@ def case_comparison(
     scores = record.get("scores", {})
     moved = _moved(scores, earlier.get("scores", {}), names)
     chunks = aligned_chunks(earlier["retrieved_chunks"], record["retrieved_chunks"])
+    # Nothing is marked in an answer that only one side has: all of it would be.
     pieces: Sequence[DiffPiece] = ()
     if answer and answer_before and answer != answer_before:
         pieces = marked_diff(answer_before, answer)

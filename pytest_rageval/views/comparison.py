@@ -82,6 +82,7 @@ class ComparisonView:
 
 def comparison_view(content: Content) -> ComparisonView:
     """Return the view of the content of a `ComparisonReport`."""
+    # Runs that cannot be compared show why, and no figure that would be read as a change.
     shown = content if content["compared"] else _NO_COMPARISON
     return ComparisonView(
         head=(_verdict_line(content), _settings_line(content), settings_table(content)),

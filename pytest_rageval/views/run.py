@@ -56,6 +56,7 @@ def run_view(
     is_verbose     True for every metric
     has_durations  True for the slowest calls
     """
+    # Where nothing was answered there is no score: tables of dashes would hide the cause.
     is_all_errors = 0 < metrics["total_tests"] == metrics["outcomes"]["error"]
     slowest = tuple(_slowest(rows)) if has_durations else ()
     return RunView(
@@ -202,6 +203,7 @@ def _changed(metrics: Content) -> Iterator[NameList]:
     advice = " (tighten it with --rageval-update-baseline)" if may_be_accepted(metrics) else ""
     comparison = metrics.get("comparison") or {}
     for changed in cases_by_change(comparison, "the baseline", is_partial=metrics["partial"]):
+        # A case that the baseline lacks is no change of the system; the verdict counts those of them that fail.
         if changed.name == "only_after":
             continue
         title = changed.title
@@ -275,6 +277,7 @@ def run_notes(metrics: Content, rows: Sequence[Row] = ()) -> Iterator[Line]:
 
 def _slowest(rows: Sequence[Row]) -> Iterator[Line]:
     timed = ((row.operations["latency_ms"], row.key) for row in rows if "latency_ms" in row.operations)
+    # Equal times by key, so that equal runs print the same.
     slowest = heapq.nsmallest(SLOWEST, timed, key=lambda call: (-call[0], call[1]))
     if slowest:
         named = [f"{key.partition('::')[2]} {duration(milliseconds)}" for milliseconds, key in slowest]

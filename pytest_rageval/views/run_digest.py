@@ -119,6 +119,7 @@ def moved_against(comparison: Content | None) -> list[ComparedMetric]:
     """Return the metrics that moved, without those that were not measured on both sides."""
     if not comparison or not comparison["compared"]:
         return []
+    # A comment has 10,000 characters: what did not move stands in the report alone.
     return [metric for metric in moved_metrics(comparison) if metric.figures["change"] not in ("=", NO_VALUE)]
 
 

@@ -17,6 +17,7 @@ from pytest_rageval.views.parts import TONES, Line, Section, Tone
 
 Content = Mapping[str, Any]
 FAILING = ("failed", "error")
+# With these limits the end of a run fits on a terminal of 24 lines.
 SHOWN_CAUSES = 6
 SHOWN_CHANGES = 5
 SHOWN_IDS = 3
@@ -39,6 +40,7 @@ def verdict_view(metrics: Content, rows: Sequence[Row], changes: Sequence[Settin
     rows     one for each case
     changes  what differs since the compared run
     """
+    # Known failures fail no build: their causes would stand before those of what got worse.
     failing = [row.key for row in rows if row.outcome in FAILING]
     advice = advice_lines(metrics, failing)
     return VerdictView(
