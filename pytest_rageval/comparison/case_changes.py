@@ -82,9 +82,9 @@ def _answers(side: Side) -> Iterator[tuple[str, str | None]]:
         if not record.get("confirms"):  # an attempt that confirms a new failure stands for no case
             trials.setdefault(record["case_key"], {})[record["trial"]] = record
     for key, records in trials.items():
-        record = representative_trial(records)
-        if not record["error"]:
-            yield key, record["answer"]
+        shown = representative_trial(records)
+        if not shown["error"]:
+            yield key, shown["answer"]
 
 
 def _whole_answers(run: StoredRun | None, keys: Set[str]) -> dict[str, dict[int, str | None]]:

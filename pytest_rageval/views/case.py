@@ -48,7 +48,7 @@ from pytest_rageval.views.case_reasons import (
     reasons,
     remarks_on_failure,
 )
-from pytest_rageval.views.case_trials import case_comparison, case_trials
+from pytest_rageval.views.case_trials import case_comparison, trials_view
 
 T = TypeVar("T")
 
@@ -92,7 +92,7 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
         failure=_failure(record, earlier, observation, retrieved, run),
         figures=_figures(record, line, observation, run),
         conversation=run.conversation_of(record),
-        trials=case_trials(lines.records, lines.observations, record),
+        trials=trials_view(lines.records, lines.observations, record),
         trace=_trace(record),
         comparison=comparison,
         other=run.other,

@@ -13,7 +13,7 @@ from pytest_rageval.runs.causes import Cause
 from pytest_rageval.text import score_text
 from pytest_rageval.views.case_claims import CheckedClaim
 from pytest_rageval.views.case_parts import ChunkRow, DraftLine, FailingGate, KeyFact
-from pytest_rageval.views.case_trials import CaseComparison, CaseTrials
+from pytest_rageval.views.case_trials import CaseComparison, TrialsView
 from pytest_rageval.views.conversation import ConversationView, TurnView, conversation_view
 
 
@@ -202,7 +202,7 @@ class CaseView:
     figures: CaseFigures
     conversation: ConversationView | None
     """The conversation that the case is a turn of; None for a single case."""
-    trials: CaseTrials | None
+    trials: TrialsView | None
     """The answers of all trials; None for a single one."""
     trace: str | None
     """What the system reported of its steps, as JSON."""

@@ -31,7 +31,7 @@ class TrialAnswer(NamedTuple):
     """It is the trial that the view of the case shows."""
 
 
-class CaseTrials(NamedTuple):
+class TrialsView(NamedTuple):
     """The trials of a case, with those of the attempts that confirm a new failure."""
 
     title: str
@@ -40,9 +40,9 @@ class CaseTrials(NamedTuple):
     each: Sequence[TrialAnswer]
 
 
-def case_trials(
+def trials_view(
     records: Mapping[int, Mapping[str, Any]], lines: Mapping[int, Mapping[str, Any]], shown: Mapping[str, Any]
-) -> CaseTrials | None:
+) -> TrialsView | None:
     """Return the trials of a case; None for a single one that was not to be confirmed.
 
     shown  the trial of the view
@@ -63,7 +63,7 @@ def case_trials(
     if confirmation is not None:
         words.append(confirmation_words(confirmation, len(first)))
     title = "Trials" if has_repeats or confirmation is None else "Attempts"
-    return CaseTrials(title, "; ".join(words), each)
+    return TrialsView(title, "; ".join(words), each)
 
 
 def _trial_name(record: Mapping[str, Any], repeat: int, *, has_confirmations: bool) -> str:
