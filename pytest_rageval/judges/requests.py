@@ -16,7 +16,7 @@ The variables of a request are those in the rubric's prompt:
     key_facts         list of str
     answerable        bool: True if the case has an answer
     history           list of {"role": str, "text": str}: earlier turns, oldest first; where a case has some, every
-                      rubric that reads the question is given them
+                      rubric is given them
 
     criterion         str: what an assertion wants of the answer
     first_answer, second_answer
@@ -66,14 +66,8 @@ def requests_for(
     """
     if answer.text is None or not answer.text.strip() or case.conversational:
         return []
-    contexts: Json = [{"chunk_id": chunk_id, "text": text} for chunk_id, text in passages.contexts(case, answer, k)]
-    if dialogue is not None:
-        contexts += _unseen(dialogue.passages, contexts)
+    contexts = contexts_for(case, answer, k, dialogue)
     has_context = bool(contexts) or answer.chunks == ()
-    if dialogue is not None and has_context:
-        # Never what the system said: an invented answer would prove itself.
-        said = [(SAID_BY_PERSON, turn.text) for turn in dialogue.history if turn.role == "user"]
-        contexts += _unseen(said, contexts)
     if answer.abstained is not None:
         abstained = answer.abstained
 
@@ -92,6 +86,21 @@ def requests_for(
             variables[name] = contexts if name == "contexts" else _VALUES[name](case, answer)
         requests.append(JudgeRequest(rubric.name, rubric.prompt_version, variables, trial, rubric))
     return requests
+
+
+def contexts_for(case: EvalCase, answer: Answer, k: int, dialogue: Dialogue | None) -> list[Json]:
+    """Return what an answer may rest on: passages of this turn, those of earlier ones, and what the person said."""
+    contexts: list[Json] = []
+    for chunk_id, text in passages.contexts(case, answer, k):
+        contexts.append({"chunk_id": chunk_id, "text": text})
+    if dialogue is None:
+        return contexts
+    contexts += _unseen(dialogue.passages, contexts)
+    if contexts or answer.chunks == ():
+        # Never what the system said: an invented answer would prove itself.
+        said = [(SAID_BY_PERSON, turn.text) for turn in dialogue.history if turn.role == "user"]
+        contexts += _unseen(said, contexts)
+    return contexts
 
 
 def _unseen(sources: Iterable[tuple[str | None, str]], contexts: Sequence[Mapping[str, Json]]) -> list[Json]:
