@@ -8,6 +8,9 @@ from pytest_rageval.judges.rubrics.prompt_text import fenced, single_prompt
 from pytest_rageval.model import Rubric
 
 HISTORY = "history"
+RETENTION = "knowledge_retention"
+OF_CONVERSATION = frozenset({RETENTION, "conversation_completeness"})
+"""Rubrics that judge a whole conversation, at its last turn."""
 READING = """\
 # The conversation so far
 The question is the last turn of a conversation, which is part of the material. Read the question as its earlier turns \
@@ -16,9 +19,9 @@ no claim."""
 
 READING_WITHOUT_QUESTION = """\
 # The conversation so far
-{judged} of the last turn of a conversation, whose earlier turns are part of the material. Read what is judged as they \
-make it plain: they tell what "it" or "there" stands for. The assistant's turns are no source: what they say supports no \
-claim, also where it is repeated word for word."""
+{judged} of the last turn of a conversation, whose earlier turns are part of the material. Read what is judged as \
+they make it plain: they tell what "it" or "there" stands for. The assistant's turns are no source: what they say \
+supports no claim, also where it is repeated word for word."""
 
 
 def with_history(rubric: Rubric) -> Rubric:
