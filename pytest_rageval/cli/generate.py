@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from pytest_rageval.cases.drafts import add_drafts, check_is_drafts, drafts_in
+from pytest_rageval.cases.drafts import ENDING, add_drafts, check_is_drafts, drafts_in
 from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.cases.project_cases import readable_cases
 from pytest_rageval.cli.options import FOLDER, JSON, STOPPED, echo_json, exit_codes, output_option
@@ -21,7 +21,9 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.llm.chat_model import chat_model
 from pytest_rageval.llm.endpoint_options import Budget, EndpointOptions
-from pytest_rageval.make.generate import Draft, ModelDrafts, NotePassage, SiftedDrafts, Spent, questions_in, sift
+from pytest_rageval.make.asked_once import AskedOnce, Spent, StoredReplies
+from pytest_rageval.make.generate import Draft, NotePassage, SiftedDrafts, questions_in, sift
+from pytest_rageval.make.model_drafts import ModelDrafts
 from pytest_rageval.providers import FORMS
 from pytest_rageval.text import counted, printable
 
@@ -76,7 +78,7 @@ def generate(
     model = None
     estimate = None
     if llm is not None:
-        model = _model_drafts(project, llm, path, most, max_cost)
+        model = ModelDrafts(asked_model(project, "--llm", llm, path, max_cost), most=most)
         estimate = _estimate(model, passages)
     elif dry_run:
         click.echo("nothing is asked of a model without --llm", err=as_json)
@@ -103,7 +105,7 @@ def generate(
         echo_json(content, _next(spent, added, file))
     elif not dry_run:
         _tell_drafted(sifted, added, file)
-    if _has_stopped_early(spent):
+    if spent.has_stopped_early:
         raise SystemExit(STOPPED if spent.is_interrupted else 1)
 
 
@@ -116,12 +118,8 @@ def _passages(notes: NoteFolder) -> list[NotePassage]:
     return passages
 
 
-def _has_stopped_early(spent: Spent) -> bool:
-    return spent.is_interrupted or spent.stopped is not None
-
-
 def _next(spent: Spent, added: int, file: str) -> Iterator[str]:
-    if _has_stopped_early(spent):
+    if spent.has_stopped_early:
         yield this_command()
     if added:
         yield f"rageval label {shlex.quote(file)}"
@@ -148,7 +146,8 @@ def this_command() -> str:
     return shlex.join(["rageval", *map(public_target, sys.argv[1:])])
 
 
-def _model_drafts(project: Project, spec: str, path: Path, most: int, max_cost: float | None) -> ModelDrafts:
+def asked_model(project: Project, option: str, spec: str, drafts: Path, max_cost: float | None) -> AskedOnce:
+    """Return the model of this option, whose replies are stored beside the file of drafts."""
     settings = project.settings
     options = EndpointOptions(
         timeout=settings.timeout,
@@ -159,12 +158,11 @@ def _model_drafts(project: Project, spec: str, path: Path, most: int, max_cost: 
         tokens_per_minute=settings.judge_tokens_per_minute,
         budget=None if max_cost is None else Budget(max_cost),
     )
+    replies = StoredReplies(drafts.with_name(drafts.name.removesuffix(ENDING) + REPLIES))
     try:
-        model = chat_model(spec, options)
+        return AskedOnce(lambda: chat_model(spec, options), replies, concurrency=settings.judge_concurrency)
     except SettingsError as error:
-        raise SettingsError(*(f"--llm: {problem}" for problem in error.problems)) from None
-    replies = path.with_name(path.name.removesuffix(".drafts.jsonl") + REPLIES)
-    return ModelDrafts(model, replies, most=most, concurrency=settings.judge_concurrency)
+        raise SettingsError(*(f"{option}: {problem}" for problem in error.problems)) from None
 
 
 def _asked_of(model: ModelDrafts, passages: Sequence[NotePassage]) -> list[Draft]:

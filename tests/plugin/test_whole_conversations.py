@@ -184,9 +184,7 @@ def test_a_heuristic_judge_has_no_value_and_says_why(project: Project, server: J
     assert server.chats == []
 
 
-def test_people_label_conversations_of_a_run(
-    project: Project, server: JudgeServer
-):
+def test_people_label_conversations_of_a_run(project: Project, server: JudgeServer):
     project.rageval("run", *judged_by(server), "--run-id", "one")
     labels = [
         {"run": "one", "case_key": f"evalcases/a.jsonl::{case}", "human_score": 0.5} for case in ("told[3]", "short[1]")
