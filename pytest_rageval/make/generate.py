@@ -44,18 +44,23 @@ class Draft:
 
     def record(self) -> dict[str, Json]:
         """Return the draft as a line of a file of drafts."""
+        identity = "\0".join((self.anchor.rel_path, fold(self.question)))
+        digest = hashlib.sha256(identity.encode()).hexdigest()[:12]
+        record: dict[str, Json] = {"id": f"draft-{digest}", "question": self.question, **self.gold_fields()}
+        return record | {"tags": ["draft", "generated"], "metadata": {"draft": {"from": self.origin}}}
+
+    def gold_fields(self) -> dict[str, Json]:
+        """Return its gold by the fields of a line."""
         anchor = self.anchor
         place: dict[str, Json] = {"rel_path": anchor.rel_path, "heading_path": anchor.heading_path}
         if anchor.snippets:
             place["snippets"] = list(anchor.snippets)
-        identity = "\0".join((anchor.rel_path, fold(self.question)))
-        digest = hashlib.sha256(identity.encode()).hexdigest()[:12]
-        record: dict[str, Json] = {"id": f"draft-{digest}", "question": self.question, "gold_supports": [place]}
+        gold: dict[str, Json] = {"gold_supports": [place]}
         if self.key_facts:
-            record["expected_key_facts"] = list(self.key_facts)
+            gold["expected_key_facts"] = list(self.key_facts)
         if self.answer:
-            record["reference"] = self.answer
-        return record | {"tags": ["draft", "generated"], "metadata": {"draft": {"from": self.origin}}}
+            gold["reference"] = self.answer
+        return gold
 
 
 class SiftedDrafts(NamedTuple):
