@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -11,18 +10,26 @@ from pathlib import Path
 
 import click
 
-from pytest_rageval.cases.drafts import ENDING, add_drafts, check_is_drafts, drafts_in
+from pytest_rageval.cases.drafts import add_drafts, check_is_drafts, drafts_in
 from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.cases.project_cases import readable_cases
+from pytest_rageval.cli.drafting_model import (
+    MAX_COST,
+    asked_model,
+    cost_in_words,
+    exit_after,
+    spent_as_json,
+    stored_replies,
+    tell_spent,
+    this_command,
+)
+from pytest_rageval.cli.generate_conversations import conversations
 from pytest_rageval.cli.options import FOLDER, JSON, STOPPED, echo_json, exit_codes, output_option
 from pytest_rageval.cli.output import from_here
-from pytest_rageval.cli.terminal import clean
-from pytest_rageval.config.project import Project, find_project
+from pytest_rageval.cli.verb_with_parts import VerbWithParts
+from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.masking import public_target
-from pytest_rageval.llm.chat_model import chat_model
-from pytest_rageval.llm.endpoint_options import Budget, EndpointOptions
-from pytest_rageval.make.asked_once import AskedOnce, Spent, StoredReplies
+from pytest_rageval.make.asked_once import AskedOnce, Spent
 from pytest_rageval.make.follow_ups import FollowUps
 from pytest_rageval.make.generate import Draft, NotePassage, questions_in, sift
 from pytest_rageval.make.model_drafts import ModelDrafts
@@ -30,13 +37,8 @@ from pytest_rageval.model import Json
 from pytest_rageval.providers import FORMS
 from pytest_rageval.text import counted, printable
 
-ABOVE_0 = click.FloatRange(min=0, min_open=True)
-REPLIES = ".drafts.replies"
-"""The suffix of the file of stored replies; no case file has it."""
-SPENT = ("requests", "kept", "dollars", "unreadable", "stopped")
 
-
-@click.command()
+@click.command(cls=VerbWithParts)
 @click.argument("docs", type=FOLDER)
 @output_option("The file of drafts to add to (default: evalcases/DOCS.drafts.jsonl).")
 @click.option("--llm", metavar="SPEC", help=f"Ask a model, too: {', '.join(FORMS)}.")
@@ -50,7 +52,7 @@ SPENT = ("requests", "kept", "dollars", "unreadable", "stopped")
     help="Questions a section at most, of the model.",
 )
 @click.option("--follow-ups", is_flag=True, help="Ask the model for two follow-ups of each new question, too.")
-@click.option("--max-cost", metavar="USD", type=ABOVE_0, help="US dollars after which the model is asked no more.")
+@MAX_COST
 @click.option("--dry-run", is_flag=True, help="Say what asking the model would cost, and stop.")
 @JSON
 @exit_codes(
@@ -90,7 +92,7 @@ def generate(
         raise SettingsError(f"{docs}: no notes there; what is read are .md, .markdown and .txt files with text")
     click.echo(f"{counted(len(passages), 'section')} in {printable(str(docs))}", err=as_json)
     found = list(chain.from_iterable(map(questions_in, passages)))
-    model = None if llm is None else asked_model(project, "--llm", llm, path, max_cost)
+    model = None if llm is None else asked_model(project, "--llm", llm, stored_replies(path), max_cost)
     drafting = _Drafting(notes, passages, found, asked_before, model, most, has_follow_ups=follow_ups)
     estimate = drafting.tell_estimate()
     if dry_run and model is None:
@@ -109,14 +111,13 @@ def generate(
             "dropped": {**dropped, "no_follow_up": drafted.no_follow_up},
             "waiting": drafted.unasked,
             "estimate": estimate,
-            "model": None if model is None else {name: getattr(spent, name) for name in SPENT},
+            "model": None if model is None else spent_as_json(spent),
             "interrupted": spent.is_interrupted,
         }
         echo_json(content, _next(spent, added, file))
     elif not dry_run:
         _tell_drafted(drafted, added, file)
-    if spent.has_stopped_early:
-        raise SystemExit(STOPPED if spent.is_interrupted else 1)
+    exit_after(spent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +156,7 @@ class _Drafting:
             more = f", up to {further:,} of them for follow-ups"
             requests += further
             dollars = None if dollars is None or costs is None else dollars + costs
-        cost = "at a price that is not known" if dollars is None else f"about ${dollars:.4f}"
-        click.echo(f"asking the model: {counted(requests, 'request')}{more}, {cost}", err=True)
+        click.echo(f"asking the model: {counted(requests, 'request')}{more}, {cost_in_words(dollars)}", err=True)
         return {"requests": requests, "dollars": dollars}
 
     def draft(self) -> _Drafted:
@@ -215,37 +215,4 @@ def _tell_drafted(drafted: _Drafted, added: int, file: str) -> None:
     click.echo(printable(new) if added else "no new drafts")
 
 
-def this_command() -> str:
-    """Return the command line of this process, without a password."""
-    return shlex.join(["rageval", *map(public_target, sys.argv[1:])])
-
-
-def asked_model(project: Project, option: str, spec: str, drafts: Path, max_cost: float | None) -> AskedOnce:
-    """Return the model of this option, whose replies are stored beside the file of drafts."""
-    settings = project.settings
-    options = EndpointOptions(
-        timeout=settings.timeout,
-        retries=settings.retries,
-        concurrency=settings.judge_concurrency,
-        requests_per_minute=settings.judge_requests_per_minute,
-        patience=settings.rate_limit_patience,
-        tokens_per_minute=settings.judge_tokens_per_minute,
-        budget=None if max_cost is None else Budget(max_cost),
-    )
-    replies = StoredReplies(drafts.with_name(drafts.name.removesuffix(ENDING) + REPLIES))
-    try:
-        return AskedOnce(lambda: chat_model(spec, options), replies, concurrency=settings.judge_concurrency)
-    except SettingsError as error:
-        raise SettingsError(*(f"{option}: {problem}" for problem in error.problems)) from None
-
-
-def tell_spent(spent: Spent) -> None:
-    """Say what a model was asked and why asking ended early, if it did."""
-    cost = "cost unknown" if spent.dollars is None else f"${spent.dollars:.4f}"
-    kept = f", {spent.kept} kept from before" if spent.kept else ""
-    unreadable = f", {spent.unreadable} unreadable" if spent.unreadable else ""
-    click.echo(f"the model: {counted(spent.requests, 'reply', 'replies')}, {cost}{kept}{unreadable}", err=True)
-    if spent.stopped is not None:
-        click.echo(clean(f"stopped: {spent.stopped}; the same command goes on from here"), err=True)
-    if spent.is_interrupted:
-        click.echo(printable(f"interrupted; {this_command()} goes on from here"), err=True)
+generate.add_command(conversations)

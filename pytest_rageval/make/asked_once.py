@@ -132,8 +132,13 @@ class AskedOnce:
             self.spent.is_interrupted = True
         self._model = self._make_model()
 
-    async def ask(self, question: ModelQuestion) -> str | None:
-        """Return the reply, stored or new; None for one that is empty or cut off. Raise ModelFailure."""
+    async def ask(
+        self, question: ModelQuestion, *, is_readable: Callable[[str], bool] = lambda _: True, trial: int = 0
+    ) -> str | None:
+        """Return the reply, stored or new; None for one that is empty or cut off. Raise ModelFailure.
+
+        What is not readable is not stored, so that it can be asked for again, in another `trial`.
+        """
         stored = self.reply(question)
         if stored is not None:
             self.spent.kept += 1
@@ -143,12 +148,16 @@ class AskedOnce:
             schema=question.schema,
             schema_name=question.schema_name,
             max_tokens=question.most_out,
+            trial=trial,
         )
         self.spent.add(reply.cost_usd)
         if reply.flaw is not None or reply.text is None:
             self.spent.unreadable += 1
             return None
-        self._replies.put(self._key(question), reply.text)
+        if is_readable(reply.text):
+            self._replies.put(self._key(question), reply.text)
+        else:
+            self.spent.unreadable += 1
         return reply.text
 
     async def aclose(self) -> None:

@@ -11,7 +11,7 @@ from pytest_rageval.llm.json_exchange import UnreadableReply, fenced_prompt, new
 from pytest_rageval.llm.reply_object import stated_object
 from pytest_rageval.make.asked_once import TEXT, TEXTS, AskedOnce, ModelQuestion, json_object, key_of
 from pytest_rageval.make.generate import LONGEST_QUESTION, Draft, sift
-from pytest_rageval.make.model_drafts import texts_of
+from pytest_rageval.make.model_drafts import stated_texts
 from pytest_rageval.model import Json
 
 VERSION = "follow-ups/1"
@@ -153,7 +153,7 @@ def _follow_up(draft: Draft, entry: Json) -> FollowUp | None:
     question, rewrite, quote = (text.strip() if isinstance(text, str) else "" for text in texts)
     if not question or len(question) > LONGEST_QUESTION or not rewrite or not quote:
         return None
-    facts = texts_of(entry.get("key_facts"))
+    facts = stated_texts(entry.get("key_facts"))
     asked = replace(draft, question=rewrite, quote=quote, origin="model", answer=None, key_facts=facts)
     return FollowUp(question, asked)
 

@@ -68,7 +68,7 @@ class ModelDrafts:
         for entry in listed[: self._most]:
             match entry:
                 case {"question": str(question), "quote": str(quote), **rest} if question.strip() and quote.strip():
-                    facts = texts_of(rest.get("key_facts"))
+                    facts = stated_texts(rest.get("key_facts"))
                     yield Draft(question.strip(), passage, quote.strip(), "model", key_facts=facts)
                 case _:
                     self.spent.unreadable += 1
@@ -84,7 +84,7 @@ class ModelDrafts:
         return ModelQuestion(key, prompt, SCHEMA, "questions", MOST_OUT)
 
 
-def texts_of(facts: Json) -> tuple[str, ...]:
+def stated_texts(facts: Json) -> tuple[str, ...]:
     """Return the texts of a list, without blank ones; none of anything else."""
     if not isinstance(facts, list):
         return ()
