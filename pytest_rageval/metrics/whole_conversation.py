@@ -18,13 +18,12 @@ NOTHING_TOLD = NotApplicable("the person told nothing that could be kept in mind
 NO_OUTCOME = NotApplicable("the conversation has no expected_outcome")
 
 
-def judges_conversation(rubric: str, gate: str, *needs: str) -> Metric:
-    """Declare the metric of a rubric on whole conversations."""
+def judges_conversation(rubric: str) -> Metric:
+    """Declare the metric of a rubric on whole conversations; in other runs a default gate would look at nothing."""
     return metric(
         layer="L5",
         better="higher",
-        needs=("answer", *needs, f"judge:{rubric}"),
-        gates=(gate,),
+        needs=("answer", f"judge:{rubric}"),
         on_by_default=False,
         missing=_why_not,
     )
@@ -41,7 +40,7 @@ def _why_not(obs: Observation) -> NotApplicable | None:
     return GOLD_HISTORY if obs.dialogue.is_gold else None
 
 
-@judges_conversation("knowledge_retention", "knowledge_retention >= 0.70 tag L5_retention_fail")
+@judges_conversation("knowledge_retention")
 def knowledge_retention(obs: Observation) -> float | Score | NotApplicable:
     """Judged, of a whole conversation: facts of the person that no later reply loses / facts that the person told.
 
@@ -72,7 +71,7 @@ def knowledge_retention(obs: Observation) -> float | Score | NotApplicable:
     return Score(value, {**detail, "told": len(facts), "lost": lost})
 
 
-@judges_conversation("conversation_completeness", "conversation_completeness >= 0.70 tag L5_outcome_fail")
+@judges_conversation("conversation_completeness")
 def conversation_completeness(obs: Observation) -> float | Score | NotApplicable:
     """Judged, of a whole conversation: does the person have at its end what `expected_outcome` names?
 

@@ -56,7 +56,9 @@ def server(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[JudgeS
     project.cases([TOLD, BARE, SHORT, BROKEN, {"id": "single", "question": "Price?", "expected_outcome": OUTCOME}])
     project.write("bot.py", BOT)
     settings = 'target = "bot:answer"\nconfirm = 0\njudge_requests = "together"'
-    project.configure(f"{settings}\n[tool.rageval.metrics]\nenabled = {json.dumps(METRICS)}")
+    gates = json.dumps([f"{name} >= 0.7 tag L5_{name}_fail" for name in METRICS])
+    table = f"[tool.rageval.metrics]\nenabled = {json.dumps(METRICS)}\n[tool.rageval.gates]\ncase = {gates}"
+    project.configure(f"{settings}\n{table}")
     with JudgeServer(says=reply) as judging:
         yield judging
 
