@@ -172,13 +172,10 @@ class _Drafting:
         )
         if self.model is not None and self.has_follow_ups:
             talks = FollowUps(self.model).conversations(sifted.drafts, self.notes, self.asked_before)
+            not_in_text = sifted.not_in_text + talks.not_in_text
+            repeated = sifted.repeated + talks.repeated
             drafted = _Drafted(
-                talks.records,
-                talks.conversations,
-                not_in_text=sifted.not_in_text + talks.not_in_text,
-                repeated=sifted.repeated + talks.repeated,
-                no_follow_up=talks.no_follow_up,
-                unasked=talks.unasked,
+                talks.records, talks.conversations, not_in_text, repeated, talks.no_follow_up, talks.unasked
             )
         if self.model is not None:
             tell_spent(self.model.spent)

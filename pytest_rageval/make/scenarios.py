@@ -72,9 +72,12 @@ class Scenario:
     @property
     def content(self) -> dict[str, Json]:
         """Return what is written of it, without its id."""
-        written = {field.name: getattr(self, field.name) for field in fields(self)}
-        del written["id"]
-        return {name: list(value) if name == "facts" else value for name, value in written.items() if value}
+        written: dict[str, Json] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value and field.name != "id":
+                written[field.name] = list(value) if field.name == "facts" else value
+        return written
 
     @property
     def conversation(self) -> str:
@@ -119,10 +122,9 @@ def _scenario(row: JsonRow, report: Report) -> Scenario | None:
     try:
         return _SCENARIOS.read(record)
     except Unsound as unsound:
-        name = row.record.get("id")
-        report.add_findings(
-            row.line, unsound.findings, name if isinstance(name, str) else None, row.column_finder().column
-        )
+        written = row.record.get("id")
+        name = written if isinstance(written, str) else None
+        report.add_findings(row.line, unsound.findings, name, row.column_finder().column)
     return None
 
 

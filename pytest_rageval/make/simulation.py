@@ -118,10 +118,12 @@ class TalkedTo:
         if stored is not None:
             return NotedAnswer(*json.loads(stored))
         settings = self._settings
+        # Chat services refuse a blank reply.
+        history = tuple(turn for turn in said if turn.text.strip())
         request = AskRequest(
             question=question,
             k=settings.k,
-            history=tuple(turn for turn in said if turn.text.strip()) or None,
+            history=history or None,
             params=settings.ask_params,
             conversation_id=conversation_id,
         )
