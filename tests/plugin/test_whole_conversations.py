@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from batch_server import BatchServer
 from judge_server import JudgeServer
 from project import Project
 
@@ -163,7 +164,7 @@ def test_a_stored_run_is_judged_again_scored_again_and_gated_again(project: Proj
     assert failed.ret == 1
 
 
-def test_shards_and_workers_come_to_the_same(project: Project, server: JudgeServer):
+def test_shards_come_to_the_same(project: Project, server: JudgeServer):
     for shard in ("1/2", "2/2"):
         project.rageval("run", *judged_by(server), "--shard", shard, "--run-id", f"part-{shard[0]}")
     merged = project.rageval("merge", "part-1", "part-2", "--run-id", "whole")
@@ -207,3 +208,25 @@ def test_people_label_conversations_of_a_run(project: Project, server: JudgeServ
     assert json.loads(str(calibrated.stdout))["judge"]["models"] == ["judge-1"]
     assert len(server.chats) == asked + 2
     assert "I live in Jeju" in json.dumps(server.chats[-2].json) + json.dumps(server.chats[-1].json)
+
+
+@pytest.mark.child_process
+def test_workers_come_to_the_same_and_a_resumed_run_asks_nothing_twice(project: Project, server: JudgeServer):
+    _, spec = judged_by(server)
+    project.run_process("-q", "-n", "2", "--rageval-judge", spec, "--rageval-run-id", "one")
+    assert scores(project, "one") == EXPECTED
+    asked = len(server.chats)
+    assert asked == 3
+    resumed = project.run("-q", "--rageval-judge", spec, "--rageval-resume")
+    assert (scores(project), len(server.chats)) == (EXPECTED, asked), str(resumed.stdout)
+
+
+def test_a_batch_judges_whole_conversations(project: Project, server: JudgeServer):
+    project.rageval("run", "--judge", "none", "--run-id", "one")
+    with BatchServer(score=1, says=reply) as batches:
+        submitted = project.rageval("judge", "one", "--judge", f"openai:judge-1@{batches.url}/v1", "--batch")
+        assert submitted.ret == 0, str(submitted.stderr)
+        batches.is_ready = True
+        project.rageval("judge", "one", "--collect")
+        assert batches.chats == []
+    assert scores(project, "one")["told[3]"]["conversation_completeness"] > 0
