@@ -34,6 +34,14 @@ def test_two_runs_in_one_second_have_folders_of_their_own(tmp_path: Path):
     assert len(ids) == 5
 
 
+@pytest.mark.reliability("disk", "two runs in one second, readers and damaged parts")
+def test_a_name_that_was_asked_for_is_that_of_one_run(tmp_path: Path):
+    RunFolder.new(tmp_path, "nightly")
+    with pytest.raises(SettingsError, match=r"a run 'nightly' is in .* already; choose another name"):
+        RunFolder.new(tmp_path, "nightly")
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["nightly"]
+
+
 def test_lines_are_there_as_soon_as_they_are_appended(tmp_path: Path):
     folder = RunFolder.new(tmp_path)
     folder.append("results.jsonl", '{"a":"남산"}')
