@@ -41,6 +41,7 @@ FAULTS: list[Behaviour] = [
 ]  # fmt: skip
 MEGABYTE = 2**20
 MOST_PER_THOUSAND = 20 * MEGABYTE
+REPORT_PER_THOUSAND = 5 * MEGABYTE
 
 
 async def fails_at_every_twentieth(connection: Connection) -> None:
@@ -70,11 +71,13 @@ def asking(samples: Sequence[Usage], cases: int) -> list[Usage]:
     return [sample for sample in samples if sample.done >= cases / 10]
 
 
-def memory_per_thousand(samples: Sequence[Usage], cases: int) -> float:
-    """Growth in bytes from a tenth of the cases to the most that was used, aggregation and report included."""
+def memory_per_thousand(samples: Sequence[Usage], cases: int) -> tuple[float, float]:
+    """Growth in bytes from a tenth of the cases to the last question, and to the end, report included."""
     first, *rest = asking(samples, cases)
-    growth = max((sample.resident for sample in rest), default=first.resident) - first.resident
-    return growth / ((cases - first.done) / 1000 or 1)
+    thousands = (cases - first.done) / 1000
+    until_asked = max(sample.resident for sample in rest if sample.done < cases)
+    until_ended = max(sample.resident for sample in rest)
+    return (until_asked - first.resident) / thousands, (until_ended - first.resident) / thousands
 
 
 def grown_files(samples: Sequence[Usage], cases: int) -> dict[int, tuple[int, int]]:
@@ -93,12 +96,13 @@ def grown_files(samples: Sequence[Usage], cases: int) -> dict[int, tuple[int, in
 def test_five_thousand_cases_keep_memory_and_open_files_bounded(project: Project, tally: Tally):
     tally.tried(5_000)
     samples = run_under_load(project, 5_000)
-    per_thousand = memory_per_thousand(samples, 5_000)
-    print(
-        f"{per_thousand / MEGABYTE:.1f} MB for 1,000 cases, peak {max(s.resident for s in samples) / MEGABYTE:.0f} MB"
-    )
-    print("open files at most", max(max(sample.open_files.values()) for sample in samples))
-    assert per_thousand <= MOST_PER_THOUSAND
+    while_asking, at_the_end = memory_per_thousand(samples, 5_000)
+    megabytes = [round(bytes_used / MEGABYTE, 1) for bytes_used in (while_asking, at_the_end)]
+    most_files = max(max(sample.open_files.values()) for sample in samples)
+    print(f"MB for 1,000 cases while asking and with the report: {megabytes}; open files: {most_files}")
+    # Three processes; as many empty tests of pytest with two workers take 15 MB for 1,000.
+    assert while_asking <= MOST_PER_THOUSAND
+    assert at_the_end <= MOST_PER_THOUSAND + REPORT_PER_THOUSAND
     assert grown_files(samples, 5_000) == {}
 
 
