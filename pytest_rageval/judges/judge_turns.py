@@ -34,9 +34,11 @@ def judge_in_turns(judge: BaseJudge, limits: Limits, seconds: float) -> Callable
                     raise
                 raise refusal from error
 
+        limit = limit_of(judge.identity)
+        name = f"judge {judge.model!r}"
         count = AttemptCount(is_http=False)
         try:
-            return await make_attempts(attempt, limit_of(judge.identity), rule, f"judge {judge.model!r}", count=count)
+            return await make_attempts(attempt, limit, rule, name, count=count)
         except HttpFailure as failure:
             raise JudgeError(failure.kind, str(failure), status=failure.status) from failure
 

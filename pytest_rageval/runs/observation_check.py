@@ -7,7 +7,7 @@ seal over both files would cost each run a second reading of all answers, so the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +43,20 @@ def check_observations(folder: Path) -> None:
             missing.append(key[0])
         elif answer is not None and not _is_of(answer, answers[key]):
             foreign.append(key[0])
-    which: list[str] = []
+    differences: list[str] = []
     if missing:
-        which.append(f"lacks {len(missing):,} of {counted(evaluated, 'answer')} ({listed(sorted(set(missing)))})")
+        share = f"{len(missing):,} of {counted(evaluated, 'answer')}"
+        differences.append(f"lacks {share} ({_cases(missing)})")
     if foreign:
-        which.append(f"has other answers than {RESULTS} for {listed(sorted(set(foreign)))}")
-    if which:
-        difference = f"{OBSERVATIONS} {' and '.join(which)}"
-        raise SettingsError(f"run {folder.name}: {difference}; the run is not whole: run the cases again")
+        differences.append(f"has other answers than {RESULTS} for {_cases(foreign)}")
+    if differences:
+        problem = f"{OBSERVATIONS} {' and '.join(differences)}"
+        raise SettingsError(f"run {folder.name}: {problem}; the run is not whole: run the cases again")
+
+
+def _cases(keys: Sequence[str]) -> str:
+    """Return the first of these case keys, and the number of the others; a case of several trials counts once."""
+    return listed(sorted(set(keys)))
 
 
 def _observations(folder: Path) -> Iterator[tuple[Key, dict[str, Any]]]:
