@@ -15,10 +15,11 @@ pytestmark = pytest.mark.reliability("supply chain", "changed files of others, m
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests" / "data"
 NOTICES = (ROOT / "THIRD-PARTY.md").read_text(encoding="utf-8")
-SUMS = dict(
-    reversed(line.split("  ")) for line in (ROOT / "THIRD-PARTY.sha256").read_text(encoding="utf-8").splitlines()
-)
+SUMS: dict[str, str] = {}
 """Checksums by path, in the form of `sha256sum`."""
+for line in (ROOT / "THIRD-PARTY.sha256").read_text(encoding="utf-8").splitlines():
+    checksum, _, name = line.partition("  ")
+    SUMS[name] = checksum
 LICENCE = re.compile(r"CC BY(?:-SA)? \d\.\d|Apache(?:-| License )\d\.\d|\bBSD\b|\bGPL")
 """What a README says of files that are not under the licence of the project."""
 OF_OTHERS = [
@@ -82,7 +83,8 @@ def test_what_users_get_has_a_licence_that_is_not_of_the_gpl_family(name: str):
     except PackageNotFoundError:
         pytest.skip(f"{name} is not installed")
     classifiers = [line for line in package.get_all("Classifier", []) if line.startswith("License ::")]
-    licence = " ".join(filter(None, [package.get("License-Expression"), package.get("License"), *classifiers]))
+    stated = [*package.get_all("License-Expression", []), *package.get_all("License", [])]
+    licence = " ".join([*stated, *classifiers])
     assert licence
     copyleft = runpy.run_path(str(ROOT / ".ci" / "supply_chain.py"))["COPYLEFT"]
     assert not copyleft.search(licence)

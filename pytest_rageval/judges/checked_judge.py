@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_rageval.errors import JudgeError, SettingsError
@@ -56,7 +56,7 @@ class CheckedJudge(BaseJudge):
         self._judge = judge
         self._mask = mask
         self._limit = limit
-        self._ask = judge.judge
+        self._ask: Callable[[JudgeRequest], Awaitable[Judgement]] = judge.judge
         if limit is not None and not judge.takes_turns:
             self._ask = judge_in_turns(judge, limit.calls, limit.seconds)
 
