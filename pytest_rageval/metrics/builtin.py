@@ -20,6 +20,7 @@ from pytest_rageval.metrics import (
     query,
     repeats,
     retrieval,
+    rewrites,
     searches,
     tools,
     turns,
@@ -46,6 +47,7 @@ _LAYERS = (
     operations,
     repeats,
     turns,
+    rewrites,
 )
 
 

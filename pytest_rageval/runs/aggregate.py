@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_rageval.metrics.registry import LAYERS, Measure, RunScore
+from pytest_rageval.metrics.rewrites import is_rewrite_gap
 from pytest_rageval.model import BLOCKED, CaseTrials, NotApplicable, RunFacts
 from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
 from pytest_rageval.run.plan import Plan
@@ -23,6 +24,7 @@ from pytest_rageval.runs.judge_notes import judges_in_short
 from pytest_rageval.runs.latency_and_cost import cost_of, latency_of, operations_of, statistics_of
 from pytest_rageval.runs.repeated_trials import case_trials, repeats
 from pytest_rageval.runs.reservations import doubts_in, not_judged, open_abstentions, reruns
+from pytest_rageval.runs.rewritten_follow_ups import failed_rewrites, gap_counts
 from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, first_attempts, flagged, in_order
 from pytest_rageval.runs.run_gates import run_gate_result
 from pytest_rageval.stats.clusters import Clusters, cluster_interval
@@ -66,6 +68,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         **_counts(rows),
         **_reservations(rows),
         **_flaky(rows, facts),
+        **failed_rewrites(row.follow_up for row in rows),
         "metrics": metrics,
         "overall_score": facts.overall,
         "by_layer": layers,
@@ -248,6 +251,8 @@ def _run_metric(measure: Measure, facts: RunFacts, expected: int, plan: Plan) ->
     if score.error is not None:
         return described | {"n_error": asked, "error": score.error}
     described["n_not_applicable" if score.value is None else "n_scored"] = asked
+    if is_rewrite_gap(measure) and measure.of is not None:
+        described |= gap_counts(measure.of, facts)
     return described
 
 
@@ -285,6 +290,7 @@ def _facts(rows: Sequence[Row], info: RunInfo, overall: float | None, trials: tu
         trials=trials,
         conversations=conversation_scores(rows),
         independent=len({row.conversation or row.key for row in asked}),
+        follow_ups=tuple(row.follow_up for row in rows if row.follow_up is not None),
     )
 
 

@@ -11,9 +11,10 @@ from sys import intern
 from typing import Any, TypeVar
 
 from pytest_rageval.gates.verdict import over_trials
-from pytest_rageval.model import NOTHING
+from pytest_rageval.model import NOTHING, RewrittenFollowUp
 from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS, descriptions_in
 from pytest_rageval.runs.causes import Cause, recorded_causes
+from pytest_rageval.runs.rewritten_follow_ups import follow_up_of, over_trials_of_follow_up
 
 ASK_FAILED = frozenset(
     {
@@ -127,6 +128,8 @@ class Row:
     """How many records the case has, if these are not as many as its trials were to be."""
     has_confirmation: bool = False
     """Whether the case was asked again since it newly failed."""
+    follow_up: RewrittenFollowUp | None = None
+    """Its scores asked as its rewrite beside those in conversation, where that was asked for."""
 
     @property
     def is_bad(self) -> bool:
@@ -158,6 +161,7 @@ class Row:
         cause = None
         if record.get("cause"):
             cause = Cause(**record["cause"])
+        conversation = _conversation_of(record)
         return cls(
             key=record["case_key"],
             trial=record["trial"],
@@ -188,13 +192,14 @@ class Row:
             causes_of_gates=recorded_causes(record),
             is_undecided=abstained.get("undecided", False),
             untrained_language=abstained.get("untrained_language"),
-            conversation=_conversation_of(record),
+            conversation=conversation,
             turn=record.get("turn"),
             is_small_talk=record.get("conversational", False),
             broken_at=error.get("turn"),
             confirms=record.get("confirms", 0),
             records=record.get("records"),
             has_confirmation="confirmation" in verdict,
+            follow_up=follow_up_of(record, conversation or record["case_key"]),
         )
 
 
@@ -343,4 +348,5 @@ def _over(trials: list[Row]) -> Row:
         judge=failing,
         is_blank=all(row.is_blank for row in trials),
         is_undecided=any(row.is_undecided for row in trials),
+        follow_up=over_trials_of_follow_up(row.follow_up for row in trials),
     )

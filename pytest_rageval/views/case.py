@@ -39,6 +39,7 @@ from pytest_rageval.views.case_reasons import (
     remarks_on_failure,
 )
 from pytest_rageval.views.case_trials import case_comparison, trial_answers
+from pytest_rageval.views.rewrite import rewrite_view
 
 T = TypeVar("T")
 
@@ -142,6 +143,7 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
         flags=record.get("flags", ()),
         every_gate=every_gate,
         conversation=run.conversation_of(record),
+        rewrite=rewrite_view(record, line, run.metrics),
     )
 
 

@@ -127,7 +127,7 @@ def test_workers_and_scoring_again_give_the_same_figures(talks: Project):
     talks.run("-n", "2")
     assert talks.metrics()["metrics"] == alone["metrics"]
     assert talks.metrics()["by_turn"] == alone["by_turn"]
-    talks.rageval("rescore", talks.runs[0].name)
+    assert talks.rageval("score", talks.runs[0].name).ret in (0, 1)
     assert talks.metrics()["metrics"]["turn_decay@gold_in_answer"] == alone["metrics"]["turn_decay@gold_in_answer"]
     assert talks.metrics()["by_turn"] == alone["by_turn"]
 
