@@ -16,7 +16,12 @@ from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import failed_metric
 from pytest_rageval.runs.causes import causes_content
-from pytest_rageval.runs.conversation_counts import conversation_counts, conversation_scores, turn_numbers
+from pytest_rageval.runs.conversation_counts import (
+    conversation_counts,
+    conversation_scores,
+    pass_rate_interval,
+    turn_numbers,
+)
 from pytest_rageval.runs.conversation_intervals import run_interval
 from pytest_rageval.runs.flaky_cases import flaky_cases
 from pytest_rageval.runs.flat_aggregates import flat_aggregates, flat_averages
@@ -74,7 +79,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "by_layer": layers,
         **repeats(trials, plan),
         **{f"by_{name}": groups for name, groups in breakdowns.items()},
-        **_by_turn(rows, scored, plan.settings.k),
+        **_by_turn(rows, plan.measures, scored, plan.settings.k),
         "failure_tags": _failed_by_tag(rows),
         "causes": _causes(rows),
         "gates": [run_gate_result(gate, metrics[gate.name], values_of(rows, gate.name)) for gate in plan.run_gates],
@@ -217,7 +222,7 @@ def _interval(measure: Measure, values: Sequence[float], clusters: Clusters | No
 
     The turns of a conversation depend on each other: each conversation counts as one observation.
     """
-    if clusters is not None:
+    if clusters is not None and len(set(clusters)) < len(clusters):
         scale = (0, math.inf) if measure.metric.unit is not None else measure.metric.scale
         return cluster_interval(values, clusters, scale)
     if values and measure.metric.binary and all(value in (0, 1) for value in values):
@@ -334,12 +339,23 @@ def _breakdown(rows: Iterable[Row], name: str, scored: Sequence[str], k: int) ->
     return {value: _group(group, scored, k) for value, group in sorted(by_value.items())}
 
 
-def _by_turn(rows: Sequence[Row], scored: Sequence[str], k: int) -> dict[str, Any]:
-    """Return the turns by their number, in its order, as in a breakdown; empty without any."""
+def _by_turn(rows: Sequence[Row], measures: Sequence[Measure], scored: Sequence[str], k: int) -> dict[str, Any]:
+    """Return the turns by their number, in its order, as in a breakdown and with intervals; empty without any."""
     by_number = turn_numbers(rows)
     if not by_number:
         return {}
-    return {"by_turn": {str(number): _group(turns, scored, k) for number, turns in by_number.items()}}
+    by_turn: dict[str, Any] = {}
+    for number, turns in by_number.items():
+        group = _group(turns, scored, k)
+        counted = _CountedRows(turns)
+        for measure in measures:
+            if measure.name in group["metrics"]:
+                values = values_of(turns, measure.name)
+                interval = _interval(measure, values, counted.clusters(measure.name))
+                group["metrics"][measure.name]["ci"] = interval
+        group["pass_rate_ci"] = pass_rate_interval(turns)
+        by_turn[str(number)] = group
+    return {"by_turn": by_turn}
 
 
 def _group(rows: Sequence[Row], scored: Sequence[str], k: int) -> dict[str, Any]:

@@ -73,4 +73,4 @@ def _gaps(record: Record, metrics: Mapping[str, Any]) -> Iterator[tuple[str, str
             terms = f"{score_text(rewritten)} alone - {score_text(in_conversation)} in conversation"
             yield gap, f"{terms} = {difference}"
         elif name in written["scores"] or name in scores:
-            yield gap, "no part: the metric has no value on one of both sides"
+            yield gap, "no part: the metric has no value on one of the two sides"
