@@ -243,6 +243,13 @@ def test_live_and_gold_history_are_compared_turn_by_turn(threads: Project):
     assert [case["case_key"] for case in json.loads(compared.stdout.str())["flipped_to_pass"]] == [
         "evalcases/a.jsonl::talk[2]"
     ]
+    shown = threads.rageval("compare", "live", "gold").stdout.str()
+    assert "history  live  → gold" in shown
+    assert "errors carry over: 1 later turn fails after the system's own answers alone: talk[2]" in shown
+    turned = threads.rageval("compare", "gold", "live").stdout.str()
+    assert "errors carry over: 1 later turn fails after the system's own answers alone: talk[2]" in turned
+    same = threads.rageval("compare", "live", "live").stdout.str()
+    assert "carr" not in same
 
 
 @pytest.mark.child_process
