@@ -23,7 +23,7 @@ def turns_table(metrics: Mapping[str, Any], most: int | None = None) -> FigureTa
     by_turn: Mapping[str, Mapping[str, Any]] = metrics.get("by_turn") or {}
     if not by_turn:
         return None
-    names = shown_metrics(metrics["metrics"], by_turn)
+    names = metrics_by_turn(metrics["metrics"], by_turn)
     rows: list[TableRow] = []
     for number, group in by_turn.items():
         figures = [str(group["tests"]), str(group["outcomes"]["passed"])]
@@ -72,7 +72,7 @@ def _figure(scored: Mapping[str, Any] | None, turns: int) -> str:
     return text if scored["n_scored"] == turns else f"{text} (n {scored['n_scored']})"
 
 
-def shown_metrics(metrics: Mapping[str, Any], by_turn: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def metrics_by_turn(metrics: Mapping[str, Any], by_turn: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return some metrics with a value in turns: those whose decay is measured first, of most turns first."""
     counts: dict[str, int] = {}
     for group in by_turn.values():

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pytest_rageval.render.html.figures import FRAME, AxisValue, line_path
 from pytest_rageval.stats.intervals import FEWEST
 from pytest_rageval.text import score_text
-from pytest_rageval.views.turns import shown_metrics
+from pytest_rageval.views.turns import metrics_by_turn
 
 MOST_TURNS_SHOWN = 12
 """Numbers of turns that a chart has room for."""
@@ -59,7 +59,7 @@ def turn_charts(metrics: Mapping[str, Any]) -> list[TurnChart]:
     if len(by_turn) < 2:
         return []
     charts = [_chart(SHARE_PASSED, list(_pass_rates(by_turn)), (0, 1), by_turn)]
-    for name in shown_metrics(metrics["metrics"], by_turn):
+    for name in metrics_by_turn(metrics["metrics"], by_turn):
         figures = list(_figures(name, by_turn))
         if len(figures) > 1:
             charts.append(_chart(name, figures, metrics["metrics"][name]["scale"], by_turn))
