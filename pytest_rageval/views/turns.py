@@ -11,6 +11,8 @@ from pytest_rageval.views.parts import FigureTable, Line, TableRow
 SHOWN_METRICS = 5
 FALLING_METRICS = 2
 """Metrics in the line of a terminal."""
+LEAST_FALL = 0.05
+"""The share of its scale by which a metric falls that is worth a word."""
 DECAY = "turn_decay@"
 
 
@@ -34,7 +36,7 @@ def turns_table(metrics: Mapping[str, Any], most: int | None = None) -> FigureTa
 
 
 def turns_line(metrics: Mapping[str, Any]) -> Line | None:
-    """Return how later turns do beside first ones, with the metrics that fall most; None without later turns."""
+    """Return how later turns do beside first ones, with the metrics that fall most; None where they do as well."""
     by_turn: Mapping[str, Mapping[str, Any]] = metrics.get("by_turn") or {}
     first = by_turn.get("1")
     later = [group for number, group in by_turn.items() if number != "1"]
@@ -42,8 +44,11 @@ def turns_line(metrics: Mapping[str, Any]) -> Line | None:
         return None
     passed = sum(group["outcomes"]["passed"] for group in later)
     turns = sum(group["tests"] for group in later)
+    falling = _falling(metrics["metrics"])
+    if not falling and passed * first["tests"] == first["outcomes"]["passed"] * turns:
+        return None
     words = [f"{first['outcomes']['passed']} of {first['tests']} → {passed} of {turns} pass"]
-    for name, decay in _falling(metrics["metrics"]):
+    for name, decay in falling:
         mean = first["metrics"][name]["mean"]
         words.append(f"{name} {score_text(mean)} → {score_text(mean + decay)}")
     return Line(f"first turns → later turns: {' · '.join(words)}")
@@ -59,7 +64,7 @@ def _falling(metrics: Mapping[str, Any]) -> list[tuple[str, float]]:
         share = metric["mean"] / (high - low)
         if metric["better"] == "lower":
             share = -share
-        if share < 0:
+        if share <= -LEAST_FALL:
             falls.append((share, title.removeprefix(DECAY), metric["mean"]))
     return [(name, decay) for _, name, decay in sorted(falls)[:FALLING_METRICS]]
 
