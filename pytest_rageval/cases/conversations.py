@@ -220,7 +220,8 @@ def is_rewritten_follow_up(case: EvalCase) -> bool:
     """Return True if a case has a rewrite, and a person said something before it."""
     if case.rewrite is None or not case.rewrite.strip():
         return False
-    return bool(case.earlier) or any(turn.role not in INSTRUCTIONS for turn in case.history or ())
+    said_in_history = [turn for turn in case.history or () if turn.role not in INSTRUCTIONS]
+    return bool(case.earlier or said_in_history)
 
 
 def as_rewrite(case: EvalCase) -> EvalCase:

@@ -344,7 +344,7 @@ def _answer_notes(writer: RunWriter, plan: Plan, trials: Sequence[Row], finished
     again = reruns(cases_of(trials)).get(RERUN)
     if again:
         yield f"passed only when run again: {listed(again)}"
-    rewrites = rewrite_note(finished.metrics)
+    rewrites = rewrite_note(finished.metrics, is_wanted=plan.settings.rewrites)
     if rewrites is not None:
         yield rewrites
     yield from doubtful_limits([*plan.case_gates, *plan.run_gates])

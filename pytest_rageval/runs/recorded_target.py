@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_rageval.errors import CaseError, SettingsError, TargetError
@@ -85,10 +86,10 @@ class RecordedTarget(BaseTarget):
             record = record_of(line)
             if record.get("answer") is not None:  # null if the query failed
                 self._answers[record["case_key"], record["trial"]] = read_response(record["answer"])
-            rewrite = record.get("rewrite") or {}
-            if rewrite.get("answer") is not None:
+            rewrite = record.get("rewrite")
+            if isinstance(rewrite, Mapping) and rewrite.get("answer") is not None:
                 answer = read_response(rewrite["answer"])
-                self._rewrites[record["case_key"], record["trial"]] = (rewrite["question"], answer)
+                self._rewrites[record["case_key"], record["trial"]] = (str(rewrite.get("question")), answer)
         except DamagedLineError as damage:
             if line.endswith(b"\n"):
                 report.add(number, 1, str(damage))

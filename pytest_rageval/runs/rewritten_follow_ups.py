@@ -90,9 +90,11 @@ def failed_rewrites(follow_ups: Iterable[RewrittenFollowUp | None]) -> dict[str,
     return {"rewrites": {"follow_ups": len(asked), "failed": dict(sorted(kinds.items()))}}
 
 
-def rewrite_note(metrics: Mapping[str, Any]) -> str | None:
-    """Return the note on follow-ups without any pair; None if each has one."""
+def rewrite_note(metrics: Mapping[str, Any], *, is_wanted: bool) -> str | None:
+    """Return the note on follow-ups without any pair; None if each has one. `is_wanted`: rewrites were to be asked."""
     written: Mapping[str, Any] = metrics.get("rewrites") or {}
+    if is_wanted and not written:
+        return "rewrites: no case is a follow-up with a `rewrite`, so none was asked"
     failed: Mapping[str, int] = written.get("failed") or {}
     if not failed:
         return None

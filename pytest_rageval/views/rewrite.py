@@ -40,12 +40,16 @@ def rewrite_view(record: Record, line: Record | None, metrics: Mapping[str, Any]
     if written is None:
         return None
     kept: Record = (line or {}).get("rewrite") or {}
-    whole_answer = (kept.get("answer") or {}).get("answer")
+    question = kept.get("question") or written["question"]
+    answer = (kept.get("answer") or {}).get("answer")
+    if answer is None:
+        answer = written["answer"]
+    first_chunks = written["retrieved_chunks"][:MOST_PLACES]
     return RewriteView(
-        question=limited(kept.get("question") or written["question"]),
-        answer=limited(written["answer"] if whole_answer is None else whole_answer),
+        question=limited(question),
+        answer=limited(answer),
         error=error_line(written["error"]) if written["error"] else "",
-        places=[(_golds(chunk), place_of(chunk)) for chunk in written["retrieved_chunks"][:MOST_PLACES]],
+        places=[(_golds(chunk), place_of(chunk)) for chunk in first_chunks],
         gaps=list(_gaps(record, metrics)),
     )
 

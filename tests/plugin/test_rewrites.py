@@ -15,6 +15,7 @@ from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.render.html.page_run import read_page
 from pytest_rageval.render.html.report_page import fragments
 from pytest_rageval.runs.reader import open_stored_run
+from pytest_rageval.runs.records.result_line import to_line
 
 BOT = '''
 """Finds the note that a question names; each call is a line of asked.txt."""
@@ -352,3 +353,42 @@ def test_a_killed_run_asks_no_answered_rewrite_again(talks: Project, keeps_threa
 def _observed(project: Project) -> list[str]:
     files = [path for run in project.runs for path in run.glob("observations.jsonl")]
     return [line for path in files for line in path.read_text("utf-8").splitlines()]
+
+
+def test_another_judge_judges_answers_to_rewrites_too(talks: Project):
+    wanted = [a_talk(number) for number in range(TALKS)]
+    for talk in wanted:
+        for turn in talk["turns"]:
+            turn["gold"] = {"answer": f"See note{talk['id'][-1]}"}
+    talks.cases(wanted)
+    talks.run("--rageval-rewrites", "--rageval-gate", "run rewrite_gap@correctness <= 5")
+    assert gap(talks, "rewrite_gap@correctness")["mean"] > 0
+    forget(talks)
+    assert talks.rageval("judge", talks.runs[-1].name, "--judge", "stub:4").ret in (0, 1)
+    judged = gap(talks, "rewrite_gap@correctness")
+    assert (judged["mean"], judged["rewritten"], judged["n_scored"]) == (0, 4, 12)
+    assert not asked(talks)
+
+
+def test_a_run_without_follow_ups_says_that_no_rewrite_was_asked(talks: Project):
+    talks.cases([a_talk(0, follow_ups=0)])
+    result = talks.run("--rageval-rewrites")
+    result.stdout.fnmatch_lines(["*no case is a follow-up with a `rewrite`*"])
+
+
+def test_an_odd_rewrite_in_a_record_is_no_traceback(talks: Project):
+    talks.run("--rageval-rewrites", "--rageval-run-id", "first")
+    path = talks.path / "reports" / "runs" / "first" / "observations.jsonl"
+    lines = []
+    for line in path.read_text("utf-8").splitlines():
+        record = json.loads(line)
+        record.pop("checksum")
+        if "rewrite" in record:
+            record["rewrite"] = {"error": None, "k": None}
+        lines.append(to_line(record))
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    scored = talks.rageval("score", "first")
+    assert scored.ret == 2
+    assert "not an observation as a run writes it" in scored.stderr.str()
+    talks.run("--rageval-rewrites", "--rageval-target", "run:first")
+    assert gap(talks)["n_error"] == 12

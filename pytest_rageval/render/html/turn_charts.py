@@ -88,12 +88,14 @@ def _chart(
     shown = [figure for figure in figures if figure.number in places]
     points = [_point(figure, places[figure.number], scale) for figure in shown]
     heights = {figure.number: (point.x, point.y) for figure, point in zip(shown, points, strict=True)}
+    later = [heights.get(number) for number in numbers if number > 1]
+    ends = [AxisValue(_height(end, scale), f"{end:g}") for end in scale]
     return TurnChart(
         name=name,
         is_metric=name != SHARE_PASSED,
         points=points,
-        line=line_path([heights.get(number) for number in numbers if number > 1]),
-        up=[AxisValue(_height(end, scale), f"{end:g}") for end in scale],
+        line=line_path(later),
+        up=ends,
         across=[AxisValue(place, str(number)) for number, place in places.items()],
         counts=[AxisValue(places[figure.number], str(figure.n)) for figure in shown],
         remark=_remark(shown, len(by_turn) - len(numbers)),
@@ -112,8 +114,10 @@ def _point(figure: _Figure, x: float, scale: Sequence[float]) -> TurnPoint:
 
 
 def _height(value: float, scale: Sequence[float]) -> float:
-    share = (value - scale[0]) / (scale[1] - scale[0])
-    return round(FRAME.bottom - min(max(share, 0.0), 1.0) * (FRAME.bottom - FRAME.top), 1)
+    low, high = scale
+    share = (value - low) / (high - low)
+    on_scale = min(max(share, 0.0), 1.0)
+    return round(FRAME.bottom - on_scale * (FRAME.bottom - FRAME.top), 1)
 
 
 def _remark(figures: Sequence[_Figure], left_out: int) -> str:

@@ -234,7 +234,8 @@ def rewritten_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Observ
         return Problem(**written["error"])
     line = {**_line_of_rewrite(record), "case": record["case"]}
     observation = observation_of(line, config)
-    assert observation is not None  # since it has no error
+    if observation is None:
+        raise ValueError("neither an answer nor an error")
     return replace(observation, case=as_rewrite(observation.case))
 
 

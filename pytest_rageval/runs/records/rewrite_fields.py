@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Any
 
 from pytest_rageval.cases.conversations import is_rewritten_follow_up
-from pytest_rageval.model import CaseResult, Observation, Problem
+from pytest_rageval.model import CaseResult, Observation, Problem, RewrittenScores
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.records.record_texts import RecordTexts, error_record
 
@@ -31,13 +31,10 @@ def rewrite_fields(result: CaseResult, plan: Plan, text: RecordTexts) -> dict[st
         error = NOT_ASKED
     elif isinstance(rewritten, Problem):
         error = rewritten
-    scores = result.rewritten
-    errors = {} if scores is None else scores.metric_errors
-    written |= {
-        "scores": {} if scores is None else scores.scores,
-        "metric_errors": {name: text.message(why) for name, why in errors.items()},
-        "error": error_record(error, text),
-    }
+    scored = result.rewritten or RewrittenScores()
+    written["scores"] = scored.scores
+    written["metric_errors"] = {name: text.message(why) for name, why in scored.metric_errors.items()}
+    written["error"] = error_record(error, text)
     return {"rewrite": written}
 
 
