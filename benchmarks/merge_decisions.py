@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -17,16 +18,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from environments import OFFLINE, CannotBeInstalled, Peer, installed
-from same_questions.bot import FACTS, WRONG
 
 FOLDER = Path(__file__).parent / "same_questions"
+_BOT = runpy.run_path(str(FOLDER / "bot.py"))
+FACTS: dict[str, str] = _BOT["FACTS"]
+VERSIONS = tuple(_BOT["WRONG"])
 OURS = "pytest-rageval"
 ARGUMENTS = {
     "deepeval": ["-c", "from deepeval.cli.main import app; app()", "test", "run", "test_with_deepeval.py"],
     "langsmith": ["-m", "pytest", "-q", "test_with_langsmith.py"],
-    "inspect-ai": ["-m", "inspect_ai", "eval", "with_inspect.py", "--model", "none", "--display", "plain"],
-    "pydantic-evals": ["with_pydantic_evals.py"],
-    "ragas": ["with_ragas.py"],
+    "inspect-ai": ["-m", "inspect_ai", "eval", "questions_inspect.py", "--model", "none", "--display", "plain"],
+    "pydantic-evals": ["questions_pydantic_evals.py"],
+    "ragas": ["questions_ragas.py"],
 }
 LIMIT_S = 300
 
@@ -69,7 +72,7 @@ def exit_codes(name: str) -> tuple[str, list[int]]:
         project(folder)
         if name == OURS:
             _run([*command, "--rageval-update-baseline"], environment, folder, "before")
-        codes += [_run(command, environment, folder, bot) for bot in WRONG]
+        codes += [_run(command, environment, folder, bot) for bot in VERSIONS]
     return version, codes
 
 
@@ -86,8 +89,8 @@ def _run(command: Sequence[str], environment: dict[str, str], folder: Path, bot:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", default=[OURS, *ARGUMENTS, "promptfoo"])
-    print("| tool | " + " | ".join(WRONG) + " |")
-    print("| --- |" + " --: |" * len(WRONG))
+    print("| tool | " + " | ".join(VERSIONS) + " |")
+    print("| --- |" + " --: |" * len(VERSIONS))
     for name in parser.parse_args().names:
         try:
             version, codes = exit_codes(name)

@@ -7,5 +7,5 @@ from typing import Any
 from bot import answer
 
 
-def call_api(prompt: str, _options: dict[str, Any], _context: dict[str, Any]) -> dict[str, str]:
+def call_api(prompt: str, options: dict[str, Any], context: dict[str, Any]) -> dict[str, str]:
     return {"output": answer(prompt)}

@@ -1,4 +1,4 @@
-"""The ten questions with Ragas: `python with_ragas.py`."""
+"""The ten questions with Ragas: `python questions_ragas.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ten questions with pydantic-evals: `python with_pydantic_evals.py`."""
+"""The ten questions with pydantic-evals: `python questions_pydantic_evals.py`."""
 
 from __future__ import annotations
 
