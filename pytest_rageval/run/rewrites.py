@@ -13,7 +13,8 @@ from pytest_rageval.cases.conversations import as_rewrite, is_rewritten_follow_u
 from pytest_rageval.http.call_limit import CallPlaces
 from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.metrics.assertions import is_of_assertions
-from pytest_rageval.model import Dialogue, Observation, Trial
+from pytest_rageval.model import Dialogue, Observation, Problem, Trial
+from pytest_rageval.run.ask import raised
 from pytest_rageval.run.engine import ask_once, ask_request, observe_answer
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import AskFailure, Observed
@@ -45,9 +46,12 @@ async def with_rewrite(
     question = replace(ask_request(case, plan, trial.number, dialogue), is_rewrite=True)
     asked = await ask_once(question, target, plan, places, None)
     judged_by = judge if is_rewrite_judged(plan) else None
-    rewritten = await observe_answer(
-        case, asked, target, judged_by, plan.for_rewrites, trial=trial.number, places=places, dialogue=dialogue
-    )
+    try:
+        rewritten = await observe_answer(
+            case, asked, target, judged_by, plan.for_rewrites, trial=trial.number, places=places, dialogue=dialogue
+        )
+    except Exception as error:  # noqa: BLE001  a project's own judge may raise anything, which is no error of the case
+        rewritten = AskFailure(Problem("exception", raised(error, plan.mask)))
     return replace(observed, rewritten=rewritten.problem if isinstance(rewritten, AskFailure) else rewritten)
 
 
