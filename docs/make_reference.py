@@ -41,6 +41,7 @@ SEE = {
     "repeat": "runs.md#repeats",
     "history": "conversations.md#what-is-said-before-a-turn",
     "on_turn_failure": "conversations.md#after-an-error",
+    "rewrites": "conversations.md#rewrites",
     "pass_rule": "flaky.md#repeats-and-pass-rules",
     "repeat_until": "flaky.md#stop-when-decided",
     "confirm": "flaky.md#confirm-before-red",

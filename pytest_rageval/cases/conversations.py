@@ -220,6 +220,23 @@ def said_before(case: EvalCase, replies: Iterable[str | None]) -> tuple[Turn, ..
     return tuple(said)
 
 
+def is_rewritten_follow_up(case: EvalCase) -> bool:
+    """Return True if a case has a rewrite, and a person said something before it."""
+    if case.rewrite is None or not case.rewrite.strip():
+        return False
+    said_in_history = [turn for turn in case.history or () if turn.role not in INSTRUCTIONS]
+    return bool(case.earlier or said_in_history)
+
+
+def as_rewrite(case: EvalCase) -> EvalCase:
+    """Return a follow-up as the question that stands alone: of what came before, only instructions are left."""
+    instructions = tuple(turn for turn in case.history or () if turn.role in INSTRUCTIONS)
+    question = case.rewrite or case.question
+    return replace(
+        case, question=question, history=instructions or None, rewrite=None, conversation=None, turn=None, earlier=()
+    )
+
+
 def alone(case: EvalCase) -> EvalCase:
     """Return a turn as a single case, for what knows no conversations: its history is made of the references."""
     if case.turn is None:

@@ -15,7 +15,8 @@ from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.definitions_page import metric_facts, metrics_page
 from pytest_rageval.metrics.doc_parts import doc_parts
 from pytest_rageval.metrics.judged import with_rubric_metrics
-from pytest_rageval.metrics.registry import LAYERS, Metric, by_layer, option_types
+from pytest_rageval.metrics.layer_titles import by_layer
+from pytest_rageval.metrics.registry import LAYERS, Metric, option_types
 from pytest_rageval.run.plan import own_rubrics
 
 

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from pytest_rageval.comparison.baseline import Side
+from pytest_rageval.comparison.carried_errors import carried_errors
 from pytest_rageval.comparison.case_diff import detail
 from pytest_rageval.comparison.changes import gain, paired
 from pytest_rageval.comparison.compared_sides import Comparison, compare_sides
@@ -157,7 +158,7 @@ def build_comparison(
     damages_by_side = {side.name: side.damage for side in sides}
     damages = {name: damage for name, damage in damages_by_side.items() if damage is not None}
     notes_of_sides = [side.note for side in sides if side.note]
-    notes = comparison_notes(compared, after.metrics["total_tests"])
+    notes = [*carried_errors(before, after, compared), *comparison_notes(compared, after.metrics["total_tests"])]
     verdict = pair_verdict(after, comparison, current, damages)
     content: dict[str, Any] = {
         "schema": SCHEMA,

@@ -67,7 +67,8 @@ class Metric:
     binary        every value is 0 or 1, or, of a run, a share of its cases (decides the interval: Wilson)
     on_by_default evaluated unless the user lists other metrics
     run_level     scored once from the RunFacts of a whole run instead of from each observation
-    of_metric     its name names another metric: turn_decay@METRIC, passed as the option `of`
+    of_metric     its name names another metric: turn_decay@METRIC, passed as the option `of`; `better` is for one
+                  where higher is better
     missing       returns why an observation gives no value, None if it gives one; asked before the function
     terms         the formula with the numbers of one observation, for `rageval explain`
     description   the docstring of a function that is not at hand
@@ -369,23 +370,10 @@ class Registry:
             raise SettingsError(f"'{metric.name}@{written}': {of.name} is no score of a case; name a metric that is")
         low, high = of.metric.scale
         width = high - low
-        return Measure(replace(metric, better=of.metric.better, scale=(-width, width)), of=of.name)
-
-
-def by_layer(metrics: Iterable[Metric]) -> dict[str, list[Metric]]:
-    """Group metrics by the title of their layer, as `L2 retrieval`, in the order of the layers."""
-    groups: dict[str, list[Metric]] = {layer: [] for layer in LAYERS}
-    for metric in metrics:
-        groups[metric.layer].append(metric)
-    return {_title(layer): group for layer, group in groups.items() if group}
-
-
-def _title(layer: str) -> str:
-    """Return the title of a layer: `L2 retrieval`, but `Operations`."""
-    title = LAYERS[layer]
-    if layer != title:
-        return f"{layer} {title}"
-    return title[:1].upper() + title[1:]
+        better = of.metric.better
+        if metric.better == "lower":  # declared for a metric where higher is better
+            better = "higher" if better == "lower" else "lower"
+        return Measure(replace(metric, better=better, scale=(-width, width)), of=of.name)
 
 
 def option_types(metric: Metric) -> Mapping[str, Any]:

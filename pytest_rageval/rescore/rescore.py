@@ -15,7 +15,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.metrics.registry import Measure, RunScore, is_described
-from pytest_rageval.model import NotApplicable, Score
+from pytest_rageval.model import CaseResult, NotApplicable, Score
 from pytest_rageval.rescore.attempts_again import decided_again
 from pytest_rageval.rescore.relabel import Labels, Line, Lines
 from pytest_rageval.run.extent import Extent
@@ -167,7 +167,10 @@ class Rescoring:
         plan = self.plan
         scored = scored_trials(trials, observed, plan, records[0]["attempts"], stored)
         confirms = {record["trial"]: record.get("confirms", 0) for record in records}
-        results_of_trials = [replace(result, confirms=confirms[result.trial]) for result in scored]
+        results_of_trials: list[CaseResult] = []
+        for result in scored:
+            kept = _with_stored_rewrite(result, by_trial[result.trial], staying)
+            results_of_trials.append(replace(kept, confirms=confirms[result.trial]))
         evaluated = decided_again(results_of_trials, records, plan, self.baseline)
         outcome, reason = ending_from_records(evaluated.overall, records, plan, self.baseline)
         overall = replace(evaluated.overall, outcome=outcome, reason=reason)
@@ -263,6 +266,18 @@ def _stored_scores(record: Line, names: Iterable[str]) -> dict[str, Score | NotA
         else:
             stored[name] = NotApplicable(skipped[name], name in unobserved)
     return stored
+
+
+def _with_stored_rewrite(result: CaseResult, record: Line, names: Sequence[str]) -> CaseResult:
+    """Return a result with the recorded scores by these measures of the case asked as its rewrite."""
+    if result.rewritten is None or "rewrite" not in record:
+        return result
+    scores = dict(result.rewritten.scores)
+    recorded = record["rewrite"]["scores"]
+    for name in names:
+        if name in recorded:
+            scores[name] = recorded[name]
+    return replace(result, rewritten=replace(result.rewritten, scores=scores))
 
 
 def stored_run_scores(plan: Plan, metrics: Mapping[str, Any]) -> dict[str, RunScore]:

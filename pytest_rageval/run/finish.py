@@ -37,6 +37,7 @@ from pytest_rageval.runs.reader import CONFIG, METRICS
 from pytest_rageval.runs.record_seal import RECORDED
 from pytest_rageval.runs.reservations import RERUN, judge_left_out, reruns, still_left_out
 from pytest_rageval.runs.results_file import RunWriter
+from pytest_rageval.runs.rewritten_follow_ups import rewrite_note
 from pytest_rageval.runs.row import Row, cases_of, flagged, in_order
 from pytest_rageval.text import counted
 
@@ -312,7 +313,7 @@ def _notes(
         if comparison.problems and plan.settings.ignore_invariants:
             yield "compared in spite of: " + "; ".join(map(str, comparison.problems))
         yield from comparison_notes(comparison.content, len(finished.rows))
-    yield from _answer_notes(writer, plan, trials, config)
+    yield from _answer_notes(writer, plan, trials, finished)
     yield from writer.warnings
     yield from doubt_notes(finished.metrics, writer.place_flags)
     if not finished.is_partial:
@@ -331,8 +332,9 @@ def _system_notes(writer: RunWriter, config: Mapping[str, Any]) -> Iterator[str]
         yield line
 
 
-def _answer_notes(writer: RunWriter, plan: Plan, trials: Sequence[Row], config: Mapping[str, Any]) -> Iterator[str]:
-    """Yield notes about unread fields, repeated cases, doubtful limits of gates, and the judge."""
+def _answer_notes(writer: RunWriter, plan: Plan, trials: Sequence[Row], finished: FinishedRun) -> Iterator[str]:
+    """Yield notes about unread fields, repeated cases, rewrites, doubtful limits of gates, and the judge."""
+    config = finished.config
     if writer.unread:
         fields = " and ".join(map(repr, sorted(writer.unread)))
         yield (
@@ -342,6 +344,9 @@ def _answer_notes(writer: RunWriter, plan: Plan, trials: Sequence[Row], config: 
     again = reruns(cases_of(trials)).get(RERUN)
     if again:
         yield f"passed only when run again: {listed(again)}"
+    rewrites = rewrite_note(finished.metrics, is_wanted=plan.settings.rewrites)
+    if rewrites is not None:
+        yield rewrites
     yield from doubtful_limits([*plan.case_gates, *plan.run_gates])
     models = {config["llm_model"], *writer.model_names}
     judges = [row.judge for row in trials]
