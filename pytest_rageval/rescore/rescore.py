@@ -129,7 +129,7 @@ class Rescoring:
             else:
                 self._write_observations(judged)
                 write_lines(self.run.path / RESULTS, _noted(records, writer))
-            return finish(writer, plan, same_extent(writer, earlier), self.baseline, self.run.path / "baseline.json")
+            return finish(writer, plan, same_extent(writer, earlier), self.baseline)
         finally:
             folder.close()
 

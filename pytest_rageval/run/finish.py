@@ -58,6 +58,8 @@ class FinishedRun:
     notes: tuple[str, ...]
     is_unfinished: bool = False
     """True if selected cases have no record: then the run can be resumed."""
+    is_accepted: bool = False
+    """True if the run is to become the baseline; `accept` makes it that."""
 
     @cached_property
     def cases(self) -> CaseColumns:
@@ -69,14 +71,16 @@ class FinishedRun:
         return bool(self.metrics["partial"])
 
 
-def finish(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None, baseline_file: Path) -> FinishedRun:
+def finish(
+    writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None, baseline_name: str = "baseline.json"
+) -> FinishedRun:
     """Decide the run's verdict from its records, and write it. Same rows, same bytes, except for the key `volatile`.
 
-    metrics.json is written last, since it marks the end of a run.
+    metrics.json is written last, since it marks the end of a run. The baseline is replaced by `accept`.
     """
     finished = conclude(writer, plan, extent, baseline)
     if plan.settings.update_baseline:
-        finished = _with_baseline(finished, plan, extent, baseline_file, writer.folder.path)
+        finished = _with_acceptance(finished, plan, extent, baseline_name)
         # A refusal of the baseline is a problem of the run, and changes its verdict.
         finished = _with_verdict(finished, plan, extent)
     write_json(writer.folder.path / CONFIG, {**finished.config, RECORDED: writer.seal()})
@@ -86,6 +90,16 @@ def finish(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None,
     if extent.earlier is None or is_last_run(extent.earlier, writer.folder.reports):
         write_metrics(writer.folder.reports / METRICS, finished.metrics)
     return finished
+
+
+def accept(finished: FinishedRun, baseline_file: Path) -> None:
+    """Replace the baseline by a run that was accepted as the new one; do nothing for others.
+
+    This is the last step, after the reports: a run that is killed before it compares with the same baseline when it is
+    resumed, and so comes to the same verdict.
+    """
+    if finished.is_accepted:
+        write_baseline(baseline_file, finished.metrics, finished.rows, finished.config, finished.folder)
 
 
 def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None) -> FinishedRun:
@@ -233,22 +247,21 @@ def is_last_run(metrics: Mapping[str, Any], reports: Path) -> bool:
     return bool(written.get("run_id") == metrics["volatile"].get("run_id"))
 
 
-def _with_baseline(finished: FinishedRun, plan: Plan, extent: Extent, file: Path, folder: Path) -> FinishedRun:
-    """Write the run as the new baseline, or add the problem that prevents it."""
+def _with_acceptance(finished: FinishedRun, plan: Plan, extent: Extent, name: str) -> FinishedRun:
+    """Accept the run as the new baseline of this name, or add the problem that prevents it."""
     if extent.is_interrupted:  # then problems are not shown
         return replace(finished, notes=(*finished.notes, INTERRUPTED))
     refusal = _refusal(plan, extent, finished.metrics)
     if refusal is not None:
         return replace(finished, problems={**finished.problems, "update-baseline": refusal})
     metrics = finished.metrics
-    write_baseline(file, metrics, finished.rows, finished.config, folder)
     failing = metrics["outcomes"]["failed"] + metrics["outcomes"]["xfailed"]
-    note = f"baseline updated: {file.name} with {counted(metrics['total_tests'], 'case')}, {failing} failing"
+    note = f"baseline updated: {name} with {counted(metrics['total_tests'], 'case')}, {failing} failing"
     comparison = metrics["comparison"]
     if comparison and comparison["flipped_to_fail"]:
         flipped = comparison["flipped_to_fail"]
         note += f", {len(flipped)} of them new: {listed(flipped)}"
-    return replace(finished, notes=(*finished.notes, note))
+    return replace(finished, notes=(*finished.notes, note), is_accepted=True)
 
 
 def _info(writer: RunWriter, plan: Plan, extent: Extent, rows: Sequence[Row], recorded: Collection[str]) -> RunInfo:
