@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -59,6 +60,8 @@ def hanging(project: Project) -> Project:
 
 def start(project: Project, phase: str, *how: str) -> subprocess.Popen[bytes]:
     """Start a run that would update the baseline, and wait until it hangs in this phase."""
+    shutil.rmtree(project.path / "reports", ignore_errors=True)
+    (project.path / "judging").unlink(missing_ok=True)
     if phase == "judging":
         project.write("conftest.py", JUDGE)
     project.configure(f'target = "{PHASES[phase]}"\njudge_cache = "off"\nlook_ahead = 4')
