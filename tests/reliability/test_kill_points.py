@@ -171,7 +171,7 @@ TELLING = (
 @pytest.mark.reliability("crashes", "kill -9 at each change of a file, then resume")
 def test_a_run_killed_at_any_change_of_its_files_is_finished(judged: Judged, tally: Tally):
     points = judged.points if IS_THOROUGH else TELLING
-    assert {*TELLING} <= {*judged.points}, judged.points
+    assert IS_THOROUGH or {*TELLING} <= {*judged.points}, judged.points
     tally.tried(len(points))
     for point in points:
         print("killed at", point)
