@@ -24,6 +24,7 @@ from pytest_rageval.gates.gate import doubtful_limits
 from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.index_coverage import not_understood
+from pytest_rageval.run.acceptance import refusal_of_baseline
 from pytest_rageval.run.end_checks import run_problems
 from pytest_rageval.run.extent import Extent
 from pytest_rageval.run.plan import Plan
@@ -187,7 +188,7 @@ def _is_advised_as_baseline(
     """Return True if the reports may advise to accept the run. A failing run can be accepted, but is not advised."""
     if problems or metrics["outcomes"]["failed"]:
         return False
-    return _refusal(plan, extent, metrics) is None
+    return refusal_of_baseline(plan, extent, metrics) is None
 
 
 def _with_verdict(finished: FinishedRun, plan: Plan, extent: Extent) -> FinishedRun:
@@ -251,7 +252,7 @@ def _with_acceptance(finished: FinishedRun, plan: Plan, extent: Extent, name: st
     """Accept the run as the new baseline of this name, or add the problem that prevents it."""
     if extent.is_interrupted:  # then problems are not shown
         return replace(finished, notes=(*finished.notes, INTERRUPTED))
-    refusal = _refusal(plan, extent, finished.metrics)
+    refusal = refusal_of_baseline(plan, extent, finished.metrics)
     if refusal is not None:
         return replace(finished, problems={**finished.problems, "update-baseline": refusal})
     metrics = finished.metrics
@@ -372,33 +373,3 @@ def _unscored(plan: Plan, metrics: Mapping[str, Any]) -> Iterator[str]:
     unscored = [name for name, count in counts.items() if count["n_not_applicable"] and not count["n_scored"]]
     if unscored:
         yield f"{listed(unscored)}: named to be scored, and no case has a value; each case says why (rageval explain)"
-
-
-def _refusal(plan: Plan, extent: Extent, metrics: Mapping[str, Any]) -> str | None:
-    """Return why this run cannot become the baseline. A partial run never can; errors can be forced."""
-    if extent.uncounted:
-        return "baseline not updated: pytest did not count all verdicts (rageval-gates::verdicts)"
-    if metrics["partial"]:
-        return "baseline not updated: the run is partial: some cases have no result; run them all"
-    if plan.settings.force:
-        return None
-    errors = metrics["outcomes"]["error"]
-    unknown = not_measured(metrics)
-    unjudged = failure_note(metrics["judge_errors"])
-    if errors:
-        why = f"{counted(errors, 'case')} ended in errors"
-    elif unjudged:
-        why = unjudged
-    elif plan.settings.retrieval_only:
-        why = "the run is retrieval-only, so that no gate of an answer was measured"
-    elif unknown:
-        failed = counted(len(unknown), "case that failed was", "cases that failed were")
-        why = f"{failed} not measured: {listed(unknown)}"
-    else:
-        return None
-    return f"baseline not updated: {why}; --rageval-force accepts it all the same"
-
-
-def not_measured(metrics: Mapping[str, Any]) -> Sequence[str]:
-    """Return the cases that failed in the baseline by gates that this run did not measure."""
-    return list((metrics["comparison"] or {}).get("not_measured", ()))

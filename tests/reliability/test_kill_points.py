@@ -6,6 +6,7 @@ import json
 import shutil
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kill_points import Killing
@@ -124,7 +125,7 @@ class Judged:
         lost = {*self.noted("reported.txt")} - on_disk
         assert not lost, "reported as done and not on disk"
 
-    def _lines(self, name: str) -> list[dict[str, object]]:
+    def _lines(self, name: str) -> list[dict[str, Any]]:
         return list(whole_lines(self.run / name)) if (self.run / name).exists() else []
 
     def finish(self) -> None:

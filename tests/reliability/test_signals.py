@@ -81,7 +81,7 @@ def results(project: Project) -> list[Path]:
 
 
 def check(project: Project, process: subprocess.Popen[bytes], output: str, gap: float = 0) -> None:
-    ends = [pytest.ExitCode.INTERRUPTED]
+    ends = [int(pytest.ExitCode.INTERRUPTED)]
     if gap > HEEDED_WITHIN:  # the run is over by then, and the signal is for what holds the program up
         ends += [-signal.SIGINT, -signal.SIGTERM]
     assert process.returncode in ends, output

@@ -12,6 +12,7 @@ import signal
 import sqlite3
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ class KillPoints:
                 points.reach("sql", sql.split()[0])
                 return super().executemany(sql, *values)
 
-        sqlite3.connect = lambda *arguments, **options: connect(*arguments, factory=Connection, **options)
+        sqlite3.connect = partial(connect, factory=Connection)  # type: ignore[assignment] # it takes the same
 
     def is_reached(self, event: str, name: str) -> bool:
         """Count a point; return True if it is the one to die at."""
@@ -122,7 +123,7 @@ class Killing:
         code = _PROGRAM.format(
             folder=str(self._folder), at=at, log=str(self._log), words=list(words), call=_CALLS[words[0]]
         )
-        return ForkedProcess(code, self._output).wait()
+        return ForkedProcess(code, self._output).exit_code()
 
     def die(self, at: str, *words: str) -> None:
         """Run a command that dies at this point."""

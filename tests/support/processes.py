@@ -295,7 +295,7 @@ class ForkedProcess:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._end, number)
 
-    def wait(self) -> int:
+    def exit_code(self) -> int:
         """Wait for the end; return the exit code, negative where a signal was the end."""
         assert self._end is not None
         ends = select.poll()

@@ -74,7 +74,7 @@ def test_a_deleted_run_whose_name_another_run_has_is_not_lost(app: WebApp):
     assert f"another run has its name now; move {runs / 'now'} elsewhere first" in html.unescape(refused.text)
     shutil.rmtree(runs / "now")
     change(app, "restore", "now")
-    assert StoredRun(runs / "now").metrics["volatile"]["run_id"] == "now"
+    assert StoredRun(runs / "now").finished_metrics["volatile"]["run_id"] == "now"
 
 
 def test_what_cannot_be_done_with_runs_is_said_and_nothing_changes(app: WebApp):
