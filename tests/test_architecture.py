@@ -36,6 +36,7 @@ FLOORS = (
     ("comparison",),
     ("run.extent",),
     ("run.end_checks",),
+    ("run.acceptance",),
     ("run.finish",),
     ("run.prepare",),
     ("run.case_records",),

@@ -186,4 +186,5 @@ def _finished(
     reports = write_all_reports(
         finished.folder, run.prepared.plan, finished.cases, project.baseline_file, exit_status=status
     )
+    run.accept(finished)
     return EvaluatedRun(finished.folder, project, (*notes, *finished.notes, *reports.problems))

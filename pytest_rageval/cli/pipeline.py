@@ -197,10 +197,11 @@ class CommandRun:
             )
         except OSError as error:
             self._screen.step_failed("report", f"{error.filename} cannot be written: {error.strerror}")
-            return
-        run.notes += reports.notes
-        if reports.page is not None and reports.page.problem is not None:
-            self._screen.step_failed("report", reports.page.problem)
+        else:
+            run.notes += reports.notes
+            if reports.page is not None and reports.page.problem is not None:
+                self._screen.step_failed("report", reports.page.problem)
+        run.accept(finished)
 
     def _extent(self) -> Extent:
         mask = self.prepared.mask
