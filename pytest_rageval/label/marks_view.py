@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 from rich.text import Text
 
+from pytest_rageval.cases.conversations import said_before
 from pytest_rageval.label.label_session import LabelSession
 from pytest_rageval.label.pools import Candidate, MatchedMarks
 from pytest_rageval.language.words import fold
+from pytest_rageval.model import Turn
 from pytest_rageval.text import counted, cut, printable
 
 SYMBOLS = {"gold": "✔", "irrelevant": "✘", "": ""}
@@ -150,6 +152,27 @@ def case_title(session: LabelSession) -> str:
     """Return the title: the case, its number and how many are done."""
     word = "decided" if session.drafts is not None else "labelled"
     return f"{clean(session.case.id)} · {session.at + 1} of {len(session.cases)} · {session.labelled} {word}"
+
+
+def earlier_turns(session: LabelSession) -> tuple[Turn, ...]:
+    """Return what was said before the question of a turn or of a case with a history.
+
+    The references of earlier turns are hidden from a blind labeller: they tell what is answerable there.
+    """
+    case = session.case
+    replies = [None if session.is_blind else turn.reference for turn in case.earlier]
+    return said_before(case, replies)
+
+
+def earlier_lines(session: LabelSession) -> list[str]:
+    """Return what was said before, a line each: `user: …`."""
+    return [f"{clean(turn.role)}: {clean(turn.text)}" for turn in earlier_turns(session)]
+
+
+def earlier_line(session: LabelSession) -> str:
+    """Return what was said before as one line above the question; blank for a first question."""
+    lines = earlier_lines(session)
+    return f"…  {' · '.join(lines)}" if lines else ""
 
 
 def question_line(session: LabelSession) -> str:
