@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -13,16 +14,38 @@ from pytest_rageval.views.parts import FigureTable, FoldList, LabelledText, Line
 COLOURS = {"better": "green", "worse": "red", "doubtful": "amber", "plain": "grey"}
 
 
-def pairwise_html(content: Mapping[str, Any]) -> str:
-    """Return the page of the content of a pairwise comparison."""
+@dataclass(frozen=True, kw_only=True)
+class PairwiseParts:
+    """The parts of a page of a pairwise comparison.
+
+    names    both runs
+    symbol   of the verdict, with its `colour` and `sentence`
+    gates    the gates with their results
+    facts    the figures; `remarks` on them
+    tables   the figures by category
+    lists    the clearest wins and losses
+    names_of_others
+             the cases that only one run has
+    """
+
+    names: tuple[str, str]
+    symbol: str
+    colour: str
+    sentence: str
+    gates: Sequence[Line]
+    facts: Sequence[LabelledText]
+    remarks: Sequence[Line]
+    tables: Sequence[FigureTable]
+    lists: Sequence[FoldList]
+    names_of_others: Sequence[NameList]
+
+
+def pairwise_parts(content: Mapping[str, Any]) -> PairwiseParts:
+    """Return the parts of the content of a pairwise comparison."""
     view = pairwise_view(content)
     symbol, tone = VERDICTS[content["verdict"]["word"]]
     _, *gates = view.head
-    return rendered(
-        "pairwise.html",
-        policy=policy(),
-        style=style(),
-        version=version("pytest-rageval"),
+    return PairwiseParts(
         names=(content["before"]["name"], content["after"]["name"]),
         symbol=symbol,
         colour=COLOURS[tone],
@@ -33,4 +56,15 @@ def pairwise_html(content: Mapping[str, Any]) -> str:
         tables=[block for block in view.categories if isinstance(block, FigureTable)],
         lists=[block for block in (*view.wins, *view.losses) if isinstance(block, FoldList)],
         names_of_others=[block for block in view.one_sided if isinstance(block, NameList)],
+    )
+
+
+def pairwise_html(content: Mapping[str, Any]) -> str:
+    """Return the page of the content of a pairwise comparison."""
+    return rendered(
+        "pairwise.html",
+        policy=policy(),
+        style=style(),
+        version=version("pytest-rageval"),
+        parts=pairwise_parts(content),
     )
