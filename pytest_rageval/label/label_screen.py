@@ -186,16 +186,13 @@ class LabelScreen(App[None]):
         """Return the last rows of what was said before, dim, with the key that opens the rest."""
         most_rows = EARLIER_ROWS if self.size.height >= ROOMY_HEIGHT else 1
         width = max(width, LEAST_TEXT)
-        if cell_len(text) <= width:
+        if len(Text(text[:MOST_SHOWN]).wrap(self.console, width)) <= most_rows:
             return Text(text, style="dim")
-        # Wrapped without the first characters, so that the sign of the rest has room before them.
-        room = most_rows * width - len(OPENS_BEFORE)
-        kept = Text(text[-min(room, MOST_SHOWN) :]).wrap(self.console, width)[-most_rows:]
-        shown = Text("\n").join(kept)
-        if len(shown.plain) < len(text):
-            shown = Text(OPENS_BEFORE) + shown
-        shown.stylize("dim")
-        return shown
+        # Rows end at words: what fits by its letters may take a row more.
+        words = text[-most_rows * width :].split(" ")
+        while len(words) > 1 and len(_after_sign(words).wrap(self.console, width)) > most_rows:
+            words = words[1:]
+        return _after_sign(words)
 
     @property
     def _is_wide(self) -> bool:
@@ -352,6 +349,11 @@ class LabelScreen(App[None]):
         self._is_told_of_unsaved = True
         self.session.message += "; q again leaves without this case"
         self.draw()
+
+
+def _after_sign(words: list[str]) -> Text:
+    """Return the last words of a text behind the key that opens the rest."""
+    return Text(OPENS_BEFORE + " ".join(words), style="dim")
 
 
 def _two_ends(left: str, right: str) -> Table:

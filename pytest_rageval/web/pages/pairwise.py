@@ -50,7 +50,7 @@ class PairwiseStartPage(PageContext):
     judge: str
     """The spec of the judge as typed, else of the usual one; blank if that is no model."""
     reason: str
-    """Why the usual judge is the one."""
+    """Why the usual judge is the one, or what to name."""
     models: Sequence[str]
     """Specs of models to choose from."""
     max_cost: str
@@ -95,13 +95,17 @@ def _start_page(
     site: TheSite, pairwise: ThePairwise, typed: Mapping[str, Any], problems: Sequence[str] = ()
 ) -> PairwiseStartPage:
     usual = usual_judge(site)
-    judge = "" if usual.spec == WORDS_ALONE else usual.spec
+    judge = usual.spec
+    reason = usual.reason
+    if judge == WORDS_ALONE:
+        judge = ""
+        reason = "Words alone compare no answers: name a model, or a server of yours as openai:MODEL@http://HOST."
     offered = [f"{row.kind}:{model}" for row in JUDGING.values() if row.title for model in row.models]
     return PairwiseStartPage(
         a=typed["a"],
         b=typed["b"],
         judge=typed.get("judge") or judge,
-        reason=usual.reason,
+        reason=reason,
         models=offered,
         max_cost=typed.get("max_cost", ""),
         problems=problems,
