@@ -57,7 +57,8 @@ class CaseText:
         """Return the values to set in the line so that the case has these marks; those of a turn are in its turn."""
         record = self.record_in(self.text_of(case.source.line))
         if case.turn is None:
-            return {**changed_values(record, case, marks, hashes)}
+            of_case = changed_values(record, case, marks, hashes)
+            return {(*path,): value for path, value in of_case.items()}
         turn = turn_record(record, case.turn, case.source)
         return _in_turn(turn, changed_values(turn.record, case, marks, hashes))
 
@@ -130,7 +131,8 @@ class CsvRows(CaseText):
             raise CaseError(
                 f"{self._file}: case {case.id!r}: the header lacks the {columns}; add what is lacking to it"
             )
-        record = with_values(self.record_in(text), values)
+        of_case = {tuple(map(str, path)): value for path, value in values.items()}
+        record = with_values(self.record_in(text), of_case)
         return edited_row(text, self._header, {name: _cell(record[name]) for name in names})
 
     def _with_turn(self, text: str, values: Mapping[ValuePath, Json]) -> str:
