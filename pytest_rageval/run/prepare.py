@@ -130,7 +130,13 @@ def _metrics_to_come(settings: Settings, registry: Registry, root: Path) -> list
         make_plan(settings, registry, root)
     except SettingsError as error:
         unknown = [problem for problem in error.problems if isinstance(problem, UnknownMetric)]
-        return unknown if all(is_metric_of_assertions(problem.name) for problem in unknown) else []
+        if len(unknown) < len(error.problems) or not all(is_metric_of_assertions(each.name) for each in unknown):
+            return []
+        try:
+            make_plan(settings, with_added_metrics(registry, {each.name for each in unknown}), root)
+        except SettingsError:  # such as a cut-off, which metrics of assertions never have
+            return []
+        return unknown
     return []
 
 
