@@ -45,7 +45,7 @@ class Workers(NamedTuple):
 def prepare_unjudged(project: Project) -> Preparation:
     """Prepare the run without its judge."""
     unjudged = project.settings.model_copy(update={"judge": "none"})
-    return prepare(project._replace(settings=unjudged))
+    return prepare(project._replace(settings=unjudged), is_before_cases=True)
 
 
 class CommandRun:

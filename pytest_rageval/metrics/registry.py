@@ -323,7 +323,7 @@ class Registry:
     def _unknown(self, name: str, written: str) -> UnknownMetric:
         """Return the line about an unknown name; `written`: the name with its cut-off."""
         remedy = did_you_mean(name, [*self._metrics, *self._aliases])
-        return UnknownMetric(f"unknown metric {written!r}{remedy}")
+        return UnknownMetric(f"unknown metric {written!r}{remedy}", name)
 
     def layer_of(self, score: str) -> Layer:
         """Return the layer of a score by its name, cut-off included; looked up once for each name."""

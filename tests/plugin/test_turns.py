@@ -13,11 +13,6 @@ from processes import ending, kill, wait_until
 from project import Project, a_case
 from thread_bot import BOT
 
-from pytest_rageval.cases.case_text import case_text
-from pytest_rageval.cases.loading import load_file
-from pytest_rageval.cases.marks import Marks
-from pytest_rageval.errors import CaseError
-
 
 def a_talk(id: str, *questions: str, **fields: Any) -> dict[str, Any]:
     """A conversation whose turns pass, if the bot has as many turns before them as it should."""
@@ -359,14 +354,6 @@ def test_a_hook_that_changes_a_turn_changes_what_later_turns_are_asked_after(thr
     )
     threads.run("-k", "turn3")
     assert [call["question"] for call in asked(threads)] == ["Changed", "beta0", "gamma0"]
-
-
-def test_a_turn_is_not_labelled_into_its_conversation(threads: Project):
-    before = (threads.path / "evalcases" / "a.jsonl").read_bytes()
-    text = case_text(before, "a.jsonl")
-    _, second, *_ = load_file(threads.path / "evalcases" / "a.jsonl", threads.path).cases
-    with pytest.raises(CaseError, match=r"case 'talk0\[2\]': is a turn of a conversation, which cannot be labelled"):
-        text.line_with(second, Marks.of(second), {})
 
 
 @pytest.mark.child_process
