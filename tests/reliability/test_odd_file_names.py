@@ -12,11 +12,14 @@ from project import Project, a_case
 from reliability import Tally
 
 EVALUATED = [
-    "a b.jsonl", " leading.jsonl", "trailing .jsonl", "-n.jsonl", "--help.jsonl", "a[b].jsonl", "a{b}*.jsonl", "a?.jsonl",
+    "a b.jsonl", " leading.jsonl", "trailing .jsonl", "-n.jsonl", "--help.jsonl", "a[b].jsonl", "a{b}*.jsonl",
+    "a?.jsonl",
     "a::b.jsonl", "a:1:2.jsonl", "a\nb.jsonl", "a\tb.jsonl", "\x1b[31m.jsonl", "caf\u00e9.jsonl", "cafe\u0301.jsonl",
-    "한국어.jsonl", "\u202egnitirw.jsonl", "😀.jsonl", "a'b\"c.jsonl", "a$HOME`id`.jsonl", "%2e%2e.jsonl", "a&b<c>.jsonl",
+    "한국어.jsonl", "\u202egnitirw.jsonl", "😀.jsonl", "a'b\"c.jsonl", "a$HOME`id`.jsonl", "%2e%2e.jsonl",
+    "a&b<c>.jsonl",
     "a\\b.jsonl", "x" * 200 + ".jsonl", "a.b.c.jsonl", "CON.jsonl", "CASE.jsonl", "case.jsonl", "deep/er/a.jsonl",
-    "a.jsonl/inner.jsonl", "{{7*7}}.jsonl", "=1+1.jsonl", "::error::x.jsonl", "__init__.jsonl", "conftest.jsonl", "~.jsonl",
+    "a.jsonl/inner.jsonl", "{{7*7}}.jsonl", "=1+1.jsonl", "::error::x.jsonl", "__init__.jsonl", "conftest.jsonl",
+    "~.jsonl",
 ]  # fmt: skip
 NO_CASE_FILES = [
     "a.jsonl.bak", "a.jsonl~", "a.json", "jsonl", "x.answers.jsonl", "x.drafts.jsonl", "notes.txt", "a.jsonl.swp",
