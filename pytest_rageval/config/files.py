@@ -85,7 +85,7 @@ def read_table(root: Path) -> tuple[str, dict[str, Any]]:
 
 
 def _check_names_of_tables(content: Mapping[str, Any]) -> None:
-    """Raise SettingsError for a table whose name is nearly ours, or stands outside of [tool]: its gates had no effect."""
+    """Raise SettingsError for a table whose name is nearly ours, or stands outside of [tool]: nothing would read it."""
     tool = content.get("tool", {})
     in_tool = list(tool) if isinstance(tool, dict) else []
     wrong = [f"tool.{name}" for name in in_tool if name != "rageval" and _is_like_ours(name)]

@@ -155,7 +155,9 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
     run_measures = tuple(measure for measure in measures if measure.metric.run_level)
     cut_offs = [measure.k for measure in measures if measure.k]
     measured = {measure.name for measure in measures}
-    skipped_gates = tuple(gate for gate in (*case_gates, *run_gates) if gate.name not in measured and not gate.is_default)
+    skipped_gates = tuple(
+        gate for gate in (*case_gates, *run_gates) if gate.name not in measured and not gate.is_default
+    )
     wordings = {name: own.get(name) or load_rubric(name) for name in prompts}
     place_settings = settings.model_dump(include=PLACE_SETTINGS)
     return Plan(

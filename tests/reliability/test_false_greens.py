@@ -17,8 +17,8 @@ SETS = {
     "recorded answers, baselines and trials": recorded,
     "verbs on stored runs": verbs,
 }
-EVERY = 6
-"""Of the attempts every sixth is made by each run of the tests, all of them by `make torture`."""
+EVERY = 8
+"""Of the attempts every eighth is made by each run of the tests, all of them by `make torture`."""
 
 
 def attempts() -> list[object]:
