@@ -56,7 +56,7 @@ def lines_of_stream(file: BinaryIO, report: Report, max_bytes: int) -> Iterator[
             start = offset - len(raw)
         if raw[:1] in _STRANGE and (strange := _strangeness(raw, number)):
             report.add_unread(number, 1, strange)
-            if number == 1 or not raw.startswith(codecs.BOM_UTF8):
+            if not raw.startswith(codecs.BOM_UTF8):
                 return
             yield FileLine(number, "", False, start)
             continue
