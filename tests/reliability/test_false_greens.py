@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from false_greens import Attempt, bots, gates, judges
 from false_greens_of_runs import hooks, recorded, selections, tables, verbs
@@ -21,7 +23,7 @@ EVERY = 8
 """Of the attempts every eighth is made by each run of the tests, all of them by `make torture`."""
 
 
-def attempts() -> list[object]:
+def attempts() -> list[Any]:
     found = []
     for name, attempts_of in SETS.items():
         for number, attempt in enumerate(attempts_of()):

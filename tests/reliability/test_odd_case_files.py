@@ -115,7 +115,8 @@ def test_a_project_with_all_of_them_names_each_bad_file_and_no_other(project: Pr
     tables = [("jsonl", row) for row in JSONL_FILES] + [("csv", row) for row in CSV_FILES]
     tally.tried(len(tables))
     (project.path / "evalcases").mkdir()
-    bad, good = [], []
+    bad: list[str] = []
+    good: list[str] = []
     for number, (suffix, (_, content, _, words)) in enumerate(tables):
         name = f"evalcases/{number:03}.{suffix}"
         (project.path / name).write_bytes(content)

@@ -130,7 +130,7 @@ def test_no_pattern_takes_longer_than_in_proportion(tally: Tally):
     assert len(patterns) > 300
     tally.tried(len(patterns))
     searched = searched_names()
-    found = []
+    found: list[str] = []
     for number, (name, pattern) in enumerate(patterns.items()):
         pumps = pumps_of(pattern)
         if not IS_THOROUGH:
