@@ -13,7 +13,7 @@ import pytest
 from hostile import HOSTILE
 from project import Project
 from reliability import Tally
-from test_hostile_text import OURS, OWN_ANNOTATION, elements_of, harmful
+from test_hostile_text import OURS, OWN_ANNOTATION, elements_of, harmful  # type: ignore[import-not-found]
 from web_app import served
 
 from pytest_rageval.comparison.baseline import side_of_run
