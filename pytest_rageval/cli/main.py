@@ -38,7 +38,7 @@ VERBS = {
     "cases": {
         "answers": "files of answers from the traces of a system in use",
         "cases": "check, count, describe and convert case files",
-        "generate": "drafts of cases from a folder of notes",
+        "generate": "drafts of cases from a folder of notes, or from scenarios",
         "label": "golds marked in the terminal; second opinions; drafts accepted",
     },
     "tune": {
