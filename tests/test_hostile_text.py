@@ -89,7 +89,7 @@ def run(project: Project, *arguments: str) -> pytest.RunResult:
         return project.run("--rageval-judge", f"openai:judge-1@{server.url}", *reports, *arguments)
 
 
-OWN_ANNOTATION = re.compile(r"^::error file=[^,:]*,line=\d+,title=[^,:\n]*::", re.MULTILINE)
+OWN_ANNOTATION = re.compile(r"^::(?:error|warning) file=[^,:]*,line=\d+,title=[^,:\n]*::", re.MULTILINE)
 
 
 def harmful(text: str) -> list[str]:

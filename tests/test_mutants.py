@@ -165,7 +165,9 @@ MUTANTS = {
     "calls that failed in different ways end the run": Mutant(
         "OngoingRun.count", "len(kinds) == 1", "True", "test_calls_in_flight.py"
     ),
-    "a part of the cases becomes the baseline": Mutant("_refusal", "metrics['partial']", "False", "test_baseline.py"),
+    "a part of the cases becomes the baseline": Mutant(
+        "refusal_of_baseline", "metrics['partial']", "False", "test_baseline.py"
+    ),
     "the shortest secret is shown": Mutant(
         "Mask.__init__", "len(secret) >= SHORTEST_SECRET", "len(secret) > SHORTEST_SECRET", "test_masking.py"
     ),

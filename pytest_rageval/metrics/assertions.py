@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pytest_rageval.assertions.assertion_type import CheckedAnswer
 from pytest_rageval.assertions.checking import AssertionOutcome, check_assertions
 from pytest_rageval.assertions.registry import single_assertions
-from pytest_rageval.cases.loading import CaseFile
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.llm.price_list import LISTED_PRICES, PriceList
@@ -18,6 +18,9 @@ from pytest_rageval.metrics.calls import cost_usd, latency_ms
 from pytest_rageval.metrics.registry import Metric, Registry, Scored, is_described, metric
 from pytest_rageval.model import EvalCase, Json, NotApplicable, Observation, Score
 from pytest_rageval.text import counted, cut
+
+if TYPE_CHECKING:
+    from pytest_rageval.cases.loading import CaseFile
 
 NAME = "assertions"
 GATE = "assertions >= 1 tag L5_assertion_fail"

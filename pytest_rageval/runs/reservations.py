@@ -15,8 +15,10 @@ UNJUDGED = "not_judged"
 RERUN = "passed_when_rerun"
 """The key in metrics.json of the cases that did not pass at their first attempt; a run without any is without it."""
 ANSWERS_UNMEASURED = "answers_unmeasured"
-"""The key in metrics.json of a run that measured retrieval alone, though it had answers to measure."""
+"""The key in metrics.json of a run that measured no answers, though it had answers to measure."""
 ANSWER_LAYER = "L5"
+WITHOUT_CONTENT = frozenset({"abstention", "operations"})
+"""The layers that look at no content: whether something was answered, and what it took."""
 JUDGE_ERROR = "judge"
 """The beginning of the kinds of error of a judge."""
 LEFT_OUT = "judge_unavailable"
@@ -73,15 +75,29 @@ def unjudged_counts(metrics: Mapping[str, Any]) -> Iterator[str]:
 
 
 def unmeasured_answers(rows: Iterable[Row], layers: Mapping[str, Any], *, is_retrieval_only: bool) -> dict[str, Any]:
-    """Return the mark of a run in which no metric of answers has a value, though gold answers exist; else nothing.
+    """Return the mark of a run in which no metric of answers has a value, though there is something to measure.
+
+    That is so where gold answers exist, and where nothing but abstention was measured in answerable cases: any answer
+    passes there. Tests of the project's own measure answers by themselves.
 
     is_retrieval_only  True if the run was told to measure no answers
     """
     if ANSWER_LAYER in layers:
         return {}
-    answered = [row for row in rows if row.outcome not in ("error", "skipped")]
+    answered = [row for row in rows if row.outcome not in ("error", "skipped") and not _is_own_test(row)]
     has_gold = any(row.groups.get("answer", ("none",)) != ("none",) for row in answered)
-    return {ANSWERS_UNMEASURED: True} if has_gold or (answered and is_retrieval_only) else {}
+    is_nothing_measured = layers.keys() <= WITHOUT_CONTENT and any(map(_should_be_answered, answered))
+    is_unmeasured = has_gold or is_nothing_measured or (answered and is_retrieval_only)
+    return {ANSWERS_UNMEASURED: True} if is_unmeasured else {}
+
+
+def _is_own_test(row: Row) -> bool:
+    """Return True for a test of the project's own, whose node id follows the key of its case."""
+    return row.key.count("::") > 1
+
+
+def _should_be_answered(row: Row) -> bool:
+    return "answerable" in row.groups.get("answerable", ()) and not row.is_small_talk
 
 
 def reruns(rows: Iterable[Row]) -> dict[str, Any]:

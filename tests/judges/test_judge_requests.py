@@ -9,6 +9,7 @@ import pytest
 from pytest_rageval.judges import requests_for
 from pytest_rageval.judges.requests import judged_text
 from pytest_rageval.judges.rubrics import rubric_names
+from pytest_rageval.judges.rubrics.conversation import OF_CONVERSATION
 from pytest_rageval.model import Answer, Chunk, EvalCase, Gold, JudgeRequest, Reference, Turn
 
 ALL = ("groundedness", "correctness", "relevance", "abstention")
@@ -80,7 +81,7 @@ def a_full_case(**fields) -> EvalCase:
 
 
 def test_every_rubric_is_asked_where_case_and_answer_have_all_that_it_needs():
-    expected = {*rubric_names()} - {"composite"}
+    expected = {*rubric_names()} - {"composite", *OF_CONVERSATION}
     assert all_asked(a_full_case(), an_answer(chunks=TWO_DOCUMENTS)) == expected
 
 

@@ -209,7 +209,8 @@ def test_a_retrieval_only_run_fixes_no_answer_and_gives_no_advice_to_accept_it(s
     result = settled.run(RETRIEVAL)
     comparison, verdict = settled.metrics()["comparison"], settled.metrics()["verdict"]
     assert (comparison["flipped_to_pass"], comparison["not_measured"]) == ([], ["evalcases/a.jsonl::q0"])
-    assert verdict["sentence"].startswith("Passes: nothing got worse. 6 of 6 pass, was 5; 1 case that failed was")
+    passes = "Passes: nothing got worse, but answers were not measured. 6 of 6 pass, was 5; 1 case that failed was"
+    assert verdict["sentence"].startswith(passes)
     assert not lines_with(result, "--rageval-update-baseline")
     assert lines_with(result, "failed in the baseline by gates that were not measured now")
     compared = settled.rageval("compare", "baseline", "latest")

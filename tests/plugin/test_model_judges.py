@@ -220,7 +220,7 @@ def test_every_rubric_is_put_to_the_judge_and_the_cost_is_said_before(checked: P
         result = checked.rageval("judge-check", "--json")
         asked = len(server.chats)
     told = json.loads("\n".join(result.outlines))
-    assert len({verdict["rubric"] for verdict in told["verdicts"]}) == 13
+    assert len({verdict["rubric"] for verdict in told["verdicts"]}) == 15
     assert asked >= len(told["verdicts"])
     result.stderr.fnmatch_lines([f"judge judge-1: {len(told['verdicts'])} short requests, its price is not known"])
 

@@ -155,7 +155,7 @@ def test_tiles_of_metrics_with_gates_come_first_failed_ones_before_all(tmp_path:
     assert (tiles[0].name, tiles[0].value, tiles[0].change) == ("pass rate", "70 %", "was 100 %")
     assert tiles[1].name == "recall_any@5"
     assert tiles[1].gate is not None
-    assert tiles[1].gate[0] is False
+    assert tiles[1].gate[0].kind == "fails"
     assert tiles[-1].name == "p95 latency"
 
 
@@ -320,7 +320,7 @@ def test_an_empty_table_of_chunks_is_not_drawn(tmp_path: Path, reported: list[st
 
 def test_trials_stand_beside_one_another_with_what_failed_in_each(tmp_path: Path):
     body = a_case_body(tmp_path, {"scores": {"token_f1": 0.25}}, trials=3)
-    assert "0 of 3 pass" in body
+    assert "0 of 3 trials pass, and the mean of their scores decides" in body
     assert [f"✘ trial {number}</b> · token_f1 0.25" in body for number in (1, 2, 3)] == [True] * 3
 
 

@@ -185,7 +185,7 @@ def test_history_and_compare_tell_the_same_differences(tmp_path: Path, changed: 
 def test_of_a_list_what_is_gone_and_what_is_new_is_told():
     (change,) = config_changes(BEFORE, BEFORE | {"metrics": ["mrr", "map@5"]})
     assert change == SettingChange("metrics", ["recall_any@k"], ["map@k"])
-    assert change_text(change) == "metrics +map@k -recall_any@k"
+    assert change_text(change) == "metrics (added map@k; removed recall_any@k)"
 
 
 def test_other_cases_are_told_first():

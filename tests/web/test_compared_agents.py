@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -115,9 +116,10 @@ def test_what_cannot_be_shown_side_by_side_is_said(app: WebApp):
     assert app.get("/compare/answers?a=of-shop").headers["location"] == "/compare?a=of-shop"
     other = some_cases(0, cases=2)
     other = [replace(row, key=f"evalcases/other.jsonl::{number}") for number, row in enumerate(other)]
-    store_agent(app.settings.reports, "of-other", "other", other, {}, 3)
+    folder = store_agent(app.settings.reports, "of-other", "other", other, {}, 3)
     page = text_of(app.page("/compare/answers?a=of-shop&b=of-other"))
     assert "These two runs have no case in common" in page
+    shutil.rmtree(folder)  # the other tests would compare with it
 
 
 def test_an_agent_leads_to_others_that_answered_the_same_dataset(app: WebApp):

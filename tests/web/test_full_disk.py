@@ -30,9 +30,9 @@ ROWS = b"id,question,reference\nq1,Why?,Because\nq2,Where?,Here\n"
 KEEPS_NOTHING = {
     "/datasets/{slug}/label/finish",
     "/login", "/logout", "/health", "/label/anew", "/jobs/{job_id}/cancel", "/new-run/answers/{upload_id}/discard",
-    "/datasets/{slug}/label/discard",
+    "/datasets/{slug}/label/discard", "/compare/pairwise/{name}/cancel",
 }  # fmt: skip
-STARTS_A_PROCESS = {"/new-run", "/new-run/answers/{upload_id}", "/jobs/{job_id}/resume"}
+STARTS_A_PROCESS = {"/compare/pairwise", "/new-run", "/new-run/answers/{upload_id}", "/jobs/{job_id}/resume"}
 STOPPED = "20261122_100000"
 
 
@@ -118,6 +118,7 @@ def forms(app: WebApp) -> Iterator[Sent]:
     key = json.loads(lines[0])["case_key"]
     yield "/runs/{run_id}/draft", "/runs/now/draft", {"case": key}, {}
     yield "/runs/{run_id}/rating", "/runs/now/rating", {"case": key, "do": "up", "note": "right"}, {}
+    yield "/compare/pairwise", "/compare/pairwise", {"a": "before", "b": "now", "judge": "openai:m"}, {}
     yield "/jobs/{job_id}/resume", f"/jobs/{STOPPED}/resume", {}, {}
 
 
