@@ -1,4 +1,4 @@
-"""Write the reference pages that are made from the code: options, commands, fields of files, and the Python interface.
+"""Write the reference pages that are made from the code: options, commands, fields, rubrics, the Python interface.
 
 Run by `make docs`. The tests compare the pages with the code, as the wheel holds them too.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
+from reference_tables import assertion_types_page, fixtures_page, rubrics_page, verbs_at_a_glance
 
 import pytest_rageval
 from pytest_rageval.cases.schema import case_schema
@@ -179,7 +180,10 @@ def commands_page() -> str:
         "# Commands",
         "",
         "This page lists every command of `rageval` with its options and exit codes. `docs/make_reference.py` writes",
-        "it from the code. `rageval COMMAND --help` shows the same.",
+        "it from the code. `rageval COMMAND --help` shows the same. `pytest` ends with the codes of",
+        "[rageval run](#rageval-run).",
+        "",
+        *verbs_at_a_glance(),
         "",
     ]
     described = json.loads(CliRunner().invoke(rageval, ["schema", "commands"]).stdout)
@@ -327,7 +331,15 @@ def _members(kind: type) -> Iterator[str]:
         yield ""
 
 
-PAGES = {"api.md": api_page, "options.md": options_page, "commands.md": commands_page, "fields.md": fields_page}
+PAGES = {
+    "api.md": api_page,
+    "assertion-types.md": assertion_types_page,
+    "commands.md": commands_page,
+    "fields.md": fields_page,
+    "fixtures.md": fixtures_page,
+    "options.md": options_page,
+    "shipped-rubrics.md": rubrics_page,
+}
 
 
 def main() -> None:

@@ -50,28 +50,34 @@ class RunScore(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """One definition; called with its function, it is complete: `@metric(layer="L5", better="higher")`.
+    """A metric: a decorator of its function, `@metric(layer="L5", better="higher")`.
 
-    The function is `function(obs)`, or `function(obs, k)` where the metric has a cut-off (`name@5`), plus keyword-only
-    options that the configuration table may set.
+    The function is `function(obs)`, or `function(obs, k)` if the metric has a cut-off (`name@5`). Its keyword-only
+    parameters are options of the metric in the table `[tool.rageval.metrics]`.
 
-    takes_k       'no'; 'always' (a name without a cut-off takes the configured k); 'optional' (without: whole list)
-    needs         what must be there: 'answer', 'chunks', 'trace', 'gold.answer', …, 'judge:RUBRIC'; a gate on a metric
-                  that needs gold looks at the case's gold
-    gates         default gates, in the gate grammar, with the metric written as its bare name
-    yields_to     where a default gate of that metric looks at a case (a model's score, if a judge gives it), those of
-                  this one say nothing
-    settled_by    where that metric is 1, default gates of this one say nothing
-    aggregate     the name of its mean over cases where that differs, e.g. scope_miss_rate
-    unit          what its values count, such as ms: an amount is no share of a scale, and counts in no mean of scores
-    binary        every value is 0 or 1, or, of a run, a share of its cases (decides the interval: Wilson)
-    on_by_default evaluated unless the user lists other metrics
-    run_level     scored once from the RunFacts of a whole run instead of from each observation
-    of_metric     its name names another metric: turn_decay@METRIC, passed as the option `of`
-    missing       returns why an observation gives no value, None if it gives one; asked before the function
-    terms         the formula with the numbers of one observation, for `rageval explain`
-    description   the docstring of a function that is not at hand
+    layer         L1, L2, L3, L4, L5, abstention, tools or operations
+    better        'higher' or 'lower'
+    scale         the least and the largest value, both finite
+    needs         the required input: 'answer', 'chunks', 'references', 'trace', 'gold', 'gold.answer', …, and
+                  'judge:RUBRIC' for a rubric. A gate on a metric that needs gold counts as one that looks at gold
+    gates         default gates, in the syntax of gates, with the metric's name without a cut-off
+    yields_to     another metric; if a default gate of it applies to a case, those of this one do not
+    settled_by    another metric; if it is 1, default gates of this one do not apply
+    aliases       other names
+    aggregate     the name of its mean over cases if that differs, such as scope_miss_rate
+    unit          the unit of an amount: ms, tokens, US dollars, requests, calls or searches. An amount has no scale
+                  and counts in no mean of scores
+    binary        True if every value is 0 or 1, or a share of a run's cases; the interval is then Wilson's
+    on_by_default False for a metric that is scored only if it is named
+    run_level     True for a metric of a whole run: called once, with RunFacts
+    of_metric     True for a metric of a whole run whose name names another metric, as in turn_decay@mrr; that name
+                  is passed as the option `of`
+    missing       a function of the observation that returns NotApplicable if there is no value, else None
+    terms         a function of observation and cut-off that returns the arithmetic, as in 1 / rank 4
+    description   the text of `rageval metrics NAME` in place of the docstring
+    name          the name, if it is not the function's
     function      None for a metric of a stored run that is known by its description only
+    options       default values of the keyword-only parameters
     """
 
     layer: Layer
@@ -113,6 +119,7 @@ class Metric:
 
     @cached_property
     def takes_k(self) -> Literal["no", "always", "optional"]:
+        """Return 'always' if a name without a cut-off takes the configured k, 'optional' if it takes the whole list."""
         if self.function is None:
             return "optional"
         parameter = self._parameters.get("k")
