@@ -204,14 +204,23 @@ def _command_lines(name: str, command: dict[str, Any]) -> Iterator[str]:
         yield "| option | meaning |"
         yield "| --- | --- |"
         for option in command["options"]:
-            text = " ".join((option["help"] or "").split()).replace("|", "\\|")
-            yield f"| {', '.join(f'`{one}`' for one in option['names'])} | {text} |"
+            yield f"| {', '.join(f'`{one}`' for one in option['names'])} | {_option_text(option)} |"
         yield ""
     if command["exit_codes"]:
         yield "| exit code | meaning |"
         yield "| --- | --- |"
         yield from (f"| {code} | {meaning} |" for code, meaning in command["exit_codes"].items())
         yield ""
+
+
+def _option_text(option: dict[str, Any]) -> str:
+    """Return the help of an option of a command, with its choices unless the help names them."""
+    text = " ".join((option["help"] or "").split()).replace("|", "\\|")
+    choices = option.get("choices", [])
+    if not choices or all(choice in text for choice in choices):
+        return text
+    listed = ", ".join(f"`{choice}`" for choice in choices)
+    return f"{text} One of {listed}.".strip()
 
 
 def fields_page() -> str:
