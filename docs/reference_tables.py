@@ -73,13 +73,13 @@ def cell(text: str) -> str:
 
 def verbs_at_a_glance() -> Iterator[str]:
     """Yield a table of all verbs, each with the page about it."""
-    yield "| verb | subject | page |"
+    yield "| verb | what it does | page |"
     yield "| --- | --- | --- |"
     for verbs in VERBS.values():
-        for verb, subject in verbs.items():
+        for verb, purpose in verbs.items():
             link = ABOUT_VERB.get(verb)
             page = f"[{link.partition('.md')[0]}]({link})" if link else ""
-            yield f"| `{verb}` | {cell(subject)} | {page} |"
+            yield f"| `{verb}` | {cell(purpose)} | {page} |"
 
 
 def rubrics_page() -> str:
