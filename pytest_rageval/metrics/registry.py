@@ -55,29 +55,21 @@ class Metric:
     The function is `function(obs)`, or `function(obs, k)` if the metric has a cut-off (`name@5`). Its keyword-only
     parameters are options of the metric in the table `[tool.rageval.metrics]`.
 
-    layer         L1, L2, L3, L4, L5, abstention, tools or operations
-    better        'higher' or 'lower'
+    layer, better L1 to L5, abstention, tools or operations; 'higher' or 'lower'
     scale         the least and the largest value, both finite
-    needs         the required input: 'answer', 'chunks', 'references', 'trace', 'gold', 'gold.answer', …, and
-                  'judge:RUBRIC' for a rubric. A gate on a metric that needs gold counts as one that looks at gold
+    needs         the required input: answer, chunks, references, trace, gold, gold.PART, judge:RUBRIC. A gate on a
+                  metric that needs gold counts as one that looks at gold
     gates         default gates, in the syntax of gates, with the metric's name without a cut-off
     yields_to     another metric; if a default gate of it applies to a case, those of this one do not
     settled_by    another metric; if it is 1, default gates of this one do not apply
-    aliases       other names
-    aggregate     the name of its mean over cases if that differs, such as scope_miss_rate
-    unit          the unit of an amount: ms, tokens, US dollars, requests, calls or searches. An amount has no scale
-                  and counts in no mean of scores
+    aggregate     the name of its mean if that differs, such as scope_miss_rate
+    unit          the unit of an amount, such as ms. An amount has no scale and counts in no mean of scores
     binary        True if every value is 0 or 1, or a share of a run's cases; the interval is then Wilson's
     on_by_default False for a metric that is scored only if it is named
     run_level     True for a metric of a whole run: called once, with RunFacts
-    of_metric     True for a metric of a whole run whose name names another metric, as in turn_decay@mrr; that name
-                  is passed as the option `of`
+    of_metric     True if the name names another metric, as in turn_decay@mrr; it is passed as the option `of`
     missing       a function of the observation that returns NotApplicable if there is no value, else None
     terms         a function of observation and cut-off that returns the arithmetic, as in 1 / rank 4
-    description   the text of `rageval metrics NAME` in place of the docstring
-    name          the name, if it is not the function's
-    function      None for a metric of a stored run that is known by its description only
-    options       default values of the keyword-only parameters
     """
 
     layer: Layer
@@ -98,7 +90,7 @@ class Metric:
     terms: Terms | None = None
     description: str = ""
     name: str = ""
-    function: Callable[..., Scored] | None = None
+    function: Callable[..., Scored] | None = None  # of a stored run's metric that is known by its description only
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
