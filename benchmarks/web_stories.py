@@ -100,15 +100,14 @@ def first_result(person: Person) -> None:
 
 
 def run(person: Person, name: str = "") -> None:
+    """Start a run from the page of an agent or a dataset, which it takes, and wait for its result."""
     with person.step(f"look at what a run takes{name}"):
-        person.click("link", "New run")
+        person.clicks += 1
+        person.page.locator("main").get_by_role("link", name="New run", exact=True).first.click()
         person.page.wait_for_url("**/new-run*")
-    with person.step(f"start it and wait for its end{name}"):
+    with person.step(f"start it and wait for its result{name}"):
         person.click("button", "Start the run")
-        person.page.wait_for_url("**/jobs/*")
-        person.page.wait_for_selector("#progress:not([hx-get])")
-    with person.step(f"open the result{name}"):
-        person.click("link", "Open the run")
+        person.page.wait_for_url("**/runs/*")  # the page of a job goes on to its run
         person.page.wait_for_selector("#case-list")
 
 
@@ -135,19 +134,14 @@ def compare(person: Person) -> None:
         person.page.wait_for_url("**/agents/other-bot")
     run(person, " (other)")
     with person.step("compare the two runs"):
-        person.click("link", "Runs")
-        for box in person.page.get_by_role("checkbox").all()[:2]:
-            person.clicks += 1
-            box.check()
-        person.click("button", "Compare selected")
+        person.clicks += 1
+        person.page.get_by_role("link", name="compare with Demo bot").click()
         person.page.wait_for_url("**/compare*")
 
 
 def label(person: Person, slug: str) -> None:
     person.page.goto(person.page.url.partition("/compare")[0] + f"/datasets/{slug}")
     with person.step("begin to label"):
-        person.clicks += 1
-        person.page.get_by_text("Label: mark what holds the answers").click()
         person.click("button", "Label")
         person.page.wait_for_selector("#label:not([hx-trigger]) .chunks a")
     with person.step(f"label {LABELLED} rows"):

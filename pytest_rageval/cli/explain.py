@@ -68,7 +68,7 @@ def explain(run: str, case: str, form: str, is_full: bool, reports: str | None) 
     elif form == "markdown":
         click.echo(case_markdown(explained.view), nl=False)
     else:
-        observation = stored.observation(record["case_key"])
+        observation = stored.observation(record["case_key"], explained.record["trial"])
         shown = Explained(
             explained.view,
             observation,

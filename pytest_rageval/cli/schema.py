@@ -241,6 +241,7 @@ _VERDICT: Json = {
                 "failed": {"type": "integer"},
                 "errors": {"type": "integer"},
                 "first": {"type": "string"},
+                "spared": {"type": "array", "items": {"type": "string"}},
             },
         },
     },

@@ -18,7 +18,7 @@ CHANGES = {"worse": "flipped_to_fail", "fixed": "flipped_to_pass", "unmeasured":
 UNCHANGED = "same"
 AnswerChange = Literal["same", "different", "unknown"]
 ANSWER_CHANGES: tuple[AnswerChange, ...] = ("different", "same", "unknown")
-"""Words of the filter `answer:`; `unknown` if the answer of the other run is not kept."""
+"""Words of the filter `answer:`; `unknown` for a case that ended in an error, or whose other answer is not kept."""
 CUT = "…"
 """The end of an answer that is cut in its record."""
 _ANSWERS = Members("case_key", "trial", "outcome", "answer", "verdict", "error", where_written=("confirms",))
@@ -46,7 +46,8 @@ def new_causes_of(comparison: Mapping[str, Any] | None) -> dict[str, str]:
 def answer_changes(answers: Mapping[str, str | None], side: Side, before: Side) -> dict[str, AnswerChange]:
     """Return whether the answer of each case is the one of the other run; a case that this one lacks is left out.
 
-    answers  those of `side` by case, as its records have them
+    answers  those of `side` by case, as its records have them, without cases that ended in errors: these have no
+             answer, and not another one
     """
     earlier = dict(_answers(before))
     changes: dict[str, AnswerChange] = {}
@@ -81,7 +82,9 @@ def _answers(side: Side) -> Iterator[tuple[str, str | None]]:
         if not record.get("confirms"):  # an attempt that confirms a new failure stands for no case
             trials.setdefault(record["case_key"], {})[record["trial"]] = record
     for key, records in trials.items():
-        yield key, representative_trial(records)["answer"]
+        shown = representative_trial(records)
+        if not shown["error"]:
+            yield key, shown["answer"]
 
 
 def _whole_answers(run: StoredRun | None, keys: Set[str]) -> dict[str, dict[int, str | None]]:

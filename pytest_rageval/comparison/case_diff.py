@@ -31,7 +31,9 @@ def records_of(path: Path, keys: Set[str]) -> dict[str, Record]:
 
 def representative_trial(trials: Mapping[int, Record]) -> Record:
     """Return the trial that stands for a case: the first with an error, else the first with the verdict of the case."""
-    number = min(trials, key=lambda each: (trial_rank(trials[each]), each))
+    # Attempts that confirm a new failure have decided about the case, and stand for none: its scores are the first's.
+    first = [number for number, record in trials.items() if not record.get("confirms")]
+    number = min(first or trials, key=lambda each: (trial_rank(trials[each]), each))
     return trials[number]
 
 

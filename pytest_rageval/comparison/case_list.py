@@ -151,7 +151,9 @@ def with_answer_changes(listed: CaseList, side: Side, before: Side, unlike: Coll
     """
     if not (side.has_records and before.has_records):
         return listed
-    answers = {case.key: case.answer for case in listed.cases if case.key not in unlike}
+    # A case that ended in an error has no answer, which is not another one: 12 errors read as 12 changed answers.
+    answered = [case for case in listed.cases if case.outcome != "error"]
+    answers = {case.key: case.answer for case in answered if case.key not in unlike}
     changes = answer_changes(answers, side, before)
     cases = []
     for case in listed.cases:

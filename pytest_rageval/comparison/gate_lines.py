@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from pytest_rageval.gates.gate import FEWEST_FOR_P95
 from pytest_rageval.text import NO_VALUE, figures, short
@@ -27,8 +27,8 @@ def gate_name(gate: Mapping[str, Any]) -> str:
     return str(gate.get("label", gate["metric"]))
 
 
-def gate_line(gate: Mapping[str, Any]) -> str:
-    """Format a gate as one line.
+def gate_line(gate: Mapping[str, Any], *, is_partial: bool = False) -> str:
+    """Format a gate as one line; `is_partial`: in a run that no gate fails.
 
     Absolute: `recall_any@5 is 0.61, gate >= 0.85 · 40 of 42 cases`. Against the baseline:
     `mrr 0.9 → 0.7, tolerated drop 0.1: regressed · 95 % -0.26 to -0.14, p 0.0003, n 120, detectable 0.08`.
@@ -46,9 +46,28 @@ def gate_line(gate: Mapping[str, Any]) -> str:
     if gate["verdict"] in UNCOMPARED:
         return f"{name} {UNCOMPARED[gate['verdict']]}; {limit}"
     before, after = figures(gate["before"], gate["after"])
-    line = f"{name} {before} → {after}, {limit}: {_verdict(gate)}"
+    line = f"{name} {before} → {after}, {limit}: {_verdict(gate, is_partial=is_partial)}"
     shown_evidence = evidence(gate)
     return f"{line} · {shown_evidence}" if shown_evidence else line
+
+
+class GateState(NamedTuple):
+    """Whether a gate of the run passes, as every face shows it."""
+
+    symbol: str
+    words: str
+    kind: Literal["holds", "fails", "silent"]
+
+
+def gate_state(gate: Mapping[str, Any], *, is_partial: bool) -> GateState:
+    """Return whether a gate passes. The means of a partial run are of other cases: no gate fails it."""
+    if gate["passed"] is None:
+        return GateState("–", "not measured", "silent")
+    if gate["passed"]:
+        return GateState("✔", "holds", "holds")
+    if is_partial:
+        return GateState("–", "fails nothing, since the run is partial", "silent")
+    return GateState("✘", "FAILS", "fails")
 
 
 def gate_reason(gate: Mapping[str, Any]) -> str:
@@ -67,6 +86,7 @@ def _measured(gate: Mapping[str, Any]) -> str:
     limit = gate["limit"]
     if is_regression(gate):
         limit = -limit if gate["value"] < 0 else limit
+    # 0.8499 beside a limit of 0.85 must not be rounded onto it.
     [text] = figures(gate["value"], limit=limit)
     return text
 
@@ -117,11 +137,13 @@ def is_warning(gate: Mapping[str, Any]) -> bool:
     return has_risen == is_rise_worse
 
 
-def _verdict(gate: Mapping[str, Any]) -> str:
+def _verdict(gate: Mapping[str, Any], *, is_partial: bool) -> str:
     """Return the verdict; if the change may be noise, add whether the gate fails and the setting that decides it."""
     if gate["verdict"] != "beyond tolerance, may be noise" or not is_warning(gate):
         return str(gate["verdict"])
-    ends = "fails" if gate["passed"] is False else "holds"
+    ends = "holds"
+    if gate["passed"] is False:
+        ends = "beyond tolerance" if is_partial else "fails"
     if gate.get("decided_by") == "one-sided p":
         return f"may be noise, {ends}"
     significant = "true" if gate["significant"] else "false"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from pytest_rageval.gates.effect import decide
 from pytest_rageval.runs.columns import CaseColumns, SharedCases, values_at
 from pytest_rageval.runs.decision_hash import gated_part
+from pytest_rageval.runs.flaky_cases import spared_gates
 from pytest_rageval.runs.row import IS_BAD
 
 GATES = "gates_in_effect"
@@ -23,11 +24,13 @@ class SideGates:
     in_effect     gates as text by hash; None if they were not recorded
     cut_offs      the values of `@k`; the first with a score counts
     is_heuristic  whether its judge was a heuristic
+    spared        metrics whose gates failed at first and not in most attempts, by case
     """
 
     in_effect: Mapping[str, Iterable[str]] | None
     cut_offs: tuple[int, ...]
     is_heuristic: bool
+    spared: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def of(self, decision: str | None) -> Iterable[str] | None:
         """Return the gates in effect for a case, as text, by its decision hash; None if they are not known."""
@@ -36,6 +39,13 @@ class SideGates:
     def measured(self, gates: Iterable[str], scores: Mapping[str, float]) -> dict[str, bool]:
         """Return whether the gates of each metric with a score pass."""
         return decide(gates, scores, self.cut_offs, is_heuristic=self.is_heuristic)
+
+    def of_case(self, key: str, gates: Iterable[str], scores: Mapping[str, float]) -> dict[str, bool]:
+        """Return whether the gates of each metric with a score pass in this case; one that was spared does."""
+        holds = self.measured(gates, scores)
+        for metric in self.spared.get(key, ()):
+            holds[metric] = True
+        return holds
 
     def failed(self, gates: Iterable[str], scores: Mapping[str, float]) -> set[str]:
         """Return the metrics whose gates these scores fail."""
@@ -50,7 +60,7 @@ def gates_of(metrics: Mapping[str, Any], config: Mapping[str, Any] | None, k: in
     cut_offs = dict.fromkeys(cut_off for cut_off in configured if cut_off is not None)
     judge = metrics.get("judge")
     is_heuristic = bool(judge and judge["heuristic"])
-    return SideGates(config.get(GATES), tuple(cut_offs), is_heuristic)
+    return SideGates(config.get(GATES), tuple(cut_offs), is_heuristic, spared_gates(metrics))
 
 
 class CaseFlips(NamedTuple):
@@ -136,8 +146,8 @@ def gates_of_case(key: str, both: Both) -> CaseGates | None:
     if gates is None:
         return None
     return CaseGates(
-        was=both.gates_was.measured(gates, both.was[key].scores),
-        now=both.gates_now.measured(gates, both.now[key].scores),
+        was=both.gates_was.of_case(key, gates, both.was[key].scores),
+        now=both.gates_now.of_case(key, gates, both.now[key].scores),
     )
 
 

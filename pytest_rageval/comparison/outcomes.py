@@ -51,28 +51,36 @@ def known_failure(result: CaseResult, plan: Plan, baseline: Side | None, asked: 
     if mode == "fail" or before is None or baseline is None:
         return None
     gates = _gates_before(result, before, plan, baseline)
-    failed_now = _failed_now(result)
-    is_by_mean = result.by_rule is None
-    if before.is_bad and not is_by_mean:
-        # Which trials failed which gates then is not stored: both sides are told apart by their means.
-        failed_now = {metric for metric, holds in _decided_now(result, plan).items() if not holds}
-    return RATCHET if failed_now <= gates.failed else None
+    return RATCHET if _failed_beside(before, result, plan) <= gates.failed else None
 
 
-def newly_fails(result: CaseResult, plan: Plan, baseline: Side | None) -> bool:
-    """Return True if a case fails a gate that it passed in the baseline, which did not fail.
+class NewFailure(NamedTuple):
+    """What a case newly fails against the baseline.
+
+    metrics   of the gates that did not fail then, without their cut-offs
+    is_known  True if the case failed then as well, by other gates
+    """
+
+    metrics: frozenset[str]
+    is_known: bool
+
+
+def new_failure(result: CaseResult, plan: Plan, baseline: Side | None, asked: str | None = None) -> NewFailure | None:
+    """Return the gates that a case fails and did not fail in the baseline; None without any.
 
     A gate that the baseline did not measure says nothing about what changed in the system, unless the case passed
-    nothing then.
+    nothing then. `asked`: the hash of what the case asks, if the result does not hold the whole case.
     """
-    before = _before(result, baseline, None)
-    if before is None or baseline is None or before.is_bad or not result.failed_gates:
-        return False
+    before = _before(result, baseline, asked)
+    if before is None or baseline is None or not result.failed_gates:
+        return None
     gates = _gates_before(result, before, plan, baseline)
-    new = _failed_now(result) - gates.failed
-    if before.outcome != "passed":
-        return bool(new)
-    return not new.isdisjoint(gates.measured)
+    new = _failed_beside(before, result, plan) - gates.failed
+    # A case that was skipped or broke then passed nothing: each gate that fails now is new.
+    was_decided = before.is_bad or before.outcome == "passed"
+    if not new or (was_decided and new.isdisjoint(gates.measured)):
+        return None
+    return NewFailure(frozenset(new), before.is_bad)
 
 
 class _GatesBefore(NamedTuple):
@@ -88,7 +96,7 @@ def _gates_before(result: CaseResult, before: CaseScores, plan: Plan, baseline: 
     kind = obs.matching.kind if obs else gold_kind(result.case.gold, plan.settings.gold_by)
     in_effect = plan.gates_in_effect.of(result.case, kind)
     side = gates_of(baseline.metrics, baseline.config, plan.settings.k)
-    holds = side.measured(in_effect.words, before.scores)
+    holds = side.of_case(result.key, in_effect.words, before.scores)
     is_same = gated_part(before.decision_hash) == in_effect.hash[:16]
     if is_same and before.outcome == "passed":
         # A flaky case, and one that passes by its rule, may have scores that fail: then its outcome decides.
@@ -96,8 +104,19 @@ def _gates_before(result: CaseResult, before: CaseScores, plan: Plan, baseline: 
     return _GatesBefore(holds, {metric for metric, passes in holds.items() if not passes})
 
 
-def _failed_now(result: CaseResult) -> set[str]:
-    return {gate.metric.partition("@")[0] for gate in result.failed_gates}
+def _failed_beside(before: CaseScores, result: CaseResult, plan: Plan) -> set[str]:
+    """Return the metrics whose gates fail now, to be held against those that failed in the baseline."""
+    if not before.is_bad or result.by_rule is None:
+        return {bare_metric(gate.metric) for gate in result.failed_gates}
+    # Which trials failed which gates then is not stored: both sides are told apart by their means.
+    failed = {metric for metric, holds in _decided_now(result, plan).items() if not holds}
+    spared = result.confirmation.spared if result.confirmation is not None else ()
+    return failed.difference(spared)
+
+
+def bare_metric(name: str) -> str:
+    """Return a metric without its cut-off."""
+    return name.partition("@")[0]
 
 
 def _decided_now(result: CaseResult, plan: Plan) -> Mapping[str, bool]:
@@ -141,15 +160,19 @@ def ending(result: CaseResult, plan: Plan, baseline: Side | None, asked: str | N
         # The first line with text, as pytest shows it.
         lines = printable(f"{error.kind}: {error.message}").splitlines()
         return Ending("error", next((line.strip() for line in lines if line.strip()), None))
-    if result.is_flaky:
+    if result.is_flaky and not result.failed_gates:
         return Ending("passed", flaky_reason(result))
     if result.failed_gates:
         failed = "; ".join(map(str, result.failed_gates))
         remarks: list[str] = []
-        if result.by_rule is not None:
-            remarks.append(result.by_rule)
-        if result.confirmation is not None and not result.confirmation.is_unanimous:
-            remarks.append(str(result.confirmation))
+        trials = result.by_rule or result.by_mean
+        if trials is not None:
+            remarks.append(trials)
+        confirmation = result.confirmation
+        if confirmation is not None and confirmation.spared:
+            remarks.append(f"{FLAKY}{confirmation.first} {confirmation}")
+        elif confirmation is not None and not confirmation.is_unanimous:
+            remarks.append(str(confirmation))
         if remarks:
             failed += f" ({'; '.join(remarks)})"
         known = known_failure(result, plan, baseline, asked)

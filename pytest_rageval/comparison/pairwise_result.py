@@ -40,8 +40,6 @@ def pairwise_content(
     why_none = _no_verdict(decisions, failed, flips)
     rate = None if why_none is not None else win_rate_of(judged)
     word, sentence = _verdict(after.name, before.name, rate, why_none)
-    wins = _clearest(judged, "win")
-    losses = _clearest(judged, "loss")
     return {
         "schema": SCHEMA,
         "verdict": {"word": word, "sentence": sentence},
@@ -55,16 +53,32 @@ def pairwise_content(
         "position_flips": flips,
         "by_category": _by_category(judged, has_verdict=rate is not None),
         "lengths": _lengths(judged),
-        "clearest_wins": [_case(decision) for decision in wins],
-        "clearest_losses": [_case(decision) for decision in losses],
+        **_clearest_members(judged),
         "errors": _errors(failed),
         "left_out": _left_out(paired),
         "abstentions": _abstentions(paired),
         "notes": list(_notes(before, after, paired, judge)),
-        "doubtful": [decision.pair.case_key for decision in decisions if _is_doubtful(decision)],
+        **_decision_members(decisions),
+        "gates": [],
+    }
+
+
+def _clearest_members(judged: Sequence[PairDecision]) -> dict[str, Any]:
+    wins = _clearest(judged, "win")
+    losses = _clearest(judged, "loss")
+    return {
+        "clearest_wins": [_case(decision) for decision in wins],
+        "clearest_losses": [_case(decision) for decision in losses],
+    }
+
+
+def _decision_members(decisions: Sequence[PairDecision]) -> dict[str, Any]:
+    """Return what is listed of all pairs, also of those whose judgement failed."""
+    doubtful = [decision for decision in decisions if _is_doubtful(decision)]
+    return {
+        "doubtful": [decision.pair.case_key for decision in doubtful],
         "spent": _spent(decisions),
         "cases": [_in_short(decision) for decision in decisions],
-        "gates": [],
     }
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_rageval.comparison.gate_lines import is_regression
+from pytest_rageval.runs.reservations import ANSWER_LAYER, ANSWERS_UNMEASURED
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,20 @@ class VerdictFacts:
         if self.comparison is None or not self.is_compared:
             return 0
         return len(self.comparison.get(name, ()))
+
+    @property
+    def lacks_answers(self) -> bool:
+        """Return True if answers were not measured, though the cases or the other run have something to measure."""
+        is_unmeasured = bool(self.metrics.get(ANSWERS_UNMEASURED)) or self.has_lost_answers
+        return is_unmeasured and not self.is_all_errors
+
+    @property
+    def has_lost_answers(self) -> bool:
+        """Return True if the other run measured answers, and this one measured none."""
+        if self.comparison is None or not self.is_compared or ANSWER_LAYER in self.metrics.get("by_layer", ()):
+            return False
+        of_answers = [metric for metric in self.comparison["metrics"].values() if metric.get("layer") == ANSWER_LAYER]
+        return any(metric["verdict"] == "unmeasured" for metric in of_answers)
 
     @property
     def changed(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_rageval.comparison.gate_lines import gate_reason
 from pytest_rageval.comparison.verdict_facts import VerdictFacts
-from pytest_rageval.runs.flaky_cases import flaky_counts
+from pytest_rageval.runs.flaky_cases import flaky_counts, unconfirmed_counts
 from pytest_rageval.runs.reservations import unjudged_counts
 from pytest_rageval.text import counted, cut
 
@@ -22,6 +22,7 @@ OF_THE_RUN = frozenset({"completeness", "records", "verdicts", "examined", "base
 _END_OF_CLAUSE = re.compile(r"[:;]\s")
 _LONGEST_PROBLEM = 120
 """Characters of a problem in the sentence; the whole of it stands below."""
+ANSWERS_NOT_MEASURED = "answers were not measured"
 RUN_THROUGH = (0, 1)
 """Exit codes of pytest with which all selected tests were run."""
 
@@ -32,6 +33,7 @@ def reasons_to_fail(facts: VerdictFacts) -> list[str]:
     reasons += _problem_reasons(_told(facts.problems, is_all_errors=facts.is_all_errors))
     if facts.is_refused and not (facts.is_waived or facts.is_partial or facts.problems):
         reasons.append("not comparable with the baseline")
+    # Other exit codes are of sessions that ended early, by a signal or an error of pytest itself.
     if facts.exit_status not in RUN_THROUGH:
         reasons.append("the session was interrupted")
     elif facts.exit_status and not reasons:
@@ -54,9 +56,14 @@ def _told(problems: Mapping[str, str], *, is_all_errors: bool) -> Mapping[str, s
 
 
 def reservations(facts: VerdictFacts) -> Iterator[str]:
-    """Yield what a reader must know of a verdict besides its reasons, the most serious first."""
+    """Yield what a reader must know of a verdict besides its reasons, the most serious first.
+
+    That answers were not measured stands in the headline of a run that passes.
+    """
     if facts.is_partial:
         yield _ran_in_part(facts.metrics)
+    if facts.lacks_answers and reasons_to_fail(facts):
+        yield ANSWERS_NOT_MEASURED
     yield from unjudged_counts(facts.metrics)
     if facts.cases and facts.cases == facts.outcome("skipped"):
         yield "nothing was examined"
@@ -72,15 +79,22 @@ def reservations(facts: VerdictFacts) -> Iterator[str]:
     if 0 < skipped < facts.cases:
         yield f"{skipped:,} skipped"
     yield from flaky_counts(facts.metrics)
+    yield from unconfirmed_counts(facts.metrics)
     if facts.changed:
         yield counted(facts.changed, "changed case is", "changed cases are") + " not compared"
+    # Without a baseline no regression gate is measured, and after errors none at all: both are said otherwise.
     unmeasured_gates = sum(gate["passed"] is None for gate in facts.gates)
     if unmeasured_gates and facts.is_compared and not facts.is_all_errors:
         yield counted(unmeasured_gates, "gate was", "gates were") + " not measured"
 
 
 def passing_words(facts: VerdictFacts) -> str:
-    """Return what a run that passes has shown: `nothing got worse`."""
+    """Return what a run that passes has shown: `nothing got worse`, and that it was not all if so."""
+    words = _shown(facts)
+    return f"{words}, but {ANSWERS_NOT_MEASURED}" if facts.lacks_answers else words
+
+
+def _shown(facts: VerdictFacts) -> str:
     let_pass = _let_pass(facts)
     if let_pass:
         return let_pass

@@ -12,21 +12,28 @@ from pytest_rageval.comparison.verdict_reasons import pass_rate, passing_words, 
 from pytest_rageval.runs.reservations import is_unjudged
 
 VerdictTone = Literal["red", "amber", "green", "grey"]
-SYMBOLS: Mapping[str, str] = {
-    "Gate failed": "✘",
-    "Errors": "✘",
-    "Failed": "✘",
-    "Partial": "◐",
-    "Nothing examined": "◌",
-    "Not judged": "⊘",
-    "Not comparable": "≠",
-    "Partly comparable": "≈",
-    "Worse": "▼",
-    "Failing": "▽",
-    "Better": "▲",
-    "Not worse": "✔",
-    "No baseline": "○",
-}
+SYMBOLS: Mapping[str, str] = {"red": "✘", "amber": "!", "green": "✔", "grey": "○"}
+"""The symbol of each tone. Red fails the build; one that passes has a reservation, or nothing to compare with.
+
+One symbol for one end: with one for each word, two runs that failed the build had two, and nothing told why.
+"""
+WORDS = (
+    "Gate failed",
+    "Errors",
+    "Failed",
+    "Partial",
+    "Nothing examined",
+    "Not judged",
+    "Answers unmeasured",
+    "Not comparable",
+    "Partly comparable",
+    "Worse",
+    "Failing",
+    "Better",
+    "Not worse",
+    "No baseline",
+)
+"""The words of verdicts."""
 NOT_COMPARABLE = "baseline"
 """The name of the problem that a run shares no case with its baseline."""
 
@@ -55,7 +62,7 @@ class RunVerdict:
 
     @property
     def symbol(self) -> str:
-        return SYMBOLS[self.word]
+        return SYMBOLS[self.tone]
 
     @property
     def fails_build(self) -> bool:
@@ -134,6 +141,7 @@ def not_comparable(problems: Sequence[object]) -> str:
 def _word(facts: VerdictFacts, *, fails_build: bool) -> tuple[str, VerdictTone]:
     if fails_build:
         return _failing_word(facts), "red"
+    # The worst doubt is the word; the sentence has them all.
     doubtful = next(_amber_words(facts), None)
     if doubtful is not None:
         return doubtful, "amber"
@@ -145,6 +153,7 @@ def _word(facts: VerdictFacts, *, fails_build: bool) -> tuple[str, VerdictTone]:
 
 
 def _failing_word(facts: VerdictFacts) -> str:
+    # Scores say nothing of cases without an answer, so that errors come before gates.
     if facts.outcome("error"):
         return "Errors"
     if facts.failed_gates:
@@ -170,5 +179,7 @@ def _amber_words(facts: VerdictFacts) -> Iterator[str]:
         yield "Not judged"
     if facts.flips("flipped_to_fail") or facts.flips("fails_new_gate") or facts.regressed:
         yield "Worse"
+    if facts.has_lost_answers:
+        yield "Answers unmeasured"
     if facts.changed:
         yield "Partly comparable"

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_rageval.comparison.baseline import read_baseline
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.runs.config_diff import SettingChange, change_text, config_changes, setting_text
+from pytest_rageval.runs.config_diff import SettingChange, config_changes
 from pytest_rageval.runs.reader import StoredRun
 
 _COMMIT = 7
@@ -40,13 +40,6 @@ def changes_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> list
     if was is not None and now is not None and was != now:
         changes.append(SettingChange("commit", was, now))
     return changes
-
-
-def arrow_text(change: SettingChange) -> str:
-    """Format a change as `min_score – → 0.5`, or as the items added to and removed from a list."""
-    if isinstance(change.before, list) and isinstance(change.after, list):
-        return change_text(change)
-    return f"{change.name} {setting_text(change.before)} → {setting_text(change.after)}"
 
 
 def _config_before(run: StoredRun, comparison: Mapping[str, Any], baseline: Path) -> Mapping[str, Any] | None:

@@ -53,6 +53,7 @@ class GatesInEffect:
         labels = tuple([facts_of(case, kind, name) for name in self._labels])
         effect = self._known.get(labels)
         if effect is None:
+            # Conditions may read tags, of which a project can have one for each case.
             if len(self._known) >= CACHED:
                 self._known.clear()
             effect = self._in_effect(case, kind)

@@ -85,6 +85,7 @@ def rule_verdict(
         outcomes.append(ending_by_gates(measured, verdict, [measured])[0])
         examined_gates = max(examined_gates, verdict.held + len(verdict.failed))
         for gate in verdict.failed:
+            # The value of one trial: a mean over trials that pass and fail would explain neither.
             failed.setdefault((gate.metric, gate.threshold), gate)
     count = TrialCount.of(outcomes)
     words = f"{count.passed} of {counted(count.examined, 'trial')} pass, by the rule {rule}"
@@ -93,6 +94,11 @@ def rule_verdict(
     if count.passes(rule):
         return RuleVerdict("passed", examined_gates, (), words)
     return RuleVerdict("failed", max(0, examined_gates - len(failed)), tuple(failed.values()), words)
+
+
+def mean_words(passed: int, trials: int) -> str:
+    """Return how the mean of several trials decides: without it, a case that fails though most pass looks wrong."""
+    return f"{passed} of {counted(trials, 'trial')} pass, and the mean of their scores decides"
 
 
 def is_mean_decided(gates: Sequence[Gate], trials: Sequence[GatedTrial], to_come: int) -> bool:
@@ -111,6 +117,7 @@ def is_mean_decided(gates: Sequence[Gate], trials: Sequence[GatedTrial], to_come
         holds = [gate.holds(mean) for mean in extremes]
         if not any(holds):
             return True
+        # A gate that skipped one trial may examine the next one, and is then not safe.
         is_each_safe = is_each_safe and all(holds) and len(values) == len(trials)
     return is_each_safe
 
@@ -121,4 +128,5 @@ def _extreme_means(gate: Gate, values: Sequence[float], to_come: int) -> list[fl
     total = math.fsum(values)
     trials = len(values) + to_come
     lowest, highest = gate.measure.metric.scale
+    # The mean of now comes too: further trials may have no score of this metric.
     return [total / len(values), (total + to_come * lowest) / trials, (total + to_come * highest) / trials]

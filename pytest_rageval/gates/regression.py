@@ -50,6 +50,7 @@ DEFAULT_REGRESSIONS = (
     "groundedness drop 0.5",
     "correctness drop 0.5",
 )
+# A name has at most two parts behind it: `pass^k`, or `turn_decay@recall_any@5`, a metric about another at a cut-off.
 REGRESSION_PATTERN = re.compile(r"([a-z][a-z0-9_]*(?:[@^]\w+){0,2})\s+(drop|rise)\s+([0-9]+\.?[0-9]*|\.[0-9]+)\s*(%)?")
 
 

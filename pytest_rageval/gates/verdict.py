@@ -53,6 +53,7 @@ def gate_verdict(gates: Iterable[Gate], trials: Sequence[GatedTrial]) -> GateVer
         measured.update(trial.scores, trial.unobserved)
     for gate in gates:
         name = gate.name
+        # Neither scored nor unobserved: the metric does not apply to this case, and its gate says nothing.
         if name not in measured:
             continue
         values = [trial.scores[name] for trial in trials if looks_at(gate, trial)]
@@ -64,6 +65,7 @@ def gate_verdict(gates: Iterable[Gate], trials: Sequence[GatedTrial]) -> GateVer
         has_examined_gold |= looks_at_gold
         are_facts_examined |= name == KEY_FACTS
         is_answer_compared |= _compares_answers(gate)
+        # Exact sums: the order in which trials end must not decide at the limit.
         value = math.fsum(values) / len(values)
         if gate.holds(value):
             held += 1

@@ -264,12 +264,19 @@ class Confirmation(NamedTuple):
     failed    how many of these attempts did not pass
     errors    how many of the failed ones were errors
     first     the gates that failed at first, in words
+    spared    the metrics of gates that did not fail in most attempts, if the case fails by others all the same
     """
 
     attempts: int
     failed: int
     errors: int
     first: str
+    spared: tuple[str, ...] = ()
+
+    @classmethod
+    def left_out(cls, first: str) -> Confirmation:
+        """Return that of a case that was not asked again, though it newly failed."""
+        return cls(1, 1, 0, first)
 
     @property
     def is_flaky(self) -> bool:
@@ -324,6 +331,8 @@ class CaseResult:
     """Node id of a user-written test that evaluated the case; None for the case's own item."""
     by_rule: str | None = None
     """How many trials pass, in words, if a pass rule decided other than by the mean."""
+    by_mean: str | None = None
+    """How many trials pass, in words, if the mean of several decided."""
     confirms: int = 0
     """The number of the attempt that this trial belongs to, among those that confirm; 0 for the first attempt."""
     confirmation: Confirmation | None = None

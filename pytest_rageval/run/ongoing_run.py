@@ -13,7 +13,14 @@ from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.judges.judge_spec import judge_with_cache
 from pytest_rageval.model import CaseResult, EvalCase, Trial
-from pytest_rageval.run.attempts import CONFIRMATIONS, Attempts, DecidedCase, Deciding, drive
+from pytest_rageval.run.attempts import (
+    CONFIRMATIONS,
+    Attempts,
+    DecidedCase,
+    Deciding,
+    NewFailureCount,
+    drive,
+)
 from pytest_rageval.run.case_blocks import CaseBlocks, EvaluatedCase
 from pytest_rageval.run.case_records import with_outcome, with_records
 from pytest_rageval.run.extent import Extent
@@ -74,6 +81,7 @@ class OngoingRun:
         if folder is not None:
             folder.give_secret(prepared.judge)
         self._first_calls: list[Call] = []
+        self._new_failures = NewFailureCount()
         self.broken_off: str | None = None
         self.notes: list[str] = []
         self.is_broken = False
@@ -192,7 +200,16 @@ class OngoingRun:
     def deciding(self, case: EvalCase, target: BaseTarget, reruns: int = 1, test: str | None = None) -> Deciding:
         """Return the attempts at one case; `reruns` and `test` as for `Attempts`."""
         confirm = self._confirmations(target)
-        attempts = Attempts(case, self.plan, self.prepared.baseline, confirm, self.prefetcher.printed, reruns, test)
+        attempts = Attempts(
+            case,
+            self.plan,
+            self.prepared.baseline,
+            confirm,
+            self.prefetcher.printed,
+            reruns,
+            test,
+            self._new_failures,
+        )
         return attempts.decide()
 
     def _confirmations(self, target: BaseTarget) -> int:

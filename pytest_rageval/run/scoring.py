@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pytest_rageval.abstention.own_words import own_words
 from pytest_rageval.errors import OddScoreError, ends_the_run, message_of
 from pytest_rageval.gates.gate import Gate
-from pytest_rageval.gates.pass_rule import BY_MEAN, rule_verdict
+from pytest_rageval.gates.pass_rule import BY_MEAN, mean_words, rule_verdict
 from pytest_rageval.gates.verdict import GatedTrial, MeasuredTrial, ending_by_gates, gate_verdict, over_trials
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.metrics.registry import GENERATED, Scored
@@ -240,9 +240,17 @@ def overall_result(results: Sequence[CaseResult], plan: Plan) -> CaseResult:
     trials = [(trial.observation, trial) for trial in results if trial.observation is not None]
     by_mean = replace(mean, **_decided(mean, trials, plan))
     rule = pass_rule_of(stands.case, plan)
-    if rule == BY_MEAN or len(results) == 1:
+    if len(results) == 1:
         return by_mean
-    return _by_rule(rule, by_mean, results, plan)
+    if rule != BY_MEAN:
+        return _by_rule(rule, by_mean, results, plan)
+    passed = sum(result.outcome == "passed" for result in results)
+    by_mean = replace(by_mean, by_mean=mean_words(passed, len(results)))
+    failing = next((result for result in results if result.outcome == "failed"), None)
+    if failing is None or not by_mean.failed_gates:
+        return by_mean
+    # A failing case shows the answer of a trial that fails, not the right one of another.
+    return replace(by_mean, observation=failing.observation, details=failing.details)
 
 
 def pass_rule_of(case: EvalCase, plan: Plan) -> PassRule:

@@ -22,7 +22,7 @@ from pytest_rageval.runs.flat_aggregates import flat_aggregates, flat_averages
 from pytest_rageval.runs.judge_notes import judges_in_short
 from pytest_rageval.runs.latency_and_cost import cost_of, latency_of, operations_of, statistics_of
 from pytest_rageval.runs.repeated_trials import case_trials, repeats
-from pytest_rageval.runs.reservations import doubts_in, not_judged, open_abstentions, reruns
+from pytest_rageval.runs.reservations import doubts_in, not_judged, open_abstentions, reruns, unmeasured_answers
 from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, first_attempts, flagged, in_order
 from pytest_rageval.runs.run_gates import run_gate_result
 from pytest_rageval.stats.clusters import Clusters, cluster_interval
@@ -65,6 +65,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "partial": info.is_partial,
         **_counts(rows),
         **_reservations(rows),
+        **unmeasured_answers(rows, layers, is_retrieval_only=plan.settings.retrieval_only),
         **_flaky(rows, facts),
         "metrics": metrics,
         "overall_score": facts.overall,

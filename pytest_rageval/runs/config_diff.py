@@ -47,6 +47,10 @@ class SettingChange(NamedTuple):
     before: Json
     after: Json
 
+    @property
+    def is_of_list(self) -> bool:
+        return isinstance(self.before, list) and isinstance(self.after, list)
+
 
 def config_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[SettingChange]:
     """Return the differences between two config.json: first the cases, then all that can explain changed results."""
@@ -174,8 +178,36 @@ def setting_text(value: Json) -> str:
 
 def change_text(change: SettingChange) -> str:
     """Format a change as `k was 5 and is 7`, or as the items added to and removed from a list."""
-    if isinstance(change.before, list) and isinstance(change.after, list):
-        added = [f"+{setting_text(item)}" for item in change.after]
-        removed = [f"-{setting_text(item)}" for item in change.before]
-        return " ".join([change.name, *added, *removed])
+    if change.is_of_list:
+        return f"{change.name} ({_items_text(change)})"
     return f"{change.name} was {setting_text(change.before)} and is {setting_text(change.after)}"
+
+
+def arrow_text(change: SettingChange) -> str:
+    """Format a change as `min_score – → 0.5`, or as the items added to and removed from a list."""
+    if change.is_of_list:
+        return f"{change.name} ({_items_text(change)})"
+    return f"{change.name} {setting_text(change.before)} → {setting_text(change.after)}"
+
+
+def change_cells(change: SettingChange) -> tuple[str, str]:
+    """Return the cells of a change in a table of before and after.
+
+    A list is not shown whole on either side, so that each cell names what it lists.
+    """
+    if not change.is_of_list:
+        return setting_text(change.before), setting_text(change.after)
+    removed = _named_items("removed", change.before)
+    added = _named_items("added", change.after)
+    return removed or NO_SETTING, added or NO_SETTING
+
+
+def _items_text(change: SettingChange) -> str:
+    """Return `added a, b; removed c`: a sign before an item could belong to a number."""
+    parts = (_named_items("added", change.after), _named_items("removed", change.before))
+    return "; ".join(filter(None, parts))
+
+
+def _named_items(word: str, items: Json) -> str:
+    assert isinstance(items, list)
+    return f"{word} {', '.join(map(setting_text, items))}" if items else ""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_rageval.io.suggestions import listed
+from pytest_rageval.model import Confirmation
 from pytest_rageval.runs.reservations import RERUN
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import counted
@@ -16,6 +17,10 @@ CASES = "flaky"
 """The key in metrics.json of the flaky cases; a run that asked no case again is without it."""
 CONFIRMED = "confirmed"
 """The key beside it of the number of new failures that failed again."""
+UNCONFIRMED = "unconfirmed"
+"""The key of the number of new failures that were not asked again; a run without any is without it."""
+SPARED = "spared"
+"""The key in a flaky case of the metrics whose gates failed by chance, if the case fails by others."""
 SHOWN = 3
 """How many ids the sentence of a verdict names."""
 
@@ -26,23 +31,55 @@ def passed_when_rerun(attempts: int) -> str | None:
 
 
 def is_flaky_record(record: Mapping[str, Any]) -> bool:
-    """Return True for a record of a case that passed, though an attempt at it did not."""
+    """Return True for a record of a case that passed, though an attempt at it did not; or some of its gates did."""
+    confirmation = record["verdict"].get("confirmation")
+    if confirmation is not None and confirmation.get(SPARED):
+        return True
     if record["outcome"] != "passed":
         return False
-    return "confirmation" in record["verdict"] or record.get("attempts", 1) > 1
+    return confirmation is not None or record.get("attempts", 1) > 1
 
 
 def flaky_cases(rows: Sequence[Row]) -> dict[str, Any]:
     """Return the flaky cases of a run by key, each with the reason, and their share; empty if none was asked again."""
-    if not any(row.has_confirmation or row.attempts > 1 for row in rows):
+    if not any(row.confirmation or row.attempts > 1 for row in rows):
         return {}
-    cases: list[dict[str, str]] = []
-    confirmed = sum(row.has_confirmation and row.is_bad for row in rows)
+    cases: list[dict[str, Any]] = []
+    confirmed = 0
+    unconfirmed = 0
     for row in rows:
         if row.is_flaky:
-            why = (row.message or "").removeprefix(FLAKY)
-            cases.append({"case_key": row.key, "why": why})
-    return {CASES: cases, CONFIRMED: confirmed}
+            cases.append(_flaky_case(row))
+        elif row.confirmation is not None and row.is_bad:
+            is_asked_again = row.confirmation.attempts > 1
+            confirmed += is_asked_again
+            unconfirmed += not is_asked_again
+    content: dict[str, Any] = {CASES: cases, CONFIRMED: confirmed}
+    if unconfirmed:
+        content[UNCONFIRMED] = unconfirmed
+    return content
+
+
+def _flaky_case(row: Row) -> dict[str, Any]:
+    confirmation = row.confirmation
+    if confirmation is not None and confirmation.spared:
+        why = f"{confirmation.first} {confirmation}"
+        return {"case_key": row.key, "why": why, SPARED: list(confirmation.spared)}
+    return {"case_key": row.key, "why": (row.message or "").removeprefix(FLAKY)}
+
+
+def spared_gates(metrics: Mapping[str, Any]) -> dict[str, Sequence[str]]:
+    """Return the metrics whose gates failed by chance in cases that fail by others, by case, of a metrics.json."""
+    return {case["case_key"]: case[SPARED] for case in metrics.get(CASES) or () if SPARED in case}
+
+
+def confirmation_words(confirmation: Confirmation, repeat: int) -> str:
+    """Return what the attempts at a new failure came to; `repeat`: how many trials an attempt has."""
+    if confirmation.attempts == 1:
+        return "not asked again, since too many cases newly fail"
+    of_trials = f", each of {counted(repeat, 'trial')}" if repeat > 1 else ""
+    word = "flaky" if confirmation.is_flaky else "confirmed"
+    return f"{word}: {confirmation}{of_trials}"
 
 
 def flaky_ids(metrics: Mapping[str, Any]) -> list[str]:
@@ -60,10 +97,25 @@ def flaky_counts(metrics: Mapping[str, Any]) -> Iterator[str]:
         yield f"{counted(len(again), 'case')} passed only when run again"
 
 
+def unconfirmed_counts(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Yield `180 new failures were not asked again, since too many cases newly fail`."""
+    unconfirmed = metrics.get(UNCONFIRMED)
+    if unconfirmed:
+        failures = counted(unconfirmed, "new failure was", "new failures were")
+        yield f"{failures} not asked again, since too many cases newly fail"
+
+
 def confirmed_line(metrics: Mapping[str, Any]) -> str | None:
     """Return `confirmed: 3 new failures failed again when asked again`; None if no new failure did."""
     confirmed = metrics.get(CONFIRMED)
-    return f"confirmed: {counted(confirmed, 'new failure')} failed again when asked again" if confirmed else None
+    if not confirmed:
+        return None
+    line = f"confirmed: {counted(confirmed, 'new failure')} failed again when asked again"
+    repeats = metrics.get("repeats")
+    if repeats:
+        # Without this, a failure in which two of three trials pass reads as a contradiction.
+        line += f"; an attempt is {counted(repeats['trials'], 'trial')}, which decide together"
+    return line
 
 
 def flaky_lines(metrics: Mapping[str, Any]) -> Iterator[str]:

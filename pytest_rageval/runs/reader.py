@@ -207,12 +207,12 @@ class StoredRun:
         """Return the place of the last observation of each case and trial; empty if the run stores none."""
         return index([self.path / OBSERVATIONS], OBSERVATION)
 
-    def observation(self, key: str) -> Observation | None:
-        """Return a case's observation; None if it ended in an error or the run stores none."""
-        places = [place for (case_key, _), place in self.observation_places().items() if case_key == key]
-        if not places:
+    def observation(self, key: str, trial: int) -> Observation | None:
+        """Return the observation of a trial; None if it ended in an error or the run stores none."""
+        place = self.observation_places().get((key, trial))
+        if place is None:
             return None
-        record = record_at(places[-1])
+        record = record_at(place)
         return None if record["answer"] is None else observation_of(record, self.config)
 
 

@@ -14,6 +14,9 @@ UNJUDGED = "not_judged"
 """The key in metrics.json; a run whose answers were all judged, or that has no judge, is without it."""
 RERUN = "passed_when_rerun"
 """The key in metrics.json of the cases that did not pass at their first attempt; a run without any is without it."""
+ANSWERS_UNMEASURED = "answers_unmeasured"
+"""The key in metrics.json of a run that measured retrieval alone, though it had answers to measure."""
+ANSWER_LAYER = "L5"
 JUDGE_ERROR = "judge"
 """The beginning of the kinds of error of a judge."""
 LEFT_OUT = "judge_unavailable"
@@ -67,6 +70,18 @@ def unjudged_counts(metrics: Mapping[str, Any]) -> Iterator[str]:
     was = "was" if unjudged["cases"] == 1 else "were"
     kinds = ", ".join(unjudged["kinds"])
     yield f"{unjudged['cases']:,} of {counted(unjudged['of'], 'answer')} {was} not judged ({kinds})"
+
+
+def unmeasured_answers(rows: Iterable[Row], layers: Mapping[str, Any], *, is_retrieval_only: bool) -> dict[str, Any]:
+    """Return the mark of a run in which no metric of answers has a value, though gold answers exist; else nothing.
+
+    is_retrieval_only  True if the run was told to measure no answers
+    """
+    if ANSWER_LAYER in layers:
+        return {}
+    answered = [row for row in rows if row.outcome not in ("error", "skipped")]
+    has_gold = any(row.groups.get("answer", ("none",)) != ("none",) for row in answered)
+    return {ANSWERS_UNMEASURED: True} if has_gold or (answered and is_retrieval_only) else {}
 
 
 def reruns(rows: Iterable[Row]) -> dict[str, Any]:

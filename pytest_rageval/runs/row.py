@@ -11,9 +11,10 @@ from sys import intern
 from typing import Any, TypeVar
 
 from pytest_rageval.gates.verdict import over_trials
-from pytest_rageval.model import NOTHING
+from pytest_rageval.model import NOTHING, Confirmation
 from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS, descriptions_in
 from pytest_rageval.runs.causes import Cause, recorded_causes
+from pytest_rageval.runs.records.attempt_fields import confirmation_in
 
 ASK_FAILED = frozenset(
     {
@@ -125,8 +126,8 @@ class Row:
     """The number of the attempt among those that confirm a new failure; 0 for the first attempt."""
     records: int | None = None
     """How many records the case has, if these are not as many as its trials were to be."""
-    has_confirmation: bool = False
-    """Whether the case was asked again since it newly failed."""
+    confirmation: Confirmation | None = None
+    """What the attempts came to, if the case newly failed."""
 
     @property
     def is_bad(self) -> bool:
@@ -140,8 +141,10 @@ class Row:
 
     @property
     def is_flaky(self) -> bool:
-        """Return True if the case passed, though an attempt at it did not."""
-        return self.outcome == "passed" and (self.has_confirmation or self.attempts > 1)
+        """Return True if the case passed, though an attempt at it did not; or if that is so of some of its gates."""
+        if self.confirmation is not None and self.confirmation.spared:
+            return True
+        return self.outcome == "passed" and (self.confirmation is not None or self.attempts > 1)
 
     @classmethod
     def of(cls, record: Mapping[str, Any], shared: SharedParts | None = None) -> Row:
@@ -155,10 +158,7 @@ class Row:
         latency = {name: number for name, number in record["latency"].items() if number is not None}
         if record.get("requests") is not None:
             latency["requests"] = record["requests"]
-        cause = None
-        if record.get("cause"):
-            cause = Cause(**record["cause"])
-        return cls(
+        row = cls(
             key=record["case_key"],
             trial=record["trial"],
             outcome=intern(record["outcome"]),
@@ -173,29 +173,36 @@ class Row:
             message=error.get("message") or record["reason"],
             is_blank=abstained.get("decided_by") == "empty answer",
             latency=latency,
-            operations=record.get("operations") or NOTHING,
             cost=shared.mapping("cost", record["cost"]),
             judge=shared.mapping("judge", record["judge"]),
-            # Records of older runs have no further fields.
-            decision_hash=record.get("decision_hash"),
-            metric_errors=shared.value(frozenset(record.get("metric_errors", ()))),
-            has_ungated_gold=verdict.get("gold_examined") is False,
-            has_ungated_facts=verdict.get("facts_examined") is False,
-            has_ungated_answer=verdict.get("answer_compared") is False,
-            attempts=record.get("attempts", 1),
-            doubts=record.get("doubt") or NOTHING,
-            cause=cause,
-            causes_of_gates=recorded_causes(record),
-            is_undecided=abstained.get("undecided", False),
-            untrained_language=abstained.get("untrained_language"),
-            conversation=_conversation_of(record),
-            turn=record.get("turn"),
-            is_small_talk=record.get("conversational", False),
-            broken_at=error.get("turn"),
-            confirms=record.get("confirms", 0),
-            records=record.get("records"),
-            has_confirmation="confirmation" in verdict,
         )
+        row._add_later_fields(record, shared)
+        return row
+
+    def _add_later_fields(self, record: Mapping[str, Any], shared: SharedParts) -> None:
+        """Add the fields that records of older runs lack."""
+        verdict = record["verdict"]
+        abstained = record["abstention"] or {}
+        self.decision_hash = record.get("decision_hash")
+        self.operations = record.get("operations") or NOTHING
+        self.metric_errors = shared.value(frozenset(record.get("metric_errors", ())))
+        self.has_ungated_gold = verdict.get("gold_examined") is False
+        self.has_ungated_facts = verdict.get("facts_examined") is False
+        self.has_ungated_answer = verdict.get("answer_compared") is False
+        self.attempts = record.get("attempts", 1)
+        self.doubts = record.get("doubt") or NOTHING
+        if record.get("cause"):
+            self.cause = Cause(**record["cause"])
+        self.causes_of_gates = recorded_causes(record)
+        self.is_undecided = abstained.get("undecided", False)
+        self.untrained_language = abstained.get("untrained_language")
+        self.conversation = _conversation_of(record)
+        self.turn = record.get("turn")
+        self.is_small_talk = record.get("conversational", False)
+        self.broken_at = (record["error"] or {}).get("turn")
+        self.confirms = record.get("confirms", 0)
+        self.records = record.get("records")
+        self.confirmation = confirmation_in(verdict)
 
 
 def _conversation_of(record: Mapping[str, Any]) -> str | None:

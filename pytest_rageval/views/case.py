@@ -19,7 +19,17 @@ from pytest_rageval.runs.records.observation_line import observation_of
 from pytest_rageval.runs.row import IS_BAD
 from pytest_rageval.text import duration, score_text, short
 from pytest_rageval.views.case_claims import checked_claims
-from pytest_rageval.views.case_content import CaseContext, CaseView, JudgementRow, ScoreRow
+from pytest_rageval.views.case_content import (
+    CaseContext,
+    CaseFailure,
+    CaseFigures,
+    CaseHead,
+    CaseRetrieval,
+    CaseTexts,
+    CaseView,
+    JudgementRow,
+    ScoreRow,
+)
 from pytest_rageval.views.case_parts import (
     OUTCOMES,
     chunk_rows,
@@ -38,7 +48,7 @@ from pytest_rageval.views.case_reasons import (
     reasons,
     remarks_on_failure,
 )
-from pytest_rageval.views.case_trials import case_comparison, trial_answers
+from pytest_rageval.views.case_trials import case_comparison, trials_view
 
 T = TypeVar("T")
 
@@ -62,38 +72,42 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
     """Return the view of a case from its records. `change`: how it differs from the other run."""
     record = representative_trial(lines.records)
     line = lines.observations.get(record["trial"])
-    key = record["case_key"]
-    k = run.config.get("k")
     observation = _observation(record, line, change, run)
     labelled = observation.case if observation else _labelled_case(line)
     earlier = representative_trial(before.records) if before else None
-    chunks = list(chunk_rows(record, labelled, earlier, k))
-    answer = _answer(record, line)
-    expected: list[str] = []
-    facts: tuple[str, ...] = ()
-    labels: list[tuple[str, str]] = []
-    if labelled:
-        expected = list(labelled.gold.answers or ())
-        facts = tuple(labelled.gold.key_facts or ())
-        labels = list(gold_labels(labelled))
+    texts = _texts(record, line, labelled)
+    retrieved = _retrieval(record, labelled, earlier, run.config.get("k"))
     comparison = None
     if run.other is not None:
         answer_before = _answer_before(before, earlier)
-        comparison = case_comparison(record, earlier, answer, answer_before, run.names)
-    every_gate: list[tuple[str, str, str]] = []
-    if observation and run.plan:
-        every_gate = list(gate_lines(record, observation, run.plan))
-    failed = list(failed_gates(record, earlier, observation, run))
-    cause = run.cause(record)
-    missed = [chunk for chunk in chunks if chunk.rank is None]
-    is_retrieval_bad = has_retrieval_failed(record, run)
-    remarks = list(remarks_on_failure(record, chunks, has_retrieval_failed=is_retrieval_bad))
-    draft = None if answer is None else draft_line(record, line, run.run_id)
-    symbol, word = OUTCOMES[record["outcome"]]
-    if is_flaky_record(record):
-        symbol, word = FLAKY_CASE
-    verdict = record["verdict"]
+        comparison = case_comparison(record, earlier, texts.answer, answer_before, run.names)
+    draft = None
+    if texts.answer is not None:
+        draft = draft_line(record, line, run.run_id)
+    key = record["case_key"]
     return CaseView(
+        head=_head(record, change, run),
+        texts=texts,
+        retrieved=retrieved,
+        failure=_failure(record, earlier, observation, retrieved, run),
+        figures=_figures(record, line, observation, run),
+        conversation=run.conversation_of(record),
+        trials=trials_view(lines.records, lines.observations, record),
+        trace=_trace(record),
+        comparison=comparison,
+        other=run.other,
+        rerun=_rerun_command(key, run),
+        explain=f"rageval explain {shlex.join([run.run_id, key])}",
+        draft=draft,
+    )
+
+
+def _head(record: Mapping[str, Any], change: str, run: CaseContext) -> CaseHead:
+    key = record["case_key"]
+    symbol, word = OUTCOMES[record["outcome"]]
+    if record["outcome"] == "passed" and is_flaky_record(record):
+        symbol, word = FLAKY_CASE
+    return CaseHead(
         key=key,
         id=case_id(key),
         place=place_text(record),
@@ -104,44 +118,90 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
         facts=list(_facts(record)),
         latency=latency_words(record),
         has_notable_operations=has_notable_operations(record),
-        cause=cause.text if cause is not None else "",
-        why=list(reasons(record, failed, missed if is_retrieval_bad else (), remarks)),
-        remarks=remarks,
+    )
+
+
+def _texts(record: Mapping[str, Any], line: Mapping[str, Any] | None, labelled: EvalCase | None) -> CaseTexts:
+    """Return the texts of a case. `labelled`: None if its run keeps no observations."""
+    answer = _answer(record, line)
+    expected: list[str] = []
+    facts: tuple[str, ...] = ()
+    labels: list[tuple[str, str]] = []
+    if labelled:
+        expected = list(labelled.gold.answers or ())
+        facts = tuple(labelled.gold.key_facts or ())
+        labels = list(gold_labels(labelled))
+    return CaseTexts(
         question=_question(record, line),
         answerable=record.get("answerable", True),
         expected=expected,
         stated=key_facts(facts, record, _whole_answer(record, line)),
+        labels=labels,
         answer=answer,
         no_answer=_no_answer(record, answer),
         is_cut=_is_cut(answer, line),
         abstention=_abstention(record),
-        trials=trial_answers(lines.records, lines.observations, record),
+        has_observation=line is not None,
+    )
+
+
+def _retrieval(
+    record: Mapping[str, Any], labelled: EvalCase | None, earlier: Mapping[str, Any] | None, k: int | None
+) -> CaseRetrieval:
+    """Return what was retrieved. `earlier`: the record of the other run, which tells where a missed gold stood."""
+    chunks = list(chunk_rows(record, labelled, earlier, k))
+    return CaseRetrieval(
         k=k,
         chunks=chunks,
-        missed=missed,
+        missed=[chunk for chunk in chunks if chunk.rank is None],
         no_chunks=no_chunks(record),
         top_score=max((chunk.score or 0 for chunk in chunks), default=0),
         tool_calls=record.get("tool_calls") or (),
-        claims=list(checked_claims(record, line)),
-        judgements=list(_judgements(record)),
+        flags=record.get("flags", ()),
+    )
+
+
+def _failure(
+    record: Mapping[str, Any],
+    earlier: Mapping[str, Any] | None,
+    observation: Observation | None,
+    retrieved: CaseRetrieval,
+    run: CaseContext,
+) -> CaseFailure:
+    verdict = record["verdict"]
+    failed = list(failed_gates(record, earlier, observation, run))
+    is_retrieval_bad = has_retrieval_failed(record, run)
+    remarks = list(remarks_on_failure(record, retrieved.chunks, has_retrieval_failed=is_retrieval_bad))
+    # Golds that were not retrieved explain nothing where retrieval passes its gates.
+    missed = retrieved.missed if is_retrieval_bad else ()
+    every_gate: list[tuple[str, str, str]] = []
+    if observation and run.plan:
+        every_gate = list(gate_lines(record, observation, run.plan))
+    cause = run.cause(record)
+    return CaseFailure(
+        cause=cause.text if cause is not None else "",
+        why=list(reasons(record, failed, missed, remarks)),
+        remarks=remarks,
+        errors=list(error_lines(record)),
         gates=verdict["failed_gates"],
         failed=failed,
         gates_held=verdict.get("gates_held", 0),
+        every_gate=every_gate,
+    )
+
+
+def _figures(
+    record: Mapping[str, Any],
+    line: Mapping[str, Any] | None,
+    observation: Observation | None,
+    run: CaseContext,
+) -> CaseFigures:
+    return CaseFigures(
         scores=list(_scores(record, observation, run)),
         skipped=_skipped(record),
-        trace=_trace(record),
-        comparison=comparison,
-        other=run.other,
-        rerun=_rerun_command(key, run),
-        explain=f"rageval explain {shlex.join([run.run_id, key])}",
-        draft=draft,
-        has_observation=line is not None,
-        labels=labels,
-        errors=list(error_lines(record)),
+        claims=list(checked_claims(record, line)),
+        judgements=list(_judgements(record)),
         doubts=list(_doubts(record)),
-        flags=record.get("flags", ()),
-        every_gate=every_gate,
-        conversation=run.conversation_of(record),
     )
 
 

@@ -13,7 +13,7 @@ from pytest_rageval.runs.causes import Cause
 from pytest_rageval.text import score_text
 from pytest_rageval.views.case_claims import CheckedClaim
 from pytest_rageval.views.case_parts import ChunkRow, DraftLine, FailingGate, KeyFact
-from pytest_rageval.views.case_trials import CaseComparison
+from pytest_rageval.views.case_trials import CaseComparison, TrialsView
 from pytest_rageval.views.conversation import ConversationView, TurnView, conversation_view
 
 
@@ -85,8 +85,8 @@ class CaseContext:
 
 
 @dataclass(frozen=True, slots=True)
-class CaseView:
-    """One case in the order in which it is shown. Nothing in it is escaped."""
+class CaseHead:
+    """What names a case, and how it ended."""
 
     key: str
     """The file of the case and its id, as pytest names it."""
@@ -107,13 +107,12 @@ class CaseView:
     """The time that the system and the judge took, with the tokens, cost and requests."""
     has_notable_operations: bool
     """More than a time is known of what asking took, or the run scores any of it."""
-    """The time that the system and the judge took, phase by phase."""
-    cause: str
-    """Why the case fails, in a few words; '' if it does not, and for a run whose records have no causes."""
-    why: Sequence[str]
-    """Why the case failed, a line each."""
-    remarks: Sequence[str]
-    """The reasons that are neither an error, a gate nor a gold that was not retrieved."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseTexts:
+    """What was asked, expected and answered."""
+
     question: str | None
     """The question; None if the run keeps no texts."""
     answerable: bool
@@ -121,6 +120,8 @@ class CaseView:
     """The gold answers."""
     stated: Sequence[KeyFact]
     """The key facts of the gold, and which of them the answer states."""
+    labels: Sequence[tuple[str, str]]
+    """What the case expects, by name."""
     answer: str | None
     """The answer of the system, cut to the length that is shown; None without one."""
     no_answer: str
@@ -129,8 +130,14 @@ class CaseView:
     """The run kept only the beginning of the answer."""
     abstention: str
     """Whether the system abstained, in words; '' if it did not."""
-    trials: Mapping[str, Any] | None
-    """The answers of all trials; None for a single one."""
+    has_observation: bool
+    """The run keeps the observation of the case."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRetrieval:
+    """What was retrieved and called."""
+
     k: int | None
     """The cut-off of the run."""
     chunks: Sequence[ChunkRow]
@@ -143,19 +150,60 @@ class CaseView:
     """The largest score of a chunk."""
     tool_calls: Sequence[str]
     """The tool calls of the system, a line each; empty if it reports none, or if texts are left out."""
-    claims: Sequence[CheckedClaim]
-    """The claims of the answer as the judge separated them."""
-    judgements: Sequence[JudgementRow]
+    flags: Sequence[str]
+    """Remarks on how golds were matched."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFailure:
+    """Why the case failed, and the gates that examined it."""
+
+    cause: str
+    """Why the case fails, in a few words; '' if it does not, and for a run whose records have no causes."""
+    why: Sequence[str]
+    """Why the case failed, a line each."""
+    remarks: Sequence[str]
+    """The reasons that are neither an error, a gate nor a gold that was not retrieved."""
+    errors: Sequence[str]
+    """The error of the case, and those of its metrics."""
     gates: Sequence[Mapping[str, Any]]
     """The gates that fail, as the record has them."""
     failed: Sequence[FailingGate]
     """The gates that fail, with their arithmetic."""
     gates_held: int
     """How many gates hold."""
+    every_gate: Sequence[tuple[str, str, str]]
+    """The gates that examined the case: gate, value, verdict; empty without a plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFigures:
+    """The scores, and what the judge said."""
+
     scores: Sequence[ScoreRow]
     """The scores, each with its arithmetic."""
     skipped: Sequence[tuple[str, list[str]]]
     """The reasons why metrics do not apply, each with its metrics."""
+    claims: Sequence[CheckedClaim]
+    """The claims of the answer as the judge separated them."""
+    judgements: Sequence[JudgementRow]
+    doubts: Sequence[tuple[str, str]]
+    """Doubts about the judge's replies, by rubric."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseView:
+    """One case, by subject. Nothing in it is escaped."""
+
+    head: CaseHead
+    texts: CaseTexts
+    retrieved: CaseRetrieval
+    failure: CaseFailure
+    figures: CaseFigures
+    conversation: ConversationView | None
+    """The conversation that the case is a turn of; None for a single case."""
+    trials: TrialsView | None
+    """The answers of all trials; None for a single one."""
     trace: str | None
     """What the system reported of its steps, as JSON."""
     comparison: CaseComparison | None
@@ -168,17 +216,3 @@ class CaseView:
     """The command that explains the case."""
     draft: DraftLine | None
     """The answer as a draft of a case; None without an answer or its text."""
-    has_observation: bool
-    """The run keeps the observation of the case."""
-    labels: Sequence[tuple[str, str]]
-    """What the case expects, by name."""
-    errors: Sequence[str]
-    """The error of the case, and those of its metrics."""
-    doubts: Sequence[tuple[str, str]]
-    """Doubts about the judge's replies, by rubric."""
-    flags: Sequence[str]
-    """Remarks on how golds were matched."""
-    every_gate: Sequence[tuple[str, str, str]]
-    """The gates that examined the case: gate, value, verdict; empty without a plan."""
-    conversation: ConversationView | None
-    """The conversation that the case is a turn of; None for a single case."""

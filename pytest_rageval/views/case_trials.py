@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.case_diff import AlignedChunk, aligned_chunks
+from pytest_rageval.gates.pass_rule import mean_words
 from pytest_rageval.metrics.calls import OPERATION_UNITS
+from pytest_rageval.runs.flaky_cases import confirmation_words
+from pytest_rageval.runs.records.attempt_fields import confirmation_in
 from pytest_rageval.text import NO_VALUE, change, score_text, short
 from pytest_rageval.views.case_parts import error_line, limited
 from pytest_rageval.views.text_diff import DiffPiece, marked_diff
@@ -16,8 +19,8 @@ from pytest_rageval.views.text_diff import DiffPiece, marked_diff
 class TrialAnswer(NamedTuple):
     """The answer of one trial."""
 
-    number: int
-    """From 1."""
+    name: str
+    """`trial 2`, or `confirmation 1` for one of an attempt that confirms a new failure."""
     has_passed: bool
     answer: str | None
     scores: list[tuple[str, str]]
@@ -28,24 +31,58 @@ class TrialAnswer(NamedTuple):
     """It is the trial that the view of the case shows."""
 
 
-def trial_answers(
+class TrialsView(NamedTuple):
+    """The trials of a case, with those of the attempts that confirm a new failure."""
+
+    title: str
+    words: str
+    """How many pass, and how they decided about the case."""
+    each: Sequence[TrialAnswer]
+
+
+def trials_view(
     records: Mapping[int, Mapping[str, Any]], lines: Mapping[int, Mapping[str, Any]], shown: Mapping[str, Any]
-) -> dict[str, Any] | None:
-    """Return the number of passed trials and each answer; None for a single trial. `shown`: the trial of the view."""
-    if len(records) < 2:
+) -> TrialsView | None:
+    """Return the trials of a case; None for a single one that was not to be confirmed.
+
+    shown  the trial of the view
+    """
+    confirmation = confirmation_in(shown["verdict"])
+    if len(records) < 2 and confirmation is None:
         return None
+    first = [record for record in records.values() if not record.get("confirms")]
+    has_repeats = len(first) > 1
     each = []
     for number, record in sorted(records.items()):
-        each.append(_trial_answer(record, lines.get(number), is_shown=record is shown))
-    return {"passed": sum(trial.has_passed for trial in each), "each": each}
+        name = _trial_name(record, len(first), has_confirmations=confirmation is not None)
+        each.append(_trial_answer(name, record, lines.get(number), is_shown=record is shown))
+    words = []
+    if has_repeats:
+        passed = sum(bool(record["verdict"].get("trial_passed")) for record in first)
+        words.append(shown["verdict"].get("by_rule") or mean_words(passed, len(first)))
+    if confirmation is not None:
+        words.append(confirmation_words(confirmation, len(first)))
+    title = "Trials" if has_repeats or confirmation is None else "Attempts"
+    return TrialsView(title, "; ".join(words), each)
 
 
-def _trial_answer(record: Mapping[str, Any], line: Mapping[str, Any] | None, *, is_shown: bool) -> TrialAnswer:
+def _trial_name(record: Mapping[str, Any], repeat: int, *, has_confirmations: bool) -> str:
+    """Return the name of a trial; `repeat`: how many trials an attempt has."""
+    attempt = record.get("confirms", 0)
+    number = record["trial"] - attempt * repeat + 1
+    if repeat == 1 and has_confirmations:
+        return f"confirmation {attempt}" if attempt else "first attempt"
+    return f"confirmation {attempt}, trial {number}" if attempt else f"trial {number}"
+
+
+def _trial_answer(
+    name: str, record: Mapping[str, Any], line: Mapping[str, Any] | None, *, is_shown: bool
+) -> TrialAnswer:
     full_answer = ((line or {}).get("answer") or {}).get("answer")
     scores = record.get("scores", {})
     failed_metrics = [gate["metric"] for gate in record["verdict"]["failed_gates"]]
     return TrialAnswer(
-        number=record["trial"] + 1,
+        name=name,
         has_passed=bool(record["verdict"].get("trial_passed")),
         answer=limited(full_answer if full_answer is not None else record["answer"]),
         scores=[(name, short(scores[name])) for name in failed_metrics if name in scores],
@@ -103,6 +140,7 @@ def case_comparison(
     scores = record.get("scores", {})
     moved = _moved(scores, earlier.get("scores", {}), names)
     chunks = aligned_chunks(earlier["retrieved_chunks"], record["retrieved_chunks"])
+    # Nothing is marked in an answer that only one side has: all of it would be.
     pieces: Sequence[DiffPiece] = ()
     if answer and answer_before and answer != answer_before:
         pieces = marked_diff(answer_before, answer)

@@ -51,6 +51,7 @@ def causes_of(metrics: Mapping[str, Any], keys: Sequence[str]) -> list[CauseView
         of_these = [key for key in keys if key in of_cause]
         if of_these:
             causes.append(CauseView(cause["kind"], cause["text"], of_these))
+    # Sorting is stable: equally frequent causes stay in the order of metrics.json.
     return sorted(causes, key=lambda cause: -len(cause.keys))
 
 

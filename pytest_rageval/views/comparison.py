@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from pytest_rageval.comparison.gate_lines import gate_line
+from pytest_rageval.comparison.gate_lines import gate_line, gate_state
 from pytest_rageval.comparison.layer_table import layer_gain
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.metrics.registry import LAYERS
-from pytest_rageval.runs.config_diff import setting_text
+from pytest_rageval.runs.config_diff import SettingChange, change_cells, setting_text
 from pytest_rageval.text import NO_VALUE, change, counted
 from pytest_rageval.views.causes import CauseView, advice_on
 from pytest_rageval.views.compared_metrics import Content, metrics_section
@@ -82,13 +82,14 @@ class ComparisonView:
 
 def comparison_view(content: Content) -> ComparisonView:
     """Return the view of the content of a `ComparisonReport`."""
+    # Runs that cannot be compared show why, and no figure that would be read as a change.
     shown = content if content["compared"] else _NO_COMPARISON
     return ComparisonView(
         head=(_verdict_line(content), _settings_line(content), settings_table(content)),
         sides=tuple(_sides(content)),
         causes=tuple(_causes(content)),
         metrics=tuple(metrics_section(shown)),
-        gates=tuple(map(gate_point, shown["gates"])),
+        gates=tuple(gate_point(gate, is_partial=content["after"]["partial"]) for gate in shown["gates"]),
         categories=tuple(_categories(shown)),
         flipped_to_fail=_flips(shown, "flipped_to_fail"),
         flipped_to_pass=_flips(shown, "flipped_to_pass"),
@@ -109,7 +110,7 @@ _NO_COMPARISON: Content = {
 
 def _verdict_line(content: Content) -> Line:
     verdict = content["verdict"]
-    return Line(f"{SYMBOLS[verdict['word']]} {verdict['sentence']}", TONES[verdict["tone"]], "title")
+    return Line(f"{SYMBOLS[verdict['tone']]} {verdict['sentence']}", TONES[verdict["tone"]], "title")
 
 
 def _causes(content: Content) -> Iterator[Line]:
@@ -167,24 +168,21 @@ def _flips(content: Content, name: str) -> Section:
     return (FoldList(title, tone, tuple(map(flipped_case, cases)), most, ELSEWHERE),)
 
 
-def gate_point(gate: Content) -> Line:
+TONES_OF_GATES: Mapping[str, Tone] = {"holds": "better", "fails": "worse", "silent": "doubtful"}
+
+
+def gate_point(gate: Content, *, is_partial: bool) -> Line:
     """Return a gate of the run, and whether it passes."""
-    words: Mapping[bool | None, tuple[str, Tone]] = {
-        True: ("holds", "better"),
-        False: ("FAILS", "worse"),
-        None: ("says nothing", "doubtful"),
-    }
-    word, tone = words[gate["passed"]]
-    return Line(f"{word}: {gate_line(gate)}", tone, "point")
+    state = gate_state(gate, is_partial=is_partial)
+    return Line(f"{state.words}: {gate_line(gate, is_partial=is_partial)}", TONES_OF_GATES[state.kind], "point")
 
 
 def settings_table(content: Content) -> FigureTable:
     """Return the settings that differ."""
     rows = []
     for setting in content["configuration"]:
-        before = setting_text(setting["before"])
-        after = setting_text(setting["after"])
-        rows.append(TableRow((setting["name"], before, after)))
+        change = SettingChange(setting["name"], setting["before"], setting["after"])
+        rows.append(TableRow((change.name, *change_cells(change))))
     return FigureTable(("setting", "before", "after"), tuple(rows), what="settings", has_texts=True, most=20)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pytest_rageval.comparison.gate_lines import gate_line, gate_name, is_warning
+from pytest_rageval.comparison.gate_lines import gate_line, gate_name, gate_state, is_warning
 from pytest_rageval.comparison.layer_table import LayerRow, layer_rows, total_row
 from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.comparison.verdict_sentence import with_verdict
@@ -56,6 +56,7 @@ def run_view(
     is_verbose     True for every metric
     has_durations  True for the slowest calls
     """
+    # Where nothing was answered there is no score: tables of dashes would hide the cause.
     is_all_errors = 0 < metrics["total_tests"] == metrics["outcomes"]["error"]
     slowest = tuple(_slowest(rows)) if has_durations else ()
     return RunView(
@@ -173,11 +174,15 @@ def metric_figures(name: str, metrics: Content) -> Iterator[tuple[str, str]]:
 
 def gates_to_show(metrics: Content) -> Iterator[Line]:
     """Yield the run's failed gates, and warnings on passed ones."""
-    shown_only = " (a partial run: fails nothing)" if metrics["partial"] else ""
     for gate in metrics["gates"]:
-        if gate["passed"] is not True or is_warning(gate):
-            is_failing = gate["passed"] is False and not metrics["partial"]
-            yield Line(gate_line(gate) + shown_only, "worse" if is_failing else "doubtful", "point")
+        state = gate_state(gate, is_partial=metrics["partial"])
+        if gate["passed"] is True and not is_warning(gate):
+            continue
+        # Of a failing gate the verdict says so.
+        line = gate_line(gate, is_partial=metrics["partial"])
+        if gate["passed"] is False and state.kind == "silent":
+            line = f"{state.words}: {line}"
+        yield Line(line, "worse" if state.kind == "fails" else "doubtful", "point")
 
 
 def _gates(metrics: Content) -> Iterator[Block]:
@@ -198,6 +203,7 @@ def _changed(metrics: Content) -> Iterator[NameList]:
     advice = " (tighten it with --rageval-update-baseline)" if may_be_accepted(metrics) else ""
     comparison = metrics.get("comparison") or {}
     for changed in cases_by_change(comparison, "the baseline", is_partial=metrics["partial"]):
+        # A case that the baseline lacks is no change of the system; the verdict counts those of them that fail.
         if changed.name == "only_after":
             continue
         title = changed.title
@@ -271,6 +277,7 @@ def run_notes(metrics: Content, rows: Sequence[Row] = ()) -> Iterator[Line]:
 
 def _slowest(rows: Sequence[Row]) -> Iterator[Line]:
     timed = ((row.operations["latency_ms"], row.key) for row in rows if "latency_ms" in row.operations)
+    # Equal times by key, so that equal runs print the same.
     slowest = heapq.nsmallest(SLOWEST, timed, key=lambda call: (-call[0], call[1]))
     if slowest:
         named = [f"{key.partition('::')[2]} {duration(milliseconds)}" for milliseconds, key in slowest]

@@ -11,7 +11,9 @@ from pytest_rageval.comparison.baseline import side_of_run
 from pytest_rageval.comparison.case_changes import changes_of, new_causes_of
 from pytest_rageval.comparison.case_list import list_cases
 from pytest_rageval.comparison.listed_case import FLAKY, ListedCase
-from pytest_rageval.comparison.what_changed import arrow_text, changes_since
+from pytest_rageval.comparison.what_changed import changes_since
+from pytest_rageval.runs.config_diff import arrow_text
+from pytest_rageval.runs.flaky_cases import CASES as FLAKY_CASES
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.line_form import RESULTS
 from pytest_rageval.runs.records.line_scan import trials_of
@@ -64,6 +66,8 @@ class RunDigest:
     """Why known failures fail."""
     failing: tuple[ListedCase, ...]
     """The cases that fail or end in errors: newly failing ones first, the largest fall first, then errors."""
+    flaky: tuple[ListedCase, ...]
+    """The flaky cases that pass."""
     cases: tuple[FailingCase, ...]
     """The first of them with their texts."""
     moved: tuple[ComparedMetric, ...]
@@ -78,7 +82,8 @@ def run_digest(run: StoredRun, metrics: Content, baseline: Path, *, previous: Co
     previous  the comparison with the run before, whose settings are compared if there is no baseline
     """
     comparison = metrics.get("comparison")
-    failing = failing_cases(run, metrics)
+    listed = _listed(run, metrics)
+    failing = _failing(listed, comparison)
     causes = tuple(causes_of(metrics, sorted(case.key for case in failing)))
     known = {key for cause in metrics.get("causes", ()) for key in cause["cases"]}
     known.difference_update(case.key for case in failing)
@@ -88,19 +93,25 @@ def run_digest(run: StoredRun, metrics: Content, baseline: Path, *, previous: Co
         causes=causes,
         known_causes=tuple(causes_of(metrics, sorted(known))),
         failing=tuple(failing),
+        flaky=tuple(case for case in listed if case.flaky == FLAKY and case.outcome not in FAILING),
         cases=tuple(_with_texts(run, failing[:SHOWN_CASES], causes, comparison)),
         moved=tuple(moved_against(comparison)),
     )
 
 
-def failing_cases(run: StoredRun, metrics: Content) -> list[ListedCase]:
-    """Return newly failing cases, the largest fall first, then errors, then the others, the lowest scores first."""
-    if not any(metrics["outcomes"].get(outcome) for outcome in FAILING):
+def _listed(run: StoredRun, metrics: Content) -> Sequence[ListedCase]:
+    """Return the cases of a run that has failing or flaky ones."""
+    is_any_failing = any(metrics["outcomes"].get(outcome) for outcome in FAILING)
+    if not is_any_failing and not metrics.get(FLAKY_CASES):
         return []  # most runs: their records need not be read
     comparison = metrics.get("comparison")
+    return list_cases(side_of_run(run), changes_of(comparison), new_causes=new_causes_of(comparison)).cases
+
+
+def _failing(listed: Sequence[ListedCase], comparison: Content | None) -> list[ListedCase]:
+    """Return newly failing cases, the largest fall first, then errors, then the others, the lowest scores first."""
     new = {key: place for place, key in enumerate((comparison or {}).get("flipped_to_fail", ()))}
-    listed = list_cases(side_of_run(run), changes_of(comparison), new_causes=new_causes_of(comparison))
-    failing = (case for case in listed.cases if case.outcome in FAILING)
+    failing = (case for case in listed if case.outcome in FAILING)
     return sorted(failing, key=lambda case: new.get(case.key, len(new)))
 
 
@@ -108,6 +119,7 @@ def moved_against(comparison: Content | None) -> list[ComparedMetric]:
     """Return the metrics that moved, without those that were not measured on both sides."""
     if not comparison or not comparison["compared"]:
         return []
+    # A comment has 10,000 characters: what did not move stands in the report alone.
     return [metric for metric in moved_metrics(comparison) if metric.figures["change"] not in ("=", NO_VALUE)]
 
 

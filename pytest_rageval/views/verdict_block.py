@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS, with_verdict
-from pytest_rageval.comparison.what_changed import arrow_text
 from pytest_rageval.io.suggestions import and_more, listed
-from pytest_rageval.runs.config_diff import SettingChange
+from pytest_rageval.runs.config_diff import SettingChange, arrow_text
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import counted
 from pytest_rageval.views.causes import advice_on, causes_of
@@ -18,6 +17,7 @@ from pytest_rageval.views.parts import TONES, Line, Section, Tone
 
 Content = Mapping[str, Any]
 FAILING = ("failed", "error")
+# With these limits the end of a run fits on a terminal of 24 lines.
 SHOWN_CAUSES = 6
 SHOWN_CHANGES = 5
 SHOWN_IDS = 3
@@ -40,6 +40,7 @@ def verdict_view(metrics: Content, rows: Sequence[Row], changes: Sequence[Settin
     rows     one for each case
     changes  what differs since the compared run
     """
+    # Known failures fail no build: their causes would stand before those of what got worse.
     failing = [row.key for row in rows if row.outcome in FAILING]
     advice = advice_lines(metrics, failing)
     return VerdictView(
@@ -52,7 +53,7 @@ def verdict_line(metrics: Content) -> Line:
     """Return the symbol and the sentence of the verdict."""
     verdict = with_verdict(metrics)["verdict"]
     tone: Tone = "strong" if verdict["tone"] == "grey" else TONES[verdict["tone"]]
-    return Line(f"{SYMBOLS[verdict['word']]} {verdict['sentence']}", tone)
+    return Line(f"{SYMBOLS[verdict['tone']]} {verdict['sentence']}", tone)
 
 
 def changes_lines(changes: Sequence[SettingChange]) -> Iterator[Line]:

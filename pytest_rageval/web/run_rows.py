@@ -79,7 +79,7 @@ class RunRow:
 
     @property
     def symbol(self) -> str:
-        return SYMBOLS.get(self.word or "") or STATE_SYMBOLS.get(self.state, "○")
+        return SYMBOLS.get(self.tone or "") or STATE_SYMBOLS.get(self.state, "○")
 
     @property
     def pass_rate(self) -> float | None:

@@ -112,7 +112,8 @@ class SideBySide:
                 if is_other:
                     paired.append(PairedCase(a, b, (), is_other, is_different=False))
                     continue
-                change = changes.get(b.key, "same" if a.answer == b.answer else "different")
+                is_error = "error" in (a.outcome, b.outcome)  # no answer is not another answer
+                change = changes.get(b.key, "same" if is_error or a.answer == b.answer else "different")
                 paired.append(PairedCase(a, b, scores, is_other, is_different=change == "different"))
         return paired
 
@@ -120,7 +121,7 @@ class SideBySide:
         """Return whether the answers differ, also behind the beginnings that records keep."""
         if self.a.report is None or self.b.report is None:
             return {}
-        answers = {case.key: case.answer for case in self.b.listed.cases}
+        answers = {case.key: case.answer for case in self.b.listed.cases if case.outcome != "error"}
         return answer_changes(answers, self.b.report.side, self.a.report.side)
 
     def _moved(self) -> dict[str, list[PairedScore]]:

@@ -89,8 +89,8 @@ def test_its_page_says_that_it_failed_before(known_failure: Project, monkeypatch
     page = read_page_of(known_failure)
     [view] = case_views(page, page.cases)
     assert view is not None
-    assert view.change == "failed before, and fails a new gate now"
-    new_gates = {gate.metric for gate in view.failed if gate.is_new}
+    assert view.head.change == "failed before, and fails a new gate now"
+    new_gates = {gate.metric for gate in view.failure.failed if gate.is_new}
     assert new_gates == {"token_f1", "gold_in_answer"}
     assert first_screen(page).news.first[0].note == "fails a new gate"
 

@@ -72,7 +72,11 @@ PAIRS = {
         of("good"), of("lost", "-k", "first or third"), "Worse", ("1 case newly fails", "only 2 of 6 cases ran"), 1
     ),
     "retrieval-only": Pair(
-        of("wrong"), of("good", RETRIEVAL), "Not worse", ("nothing got worse", "1 case that failed was not measured"), 0
+        of("wrong"),
+        of("good", RETRIEVAL),
+        "Answers unmeasured",
+        ("nothing got worse", "1 case that failed was not measured"),
+        0,
     ),
     "other source": Pair(of("good"), of("answers:answers.jsonl"), "Not worse", ("nothing got worse",), 0),
     "errors": Pair(of("good"), of("broken"), "Errors", ("1 case ends in an error",), 1),

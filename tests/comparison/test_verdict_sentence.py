@@ -162,7 +162,7 @@ STATES = {
 def test_a_run_ends_with_a_sentence(state: State):
     verdict = run_verdict(state.facts)
     assert (verdict.tone, verdict.sentence) == (state.tone, state.sentence)
-    assert verdict.symbol == SYMBOLS[verdict.word]
+    assert verdict.symbol == SYMBOLS[verdict.tone]
     assert verdict.fails_build is (verdict.tone == "red")
 
 

@@ -137,7 +137,7 @@ def test_a_turn_of_a_long_conversation_shows_those_around_it(talks: Project):
     talks.cases([{"id": "long", "turns": turns}])
     talks.rageval("run", "--run-id", "long")
     page = page_of(talks)
-    views = {view.id: view for view in case_views(page, page.cases) if view}
+    views = {view.head.id: view for view in case_views(page, page.cases) if view}
     for number in (1, 25, 50):
         conversation = views[f"long[{number}]"].conversation
         assert conversation is not None

@@ -92,3 +92,47 @@ def test_a_case_that_a_plugin_ran_again_is_flaky(project: Project):
     assert metrics["flaky_rate"] == 0.25
     assert lines_with(result, "2 cases are flaky (b, b::test_own.py::test_own[b])")
     assert (project.path / "junit.xml").read_text(encoding="utf-8").count('name="rageval.flaky"') == 2
+
+
+@pytest.fixture(scope="module")
+def repeated(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A run of three trials a case, in which one trial of three fails in each attempt at `b`."""
+    project = wavering_project(Project(tmp_path_factory.mktemp("repeated")))
+    project.configure('target = "wavering:answer"\nconcurrency = 1\nallow_regressions = true')
+    with_baseline(project)
+    answers(project, {"b": ["right", "wrong", "right"]})
+    project.run("--rageval-run-id", "one", "--rageval-repeat", "3", "-p", "no:randomly")
+    return project
+
+
+DECIDED = "2 of 3 trials pass, and the mean of their scores decides"
+
+
+def test_a_failure_of_which_most_trials_pass_says_how_it_was_decided(repeated: Project):
+    [record, *_] = [record for record in repeated.results("one") if record["test_case_id"] == "b"]
+    assert DECIDED in record["reason"]
+    explained = repeated.rageval("explain", "one", "b", COLUMNS="200").outlines
+    assert f"trials: {DECIDED}; confirmed: failed in 3 of 3 attempts, each of 3 trials" in explained
+    assert DECIDED in repeated.rageval("explain", "one", "b", "--format", "markdown").stdout.str()
+
+
+def test_the_answer_that_is_shown_is_of_a_trial_that_fails(repeated: Project):
+    answer = [line for line in repeated.rageval("explain", "one", "b").outlines if line.startswith("answer ")]
+    assert answer == ["answer     No idea at all."]
+
+
+def test_confirmations_are_no_trials(flaky: Project):
+    from pytest_rageval.comparison.baseline import side_of_run
+    from pytest_rageval.config.settings_sources import load_settings
+    from pytest_rageval.render.html.page_run import read_page
+    from pytest_rageval.render.html.report_page import fragments
+    from pytest_rageval.runs.reader import StoredRun
+
+    page = read_page(side_of_run(StoredRun(flaky.path / "reports" / "runs" / "one")), None, load_settings(flaky.path))
+    [case] = [case for case in page.cases if case.id == "b"]
+    [html] = fragments(page, [case])
+    assert "Attempts" in html
+    assert "flaky: failed in 1 of 3 attempts" in html
+    for name in ("✘ first attempt", "✔ confirmation 1", "✔ confirmation 2"):
+        assert name in html
+    assert "trial 2" not in html

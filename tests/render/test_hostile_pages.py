@@ -16,6 +16,7 @@ from hostile import PAYLOADS, hostile_comparison, hostile_rows, hostile_run
 from jinja2 import DictLoader
 from stored_pages import page_between, write_page
 
+from pytest_rageval.comparison.gate_lines import GateState
 from pytest_rageval.render.html import environment, first_screen, table_parts
 from pytest_rageval.render.html.environment import case_address
 from pytest_rageval.render.html.figures import AxisValue, Chart, interval_figure, spark
@@ -151,7 +152,9 @@ def called_directly(page: PageRun) -> Iterator[str]:
     called: Any = environment.environment().get_template("macros.html").module
     text, figure = PAYLOADS[0], interval_figure(0.5, (0.4, 0.6), (0, 1))
     tile = next(first_screen.tiles(page))
-    yield called.tile(tile._replace(name=text, value=text, change=text, n=None, gate=(True, text)))
+    yield called.tile(
+        tile._replace(name=text, value=text, change=text, n=None, gate=(GateState("✔", text, "holds"), text))
+    )
     yield called.spark(spark([0, 1]), text) + called.interval(figure, text, text)
     labels = [AxisValue(1, text)]
     yield called.chart(Chart(text, labels, labels, marks=labels), text)

@@ -21,7 +21,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.io.case_output import Output
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import Answer, EvalCase, Gold, Observation, Source, Trial
-from pytest_rageval.run.attempts import Attempts, DecidedCase, drive
+from pytest_rageval.run.attempts import MOST_BY_CHANCE, Attempts, DecidedCase, NewFailureCount, drive
 from pytest_rageval.run.plan import Plan, make_plan
 from pytest_rageval.run.scoring import Observed
 from pytest_rageval.runs.columns import CaseColumns
@@ -58,26 +58,41 @@ def a_baseline(plan: Plan) -> Side:
 BASELINE = a_baseline(GATED)
 
 
-def decided(case: EvalCase, wrong: float, confirm: int, chance: random.Random) -> DecidedCase:
-    """Decide a case whose answers are wrong with this probability."""
+class Unbounded(NewFailureCount):
+    """A count that has every new failure confirmed."""
+
+    @property
+    def is_beyond_chance(self) -> bool:
+        return False
+
+
+def decided(case: EvalCase, wrong: float, confirm: int, chance: random.Random, count: NewFailureCount) -> DecidedCase:
+    """Decide a case whose answers are wrong with this probability; `count`: of the build."""
 
     def ask(trials: list[Trial]) -> list[Observed]:
         texts = ["wrong" if chance.random() < wrong else "right" for _ in trials]
         return [Observation(case, Answer(text), trial=trial.number) for text, trial in zip(texts, trials, strict=True)]
 
-    deciding = Attempts(case, GATED, BASELINE, confirm, lambda _: Output()).decide()
+    deciding = Attempts(case, GATED, BASELINE, confirm, lambda _: Output(), count=count).decide()
     return drive(deciding, ask(next(deciding)), ask)
 
 
-def red_builds(wrong: Mapping[int, float], confirm: int, runs: int = RUNS) -> tuple[int, float]:
-    """Return how many of some runs fail, and how many requests a run takes; `wrong`: by the number of the case."""
+def red_builds(
+    wrong: Mapping[int, float], confirm: int, runs: int = RUNS, kind: type[NewFailureCount] = NewFailureCount
+) -> tuple[int, float]:
+    """Return how many of some runs fail, and how many requests a run takes.
+
+    wrong  how likely a wrong answer is, by the number of the case
+    kind   the count that decides when no further failure is confirmed
+    """
     chance = random.Random(f"{sorted(wrong.items())} {confirm}")
     red = 0
     requests = 0
     for _ in range(runs):
         outcomes = []
+        count = kind()
         for number, case in enumerate(ALL):
-            ended = decided(case, wrong.get(number, 0.0), confirm, chance)
+            ended = decided(case, wrong.get(number, 0.0), confirm, chance, count)
             outcomes.append(ended.ending.outcome)
             requests += len(ended.evaluation.trials)
         red += "failed" in outcomes
@@ -110,22 +125,48 @@ def test_a_case_that_fails_half_of_the_time_turns_three_of_eight_builds_red():
     assert 0.2 < red / runs < 0.55
 
 
+@pytest.mark.parametrize("wrong", [0.1, 0.2, 0.3, 0.5])
+def test_no_build_is_red_because_a_wavering_bot_is_not_asked_again(wrong: float):
+    """Every question wavers, so that many fail at once: a build that confirms no more is red in any case."""
+    runs = rounds(2_000, 40)
+    every = dict.fromkeys(range(CASES), wrong)
+    bounded, _ = red_builds(every, 2, runs)
+    unbounded, _ = red_builds(every, 2, runs, Unbounded)
+    assert abs(bounded - unbounded) <= 0.1 * runs
+
+
+def test_a_bot_that_broke_costs_at_most_forty_requests_more():
+    red, requests = red_builds(dict.fromkeys(range(CASES), 1.0), 2, 5)
+    assert red == 5
+    assert requests == CASES + 2 * MOST_BY_CHANCE
+
+
 @pytest.mark.torture
-def test_the_table_of_the_documentation():
+@pytest.mark.parametrize("wrong", [0.05, 0.1, 0.2, 0.3])
+def test_confirmed_builds_are_red_less_often(wrong: float):
     builds = 200
-    print("\nwrong answers of a flaky question | red without | confirm 1 | confirm 2 | confirm 4 | requests with 2")
-    for wrong in (0.05, 0.1, 0.2, 0.3):
-        shares = {confirm: red_builds(flaky(wrong), confirm, builds) for confirm in (0, 1, 2, 4)}
-        red = " | ".join(f"{shares[confirm][0] / builds:.0%}" for confirm in shares)
-        print(f"{wrong:.0%} | {red} | {shares[2][1]:.1f}")
-    print("worse bots, confirm 2")
-    for name, worse in {
-        "one case always": {CASES - 1: 1.0},
-        "one case half": {CASES - 1: 0.5},
-        "eight cases half": dict.fromkeys(range(FLAKY, FLAKY + 8), 0.5),
-    }.items():
-        alone = [red_builds(worse, confirm, builds)[0] / builds for confirm in (0, 2)]
-        print(f"{name}: {alone[0]:.0%} without, {alone[1]:.0%} with")
+    shares = {confirm: red_builds(flaky(wrong), confirm, builds) for confirm in (0, 1, 2, 4)}
+    red = [shares[confirm][0] / builds for confirm in shares]
+    words = " | ".join(f"{share:.0%}" for share in red)
+    print(f"\n{wrong:.0%} wrong, red with confirm 0, 1, 2, 4: {words} | {shares[2][1]:.1f} requests with 2")
+    assert max(red[1:]) < red[0]
+
+
+WORSE = {
+    "one case always": {CASES - 1: 1.0},
+    "one case half": {CASES - 1: 0.5},
+    "eight cases half": dict.fromkeys(range(FLAKY, FLAKY + 8), 0.5),
+}
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("name", WORSE)
+def test_a_worse_bot_stays_red_when_it_is_asked_again(name: str):
+    builds = 200
+    without = red_builds(WORSE[name], 0, builds)[0] / builds
+    confirmed = red_builds(WORSE[name], 2, builds)[0] / builds
+    print(f"\n{name}: {without:.0%} without, {confirmed:.0%} with")
+    assert confirmed > without - 0.3
 
 
 BOT = """

@@ -102,7 +102,7 @@ PARTS: dict[str, tuple[str, Callable[[StoredRun], object]]] = {
     "aggregates": ("metrics.json", lambda run: run.finished_metrics),
     "records": ("results.jsonl", lambda run: list(run.records())),
     "scores": ("scores.jsonl", lambda run: run.scores),
-    "observation": ("observations.jsonl", lambda run: run.observation("evalcases/a.jsonl::q1")),
+    "observation": ("observations.jsonl", lambda run: run.observation("evalcases/a.jsonl::q1", 0)),
 }
 
 

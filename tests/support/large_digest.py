@@ -32,6 +32,6 @@ def large_digest(text: str, gates: int) -> RunDigest:
     moved = ComparedMetric(text, text, figures, "beyond tolerance, may be noise", "worse", "fell")
     causes = tuple(CauseView("system_error", f"the system failed: {number} {text}", [text] * 9) for number in range(99))
     return RunDigest(
-        metrics=metrics, changes=(text,) * 50, causes=causes, known_causes=causes, failing=listed,
+        metrics=metrics, changes=(text,) * 50, causes=causes, known_causes=causes, failing=listed, flaky=(),
         cases=tuple(FailingCase(case, text, text) for case in listed[:10]), moved=(moved,) * 60,
     )  # fmt: skip

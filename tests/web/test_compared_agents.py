@@ -143,3 +143,12 @@ def test_the_page_is_still_fits_and_keeps_nobody_out(chromium: Chromium, app: We
         page.wait_for_url("**show=worse*")
         assert page.evaluate("document.querySelectorAll('[data-row]').length") == 2
         assert page.problems == []
+
+
+def test_the_page_of_a_run_leads_to_labels_and_to_the_other_run_of_its_cases(app: WebApp):
+    page = app.page("/runs/of-help")
+    [address] = re.findall(r'<a href="(/compare[^"]*)">compare with [^<]*</a>', page)
+    assert html.unescape(address) == "/compare?a=of-shop&b=of-help"
+    assert "WORSE" in app.page(html.unescape(address)).upper()
+    before_the_fold = page[: page.index("<details")]
+    assert re.search(r'<a class="button" href="/datasets/[^"]*#labels">Label</a>', before_the_fold)

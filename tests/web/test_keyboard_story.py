@@ -88,8 +88,6 @@ def label(user: KeyboardUser) -> None:
     user.skip_to_content()
     user.go("questions", "/datasets/questions", "a")
     user.skip_to_content()
-    user.tab_to("Label: mark what holds the answers", "summary")
-    user.press("Enter")
     user.tab_to("Label", "button")
     user.press("Enter")
     user.wait_for_path("/label/cases")

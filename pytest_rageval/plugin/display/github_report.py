@@ -33,9 +33,10 @@ def report_to_github(
     cases = digest.failing
     if not config.pluginmanager.hasplugin(ANNOTATING):
         in_workspace = [_placed(case, config.rootpath) for case in cases]
-        settings = _file_of_gates(config, cases)
+        flaky = [_placed(case, config.rootpath) for case in digest.flaky]
+        settings = _file_of_gates(config, [*cases, *digest.flaky])
         terminal.ensure_newline()
-        for line in annotation_lines(finished.metrics, in_workspace, settings):
+        for line in annotation_lines(finished.metrics, in_workspace, flaky, settings):
             terminal.write_line(line)
     if path := os.environ.get("GITHUB_STEP_SUMMARY"):
         try:

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_rageval.cases.gold_places import cannot_be_won_line
-from pytest_rageval.comparison.gate_lines import gate_line
+from pytest_rageval.comparison.gate_lines import gate_line, gate_state
 from pytest_rageval.comparison.listed_case import FLAKY, ListedCase
 from pytest_rageval.comparison.notes import missing_changes
-from pytest_rageval.comparison.what_changed import arrow_text, changes_between
+from pytest_rageval.comparison.what_changed import changes_between
 from pytest_rageval.render.html.figures import spark
 from pytest_rageval.render.html.metric_rows import MetricRow, metric_row
 from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.render.html.sections import pass_rates
 from pytest_rageval.runs.causes import NO_CAUSE, TITLES
-from pytest_rageval.runs.config_diff import flat_settings
+from pytest_rageval.runs.config_diff import arrow_text, flat_settings
 from pytest_rageval.text import NO_VALUE, dollars_text, duration, percent
 from pytest_rageval.views.causes import CauseView, advice_on, causes_of
 from pytest_rageval.views.compared_metrics import ComparedMetric, fallen_lines, moved_metrics
@@ -191,7 +191,9 @@ def tiles(page: PageRun) -> Iterator[MetricRow]:
         row = metric_row(name, page)
         decided = gates.get(name)
         if decided is not None:
-            row = row._replace(gate=(decided["passed"], gate_line(decided)))
+            is_partial = page.metrics["partial"]
+            state = gate_state(decided, is_partial=is_partial)
+            row = row._replace(gate=(state, gate_line(decided, is_partial=is_partial)))
         yield row
     yield _speed(page)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pytest_rageval.comparison.gate_lines import GateState
 from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import LAYERS, Registry
@@ -59,7 +60,7 @@ class MetricRow(NamedTuple):
     why: str = ""
     """Why no change is shown."""
     change: str = ""
-    gate: tuple[bool | None, str] | None = None
+    gate: tuple[GateState, str] | None = None
     """Whether the run's gate on it passes, with its line; only of a tile."""
     is_judged_by_model: bool = False
     """A model gave the score, which the name of `reference_match` hides."""

@@ -18,7 +18,7 @@ from pytest_rageval.comparison.gates_now import Both
 from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.comparison.pairing import ComparisonReport, build_comparison
 from pytest_rageval.comparison.verdict_facts import VerdictFacts
-from pytest_rageval.comparison.verdict_sentence import SYMBOLS, RunVerdict, run_verdict
+from pytest_rageval.comparison.verdict_sentence import WORDS, RunVerdict, run_verdict
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics import load_registry
@@ -177,7 +177,7 @@ class PageRun:
             known_failures=self.decided.get("known_failures") or "fail",
         )
         verdict = run_verdict(facts)
-        is_recorded = self.decided.get("word") in SYMBOLS and "tone" in self.decided
+        is_recorded = self.decided.get("word") in WORDS and "tone" in self.decided
         if self.side.damage is None and is_recorded:
             return replace(verdict, tone=self.decided["tone"], word=self.decided["word"])
         return verdict

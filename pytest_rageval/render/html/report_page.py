@@ -107,7 +107,9 @@ class ReportStart:
     failing_total: int
     """The number of all failing cases."""
     compare_with: str = ""
-    """The address at which another run can be chosen; '' in a file."""
+    """The address at which this run is compared with another one, or that can be chosen; '' in a file."""
+    compare_words: str = "choose a run to compare with"
+    """The words of the link to it."""
     audit: str = ""
     """The address of the dataset's audit; '' in a file, and for a run without a dataset."""
 
@@ -295,19 +297,35 @@ def _chips(page: PageRun) -> list[Chip]:
 
 def case_columns(page: PageRun) -> dict[str, Any]:
     """Return the index block: a list of values by column, names by number where they repeat."""
-    cases = page.cases
-    tag_codes: dict[str, int] = {}
-    tags = [_codes_of(case.tags, tag_codes) for case in cases]
-    unchecked_codes: dict[str, int] = {}
     return {
         "run": page.run_id,
         "compared": page.compared is not None,
+        **_named_columns(page.cases),
+        **_filter_columns(page),
+        **_tag_columns(page),
+        **_moved_columns(page),
+        "operations": _operation_columns(page.cases),
+    }
+
+
+def _named_columns(cases: Sequence[ListedCase]) -> dict[str, Any]:
+    """Return the columns that name cases and tell how they ended."""
+    return {
         "id": [printable(case.id) for case in cases],
         **_coded("file", [case.file for case in cases]),
         **_coded("outcome", [case.outcome for case in cases]),
         **_coded("change", [case.change for case in cases]),
         "descriptive": DESCRIPTIVE_NAMES,
         **_coded_descriptions(cases),
+    }
+
+
+def _filter_columns(page: PageRun) -> dict[str, Any]:
+    """Return the columns that words of the filter look at."""
+    cases = page.cases
+    unchecked_codes: dict[str, int] = {}
+    unchecked = [_codes_of(case.unchecked, unchecked_codes) for case in cases]
+    return {
         **_coded("doubt", [case.doubt for case in cases]),
         **_coded("cause", [case.cause for case in cases]),
         **_coded("flaky", [case.flaky for case in cases]),
@@ -315,19 +333,33 @@ def case_columns(page: PageRun) -> dict[str, Any]:
         **_coded("turn", [case.turn for case in cases]),
         **_coded("answer", [case.answer_change for case in cases]),
         "answered": page.listed.has_answers_before,
-        "unchecked": [_codes_of(case.unchecked, unchecked_codes) for case in cases],
+        "unchecked": unchecked,
         "uncheckeds": list(unchecked_codes),
         "unchecked_known": list(UNCHECKED),
         "causes_known": [*TITLES, NO_CAUSE],
+    }
+
+
+def _tag_columns(page: PageRun) -> dict[str, Any]:
+    """Return the tags and the failing layers of cases."""
+    tag_codes: dict[str, int] = {}
+    tags = [_codes_of(case.tags, tag_codes) for case in page.cases]
+    return {
         "tag": tags,
         "tags": list(map(printable, tag_codes)),
-        "layer": [_layer_bits(case, page) for case in cases],
+        "layer": [_layer_bits(case, page) for case in page.cases],
         "layers": list(LAYERS),
+    }
+
+
+def _moved_columns(page: PageRun) -> dict[str, Any]:
+    """Return the largest fall of each case, and the mean of its scores."""
+    cases = page.cases
+    return {
         **_coded("fallen", [case.fallen or "" for case in cases]),
         "drop": all_rounded(case.drop for case in cases),
         "widths": page.widths,
         "level": all_rounded(case.level for case in cases),
-        "operations": _operation_columns(cases),
     }
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pytest_rageval.comparison.gate_lines import gate_line
+from pytest_rageval.comparison.gate_lines import GateState, gate_line, gate_state
 from pytest_rageval.comparison.layer_table import LayerCell, layer_rows
 from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.comparison.pairing import by_category
@@ -85,7 +85,7 @@ class Sections:
     """The number of metrics that did not move."""
     unscored: Sequence[str]
     """The metrics without a value in this run."""
-    gates: Sequence[tuple[bool | None, str]]
+    gates: Sequence[tuple[GateState, str]]
     """Whether each gate of the run passes, with its line."""
     distributions: Sequence[tuple[str, int, Chart]]
     """Histograms of the metrics that moved."""
@@ -119,6 +119,11 @@ def report_sections(page: PageRun) -> Sections:
     """Return the content of the sections."""
     heat_layers, heat_rows = heat(page)
     moved, unmoved = measured_metrics(page)
+    versions = None
+    if page.comparison:
+        versions = versions_table(page.comparison)
+    changed = settings_table(page.comparison or {"configuration": ()})
+    change_columns = [column for column in METRIC_COLUMNS if column.page_head]
     return Sections(
         heat_layers=heat_layers,
         heat_rows=heat_rows,
@@ -127,7 +132,7 @@ def report_sections(page: PageRun) -> Sections:
         unmoved=metric_layers(page, unmoved),
         unmoved_metrics=len(unmoved),
         unscored=unscored(page),
-        gates=[(gate["passed"], gate_line(gate)) for gate in page.gates],
+        gates=list(_gates(page)),
         distributions=list(distributions(page, moved)),
         unmoved_distributions=list(distributions(page, unmoved)),
         operations=operations_table(page),
@@ -137,11 +142,18 @@ def report_sections(page: PageRun) -> Sections:
         cost_rows=cost_rows(page),
         judge_rows=judge_rows(page),
         history=history_chart(page),
-        changed=settings_table(page.comparison or {"configuration": ()}),
+        changed=changed,
         configuration=configuration(page),
-        versions=versions_table(page.comparison) if page.comparison else None,
-        change_columns=[column for column in METRIC_COLUMNS if column.page_head],
+        versions=versions,
+        change_columns=change_columns,
     )
+
+
+def _gates(page: PageRun) -> Iterator[tuple[GateState, str]]:
+    """Yield whether each gate of the run passes, with its line."""
+    is_partial = page.metrics["partial"]
+    for gate in page.gates:
+        yield gate_state(gate, is_partial=is_partial), gate_line(gate, is_partial=is_partial)
 
 
 # ── heat ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,25 +1,31 @@
-"""Annotations of a run in the log of GitHub Actions: failed gates, failing cases or their causes, ten in all."""
+"""Annotations of a run in the log of GitHub Actions: ten errors, of gates and failing cases; warnings of flaky ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from pytest_rageval.comparison.gate_lines import gate_line, gate_name
 from pytest_rageval.comparison.listed_case import ListedCase
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.render.text.columns import shortened
+from pytest_rageval.runs.flaky_cases import CASES
 from pytest_rageval.text import printable
 from pytest_rageval.views.causes import CauseView, causes_of
 
 MOST = 10
-"""GitHub shows ten errors of a step and silently drops the rest."""
+"""GitHub shows ten errors and ten warnings of a step, and silently drops the rest."""
 LONGEST = 400
 """Columns of a line of a message."""
+SHOWN_NAMES = 3
 
 
-def annotation_lines(metrics: Mapping[str, Any], cases: Sequence[ListedCase], file: str) -> Iterator[str]:
+def annotation_lines(
+    metrics: Mapping[str, Any], cases: Sequence[ListedCase], flaky: Sequence[ListedCase], file: str
+) -> Iterator[str]:
     """Yield the lines to print: failed gates of the run first, at `file`, then failing cases, ten in all.
+
+    A warning for each flaky case follows, ten in all.
 
     If more than ten cases fail, equal causes are one annotation, at the first of their cases. If there are more than
     ten annotations, the last one counts the others. Source of the format and its escapes: the `command.ts` of GitHub's
@@ -37,6 +43,7 @@ def annotation_lines(metrics: Mapping[str, Any], cases: Sequence[ListedCase], fi
         sentence = f"and {len(lines) - MOST + 1:,} more: {metrics['verdict']['sentence']}"
         lines[MOST - 1 :] = [_error(file, 1, "rageval", sentence)]
     yield from lines
+    yield from _flaky_lines(metrics, flaky, file)
 
 
 def notice(title: str, message: str) -> str:
@@ -59,9 +66,24 @@ def _cause_lines(metrics: Mapping[str, Any], cases: Sequence[ListedCase]) -> Ite
             yield _of_case(case)
 
 
+def _flaky_lines(metrics: Mapping[str, Any], flaky: Sequence[ListedCase], file: str) -> Iterator[str]:
+    """Yield a warning for each flaky case, and for those beyond the tenth one together."""
+    why = {case["case_key"]: case["why"] for case in metrics.get(CASES) or ()}
+    shown = flaky if len(flaky) <= MOST else flaky[: MOST - 1]
+    for case in shown:
+        file_of_case, line = _place(case)
+        message = "\n".join(filter(None, (why.get(case.key), case.question)))
+        yield _annotation("warning", file_of_case, line, f"flaky: {case.id}", message)
+    hidden = flaky[len(shown) :]
+    if hidden:
+        names = listed([case.id for case in hidden], SHOWN_NAMES)
+        title = f"{len(hidden):,} more flaky cases"
+        yield _annotation("warning", file, 1, title, names)
+
+
 def _of_cause(cause: CauseView, first: ListedCase, keys: Sequence[str]) -> str:
     file, line = _place(first)
-    message = "\n".join(filter(None, (listed(keys, 3), first.why, first.question)))
+    message = "\n".join(filter(None, (listed(keys, SHOWN_NAMES), first.why, first.question)))
     return _error(file, line, cause.title, message)
 
 
@@ -83,10 +105,14 @@ def _place(case: ListedCase) -> tuple[str, str]:
 
 
 def _error(file: str, line: object, title: str, message: str) -> str:
+    return _annotation("error", file, line, title, message)
+
+
+def _annotation(level: Literal["error", "warning"], file: str, line: object, title: str, message: str) -> str:
     shown_title = _value(shortened(title, 120))
     lines = [shortened(printable(text), LONGEST) for text in message.split("\n")]
     shown_message = _data("\n".join(lines))
-    return f"::error file={_value(file)},line={line},title={shown_title}::{shown_message}"
+    return f"::{level} file={_value(file)},line={line},title={shown_title}::{shown_message}"
 
 
 def _data(text: str) -> str:

@@ -42,25 +42,27 @@ def _fenced(text: str) -> str:
 
 
 def _parts(view: CaseView) -> Iterator[tuple[str, str]]:
-    yield "case", view.id
+    yield "case", view.head.id
     if view.conversation is not None:
         rows = [TURN_HEADS, *turn_rows(view.conversation)]
         yield "conversation", "\n".join(map(_row_text, rows))
-    yield "question", NOT_KEPT if view.question is None else view.question
+    yield "question", NOT_KEPT if view.texts.question is None else view.texts.question
     yield "expected", "\n".join(_expected(view))
     before = view.comparison
     if before is not None and before.is_known and not before.is_same_answer:
         yield "answer before", NOT_KEPT if before.answer_before is None else before.answer_before
-    yield "answer", view.no_answer or (NOT_KEPT if view.answer is None else view.answer)
-    if view.why or view.cause:
+    yield "answer", view.texts.no_answer or (NOT_KEPT if view.texts.answer is None else view.texts.answer)
+    if view.failure.why or view.failure.cause:
         yield "why", "\n".join(_why(view))
-    if not view.no_chunks:
-        rows = [HEADS, *(_cells(chunk) for chunk in view.chunks if chunk.rank)]
+    if view.trials is not None:
+        yield "trials", view.trials.words
+    if not view.retrieved.no_chunks:
+        rows = [HEADS, *(_cells(chunk) for chunk in view.retrieved.chunks if chunk.rank)]
         yield "chunks", "\n".join(map(_row_text, rows))
-    if view.tool_calls:
-        yield "tool calls", "\n".join(view.tool_calls)
-    if view.missed:
-        yield "missed gold", "\n".join(map(_missed_line, view.missed))
+    if view.retrieved.tool_calls:
+        yield "tool calls", "\n".join(view.retrieved.tool_calls)
+    if view.retrieved.missed:
+        yield "missed gold", "\n".join(map(_missed_line, view.retrieved.missed))
     yield "rerun", view.rerun or view.explain
 
 
@@ -80,12 +82,12 @@ def turn_rows(conversation: ConversationView) -> Iterator[tuple[str, ...]]:
 
 
 def _why(view: CaseView) -> Iterator[str]:
-    if view.cause:
-        yield view.cause
-    yield from view.errors
-    for gate in view.failed:
+    if view.failure.cause:
+        yield view.failure.cause
+    yield from view.failure.errors
+    for gate in view.failure.failed:
         yield f"✘ {gate.line} {gate.note}".rstrip()
-    yield from view.remarks
+    yield from view.failure.remarks
 
 
 def _missed_line(gold: ChunkRow) -> str:
@@ -97,13 +99,13 @@ def _row_text(cells: Sequence[str]) -> str:
 
 
 def _expected(view: CaseView) -> Iterator[str]:
-    if not view.answerable:
+    if not view.texts.answerable:
         yield "an abstention: the documents hold no answer"
-    yield from view.expected
-    if not view.expected and view.answerable:
-        yield "no answer is labelled" if view.has_observation else "not kept: this run has no observations.jsonl"
-    if view.stated:
-        facts = [STATED[fact.is_stated] + fact.text for fact in view.stated]
+    yield from view.texts.expected
+    if not view.texts.expected and view.texts.answerable:
+        yield "no answer is labelled" if view.texts.has_observation else "not kept: this run has no observations.jsonl"
+    if view.texts.stated:
+        facts = [STATED[fact.is_stated] + fact.text for fact in view.texts.stated]
         yield "key facts " + " ".join(facts)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_rageval.cases.gold_places import unwinnable_line
-from pytest_rageval.comparison.gate_lines import gate_line
+from pytest_rageval.comparison.gate_lines import gate_line, gate_state
 from pytest_rageval.comparison.layer_table import total_row
 from pytest_rageval.comparison.verdict_reasons import shown_problems
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS
@@ -102,7 +102,7 @@ def _code(change_line: str) -> str:
 
 def _head(metrics: Content, config: Content) -> Iterator[str]:
     verdict = metrics["verdict"]
-    yield f"**{SYMBOLS[verdict['word']]} {bounded(verdict['sentence'], 1500)}**"
+    yield f"**{SYMBOLS[verdict['tone']]} {bounded(verdict['sentence'], 1500)}**"
     yield ""
     if metrics["description"]:
         yield bounded(metrics["description"], 1000)
@@ -198,8 +198,12 @@ def _of_the_run(metrics: Content) -> Iterator[str]:
     for name, message in shown_problems(metrics).items():
         yield f"❌ {bounded(f'{name}: {message}', 600)}"
     for gate in metrics["gates"]:
-        if gate["passed"] is False:
-            yield f"❌ {bounded(gate_line(gate), 400)}"
+        state = gate_state(gate, is_partial=metrics["partial"])
+        line = gate_line(gate, is_partial=metrics["partial"])
+        if state.kind == "fails":
+            yield f"❌ {bounded(line, 400)}"
+        elif gate["passed"] is False:
+            yield bounded(f"{state.words}: {line}", 400)
 
 
 def _causes(digest: RunDigest) -> Iterator[str]:

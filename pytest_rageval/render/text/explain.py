@@ -53,38 +53,40 @@ def explanation(explained: Explained, form: Form) -> Iterator[str]:
 def _lines(explained: Explained, form: Form) -> Iterator[str]:
     case = explained.view
     obs = explained.obs
-    yield f"{case.key}   {case.outcome}"
-    if case.outcome == "passed":
-        yield from case.remarks  # why it is flaky
-    yield " · ".join([f"written at {case.place}", *map(_short, case.facts)])
-    if case.has_notable_operations and case.latency:
-        yield f"latency: {case.latency}"
+    yield f"{case.head.key}   {case.head.outcome}"
+    if case.head.outcome == "passed":
+        yield from case.failure.remarks  # why it is flaky
+    if case.trials is not None:
+        yield f"{case.trials.title.lower()}: {case.trials.words}"
+    yield " · ".join([f"written at {case.head.place}", *map(_short, case.head.facts)])
+    if case.head.has_notable_operations and case.head.latency:
+        yield f"latency: {case.head.latency}"
     yield from _section("fails", [(gate,) for gate in explained.failed_gates], form.width)
-    yield from _section("errors", [(error,) for error in case.errors], form.width)
+    yield from _section("errors", [(error,) for error in case.failure.errors], form.width)
     yield ""
-    if not case.has_observation:
+    if not case.texts.has_observation:
         yield "no observation was kept"
-    if case.question is not None:
-        yield from _labelled_text("question", case.question, form)
+    if case.texts.question is not None:
+        yield from _labelled_text("question", case.texts.question, form)
     if case.conversation is not None:
         yield from _turns(case.conversation, form)
-    labels = [(name, _short(text)) for name, text in case.labels]
+    labels = [(name, _short(text)) for name, text in case.texts.labels]
     yield from _section("expected", labels, form.width)
     yield ""
     yield from _answer(case, obs, form)
     yield from _retrieved(case, obs, form)
-    yield from _section("tool calls", [(_short(line),) for line in case.tool_calls], form.width)
-    flags = (*obs.matching.flags, *case.flags) if obs else case.flags
+    yield from _section("tool calls", [(_short(line),) for line in case.retrieved.tool_calls], form.width)
+    flags = (*obs.matching.flags, *case.retrieved.flags) if obs else case.retrieved.flags
     for flag in dict.fromkeys(flags):
         yield f"  note: {flag}"
     yield from _before(explained.before, form)
     yield from _section("claims", list(_claims(case, form)), form.width)
-    scores = [(name, value, _short(terms)) for name, value, terms in case.scores]
+    scores = [(name, value, _short(terms)) for name, value, terms in case.figures.scores]
     yield from _section("metrics", scores, form.width)
-    yield from _section("doubts about the judge's replies", case.doubts, form.width)
-    gates = list(dict.fromkeys(case.every_gate))  # two gates may say the same under different conditions
+    yield from _section("doubts about the judge's replies", case.figures.doubts, form.width)
+    gates = list(dict.fromkeys(case.failure.every_gate))  # two gates may say the same under different conditions
     yield from _section("gates", gates or [("no gate examined this case",)], form.width)
-    skipped = [(f"{reason}: {', '.join(names)}",) for reason, names in case.skipped]
+    skipped = [(f"{reason}: {', '.join(names)}",) for reason, names in case.figures.skipped]
     yield from _section("not applicable", skipped, form.width)
 
 
@@ -138,7 +140,7 @@ def _before(before: CaseBefore | None, form: Form) -> Iterator[str]:
 
 
 def _answer(case: CaseView, obs: Observation | None, form: Form) -> Iterator[str]:
-    answer = obs.answer.text if obs else case.answer
+    answer = obs.answer.text if obs else case.texts.answer
     if answer is not None:
         yield from _labelled_text("answer", answer, form)
     if obs and obs.answer.abstained is not None:
@@ -156,7 +158,7 @@ def _labelled_text(label: str, text: str, form: Form) -> Iterator[str]:
 
 def _retrieved(case: CaseView, obs: Observation | None, form: Form) -> Iterator[str]:
     """Yield the chunks by rank, each with its text, then the golds that were not retrieved."""
-    chunks = list(case.chunks)
+    chunks = list(case.retrieved.chunks)
     has_retrieved = any(chunk.rank for chunk in chunks)
     reports_none = obs is not None and obs.answer.chunks is None
     if not has_retrieved and not reports_none:
@@ -205,7 +207,7 @@ def _chunk_text(chunk: ChunkRow, obs: Observation | None, form: Form) -> Iterato
 
 def _claims(case: CaseView, form: Form) -> Iterator[tuple[str, ...]]:
     """Yield the judge's verdict on each claim of the answer, and the chunk nearest to it."""
-    for claim in case.claims:
+    for claim in case.figures.claims:
         sign, word = ("✔", "supported") if claim.is_supported else ("✘", "unsupported")
         near = f"chunk {claim.chunk}" if claim.chunk else ""
         text = shortened(printable(claim.text), max(form.width - 28, LEAST))

@@ -26,17 +26,27 @@ def decided_fields(overall: CaseResult) -> dict[str, Any]:
     if overall.by_rule is not None:
         fields["by_rule"] = overall.by_rule
     if overall.confirmation is not None:
-        fields["confirmation"] = overall.confirmation._asdict()
+        confirmation = overall.confirmation._asdict()
+        if not overall.confirmation.spared:
+            del confirmation["spared"]
+        fields["confirmation"] = confirmation
     return fields
 
 
 def attempts_in(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a result about its attempts from its record."""
     verdict = record["verdict"]
-    confirmation = verdict.get("confirmation")
     return {
         "by_rule": verdict.get("by_rule"),
         "confirms": record.get("confirms", 0),
-        "confirmation": None if confirmation is None else Confirmation(**confirmation),
+        "confirmation": confirmation_in(verdict),
         "records": record.get("records"),
     }
+
+
+def confirmation_in(verdict: Mapping[str, Any]) -> Confirmation | None:
+    """Return what the attempts at a case came to, from the verdict in its record; None if it was asked once."""
+    written = verdict.get("confirmation")
+    if written is None:
+        return None
+    return Confirmation(**{**written, "spared": tuple(written.get("spared", ()))})

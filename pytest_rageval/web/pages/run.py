@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -32,7 +33,7 @@ from pytest_rageval.web.pages.run_contexts import (
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.results_table import workbook
 from pytest_rageval.web.run_cases import Filter, RunCases, TheQuery
-from pytest_rageval.web.run_list import Rows, RunFolders, TheFolders
+from pytest_rageval.web.run_list import Rows, RunFolders, TheFolders, made_from
 from pytest_rageval.web.run_rows import origin_of
 from pytest_rageval.web.site import TheSite, UnknownPageError
 from pytest_rageval.web.versions.version_folder import is_slug
@@ -87,7 +88,8 @@ def show_run(
         )
         return page(request, unfinished)
     versions = _versions(folders, run_id)
-    context = RunPage(**_report(opened), listed=listed, agent_versions=versions, log=log, job=job)
+    fields = _report(opened) | _other_run(folders, run_id, site.settings.data)
+    context = RunPage(**fields, listed=listed, agent_versions=versions, log=log, job=job)
     response = page(request, context)
     return _at(response, path_to("runs", run_id, **listed.query.asked))
 
@@ -116,6 +118,19 @@ def _versions(folders: RunFolders, run_id: str) -> list[tuple[str, str]]:
         if row.is_complete and row.agent_version and (row.agent, row.dataset) == (own.agent, own.dataset):
             found.setdefault(row.agent_version, row.run_id)
     return [(found[version], f"v{version}") for version in sorted(found, reverse=True)[:MOST_VERSIONS]]
+
+
+def _other_run(folders: RunFolders, run_id: str, data: Path) -> dict[str, str]:
+    """Return the link that compares a run with the newest other one of the same dataset; empty without one."""
+    rows = folders.rows()
+    own = next((row for row in rows if row.run_id == run_id), None)
+    if own is None or own.dataset is None:
+        return {}
+    for row in rows:
+        if row.is_complete and row.dataset == own.dataset and row.run_id != run_id:
+            words = f"compare with {made_from(row, data)}"
+            return {"compare_with": path_to("compare", a=row.run_id, b=run_id), "compare_words": words}
+    return {}
 
 
 def _log_lines(jobs: Jobs, run: StoredRun) -> list[str]:
