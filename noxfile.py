@@ -140,6 +140,16 @@ def portable(session: nox.Session) -> None:
 
 
 @nox.session(python=PYTHONS[0])
+def offline(session: nox.Session) -> None:
+    """All tests in a network namespace without routes: Linux, as root or where users may have namespaces."""
+    install_locked(session)
+    python = str(Path(session.bin) / "python")
+    namespace = ("unshare", "--net", "--map-root-user", python, "tests/support/offline.py")
+    every = session.posargs or ["tests", "-q", "-n", "4", "--dist", "worksteal"]
+    session.run(*namespace, python, "-m", "pytest", *every, external=True)
+
+
+@nox.session(python=PYTHONS[0])
 def supply_chain(session: nox.Session) -> None:
     """Audit what users get, list its licences, and write a bill of materials into build/supply_chain."""
     session.install("--require-hashes", "--requirement", "requirements/web.txt")

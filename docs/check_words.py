@@ -29,7 +29,7 @@ GENERATED = {
 """Pages that a program writes."""
 LONGEST = 25
 """Words of a sentence that is read in one breath."""
-MOST_WORDS = {"Start": 700, "How to": 600, "Reference": 1600, "Understand": 800, "Troubleshooting": 900}
+MOST_WORDS = {"Start": 700, "How to": 600, "Reference": 1600, "Understand": 1000, "Troubleshooting": 900}
 """Words of a page by its kind, which is its part of the navigation; bars of tables are not words."""
 NOT_YET = {"conversations.md"}
 """How-tos that have still to be divided; `--check` leaves them out."""

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reliability import Tally
 
 from pytest_rageval.abstention.courtesies import LONGEST_COURTESY, without_courtesies
 from pytest_rageval.abstention.detector import declines
@@ -209,6 +210,7 @@ def rows() -> list[dict[str, str]]:
     return [json.loads(line) for line in (DATA / "labelled.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
+@pytest.mark.reliability("false reds", "polite answers taken for refusals")
 @pytest.mark.parametrize("answer", ANNOUNCEMENTS)
 def test_what_only_announces_is_no_answer_and_no_abstention(answer: str):
     assert own_words(answer).is_announcement
@@ -216,6 +218,7 @@ def test_what_only_announces_is_no_answer_and_no_abstention(answer: str):
     assert declines(answer, "What does the Pro plan cost?").abstained is False
 
 
+@pytest.mark.reliability("false reds", "polite answers taken for refusals")
 @pytest.mark.parametrize("answer", CONTENT)
 def test_content_that_begins_like_a_courtesy_stays(answer: str):
     assert not own_words(answer).is_announcement
@@ -224,16 +227,19 @@ def test_content_that_begins_like_a_courtesy_stays(answer: str):
     assert len(kept) > 5
 
 
+@pytest.mark.reliability("false reds", "polite answers taken for refusals")
 def test_courtesies_are_taken_off_both_ends():
     answer = "Hello! Thanks for asking. The plan costs 59 euros a month. Let me know if you need anything else!"
     assert without_courtesies(answer).text == "The plan costs 59 euros a month."
 
 
+@pytest.mark.reliability("false reds", "polite answers taken for refusals")
 def test_a_courtesy_that_denies_something_stays():
     refusal = "I'd be happy to help, but the notes do not say that."
     assert without_courtesies(refusal).text == refusal
 
 
+@pytest.mark.reliability("false reds", "polite answers taken for refusals")
 @pytest.mark.parametrize("language", PLAIN)
 def test_manners_are_taken_off(language: str):
     plain = PLAIN[language]
@@ -241,8 +247,9 @@ def test_manners_are_taken_off(language: str):
     assert {manner: text for manner, text in left.items() if text != plain} == {}
 
 
+@pytest.mark.reliability("false reds", "polite answers taken for refusals")
 @pytest.mark.parametrize("language", [language for language in MANNERS if language != "pt"])
-def test_manners_change_no_verdict(language: str):
+def test_manners_change_no_verdict(language: str, tally: Tally):
     """Of every tenth labelled answer (all where there are few), in each manner of its language."""
     of_language = [row for row in rows() if row["language"] == language and row["label"] != "partial"]
     changed = []
@@ -251,6 +258,7 @@ def test_manners_change_no_verdict(language: str):
         plain = declines(row["answer"], row["question"]).abstained
         for manner in MANNERS[language]:
             tried += 1
+            tally.tried()
             polite = manner.format(_sentence(row["answer"]))
             if declines(polite, row["question"]).abstained is not plain:
                 changed.append(polite[:200])

@@ -49,6 +49,8 @@ def case_to_mapping(case: EvalCase) -> dict[str, Json]:
     if case.turn is not None:
         mapping["conversation"] = case.conversation
         mapping["turn"] = case.turn
+        if case.is_last:
+            mapping[IS_LAST] = True
         mapping["earlier"] = [_earlier_turn(turn) for turn in case.earlier]
     if case.pass_rule is not None:
         mapping["pass_rule"] = case.pass_rule
@@ -93,8 +95,11 @@ def _hashes(case: EvalCase) -> tuple[str, str]:
     if case.hashes is not None:
         return case.hashes
     mapping = case_content(case)
+    mapping.pop(IS_LAST, None)  # a turn that is added does not change the one before it
     content = [f'"{name}":{_written(mapping[name])}' for name in sorted(mapping)]
-    asked = [part for name, part in zip(sorted(mapping), content, strict=True) if name not in _NOT_DECIDING]
+    # The last turn is the one that is judged by the outcome.
+    not_deciding = _NOT_DECIDING if case.is_last else _NOT_DECIDING | {"expected_outcome"}
+    asked = [part for name, part in zip(sorted(mapping), content, strict=True) if name not in not_deciding]
     hashes = _sha256(",".join(content)), _sha256(",".join(asked))
     object.__setattr__(case, "hashes", hashes)
     return hashes
@@ -112,8 +117,10 @@ def _written(part: Json) -> str:
     return _CANONICAL.encode(part)
 
 
+IS_LAST = "is_last"
+"""The key of a record's case that is the last turn of its conversation."""
 _NOT_DECIDING = frozenset(
-    {"id", *DESCRIPTIVE_NAMES, "tags", "metadata", "pass_rule", "rewrite", "expected_outcome", "conversation", "turn"}
+    {"id", *DESCRIPTIVE_NAMES, "tags", "metadata", "pass_rule", "rewrite", "conversation", "turn"}
 )
 """Keys that are neither sent nor used for scoring, except by gates limited to some cases."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from pytest_rageval.cases.canonical import case_content, written_small
+from pytest_rageval.cases.canonical import IS_LAST, case_content, written_small
 from pytest_rageval.cases.conversion import LINES, Converted, case_from_record
 from pytest_rageval.cases.keys import CONVERSATION, OF_CASE
 from pytest_rageval.io.messages import Findings, Path, Unsound, shown_value
@@ -192,14 +192,18 @@ class _Reading:
 
 def linked(cases: Iterable[EvalCase]) -> list[EvalCase]:
     """Return cases in their order, each turn with what the turns before it in its conversation ask."""
+    known = list(cases)
+    last_turns = {case.unit: case.turn for case in known}
     earlier: dict[str, tuple[EarlierTurn, ...]] = {}
     result: list[EvalCase] = []
-    for case in cases:
+    for case in known:
         if case.turn is None:
             result.append(case)
             continue
         before = earlier.get(case.unit, ())
-        result.append(case if case.earlier == before else replace(case, earlier=before))
+        is_last = case.turn == last_turns[case.unit]
+        is_linked = case.earlier == before and case.is_last == is_last
+        result.append(case if is_linked else replace(case, earlier=before, is_last=is_last))
         reference = (case.gold.answers or (None,))[0]
         asked = EarlierTurn(case.question, reference, case.vaults, case.folders, case.contexts)
         earlier[case.unit] = (*before, asked)
@@ -221,7 +225,7 @@ def alone(case: EvalCase) -> EvalCase:
     if case.turn is None:
         return case
     history = said_before(case, [turn.reference for turn in case.earlier]) or None
-    return replace(case, history=history, conversation=None, turn=None, earlier=())
+    return replace(case, history=history, conversation=None, turn=None, is_last=False, earlier=())
 
 
 def records_of_file(cases: Iterable[EvalCase]) -> list[dict[str, Json]]:
@@ -243,7 +247,7 @@ def records_of_file(cases: Iterable[EvalCase]) -> list[dict[str, Json]]:
 
 
 _OF_THE_WHOLE = ("history", "expected_outcome")
-OF_THE_PLACE = ("id", "conversation", "turn", "earlier")
+OF_THE_PLACE = ("id", "conversation", "turn", IS_LAST, "earlier")
 """What a turn has by its place in the conversation: no case file says it."""
 
 

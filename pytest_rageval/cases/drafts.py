@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -44,19 +44,20 @@ def drafts_in(path: Path) -> Sequence[EvalCase]:
 
 
 def add_drafts(path: Path, drafts: Iterable[Mapping[str, Json]]) -> int:
-    """Append drafts to a file, without those whose question or id it already has; return the number of new ones.
+    """Append drafts to a file, without those whose questions or id it already has; return the number of new ones.
 
-    The same question after other turns is another one.
+    The same question after other turns is another one. A draft may be a conversation, with `turns`.
     """
     there = drafts_in(path)
-    questions = {(fold(case.question), _said([turn.text for turn in case.history or ()])) for case in there}
-    ids = {case.id for case in there}
+    talks = set(_talks_of(there))
+    ids = {case.conversation or case.id for case in there}
     lines = []
     for draft in drafts:
-        asked = fold(draft["question"]), _said([turn["text"] for turn in draft.get("history") or ()])
-        if asked not in questions and draft["id"] not in ids:
+        asked = [turn["question"] for turn in draft["turns"]] if "turns" in draft else [draft["question"]]
+        talk = _folded(asked), _folded([turn["text"] for turn in draft.get("history") or ()])
+        if talk not in talks and draft["id"] not in ids:
             lines.append(json.dumps(draft, ensure_ascii=False))
-            questions.add(asked)
+            talks.add(talk)
             ids.add(draft["id"])
     if lines:
         before = []
@@ -66,8 +67,20 @@ def add_drafts(path: Path, drafts: Iterable[Mapping[str, Json]]) -> int:
     return len(lines)
 
 
-def _said(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return what was said before a question, whatever its case and spaces."""
+_Talk = tuple[tuple[str, ...], tuple[str, ...]]
+"""All questions of a draft, and what was said before them."""
+
+
+def _talks_of(cases: Iterable[EvalCase]) -> Iterator[_Talk]:
+    """Yield the talk of each case that is no turn, and of each conversation."""
+    for case in cases:
+        if case.turn is None or case.is_last:
+            asked = [*(turn.question for turn in case.earlier), case.question]
+            yield _folded(asked), _folded([turn.text for turn in case.history or ()])
+
+
+def _folded(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return texts whatever their case and spaces."""
     return tuple(map(fold, texts))
 
 

@@ -193,6 +193,7 @@ def judge_labels(
                 wordings={how.rubric.name: how.rubric},
                 repeats=settings.judge_repeats,
                 phrases=settings.abstention.phrases,
+                dialogue=obs.dialogue,
             )
             return how.scored(answer, replace(obs, judgements=judgements), identity_of(judge))
         except JudgeError as error:

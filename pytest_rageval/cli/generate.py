@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -13,25 +13,32 @@ import click
 from pytest_rageval.cases.drafts import add_drafts, check_is_drafts, drafts_in
 from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.cases.project_cases import readable_cases
+from pytest_rageval.cli.drafting_model import (
+    MAX_COST,
+    asked_model,
+    cost_in_words,
+    exit_after,
+    spent_as_json,
+    stored_replies,
+    tell_spent,
+    this_command,
+)
+from pytest_rageval.cli.generate_conversations import conversations
 from pytest_rageval.cli.options import FOLDER, JSON, STOPPED, echo_json, exit_codes, output_option
 from pytest_rageval.cli.output import from_here
-from pytest_rageval.cli.terminal import clean
-from pytest_rageval.config.project import Project, find_project
+from pytest_rageval.cli.verb_with_parts import VerbWithParts
+from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.masking import public_target
-from pytest_rageval.llm.chat_model import chat_model
-from pytest_rageval.llm.endpoint_options import Budget, EndpointOptions
-from pytest_rageval.make.generate import Draft, ModelDrafts, NotePassage, SiftedDrafts, Spent, questions_in, sift
+from pytest_rageval.make.asked_once import AskedOnce, Spent
+from pytest_rageval.make.follow_ups import FollowUps
+from pytest_rageval.make.generate import Draft, NotePassage, questions_in, sift
+from pytest_rageval.make.model_drafts import ModelDrafts
+from pytest_rageval.model import Json
 from pytest_rageval.providers import FORMS
 from pytest_rageval.text import counted, printable
 
-ABOVE_0 = click.FloatRange(min=0, min_open=True)
-REPLIES = ".drafts.replies"
-"""The suffix of the file of stored replies; no case file has it."""
-SPENT = ("requests", "kept", "dollars", "unreadable", "stopped")
 
-
-@click.command()
+@click.command(cls=VerbWithParts)
 @click.argument("docs", type=FOLDER)
 @output_option("The file of drafts to add to (default: evalcases/DOCS.drafts.jsonl).")
 @click.option("--llm", metavar="SPEC", help=f"Ask a model, too: {', '.join(FORMS)}.")
@@ -44,7 +51,8 @@ SPENT = ("requests", "kept", "dollars", "unreadable", "stopped")
     metavar="N",
     help="Questions a section at most, of the model.",
 )
-@click.option("--max-cost", metavar="USD", type=ABOVE_0, help="US dollars after which the model is asked no more.")
+@click.option("--follow-ups", is_flag=True, help="Ask the model for two follow-ups of each new question, too.")
+@MAX_COST
 @click.option("--dry-run", is_flag=True, help="Say what asking the model would cost, and stop.")
 @JSON
 @exit_codes(
@@ -55,15 +63,25 @@ SPENT = ("requests", "kept", "dollars", "unreadable", "stopped")
     }
 )
 def generate(
-    docs: Path, output: Path | None, llm: str | None, most: int, max_cost: float | None, *, dry_run: bool, as_json: bool
+    docs: Path,
+    output: Path | None,
+    llm: str | None,
+    most: int,
+    max_cost: float | None,
+    *,
+    follow_ups: bool,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     """Draft cases from the notes in DOCS: from `Q: … A: …`, from headings that are questions and, with --llm, from
-    what a model asks about each section.
+    what a model asks about each section. With --follow-ups, each new question becomes a conversation.
 
     What a draft quotes must stand in its section, else it is dropped; so is one that asks nearly what a case or another
     draft asks. No run asks drafts: accept them one by one into a case file. Asking a model says before what it may
     cost; stopped at any point, the same command goes on where it was, and pays nothing twice.
     """
+    if follow_ups and llm is None:
+        raise click.UsageError("--follow-ups is for a model; name it with --llm")
     project = find_project()
     path = output or project.root / "evalcases" / f"{docs.resolve().name}.drafts.jsonl"
     check_is_drafts(path)
@@ -73,38 +91,95 @@ def generate(
     if not passages:
         raise SettingsError(f"{docs}: no notes there; what is read are .md, .markdown and .txt files with text")
     click.echo(f"{counted(len(passages), 'section')} in {printable(str(docs))}", err=as_json)
-    model = None
-    estimate = None
-    if llm is not None:
-        model = _model_drafts(project, llm, path, most, max_cost)
-        estimate = _estimate(model, passages)
-    elif dry_run:
+    found = list(chain.from_iterable(map(questions_in, passages)))
+    model = None if llm is None else asked_model(project, "--llm", llm, stored_replies(path), max_cost)
+    drafting = _Drafting(notes, passages, found, asked_before, model, most, has_follow_ups=follow_ups)
+    estimate = drafting.tell_estimate()
+    if dry_run and model is None:
         click.echo("nothing is asked of a model without --llm", err=as_json)
-    sifted = SiftedDrafts()
-    added = 0
-    if not dry_run:
-        drafts = list(chain.from_iterable(map(questions_in, passages)))
-        if model is not None:
-            drafts += _asked_of(model, passages)
-        sifted = sift(drafts, notes, asked_before)
-        added = add_drafts(path, [draft.record() for draft in sifted.drafts])
+    drafted = _Drafted() if dry_run else drafting.draft()
+    added = add_drafts(path, drafted.records) if drafted.records else 0
     file = str(from_here(path))
     spent = Spent() if model is None else model.spent
     if as_json:
+        dropped = {"not_in_section": drafted.not_in_text, "asked_already": drafted.repeated}
         content = {
             "file": file,
             "sections": len(passages),
             "new_drafts": added,
-            "dropped": {"not_in_section": sifted.not_in_text, "asked_already": sifted.repeated},
+            "conversations": drafted.conversations,
+            "dropped": {**dropped, "no_follow_up": drafted.no_follow_up},
+            "waiting": drafted.unasked,
             "estimate": estimate,
-            "model": None if model is None else {name: getattr(spent, name) for name in SPENT},
+            "model": None if model is None else spent_as_json(spent),
             "interrupted": spent.is_interrupted,
         }
         echo_json(content, _next(spent, added, file))
     elif not dry_run:
-        _tell_drafted(sifted, added, file)
-    if _has_stopped_early(spent):
-        raise SystemExit(STOPPED if spent.is_interrupted else 1)
+        _tell_drafted(drafted, added, file)
+    exit_after(spent)
+
+
+@dataclass(frozen=True, slots=True)
+class _Drafted:
+    """New drafts as lines of their file, how many of them are conversations, and counts of what was left out."""
+
+    records: Sequence[dict[str, Json]] = ()
+    conversations: int = 0
+    not_in_text: int = 0
+    repeated: int = 0
+    no_follow_up: int = 0
+    unasked: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Drafting:
+    """What is drafted from: notes, questions found in them, and the model that is asked, if one is."""
+
+    notes: NoteFolder
+    passages: Sequence[NotePassage]
+    found: Sequence[Draft]
+    asked_before: Sequence[str]
+    model: AskedOnce | None
+    most: int
+    has_follow_ups: bool
+
+    def tell_estimate(self) -> dict[str, float | None] | None:
+        """Say what asking the model may take; return it, or None without a model."""
+        if self.model is None:
+            return None
+        requests, dollars = ModelDrafts(self.model, most=self.most).estimate(self.passages)
+        more = ""
+        if self.has_follow_ups:
+            usual = Draft("What does it cost?", self.passages[0], "", "model")
+            further, costs = FollowUps(self.model).estimate(self.found, requests * self.most, usual)
+            more = f", up to {further:,} of them for follow-ups"
+            requests += further
+            dollars = None if dollars is None or costs is None else dollars + costs
+        click.echo(f"asking the model: {counted(requests, 'request')}{more}, {cost_in_words(dollars)}", err=True)
+        return {"requests": requests, "dollars": dollars}
+
+    def draft(self) -> _Drafted:
+        """Draft all there is, until Ctrl-C, the budget or an error of the model's server ends it."""
+        drafts = list(self.found)
+        if self.model is not None:
+            drafts += ModelDrafts(self.model, most=self.most).drafts(self.passages)
+        sifted = sift(drafts, self.notes, self.asked_before)
+        drafted = _Drafted(
+            [draft.record() for draft in sifted.drafts],
+            not_in_text=sifted.not_in_text,
+            repeated=sifted.repeated,
+        )
+        if self.model is not None and self.has_follow_ups:
+            talks = FollowUps(self.model).conversations(sifted.drafts, self.notes, self.asked_before)
+            not_in_text = sifted.not_in_text + talks.not_in_text
+            repeated = sifted.repeated + talks.repeated
+            drafted = _Drafted(
+                talks.records, talks.conversations, not_in_text, repeated, talks.no_follow_up, talks.unasked
+            )
+        if self.model is not None:
+            tell_spent(self.model.spent)
+        return drafted
 
 
 def _passages(notes: NoteFolder) -> list[NotePassage]:
@@ -116,67 +191,25 @@ def _passages(notes: NoteFolder) -> list[NotePassage]:
     return passages
 
 
-def _has_stopped_early(spent: Spent) -> bool:
-    return spent.is_interrupted or spent.stopped is not None
-
-
 def _next(spent: Spent, added: int, file: str) -> Iterator[str]:
-    if _has_stopped_early(spent):
+    if spent.has_stopped_early:
         yield this_command()
     if added:
         yield f"rageval label {shlex.quote(file)}"
 
 
-def _estimate(model: ModelDrafts, passages: Sequence[NotePassage]) -> dict[str, float | None]:
-    requests, dollars = model.estimate(passages)
-    cost = "at a price that is not known" if dollars is None else f"about ${dollars:.4f}"
-    click.echo(f"asking the model: {counted(requests, 'request')}, {cost}", err=True)
-    return {"requests": requests, "dollars": dollars}
-
-
-def _tell_drafted(sifted: SiftedDrafts, added: int, file: str) -> None:
-    if sifted.not_in_text:
-        click.echo(f"{counted(sifted.not_in_text, 'draft')} dropped: what they quote is not in their section")
-    if sifted.repeated:
-        click.echo(f"{counted(sifted.repeated, 'draft')} dropped: asked already, or nearly")
-    new = f"{file}: {counted(added, 'new draft')}; no run asks them before they are accepted"
+def _tell_drafted(drafted: _Drafted, added: int, file: str) -> None:
+    if drafted.not_in_text:
+        click.echo(f"{counted(drafted.not_in_text, 'draft')} dropped: what they quote is not in their section")
+    if drafted.repeated:
+        click.echo(f"{counted(drafted.repeated, 'draft')} dropped: asked already, or nearly")
+    if drafted.no_follow_up:
+        click.echo(f"{counted(drafted.no_follow_up, 'follow-up')} dropped: understood without the question before")
+    if drafted.unasked:
+        click.echo(f"{counted(drafted.unasked, 'draft')} left out: the model was not asked for follow-ups yet")
+    talks = f", {counted(drafted.conversations, 'conversation')} among them" if drafted.conversations else ""
+    new = f"{file}: {counted(added, 'new draft')}{talks}; no run asks them before they are accepted"
     click.echo(printable(new) if added else "no new drafts")
 
 
-def this_command() -> str:
-    """Return the command line of this process, without a password."""
-    return shlex.join(["rageval", *map(public_target, sys.argv[1:])])
-
-
-def _model_drafts(project: Project, spec: str, path: Path, most: int, max_cost: float | None) -> ModelDrafts:
-    settings = project.settings
-    options = EndpointOptions(
-        timeout=settings.timeout,
-        retries=settings.retries,
-        concurrency=settings.judge_concurrency,
-        requests_per_minute=settings.judge_requests_per_minute,
-        patience=settings.rate_limit_patience,
-        tokens_per_minute=settings.judge_tokens_per_minute,
-        budget=None if max_cost is None else Budget(max_cost),
-    )
-    try:
-        model = chat_model(spec, options)
-    except SettingsError as error:
-        raise SettingsError(*(f"--llm: {problem}" for problem in error.problems)) from None
-    replies = path.with_name(path.name.removesuffix(".drafts.jsonl") + REPLIES)
-    return ModelDrafts(model, replies, most=most, concurrency=settings.judge_concurrency)
-
-
-def _asked_of(model: ModelDrafts, passages: Sequence[NotePassage]) -> list[Draft]:
-    """Return the model's drafts until Ctrl-C, its budget or an error of its server ends them."""
-    drafts = list(model.drafts(passages))
-    spent = model.spent
-    cost = "cost unknown" if spent.dollars is None else f"${spent.dollars:.4f}"
-    kept = f", {spent.kept} kept from before" if spent.kept else ""
-    unreadable = f", {spent.unreadable} unreadable" if spent.unreadable else ""
-    click.echo(f"the model: {counted(spent.requests, 'reply', 'replies')}, {cost}{kept}{unreadable}", err=True)
-    if spent.stopped is not None:
-        click.echo(clean(f"stopped: {spent.stopped}; the same command goes on from here"), err=True)
-    if spent.is_interrupted:
-        click.echo(printable(f"interrupted; {this_command()} goes on from here"), err=True)
-    return drafts
+generate.add_command(conversations)

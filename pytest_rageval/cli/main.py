@@ -38,7 +38,7 @@ VERBS = {
     "cases": {
         "answers": "write files of answers from tables and traces",
         "cases": "check, count, describe, convert and audit case files",
-        "generate": "draft cases from a folder of notes",
+        "generate": "draft cases from a folder of notes, or from scenarios",
         "label": "mark golds, compare second opinions, accept drafts",
     },
     "tune": {

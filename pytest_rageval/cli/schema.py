@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 from pytest_rageval.cases.schema import case_schema
 from pytest_rageval.cli.metrics import describe
 from pytest_rageval.cli.options import exit_codes_of
+from pytest_rageval.cli.verb_with_parts import VerbWithParts
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.config.settings import ENVIRONMENT, Settings
 from pytest_rageval.gates.gate import CLOSED, FIELDS, GATE_FORM, GATE_PATTERN, HOLDS
@@ -98,7 +99,8 @@ def _commands(command: click.Command, name: str, context: click.Context) -> Iter
             inner = command.get_command(context, word)
             if inner is not None:
                 yield from _commands(inner, f"{name} {word}".strip(), context)
-        return
+        if not isinstance(command, VerbWithParts):
+            return
     described: dict[str, Any] = {
         "help": inspect.cleandoc(command.help or "").replace("\b\n", ""),
         "arguments": [],

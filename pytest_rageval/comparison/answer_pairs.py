@@ -14,6 +14,7 @@ from pytest_rageval.io.sealed_lines import Place
 from pytest_rageval.judges.judging import CLASSIFIER
 from pytest_rageval.judges.pairwise_requests import AnsweredCase
 from pytest_rageval.model import Answer, EvalCase
+from pytest_rageval.runs.observation_check import check_observations
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.line_form import OBSERVATIONS
 from pytest_rageval.runs.records.observation_line import read_dialogue
@@ -93,6 +94,7 @@ def _run_with_answers(side: Side) -> StoredRun:
         remedy = f"--pairwise reads {OBSERVATIONS} of both runs; name a run whose folder is here"
         raise SettingsError(f"{side.name} holds no answers: {remedy}")
     side.run.check_records()
+    check_observations(side.run.path)
     return side.run
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_rageval.comparison.gate_lines import gate_reason
 from pytest_rageval.comparison.verdict_facts import VerdictFacts
-from pytest_rageval.runs.flaky_cases import flaky_counts, unconfirmed_counts
+from pytest_rageval.runs.flaky_cases import flaky_counts
 from pytest_rageval.runs.reservations import unjudged_counts
 from pytest_rageval.text import counted, cut
 
@@ -79,7 +79,6 @@ def reservations(facts: VerdictFacts) -> Iterator[str]:
     if 0 < skipped < facts.cases:
         yield f"{skipped:,} skipped"
     yield from flaky_counts(facts.metrics)
-    yield from unconfirmed_counts(facts.metrics)
     if facts.changed:
         yield counted(facts.changed, "changed case is", "changed cases are") + " not compared"
     # Without a baseline no regression gate is measured, and after errors none at all: both are said otherwise.

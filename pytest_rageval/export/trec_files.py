@@ -8,6 +8,7 @@ from pytest_rageval.cases.exchange.retrieval_sets import run_lines, trec_id
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.export_source import ExportSource
 from pytest_rageval.model import Chunk, Observation
+from pytest_rageval.runs.observation_check import check_observations
 from pytest_rageval.runs.records.observation_line import observation_of
 from pytest_rageval.runs.records.record_files import record_at
 
@@ -69,6 +70,8 @@ def _observations(source: ExportSource) -> Iterator[Observation]:
     places = source.run.observation_places()
     if not places:
         raise SettingsError(f"run {source.run.run_id} keeps no observations.jsonl, and so not what was retrieved")
+    if source.run.metrics is not None:  # what is still being written is not held against its records
+        check_observations(source.run.path)
     first_trials = sorted(key for key in source.places if key in places and key[1] == 0)
     for key in source.watch(first_trials):
         record = record_at(places[key])

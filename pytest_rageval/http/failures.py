@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import ssl
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -116,3 +117,23 @@ def seconds_of(retry_after: str) -> float | None:
         # The parser returns no zone for "-0000"; the standard knows GMT alone.
         date = date.replace(tzinfo=UTC)
     return max(0.0, (date - datetime.now(UTC)).total_seconds())
+
+
+def status_of(error: BaseException) -> int | None:
+    """Return the status of a client library's exception, as those of httpx, requests and model providers have it."""
+    for holder in (error, getattr(error, "response", None)):
+        status = getattr(holder, "status_code", None)
+        if isinstance(status, int):
+            return status
+    return None
+
+
+def retry_after_of(error: BaseException) -> float | None:
+    """Return the seconds to wait that the reply behind a client library's exception names."""
+    return retry_after_in(getattr(getattr(error, "response", None), "headers", None))
+
+
+def retry_after_in(headers: object) -> float | None:
+    """Return the seconds to wait that the headers of another library's response name, or None."""
+    written = headers.get("retry-after") if isinstance(headers, Mapping) else None
+    return longest_wait(written) if isinstance(written, str) else None

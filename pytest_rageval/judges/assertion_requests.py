@@ -11,10 +11,10 @@ from pathlib import Path
 from pytest_rageval.assertions.judged_types import EMBEDDING, MODEL, judged_name
 from pytest_rageval.assertions.registry import judged_assertions
 from pytest_rageval.judges.judge import BaseJudge
+from pytest_rageval.judges.requests import contexts_for
 from pytest_rageval.judges.rubrics.conversation import with_history
 from pytest_rageval.judges.rubrics.rubric_file import rubric_of_table
-from pytest_rageval.matching import passages
-from pytest_rageval.model import Answer, EvalCase, Json, JudgeRequest, Rubric
+from pytest_rageval.model import Answer, Dialogue, EvalCase, Json, JudgeRequest, Rubric
 
 _FILE = Path(__file__).parent / "criterion.toml"
 _SIMILARITY = Rubric(
@@ -35,14 +35,21 @@ def criterion_rubric() -> Rubric:
     return rubric_of_table("criterion", content, tomllib.loads(content.decode()))
 
 
-def assertion_requests(judge: BaseJudge, case: EvalCase, answer: Answer, k: int, trial: int) -> list[JudgeRequest]:
-    """Return a request for each assertion that this judge can decide, under the name of its judgement."""
+def assertion_requests(
+    judge: BaseJudge, case: EvalCase, answer: Answer, k: int, trial: int, dialogue: Dialogue | None = None
+) -> list[JudgeRequest]:
+    """Return a request for each assertion that this judge can decide, under the name of its judgement.
+
+    `dialogue`: what was said before, for a turn of a conversation.
+    """
     if not case.assertions or answer.text is None or not answer.text.strip():
         return []
-    return [*_criteria(judge, case, answer, k, trial), *_similarities(judge, case, answer, trial)]
+    return [*_criteria(judge, case, answer, k, trial, dialogue), *_similarities(judge, case, answer, trial)]
 
 
-def _criteria(judge: BaseJudge, case: EvalCase, answer: Answer, k: int, trial: int) -> Iterator[JudgeRequest]:
+def _criteria(
+    judge: BaseJudge, case: EvalCase, answer: Answer, k: int, trial: int, dialogue: Dialogue | None
+) -> Iterator[JudgeRequest]:
     if judge.heuristic or not judge.takes_own_rubrics:
         return
     wanted = judged_assertions(case.assertions, MODEL)
@@ -51,7 +58,7 @@ def _criteria(judge: BaseJudge, case: EvalCase, answer: Answer, k: int, trial: i
     shared: dict[str, Json] = {
         "question": case.question,
         "answer": answer.text,
-        "contexts": [{"chunk_id": chunk_id, "text": text} for chunk_id, text in passages.contexts(case, answer, k)],
+        "contexts": contexts_for(case, answer, k, dialogue),
     }
     rubric = criterion_rubric()
     if case.history:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_rageval.errors import JudgeError, SettingsError
+from pytest_rageval.http.call_limit import Limits
+from pytest_rageval.http.call_tally import call_clock, current_clock
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.judges.judge import BaseJudge, identity_of, served_model
+from pytest_rageval.judges.judge_turns import judge_in_turns
 from pytest_rageval.model import Json, Judgement, JudgeRequest
 from pytest_rageval.text import excerpt
 
@@ -19,10 +22,11 @@ NO_MASK = Mask(())
 
 
 class TimeLimit(NamedTuple):
-    """The seconds that a judgement may take, and the words for them in messages."""
+    """The seconds that a judgement may take, the words for them in messages, and the limits on calls at once."""
 
     seconds: float
     in_words: str
+    calls: Limits = Limits()
 
 
 class CheckedJudge(BaseJudge):
@@ -52,6 +56,9 @@ class CheckedJudge(BaseJudge):
         self._judge = judge
         self._mask = mask
         self._limit = limit
+        self._ask: Callable[[JudgeRequest], Awaitable[Judgement]] = judge.judge
+        if limit is not None and not judge.takes_turns:
+            self._ask = judge_in_turns(judge, limit.calls, limit.seconds)
 
     async def judge(self, request: JudgeRequest) -> Judgement:
         """Return the judgement; raise JudgeError of kind invalid_reply if it is none."""
@@ -102,9 +109,15 @@ class CheckedJudge(BaseJudge):
         """Return what the judge returned, in time if there is a limit."""
         if self._limit is None:
             return await self._judge.judge(request)
+        clock_of_case = current_clock()
         try:
             async with asyncio.timeout(self._limit.seconds) as timeout:
-                return await self._judge.judge(request)
+                with call_clock(timeout) as clock:
+                    try:
+                        return await self._ask(request)
+                    finally:
+                        if clock_of_case is not None:
+                            clock_of_case.waited_s += clock.waited_s
         except TimeoutError:
             if not timeout.expired():
                 # One of the judge's own, which is an error of its code.

@@ -50,6 +50,8 @@ class BaseJudge(Judge):
     """Judging is free, needs no network and always gives the same result. A heuristic's default is True."""
     answers_at_once: bool = False
     """It never waits, not even for a running event loop."""
+    is_foreign: bool = False
+    """It calls code from outside this package, so its calls are limited in time and refused ones repeated."""
     takes_turns: bool = False
     """Each of its requests waits for its turn by itself."""
     takes_own_rubrics: bool = False

@@ -21,6 +21,8 @@ from pytest_rageval.llm.reply_object import reply_object
 from pytest_rageval.model import NOTHING, Json, Judgement, Rubric
 from pytest_rageval.text import counted, cut
 
+FACTS = "knowledge_retention"
+"""The score that is a share of facts which the judge itself lists."""
 VERDICT_FIELDS = ("score", "scores", "verdict", "rating", "reasoning")
 """Fields of verdicts, whatever the rubric: a draft may have other names than the reply."""
 QUOTES_THE_MATERIAL = "its verdict stands word for word in the material"
@@ -48,7 +50,8 @@ def read_reply(
 
     A score is a number on the rubric's schema and scale: 4, 4.5, "4" or "4/5", where the denominator is the top of the
     scale. For a boolean schema it is true or false; for an array, the share of true verdicts out of `claims`, which
-    `extra` keeps in order as `verdicts`. Other fields of the schema may be missing or malformed, which is flagged,
+    `extra` keeps in order as `verdicts`, or out of the facts that the judge itself lists, which `extra` keeps; of an
+    empty list of these there is no score. Other fields of the schema may be missing or malformed, which is flagged,
     unless the rubric has no scores: then they are the judgement, and required ones must be there.
     Reasoning may be called an explanation. Fields outside the schema are dropped.
 
@@ -67,9 +70,9 @@ def read_reply(
     if "reasoning" in properties and "reasoning" not in stated and "explanation" in stated:
         stated = {**stated, "reasoning": stated["explanation"]}
 
-    scores, verdicts = _scores(stated, rubric, claims)
+    scores, listed = _scores(stated, rubric, claims)
     fields, flags = _other_fields(stated, rubric)
-    fields |= verdicts
+    fields |= listed
     if flags and not rubric.scores:
         raise UnreadableReply(cut("; ".join(flags), 300))
     if quotes_marker(text, reply.members, marker):
@@ -153,21 +156,23 @@ def _contradiction(
 # ── its scores ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _scores(
-    stated: Mapping[str, Json], rubric: Rubric, claims: int | None
-) -> tuple[dict[str, float], dict[str, list[bool]]]:
-    """Return the rubric's scores by metric, and by field the verdicts that some of them are shares of."""
-    verdicts: dict[str, list[bool]] = {}
-    for name in rubric.scores.values():
-        if rubric.schema["properties"][name]["type"] == "array":
-            verdicts[name] = _verdicts(name, value_of(stated, name), claims)
+def _scores(stated: Mapping[str, Json], rubric: Rubric, claims: int | None) -> tuple[dict[str, float], dict[str, Json]]:
+    """Return the rubric's scores by metric, and by field the lists that some of them are shares of."""
+    listed: dict[str, Json] = {}
     scores: dict[str, float] = {}
     for metric, name in rubric.scores.items():
-        if name in verdicts:
-            scores[metric] = sum(verdicts[name]) / len(verdicts[name])
-        else:
+        if rubric.schema["properties"][name]["type"] != "array":
             scores[metric] = _score(stated, name, rubric)
-    return scores, verdicts
+        elif metric == FACTS:
+            facts = _facts(name, value_of(stated, name))
+            listed[name] = facts
+            if facts:
+                scores[metric] = sum(fact["kept"] for fact in facts) / len(facts)
+        else:
+            verdicts = _verdicts(name, value_of(stated, name), claims)
+            listed[name] = verdicts
+            scores[metric] = sum(verdicts) / len(verdicts)
+    return scores, listed
 
 
 def _score(stated: Mapping[str, Json], name: str, rubric: Rubric) -> float:
@@ -211,6 +216,31 @@ def _verdicts(name: str, value: Json, claims: int | None) -> list[bool]:
     if len(verdicts) != expected:
         raise UnreadableReply(f'"{name}" holds {len(verdicts)} verdicts, expected {expected}, one on each claim')
     return [verdicts[number] for number in sorted(verdicts)]
+
+
+def _facts(name: str, value: Json) -> list[dict[str, Json]]:
+    """Return the facts that the judge lists, each once, with whether each is kept."""
+    if not isinstance(value, list):
+        raise UnreadableReply(f'"{name}" is {value_in_words(value)}, expected a list of facts')
+    if len(value) > MOST_ENTRIES:
+        raise UnreadableReply(f'"{name}" holds {len(value)} facts, expected at most {MOST_ENTRIES}')
+    facts: dict[str, dict[str, Json]] = {}
+    for entry in value:
+        if not isinstance(entry, Mapping):
+            raise UnreadableReply(f'"{name}" holds {value_in_words(entry)}, expected an object for each fact')
+        fact = value_of(entry, "fact")
+        if not isinstance(fact, str) or not fact.strip():
+            raise UnreadableReply(f'"fact" is {value_in_words(fact)}, expected text')
+        reasoning = entry.get("reasoning")
+        said = {
+            "fact": _bounded(" ".join(fact.split())),
+            "reasoning": _bounded(reasoning) if isinstance(reasoning, str) else "",
+            "kept": _boolean("kept", value_of(entry, "kept")),
+        }
+        known = facts.setdefault(said["fact"], said)
+        if known["kept"] != said["kept"]:
+            raise UnreadableReply(f'"{name}" has two verdicts on one fact: {quoted_json(said["fact"][:80])}')
+    return list(facts.values())
 
 
 def _boolean(name: str, value: Json) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import JudgeUnavailable, ModelUnavailable, SettingsError
+from pytest_rageval.http.call_limit import Limits
 from pytest_rageval.io.importing import import_object, plugged_in
 from pytest_rageval.io.masking import Mask, public_target, public_unknown
 from pytest_rageval.io.messages import shown_value
@@ -227,8 +228,11 @@ def judge_with_cache(judge: BaseJudge, cache: JudgementCache | None, settings: S
     A judge from outside this package gets a time limit.
     """
     limit = None
-    if isinstance(judge, OwnJudge):
-        limit = TimeLimit(settings.longest_call, settings.longest_call_in_words)
+    if judge.is_foreign:
+        calls = Limits(
+            settings.judge_concurrency, is_adaptive=settings.adaptive_concurrency, patience=settings.rate_limit_patience
+        )
+        limit = TimeLimit(settings.longest_call, settings.longest_call_in_words, calls)
     if cache is None or judge.is_local or settings.judge_cache == "off":
         return CheckedJudge(judge, mask, limit)
     return CachedJudge(judge, cache, settings.judge_cache, mask, limit)

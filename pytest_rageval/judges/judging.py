@@ -81,7 +81,7 @@ async def judge_answer(
     requests = partial(requests_for, case, answer, k=k, trial=trial, wordings=wordings, dialogue=dialogue)
     # A heuristic gives equal requests equal scores: it is asked once.
     times = 1 if judge.heuristic else repeats
-    asserted = assertion_requests(judge, case, answer, k, trial)
+    asserted = assertion_requests(judge, case, answer, k, trial, dialogue)
     by_rubric = requests(known)
     rest = by_rubric + asserted
     results: dict[str, Judgement] = {}

@@ -14,6 +14,8 @@ class OwnJudge(BaseJudge):
     The one place that asks whether a judge has an attribute.
     """
 
+    is_foreign = True
+
     def __init__(self, own: Judge) -> None:
         self._own = own
         self.model = own.model

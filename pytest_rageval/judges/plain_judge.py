@@ -30,6 +30,8 @@ class PlainJudge(BaseJudge):
     SettingsError.
     """
 
+    is_foreign = True
+
     def __init__(self, plain: Any) -> None:
         self._plain = plain
         kind = type(plain)

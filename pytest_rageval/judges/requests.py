@@ -16,7 +16,9 @@ The variables of a request are those in the rubric's prompt:
     key_facts         list of str
     answerable        bool: True if the case has an answer
     history           list of {"role": str, "text": str}: earlier turns, oldest first; where a case has some, every
-                      rubric that reads the question is given them
+                      rubric is given them
+
+    expected_outcome  str: what the person should have at the end of the conversation, whose last turn this is
 
     criterion         str: what an assertion wants of the answer
     first_answer, second_answer
@@ -33,7 +35,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names, rubric_of
-from pytest_rageval.judges.rubrics.conversation import with_history
+from pytest_rageval.judges.rubrics.conversation import OF_CONVERSATION, RETENTION, with_history
 from pytest_rageval.judges.rubrics.prompt_text import joint_prompt
 from pytest_rageval.matching import passages
 from pytest_rageval.model import NOTHING, Answer, Dialogue, EvalCase, Json, JudgeRequest, Rubric
@@ -62,23 +64,24 @@ def requests_for(
 
     `wordings` are the rubrics to use by name; shipped ones fill the gaps. `abstained` is the classifier's verdict: the
     response's own statement overrides it, and None means no abstention. Raise SettingsError for an unknown rubric.
-    `dialogue`: what was said before; nothing is asked about small talk.
+    `dialogue`: what was said before. Of small talk and of a blank answer, only the conversation as a whole is judged.
     """
-    if answer.text is None or not answer.text.strip() or case.conversational:
+    if answer.text is None:
         return []
-    contexts: Json = [{"chunk_id": chunk_id, "text": text} for chunk_id, text in passages.contexts(case, answer, k)]
-    if dialogue is not None:
-        contexts += _unseen(dialogue.passages, contexts)
+    says_nothing = not answer.text.strip() or case.conversational
+    contexts = contexts_for(case, answer, k, dialogue)
     has_context = bool(contexts) or answer.chunks == ()
-    if dialogue is not None and has_context:
-        # Never what the system said: an invented answer would prove itself.
-        said = [(SAID_BY_PERSON, turn.text) for turn in dialogue.history if turn.role == "user"]
-        contexts += _unseen(said, contexts)
     if answer.abstained is not None:
         abstained = answer.abstained
 
     applying: list[Rubric] = []
     for name in rubrics:
+        if name in OF_CONVERSATION:
+            if _applies_to_conversation(name, case, dialogue):
+                applying.append(wordings.get(name) or load_rubric(name))
+            continue
+        if says_nothing:
+            continue
         rubric = wordings.get(name) or load_rubric(name)
         if _applies(rubric, case, answer, k, abstained, has_context=has_context):
             applying.append(with_history(rubric) if case.history else rubric)
@@ -92,6 +95,21 @@ def requests_for(
             variables[name] = contexts if name == "contexts" else _VALUES[name](case, answer)
         requests.append(JudgeRequest(rubric.name, rubric.prompt_version, variables, trial, rubric))
     return requests
+
+
+def contexts_for(case: EvalCase, answer: Answer, k: int, dialogue: Dialogue | None) -> list[Json]:
+    """Return what an answer may rest on: passages of this turn, those of earlier ones, and what the person said."""
+    contexts: list[Json] = []
+    for chunk_id, text in passages.contexts(case, answer, k):
+        contexts.append({"chunk_id": chunk_id, "text": text})
+    if dialogue is None:
+        return contexts
+    contexts += _unseen(dialogue.passages, contexts)
+    if contexts or answer.chunks == ():
+        # Never what the system said: an invented answer would prove itself.
+        said = [(SAID_BY_PERSON, turn.text) for turn in dialogue.history if turn.role == "user"]
+        contexts += _unseen(said, contexts)
+    return contexts
 
 
 def _unseen(sources: Iterable[tuple[str | None, str]], contexts: Sequence[Mapping[str, Json]]) -> list[Json]:
@@ -155,6 +173,15 @@ def _applies(
     return not reads_references or bool(_references(case))
 
 
+def _applies_to_conversation(rubric: str, case: EvalCase, dialogue: Dialogue | None) -> bool:
+    """Return True if a conversation is judged as a whole, at its last turn, by this rubric."""
+    if not case.is_last or dialogue is None or dialogue.is_gold:
+        return False
+    if rubric == RETENTION:
+        return any(turn.role == "user" for turn in dialogue.history)
+    return case.expected_outcome is not None
+
+
 def _references(case: EvalCase) -> list[str]:
     return [reference for reference in case.gold.answers or () if reference.strip()]
 
@@ -169,6 +196,7 @@ _VALUES: Mapping[str, Callable[[EvalCase, Answer], Json]] = {
     "reference": lambda case, _: next(iter(_references(case)), ""),
     "key_facts": lambda case, _: list(case.gold.key_facts or ()),
     "answerable": lambda case, _: case.answerable,
+    "expected_outcome": lambda case, _: case.expected_outcome or "",
     "history": lambda case, _: [{"role": turn.role, "text": turn.text} for turn in case.history or ()],
 }
 

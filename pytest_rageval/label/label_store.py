@@ -12,7 +12,7 @@ from typing import Literal
 from pytest_rageval.cases.canonical import case_content
 from pytest_rageval.cases.case_text import case_text, edited_json
 from pytest_rageval.cases.case_writer import CaseWriter, ChangedMeanwhile
-from pytest_rageval.cases.conversion import case_from_record
+from pytest_rageval.cases.conversations import cases_from_record
 from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.marks import Marks, Place, case_with_marks
@@ -96,7 +96,8 @@ class DraftStore(CaseFileStore):
         super().__init__(path, notes)
         self._first_texts: dict[int, str] = {}
         self._cases = CaseWriter(path.with_name(path.name.removesuffix(ENDING) + ".jsonl"), may_be_new=True)
-        self._ids = {case.id for case in opinions(self._cases.path, root, is_strict=False)}
+        cases = opinions(self._cases.path, root, is_strict=False)
+        self._ids = {_line_id(case) for case in cases}
         self._cases_before = self._cases.content
         self._accepted: dict[int, tuple[str, str]] = {}
         """Id and text by line in the file of drafts, in the order of acceptance."""
@@ -135,11 +136,11 @@ class DraftStore(CaseFileStore):
             text = edited_json(text, {("tags",): [tag for tag in tags if tag != DRAFT]})
         if text in self._cases_before.decode("utf-8").split("\n"):
             return {}
-        if state.case.id in self._ids | taken:
+        case_id = _line_id(state.case)
+        if case_id in self._ids | taken:
             name = self._cases.path.name
-            case_id = state.case.id
             raise CaseError(f"case {case_id!r}: {name} has a case with this id; press e and give it another one")
-        return {state.case.source.line: (state.case.id, text)}
+        return {state.case.source.line: (case_id, text)}
 
     def _written(self, line: int, text: str, write: Callable[[], object]) -> str:
         """Write a file; if another program changed it, write the draft next to it and return a message."""
@@ -153,18 +154,35 @@ class DraftStore(CaseFileStore):
         """Return the draft with its marks, as it would be written."""
         return self._line(state).rstrip("\r")
 
+    def turns_of(self, state: CaseState) -> list[dict[str, Json]]:
+        """Return the turns of a draft as they are written; none for a single question."""
+        if state.case.turn is None:
+            return []
+        turns = parse(self.text_of(state)).get("turns")
+        return [turn for turn in turns or () if isinstance(turn, dict)]
+
     def _line(self, state: CaseState) -> str:
         line = state.case.source.line
         first_text = self._first_texts.setdefault(line, self._text.text_of(line))
-        self._text.replace(line, first_text if state.text is None else state.text)
+        text = first_text if state.text is None else state.text
+        self._text.replace(line, text)
+        # The line of a conversation holds the marks of all its turns: it stays as it is until one is changed.
+        if state.case.turn is not None and state.marks == Marks.of(state.case):
+            return text
         return self._text.line_with(state.case, state.marks, hashes_of(state.marks, self._notes))
+
+
+def _line_id(case: EvalCase) -> str:
+    """Return the id of a case's line, which a turn shares with its conversation."""
+    return case.conversation or case.id
 
 
 def edited_draft(state: CaseState, text: str) -> CaseState:
     """Return the draft with another text; raise CaseError if it is no case."""
     try:
         record = parse(text)
-        case, _ = case_from_record(dict(record) if isinstance(record, dict) else {}, state.case.source)
+        read = cases_from_record(dict(record) if isinstance(record, dict) else {}, state.case.source)
+        case, _ = read[0]
     except StrictJsonError as error:
         raise CaseError(f"not taken: {error.oddities[0][1]}; press e again") from None
     except Unsound as unsound:

@@ -153,10 +153,25 @@ def case_title(session: LabelSession) -> str:
 
 
 def question_line(session: LabelSession) -> str:
-    """Return the question, with its category unless the labelling is blind."""
+    """Return the question, with its category unless the labelling is blind; of a drafted conversation, all of them."""
     category = session.case.category
     shown = f"[{clean(category)}] " if category and not session.is_blind else ""
-    return f"Q  {shown}{clean(session.case.question)}"
+    return "\n".join([f"Q  {shown}{clean(session.case.question)}", *_conversation_lines(session)])
+
+
+def _conversation_lines(session: LabelSession) -> Iterator[str]:
+    """Yield what a system answered to each turn of a drafted conversation, and what is asked next."""
+    if session.drafts is None:
+        return
+    for number, turn in enumerate(session.drafts.turns_of(session.states[session.at]), start=1):
+        if number > 1:
+            rewrite = f" (= {clean(turn['rewrite'])})" if isinstance(turn.get("rewrite"), str) else ""
+            yield f"Q{number} {clean(str(turn.get('question')))}{rewrite}"
+        noted = turn.get("metadata")
+        draft = noted.get("draft") if isinstance(noted, dict) else None
+        answer = draft.get("answer") if isinstance(draft, dict) else None
+        if isinstance(answer, str):
+            yield f"   it answered: {clean(answer)}"
 
 
 def expected_answers(session: LabelSession) -> str:

@@ -59,11 +59,17 @@ class Labelling(NamedTuple):
 
 
 def cases_to_label(path: Path, project: Project) -> list[EvalCase]:
-    """Read the cases of a file; raise CaseError if it is missing or broken."""
+    """Read the cases of a file; raise CaseError if it is missing or broken.
+
+    A draft of a conversation is decided as a whole: its first turn stands for it.
+    """
     if not path.is_file():
         near = [file.name for file in path.parent.glob("*.jsonl")] if path.parent.is_dir() else []
         raise CaseError(f"{path}: there is no such file{did_you_mean(path.name, near)}")
-    return sound_cases(load_files(project, [path]))
+    cases = sound_cases(load_files(project, [path]))
+    if not Labelling(path).is_of_drafts:
+        return cases
+    return [case for case in cases if case.turn is None or case.turn == 1]
 
 
 def label_store(labelling: Labelling, project: Project) -> LabelStore:

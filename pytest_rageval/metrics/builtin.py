@@ -23,6 +23,7 @@ from pytest_rageval.metrics import (
     searches,
     tools,
     turns,
+    whole_conversation,
 )
 from pytest_rageval.metrics.ontology import rates
 from pytest_rageval.metrics.registry import Metric, Registry
@@ -39,6 +40,7 @@ _LAYERS = (
     gold_answer,
     assertions,
     judged,
+    whole_conversation,
     abstention,
     tools,
     searches,

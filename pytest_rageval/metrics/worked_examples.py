@@ -21,6 +21,7 @@ from pytest_rageval.model import (
     CaseTrials,
     Chunk,
     ConversationScores,
+    Dialogue,
     Edge,
     Entity,
     EvalCase,
@@ -34,6 +35,7 @@ from pytest_rageval.model import (
     Timings,
     ToolCall,
     Trace,
+    Turn,
 )
 from pytest_rageval.model.expected_tool import ExpectedTool, ToolsMatch
 
@@ -189,6 +191,20 @@ def judged(
     labelled = Gold(answers=(gold,)) if gold else Gold()
     answer = Answer("So it is.", abstained=abstained, chunks=chunks)
     return observe(_case(labelled), answer, judgements={metric: Judgement(metric, scores, scale)})
+
+
+def judged_conversation(metric: str, value: float, outcome: str | None = None) -> Observation:
+    """Return the last turn of a conversation with this outcome, judged as a whole by one rubric."""
+    case = replace(
+        _case(Gold()),
+        conversation="example",
+        turn=2,
+        is_last=True,
+        expected_outcome=outcome,
+    )
+    said = Dialogue("example", (Turn("user", "I have a dog and a cat."), Turn("assistant", "So it is.")))
+    judgements = {metric: Judgement(metric, {metric: value})}
+    return replace(observe(case, Answer("So it is."), judgements=judgements), dialogue=said)
 
 
 def called(

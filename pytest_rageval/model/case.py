@@ -175,6 +175,8 @@ class EvalCase:
     conversation: str | None = None
     """The id of its conversation, for a turn."""
     turn: int | None = None
+    is_last: bool = False
+    """Whether it is the last turn of its conversation."""
     earlier: tuple[EarlierTurn, ...] = ()
     key: str = field(init=False, repr=False, compare=False)
     """`file::id`, which names this case across runs, baselines and merges."""
@@ -233,6 +235,8 @@ class Dialogue:
     conversation_id: str
     history: tuple[Turn, ...] = ()
     passages: tuple[tuple[str | None, str], ...] = ()
+    is_gold: bool = False
+    """Whether its replies are references, and not what the system said."""
 
 
 # ── asking ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -62,6 +62,7 @@ VARIABLES = frozenset(
         "key_facts",
         "answerable",
         "history",
+        "expected_outcome",
         "claim",
         "claims",
         "criterion",

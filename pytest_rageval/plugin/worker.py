@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,13 @@ class Worker:
             own = block(items, worker_number(worker), active.session.workers, lambda item: unit_of(item.nodeid))
             plan_batches(item for item in own if not run.is_done(item.case))
         return run
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
+        """Remove the records from a report once xdist has sent it: pytest keeps all reports, 5 MB for 1,000 cases."""
+        result = yield
+        report.__dict__.pop("rageval", None)
+        return result
 
     def pytest_sessionfinish(self) -> None:
         """Hand notes, and how far calls were delayed, to the controller before xdist sends its output."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
 
@@ -37,6 +38,8 @@ class ControlledWorkers:
         self._scheduling: BlockScheduling | None = None
         self.back_off: BackOff | None = None
         """How far all workers together delayed their questions; None without workers."""
+        self._properties: dict[str, list[tuple[str, object]]] = {}
+        """The JUnit XML properties of tests whose teardown is not reported yet."""
         self._are_blocks_arranged = False
 
     def arrange_blocks(self, cases: Iterable[EvalCase]) -> None:
@@ -98,6 +101,20 @@ class ControlledWorkers:
         if self._are_blocks_arranged:
             self._scheduling = BlockScheduling(config, self._active.expected, self._session, log.blocksched)
         return self._scheduling
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Let the reports of a test share their properties, as they do in one process.
+
+        pytest keeps all reports, and each comes from a worker with copies of its own: 8 MB for 1,000 cases.
+        """
+        if report.when == "call" and report.user_properties:
+            named = [(sys.intern(str(name)), value) for name, value in report.user_properties]
+            report.user_properties = self._properties[report.nodeid] = named
+        elif report.when == "teardown":
+            of_call = self._properties.pop(report.nodeid, None)
+            if of_call == report.user_properties:
+                report.user_properties = of_call
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:

@@ -24,6 +24,7 @@ from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import scored_trials
 from pytest_rageval.runs.config import config_hash_of
 from pytest_rageval.runs.folder import RunFolder
+from pytest_rageval.runs.observation_check import check_observations, was_evaluated
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.line_form import OBSERVATIONS, RESULTS
 from pytest_rageval.runs.records.observation_line import observed_of, trial_of
@@ -43,8 +44,6 @@ OF_JUDGING = (
     "retrieval_only",
 )
 """Settings that re-judging may change; all others stay as in the run."""
-NOT_OBSERVED = frozenset({"crash", "setup", "record"})
-"""Kinds of error that an observation does not explain."""
 
 
 def is_described_measure(measure: Measure) -> bool:
@@ -154,7 +153,7 @@ class Rescoring:
 
     def _scored_case(self, records: Sequence[dict[str, Any]], lines: Sequence[Line]) -> Sequence[Line]:
         """Return the records of a case; if a trial was not observed, only with new labels."""
-        if len(lines) < len(records) or not all(map(_was_evaluated, records)):
+        if len(lines) < len(records) or not all(map(was_evaluated, records)):
             return [self._labelled(record) for record in records]
         # Scores by the old labels must not be mixed with scores by the new ones.
         stays = is_described_measure if self.labels else self.stays
@@ -195,12 +194,13 @@ def same_extent(writer: RunWriter, earlier: Mapping[str, Any]) -> Extent:
 
 
 def check_observed(run: StoredRun) -> None:
-    """Raise SettingsError if a run stores no observations: cut texts would score differently."""
+    """Raise SettingsError if a run does not store all its observations: cut texts would score differently."""
     if not (run.path / OBSERVATIONS).exists():
         raise SettingsError(
             f"run {run.run_id} keeps no {OBSERVATIONS}, which this needs: it was run with --rageval-redact, or the "
             "file was not brought along; run it anew"
         )
+    check_observations(run.path)
 
 
 # ── the plan ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -270,10 +270,3 @@ def stored_run_scores(plan: Plan, metrics: Mapping[str, Any]) -> dict[str, RunSc
     described = [measure.name for measure in plan.run_measures if is_described_measure(measure)]
     stored = {name: metrics["metrics"].get(name, {}) for name in described}
     return {name: RunScore(metric.get("mean"), metric.get("error")) for name, metric in stored.items()}
-
-
-def _was_evaluated(record: Line) -> bool:
-    """Return False if a fixture failed, a mark skipped the case, or its process died."""
-    if record["error"] is None:
-        return bool(record["scores"] or record["skipped_metrics"])
-    return record["error"]["kind"] not in NOT_OBSERVED

@@ -123,7 +123,8 @@ class Conversations:
             return None
         if not self._is_live:
             references = [turn.reference for turn in case.earlier]
-            return Opening(Dialogue(uuid.uuid4().hex, said_before(case, references)))
+            history = said_before(case, references)
+            return Opening(Dialogue(uuid.uuid4().hex, history, is_gold=True))
         # Before anything is awaited, so that later turns wait for this one and do not ask it themselves.
         thread = self._thread(trial)
         turn = thread.turns.get(case.turn)

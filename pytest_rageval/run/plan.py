@@ -31,6 +31,7 @@ from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.ontology.rates import CHECKED, load_validator
 from pytest_rageval.metrics.registry import GENERATED, LAYERS, Measure, Metric, Registry, RunScore, option_types
 from pytest_rageval.metrics.turns import turn_decay
+from pytest_rageval.metrics.whole_conversation import OF_WHOLE_CONVERSATION
 from pytest_rageval.model import EvalCase, GoldKind, Judgement
 
 OF_REPEATS = ("pass_at_k", "pass_hat_k")
@@ -325,7 +326,8 @@ def _decays(
     """Yield the decay over turns of each chosen metric that a gate of cases reads: of all, they would be too many."""
     gated = {gate.name for gate in gates if isinstance(gate, Gate) and gate.scope == "case"}
     for measure in chosen:
-        if measure.name in gated and measure.metric.unit is None and not measure.metric.run_level:
+        is_of_turns = not measure.metric.run_level and measure.metric.name not in OF_WHOLE_CONVERSATION
+        if measure.name in gated and measure.metric.unit is None and is_of_turns:
             yield registry.measure(f"{turn_decay.name}@{measure.name}", k)
 
 

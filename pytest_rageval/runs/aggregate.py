@@ -17,7 +17,7 @@ from pytest_rageval.run.scoring import failed_metric
 from pytest_rageval.runs.causes import causes_content
 from pytest_rageval.runs.conversation_counts import conversation_counts, conversation_scores, turn_numbers
 from pytest_rageval.runs.conversation_intervals import run_interval
-from pytest_rageval.runs.flaky_cases import flaky_cases
+from pytest_rageval.runs.flaky_cases import flaky_cases, new_failure_counts
 from pytest_rageval.runs.flat_aggregates import flat_aggregates, flat_averages
 from pytest_rageval.runs.judge_notes import judges_in_short
 from pytest_rageval.runs.latency_and_cost import cost_of, latency_of, operations_of, statistics_of
@@ -77,7 +77,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "causes": _causes(rows),
         "gates": [run_gate_result(gate, metrics[gate.name], values_of(rows, gate.name)) for gate in plan.run_gates],
         "aggregate_metrics": aggregates,
-        "volatile": _volatile(trials, info),
+        "volatile": _volatile(trials, rows, info),
     }
 
 
@@ -119,7 +119,7 @@ def _flaky(rows: Sequence[Row], facts: RunFacts) -> dict[str, Any]:
     return flaky
 
 
-def _volatile(trials: Sequence[Row], info: RunInfo) -> dict[str, Any]:
+def _volatile(trials: Sequence[Row], rows: Sequence[Row], info: RunInfo) -> dict[str, Any]:
     """Return what differs between two runs of equal results."""
     cost = cost_of([row.cost for row in trials])
     hit_rate = None
@@ -132,6 +132,7 @@ def _volatile(trials: Sequence[Row], info: RunInfo) -> dict[str, Any]:
         "operations": operations_of(measured),
         "cost": cost,
         "cache_hit_rate": hit_rate,
+        **new_failure_counts(rows),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,10 +16,10 @@ FLAKY = "flaky: "
 """The beginning of the reason of a case that passed and is flaky."""
 CASES = "flaky"
 """The key in metrics.json of the flaky cases; a run that asked no case again is without it."""
+NEW_FAILURES = "new_failures"
+"""The key in `volatile` of how many new failures were asked again: where too many fail, the order decides which."""
 CONFIRMED = "confirmed"
-"""The key beside it of the number of new failures that failed again."""
-UNCONFIRMED = "unconfirmed"
-"""The key of the number of new failures that were not asked again; a run without any is without it."""
+UNCONFIRMED = "not_asked_again"
 SPARED = "spared"
 """The key in a flaky case of the metrics whose gates failed by chance, if the case fails by others."""
 SHOWN = 3
@@ -44,20 +45,16 @@ def flaky_cases(rows: Sequence[Row]) -> dict[str, Any]:
     """Return the flaky cases of a run by key, each with the reason, and their share; empty if none was asked again."""
     if not any(row.confirmation or row.attempts > 1 for row in rows):
         return {}
-    cases: list[dict[str, Any]] = []
-    confirmed = 0
-    unconfirmed = 0
+    return {CASES: [_flaky_case(row) for row in rows if row.is_flaky]}
+
+
+def new_failure_counts(rows: Iterable[Row]) -> dict[str, Any]:
+    """Return how many new failures failed again, and how many were not asked again; empty if there is none."""
+    counts: Counter[str] = Counter()
     for row in rows:
-        if row.is_flaky:
-            cases.append(_flaky_case(row))
-        elif row.confirmation is not None and row.is_bad:
-            is_asked_again = row.confirmation.attempts > 1
-            confirmed += is_asked_again
-            unconfirmed += not is_asked_again
-    content: dict[str, Any] = {CASES: cases, CONFIRMED: confirmed}
-    if unconfirmed:
-        content[UNCONFIRMED] = unconfirmed
-    return content
+        if row.confirmation is not None and row.is_bad and not row.is_flaky:
+            counts[CONFIRMED if row.confirmation.attempts > 1 else UNCONFIRMED] += 1
+    return {NEW_FAILURES: dict(sorted(counts.items()))} if counts else {}
 
 
 def _flaky_case(row: Row) -> dict[str, Any]:
@@ -97,20 +94,14 @@ def flaky_counts(metrics: Mapping[str, Any]) -> Iterator[str]:
         yield f"{counted(len(again), 'case')} passed only when run again"
 
 
-def unconfirmed_counts(metrics: Mapping[str, Any]) -> Iterator[str]:
-    """Yield `180 new failures were not asked again, since too many cases newly fail`."""
-    unconfirmed = metrics.get(UNCONFIRMED)
-    if unconfirmed:
-        failures = counted(unconfirmed, "new failure was", "new failures were")
-        yield f"{failures} not asked again, since too many cases newly fail"
-
-
 def confirmed_line(metrics: Mapping[str, Any]) -> str | None:
-    """Return `confirmed: 3 new failures failed again when asked again`; None if no new failure did."""
-    confirmed = metrics.get(CONFIRMED)
-    if not confirmed:
+    """Return `confirmed: 3 new failures failed again when asked again`; None if no new failure was asked again."""
+    counts = metrics["volatile"].get(NEW_FAILURES)
+    if not counts or CONFIRMED not in counts:
         return None
-    line = f"confirmed: {counted(confirmed, 'new failure')} failed again when asked again"
+    line = f"confirmed: {counted(counts[CONFIRMED], 'new failure')} failed again when asked again"
+    if UNCONFIRMED in counts:
+        line += f"; {counts[UNCONFIRMED]:,} more were not asked again, since too many cases newly fail"
     repeats = metrics.get("repeats")
     if repeats:
         # Without this, a failure in which two of three trials pass reads as a contradiction.

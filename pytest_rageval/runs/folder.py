@@ -40,7 +40,11 @@ def check_reports(reports: Path) -> None:
 def check_run_id(reports: Path, run_id: str | None) -> None:
     """Raise SettingsError if a run of this name exists."""
     if run_id is not None and (reports / "runs" / run_id).exists():
-        raise SettingsError(f"--rageval-run-id: a run {run_id!r} is in {reports / 'runs'} already; choose another name")
+        raise _taken(reports, run_id)
+
+
+def _taken(reports: Path, run_id: str) -> SettingsError:
+    return SettingsError(f"--rageval-run-id: a run {run_id!r} is in {reports / 'runs'} already; choose another name")
 
 
 def utc_name() -> str:
@@ -73,8 +77,16 @@ class RunFolder:
 
     @classmethod
     def new(cls, reports: Path, wanted: str | None = None) -> RunFolder:
-        """Make the folder, named as wanted or by the UTC time, with a suffix if the name is taken."""
-        return cls(new_folder(reports / "runs", wanted or utc_name()))
+        """Make the folder, named as wanted, or by the UTC time with a suffix if another run began in the same second.
+
+        Raise SettingsError if the wanted name is taken: another process may have begun it since `check_run_id`.
+        """
+        name = wanted or utc_name()
+        folder = new_folder(reports / "runs", name)
+        if wanted is not None and folder.name != wanted:
+            folder.rmdir()
+            raise _taken(reports, wanted)
+        return cls(folder)
 
     def begin(self) -> None:
         """Lock the folder, and write the .gitignore that keeps all but baselines out of git."""

@@ -6,11 +6,11 @@ import asyncio
 import contextvars
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from pytest_rageval.errors import TargetError, ends_the_run
-from pytest_rageval.http.failures import longest_wait
+from pytest_rageval.http.failures import retry_after_of, status_of
 from pytest_rageval.io.importing import described_exception
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ async def call_foreign(
             raise raised from None
         kind = "connect" if _has_no_connection(raised) else kind_of(raised)
         message = f"{where}: {described_exception(raised)}"
-        raise TargetError(kind, message, status=_status_of(raised), retry_after=_retry_after_of(raised)) from None
+        raise TargetError(kind, message, status=status_of(raised), retry_after=retry_after_of(raised)) from None
 
 
 _NO_CONNECTION = frozenset(
@@ -64,26 +64,6 @@ def _has_no_connection(error: BaseException) -> bool:
             return True
         behind = behind.__cause__ or behind.__context__
     return False
-
-
-def _status_of(error: BaseException) -> int | None:
-    """Return the status of a client library's exception, as those of httpx, requests and model providers have it."""
-    for holder in (error, getattr(error, "response", None)):
-        status = getattr(holder, "status_code", None)
-        if isinstance(status, int):
-            return status
-    return None
-
-
-def _retry_after_of(error: BaseException) -> float | None:
-    """Return the seconds to wait that the reply behind a client library's exception names."""
-    return retry_after_in(getattr(getattr(error, "response", None), "headers", None))
-
-
-def retry_after_in(headers: object) -> float | None:
-    """Return the seconds to wait that the headers of another library's response name, or None."""
-    written = headers.get("retry-after") if isinstance(headers, Mapping) else None
-    return longest_wait(written) if isinstance(written, str) else None
 
 
 def too_large(where: str, most: int) -> str:

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from pytest_rageval.errors import SettingsError, TargetError
 from pytest_rageval.http.address import endpoint
 from pytest_rageval.http.client import SlottedClient
-from pytest_rageval.http.failures import HttpFailure
+from pytest_rageval.http.failures import HttpFailure, retry_after_in
 from pytest_rageval.io.masking import public_url
 from pytest_rageval.io.messages import describe, shown_value
 from pytest_rageval.links import docs_page
 from pytest_rageval.llm.credentials import with_target_token
 from pytest_rageval.model import Answer, AskRequest, Chunk, Json
-from pytest_rageval.targets.foreign_code import call_foreign, retry_after_in, too_large
+from pytest_rageval.targets.foreign_code import call_foreign, too_large
 from pytest_rageval.targets.native_contract import answer_from_body, answer_from_response, data_from_body, get_ready
 from pytest_rageval.targets.target import USUAL, BaseTarget, Connection, Surroundings
 

@@ -14,6 +14,7 @@ from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.cli.cases import cases as cases_command
 from pytest_rageval.model import NOWHERE, EvalCase, Json
 
+pytestmark = pytest.mark.reliability("case files", "golden files of other projects")
 FILES = Path(__file__).parent.parent / "data/golden_files"
 RIGHT: dict[str, Any] = json.loads((FILES / "right.json").read_text("utf-8"))
 _HASH = re.compile(r"[0-9a-f]{12}")

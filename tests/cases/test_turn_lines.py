@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from case_files import loaded
 
-from pytest_rageval.cases.canonical import asked_hash, case_from_mapping, case_to_mapping
+from pytest_rageval.cases.canonical import asked_hash, case_from_mapping, case_to_mapping, content_hash
 from pytest_rageval.cases.conversations import alone, records_of_file
 from pytest_rageval.model import EvalCase, Turn
 
@@ -102,9 +102,22 @@ def test_a_turn_after_another_question_is_another_case_to_compare(tmp_path: Path
     after = turns_of(tmp_path, **RETURNS | {"turns": changed})
     assert before[1].question == after[1].question
     assert asked_hash(before[1]) != asked_hash(after[1])
-    # The name and the labels of the conversation decide nothing.
-    renamed = turns_of(tmp_path, **RETURNS | {"id": "other", "expected_outcome": "Else."})
+    # The name of the conversation decides nothing, and its outcome only where it is judged: at the end.
+    renamed = turns_of(tmp_path, **RETURNS | {"id": "other"})
     assert [*map(asked_hash, renamed)] == [*map(asked_hash, before)]
+    elsewhere = turns_of(tmp_path, **RETURNS | {"expected_outcome": "Else."})
+    pairs = zip(before, elsewhere, strict=True)
+    assert [case.turn for case, other in pairs if asked_hash(case) != asked_hash(other)] == [len(before)]
+
+
+def test_a_turn_at_the_end_does_not_change_the_one_that_was_last(tmp_path: Path):
+    before = turns_of(tmp_path, **RETURNS)
+    after = turns_of(tmp_path, **RETURNS | {"turns": [*RETURNS["turns"], {"question": "Bye!"}]})
+    assert [case.is_last for case in before] == [False, False, False, True]
+    assert [case.is_last for case in after] == [False, False, False, False, True]
+    assert [*map(content_hash, after[:-1])] == [*map(content_hash, before)]
+    (single,) = [alone(case) for case in before[-1:]]
+    assert not single.is_last
 
 
 def test_a_table_can_hold_turns_in_a_cell(tmp_path: Path):

@@ -14,6 +14,7 @@ import pytest
 from project import SOME, Project, a_case, a_missed_case
 
 from pytest_rageval.cli.main import rageval
+from pytest_rageval.cli.verb_with_parts import VerbWithParts
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.config.settings_sources import load_settings
 
@@ -33,6 +34,8 @@ def verb_of(command: str) -> tuple[click.Command, list[str]]:
     words = shlex.split(command)[1:]
     while isinstance(verb, click.Group):
         inner = verb.get_command(click.Context(verb), words[0])
+        if inner is None and isinstance(verb, VerbWithParts):
+            break
         assert inner is not None, command
         verb, words = inner, words[1:]
     return verb, words
@@ -40,8 +43,9 @@ def verb_of(command: str) -> tuple[click.Command, list[str]]:
 
 def leaves(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
     """Every verb that does something, by its words."""
-    if not isinstance(command, click.Group):
+    if not isinstance(command, click.Group) or isinstance(command, VerbWithParts):
         yield " ".join(words), command
+    if not isinstance(command, click.Group):
         return
     for word in command.list_commands(click.Context(command)):
         inner = command.get_command(click.Context(command), word)
@@ -100,6 +104,15 @@ COMMANDS = {
     "explain": ["explain", "two", "boil"],
     "gate": ["gate", "two", "--gate", "run mrr >= 0.99"],
     "generate": ["generate", "notes"],
+    "generate conversations": [
+        "generate",
+        "conversations",
+        "--scenarios",
+        "scenarios.jsonl",
+        "--user",
+        "openai:m@http://127.0.0.1:9/v1",
+        "--dry-run",
+    ],
     "history": ["history"],
     "init": ["init", "--yes"],
     "judge-cache stats": ["judge-cache", "stats"],
@@ -123,6 +136,7 @@ def test_every_json_is_one_object_that_ends_with_commands_that_can_be_called(pro
     project.cases(SOME)
     project.write("notes/water.md", "# Water\n\n## When does milk boil?\n\nMilk boils sooner.\n")
     label = {"question": "Is it?", "answer": "It is.", "contexts": ["It is."], "human_score": 5, "judge_score": 4}
+    project.write("scenarios.jsonl", json.dumps({"scenario": "A customer asks for prices."}) + "\n")
     project.write("labels.jsonl", json.dumps(label | {"id": "one"}) + "\n")
     project.write("evalcases/a.labels.ann.jsonl", json.dumps(a_case("boil")) + "\n")
     project.rageval("run", "--run-id", "one", "--judge", "lexical")

@@ -70,7 +70,7 @@ def test_as_json():
     result = judge_check("--judge", "stub:5", "--json")
     told = json.loads(result.output)
     assert result.exit_code == 1
-    assert (told["model"], told["heuristic"], told["passed"], told["failed"]) == ("stub/5", False, 13, 32)
+    assert (told["model"], told["heuristic"], told["passed"], told["failed"]) == ("stub/5", False, 16, 36)
     assert told["verdicts"][0] == {
         "rubric": "groundedness",
         "canary": "good answer",

@@ -16,6 +16,8 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_new
 from pytest_rageval.io.lock import LockHeld, is_locked, take_lock
 
+pytestmark = pytest.mark.reliability("disk", "files replaced in one step, and locks")
+
 
 def no_links(*_: object, **__: object) -> None:
     raise OSError(errno.EPERM, "Operation not permitted")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pytest_rageval.io import sealed_lines
 from pytest_rageval.io.sealed_lines import DamagedLineError, compact_json, sealed_line, unsealed
 
+pytestmark = pytest.mark.reliability("disk", "changed bits, cut and edited lines", costs="false green")
 RECORD = {"schema": 2, "case_key": "evalcases/a.jsonl::남산", "scores": {"mrr": 0.5}}
 LINE = sealed_line(RECORD)
 

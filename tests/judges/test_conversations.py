@@ -1,4 +1,4 @@
-"""Cases with earlier turns: whatever rubric reads the question is given the conversation that it belongs to."""
+"""Cases with earlier turns: every rubric is given the conversation that the answer belongs to."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ CASE = EvalCase("q1", "How fast is it?", gold=Gold(answers=("30 Hz",), recency_c
 TALK = replace(CASE, history=HISTORY)
 CHUNKS = (Chunk("c1", rel_path="a.md", text="The camera runs at 30 Hz."), Chunk("c2", rel_path="b.md", text="Two."))
 ANSWER = Answer(text="It runs at 30 Hz.", chunks=CHUNKS)
-READ_QUESTION = [name for name in rubric_names() if "question" in load_rubric(name).variables]
+RUBRICS = [name for name in rubric_names() if "history" not in load_rubric(name).variables]
+"""Those that do not read the turns of their own accord, for example of composite."""
 
 
 def request_of(case: EvalCase, rubric: str) -> JudgeRequest:
@@ -36,8 +37,8 @@ def prompt_of(request: JudgeRequest) -> str:
     return render(rubric_of(request), request, "fence-0123456789abcdef").text
 
 
-@pytest.mark.parametrize("rubric", READ_QUESTION)
-def test_every_rubric_that_reads_the_question_is_given_its_earlier_turns(rubric: str):
+@pytest.mark.parametrize("rubric", RUBRICS)
+def test_every_rubric_is_given_the_earlier_turns(rubric: str):
     request = request_of(TALK, rubric)
     assert [turn["text"] for turn in request.variables["history"]] == [turn.text for turn in HISTORY]
     before, fence, after = prompt_of(request).rpartition("<fence-0123456789abcdef conversation so far>")
@@ -46,7 +47,7 @@ def test_every_rubric_that_reads_the_question_is_given_its_earlier_turns(rubric:
     assert "Lumen" not in before
 
 
-@pytest.mark.parametrize("rubric", READ_QUESTION)
+@pytest.mark.parametrize("rubric", RUBRICS)
 def test_a_case_without_earlier_turns_has_the_prompt_and_the_key_of_before(rubric: str):
     request = request_of(CASE, rubric)
     shipped = load_rubric(rubric)
@@ -55,15 +56,11 @@ def test_a_case_without_earlier_turns_has_the_prompt_and_the_key_of_before(rubri
     assert request.variables.get("history", []) == []
 
 
-@pytest.mark.parametrize("rubric", READ_QUESTION)
+@pytest.mark.parametrize("rubric", RUBRICS)
 def test_other_turns_are_another_judgement(rubric: str):
     others = (CASE, TALK, replace(CASE, history=HISTORY[:1]), replace(CASE, history=HISTORY[::-1]))
     keys = {key_parts(request_of(case, rubric), "m").key for case in others}
     assert len(keys) == len(others)
-
-
-def test_what_does_not_read_the_question_is_not_given_turns():
-    assert "history" not in request_of(TALK, "claim_support").variables
 
 
 def test_a_prompt_with_its_own_fences_is_given_them_at_its_end():
@@ -144,7 +141,7 @@ def test_without_any_context_what_the_person_said_makes_none():
 
 
 def test_small_talk_is_not_judged():
-    assert requests_for(replace(CASE, conversational=True), ANSWER, READ_QUESTION, 5) == []
+    assert requests_for(replace(CASE, conversational=True), ANSWER, RUBRICS, 5) == []
 
 
 def test_a_judge_is_sent_what_was_said_live(project: Project, monkeypatch: pytest.MonkeyPatch):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from cache_files import A_JUDGEMENT, a_cache, a_filled, change, close_all, run, set_aside
 
+pytestmark = pytest.mark.reliability("cache", "corrupt, foreign, truncated, read-only and full")
 Spoil = Callable[[Path], object]
 """Does something to a file."""
 

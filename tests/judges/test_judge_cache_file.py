@@ -38,6 +38,7 @@ def test_a_judgement_comes_back_as_it_was_kept_even_in_another_process_later(pat
     assert cache.notes == []
 
 
+@pytest.mark.reliability("cache", "corrupt, foreign, truncated, read-only and full")
 def test_of_judgements_kept_together_one_that_is_no_text_costs_that_one_alone(path):
     cache = a_cache(path)
     cache.put_all(
@@ -48,6 +49,7 @@ def test_of_judgements_kept_together_one_that_is_no_text_costs_that_one_alone(pa
     assert "entry b cannot be written and is not kept" in cache.notes[0]
 
 
+@pytest.mark.reliability("cache", "corrupt, foreign, truncated, read-only and full")
 def test_judgements_that_cannot_be_written_together_are_not_kept_and_what_comes_later_is_read(path):
     cache = a_filled(path, 1)
     change(path, "CREATE TRIGGER full BEFORE INSERT ON judgements BEGIN SELECT RAISE(ABORT, 'no room'); END")
@@ -57,6 +59,7 @@ def test_judgements_that_cannot_be_written_together_are_not_kept_and_what_comes_
     assert rows(path, "SELECT count(*) FROM judgements") == [(1,)]
 
 
+@pytest.mark.reliability("cache", "corrupt, foreign, truncated, read-only and full")
 @pytest.mark.parametrize(
     "written",
     ["", "null", "[]", "{", '{"rubric": "g"}', '{"rubric": "g", "scores": {"g": "high"}}', '{"rubric": "\\ud800"}'],
@@ -82,6 +85,7 @@ def test_beside_a_judgement_stand_its_time_and_what_its_key_was_made_of(path):
     assert abs(datetime.now(UTC) - datetime.fromisoformat(created)) < timedelta(minutes=5)
 
 
+@pytest.mark.reliability("cache", "corrupt, foreign, truncated, read-only and full")
 def test_what_is_too_large_is_not_kept_and_that_is_said(path):
     cache = a_cache(path)
     cache.put("key", replace(A_JUDGEMENT, reasoning="x" * LARGEST))
@@ -111,6 +115,7 @@ def test_of_the_same_answer_the_one_to_the_same_contexts_is_nearest_however_many
     assert nearest.asked == f"question {2 * LOOKED_AT}"
 
 
+@pytest.mark.reliability("cache", "corrupt, foreign, truncated, read-only and full")
 @pytest.mark.parametrize("written", ["", "{", "[]", "{}", "null", '{"rubric": 1}', "[" * 100_000, b"\xff"])
 def test_parts_that_cannot_be_read_are_not_the_nearest(path, written):
     cache, parts = a_cache(path), the_parts()
@@ -156,10 +161,12 @@ def fillers() -> Iterator[list[subprocess.Popen[str]]]:
         yield [stack.enter_context(running([*command, str(at)], cwd=root, **pipes)) for at in range(8)]
 
 
+@pytest.mark.reliability("cache", "many at once on one fresh file")
 @pytest.mark.child_process
-def test_eight_processes_on_one_fresh_file_keep_every_key_once_in_each_round(fillers, tmp_path):
+def test_eight_processes_on_one_fresh_file_keep_every_key_once_in_each_round(fillers, tmp_path, tally):
     assert [process.stdout.readline() for process in fillers] == ["ready\n"] * 8
     for number in range(rounds(20, 5)):
+        tally.tried()
         path = tmp_path / f"round-{number}" / "cache.sqlite"
         for process in fillers:
             process.stdin.write(f"{path}\n")
@@ -170,6 +177,7 @@ def test_eight_processes_on_one_fresh_file_keep_every_key_once_in_each_round(fil
         assert [one.name for one in path.parent.iterdir()] == ["cache.sqlite"]
 
 
+@pytest.mark.reliability("cache", "many at once on one fresh file")
 def test_many_threads_share_one_cache(path):
     cache = a_cache(path)
 

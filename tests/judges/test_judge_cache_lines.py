@@ -58,6 +58,7 @@ def problems_of(folder: Path, *lines: str | bytes) -> list[str]:
     return [problem.removeprefix(f"{folder}/") for problem in caught.value.problems]
 
 
+@pytest.mark.reliability("cache", "hostile lines of an imported cache", costs="false green")
 def test_a_line_says_key_and_time_first_and_holds_nothing_that_steers_a_terminal():
     entry = an_entry("왜?\x1b\u202e")
     line = entry_line(entry)
@@ -88,6 +89,7 @@ def test_blank_lines_crlf_and_a_byte_order_mark_do_no_harm(tmp_path):
     assert read(tmp_path, f"\ufeff{line}\r\n", "\n", "  \n", other) == [an_entry(), an_entry("who?")]
 
 
+@pytest.mark.reliability("cache", "hostile lines of an imported cache", costs="false green")
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
@@ -115,6 +117,7 @@ def test_a_line_that_is_no_entry_is_refused_with_the_reason(line, problem, tmp_p
     assert problem in problems_of(tmp_path, line)[0]
 
 
+@pytest.mark.reliability("cache", "hostile lines of an imported cache", costs="false green")
 @pytest.mark.parametrize(
     ("name", "value", "problem"),
     [
@@ -133,6 +136,7 @@ def test_parts_that_are_wrong_or_do_not_make_the_key_are_refused(name, value, pr
     assert problem in problems_of(tmp_path, a_line(parts=parts))[0]
 
 
+@pytest.mark.reliability("cache", "hostile lines of an imported cache", costs="false green")
 @pytest.mark.parametrize(
     ("changed", "problem"),
     [
@@ -161,6 +165,7 @@ def test_a_judgement_that_is_none_is_refused(changed, problem, tmp_path):
     assert problem in problems_of(tmp_path, a_judged_line(**changed))[0]
 
 
+@pytest.mark.reliability("cache", "hostile lines of an imported cache", costs="false green")
 def test_a_line_that_is_too_long_is_named_and_the_next_one_read(monkeypatch, tmp_path):
     monkeypatch.setattr(cache_entries, "LONGEST_LINE", 2000)
     long, other = problems_of(tmp_path, "x" * 9001 + "\n", f"{entry_line(an_entry())}\n", "[]")

@@ -30,6 +30,7 @@ MATERIAL = {
     "key_facts": ["30 Hz"],
     "answerable": True,
     "history": [{"role": "user", "text": "Hello"}],
+    "expected_outcome": "The person knows how fast the camera is.",
 }
 
 ATTACKS = {
@@ -103,6 +104,7 @@ def test_an_attack_stays_inside_its_own_fence_and_changes_nothing_around(name: s
         "reference": attack,
         "key_facts": [attack],
         "history": [{"role": attack, "text": attack}],
+        "expected_outcome": attack,
     }
     prompt = shown(name, **hostile)
     assert outside(prompt) == outside(shown(name))

@@ -299,3 +299,42 @@ def test_a_score_beyond_the_scale_is_unreadable_though_its_schema_would_take_it(
     rubric = replace(load_rubric("correctness"), schema={"properties": {"score": {"type": "number", "maximum": 10}}})
     with pytest.raises(UnreadableReply, match='"score" is 7, expected 0 to 10'):
         read_reply(scored("7"), rubric, MARKER)
+
+
+def facts_reply(*entries: Any) -> str:
+    return json.dumps({"reasoning": "so", "facts": entries})
+
+
+def a_fact(fact: object, kept: object) -> dict[str, Any]:
+    return {"fact": fact, "reasoning": "so", "kept": kept}
+
+
+def test_the_score_of_facts_is_the_share_that_is_kept_each_fact_once():
+    text = facts_reply(a_fact("lives  in Jeju", True), a_fact("has a dog", "false"), a_fact("lives in Jeju", True))
+    reply = read_reply(text, load_rubric("knowledge_retention"), MARKER)
+    assert reply.scores == {"knowledge_retention": 0.5}
+    assert [(fact["fact"], fact["kept"]) for fact in reply.extra["facts"]] == [
+        ("lives in Jeju", True), ("has a dog", False),
+    ]  # fmt: skip
+
+
+def test_of_no_fact_there_is_no_score():
+    reply = read_reply(facts_reply(), load_rubric("knowledge_retention"), MARKER)
+    assert (reply.scores, reply.extra) == ({}, {"facts": []})
+
+
+@pytest.mark.parametrize(
+    ("entries", "problem"),
+    [
+        ([a_fact("a dog", "perhaps")], '"kept" is "perhaps", expected true or false'),
+        ([a_fact("a dog", True), a_fact("a dog", False)], "has two verdicts on one fact"),
+        ([a_fact("", True)], '"fact" is "", expected text'),
+        (["a dog"], 'holds "a dog", expected an object for each fact'),
+        ([{"fact": "a dog"}], '"kept" is missing'),
+        ([a_fact(f"fact {at}", True) for at in range(500)], "holds 500 facts, expected at most 200"),
+    ],
+)
+def test_facts_without_a_plain_verdict_are_unreadable(entries: list[Any], problem: str):
+    with pytest.raises(UnreadableReply) as raised:
+        read_reply(facts_reply(*entries), load_rubric("knowledge_retention"), MARKER)
+    assert problem in raised.value.reason

@@ -22,7 +22,7 @@ FIVE = ("relevance", "faithfulness", "citation_accuracy", "abstention_quality", 
 SHIPPED = tuple(
     sorted(
         (*FIVE, "composite", "abstention", "correctness", "groundedness", "reference_match", "claim_split",
-         "claim_support", "conflict_acknowledged")
+         "claim_support", "conflict_acknowledged", "knowledge_retention", "conversation_completeness")
     )
 )  # fmt: skip
 
@@ -193,6 +193,24 @@ def test_what_is_wrong_with_the_material_of_a_rubric_is_said(old, new, problem, 
             "{history}",
             "{claims}",
             "prompt has {claims}, which only claim_support is given; write {answer}",
+        ),
+        (
+            "relevance",
+            "{history}",
+            "{expected_outcome}",
+            "prompt has {expected_outcome}, which only conversation_completeness is given; leave it out",
+        ),
+        (
+            "conversation_completeness",
+            "{expected_outcome}",
+            "",
+            "prompt has no {expected_outcome}, without which conversation_completeness cannot be judged",
+        ),
+        (
+            "knowledge_retention",
+            "{history}",
+            "",
+            "prompt has no {history}, without which knowledge_retention cannot be judged",
         ),
         ("claim_support", "{claims}", "", "prompt has no {claims}, without which claim_support cannot be judged"),
         ("claim_split", "claims", "parts", "schema.required lacks 'claims', which is what this rubric is asked for"),

@@ -37,7 +37,7 @@ def test_a_case_that_fails_every_time_stays_red(wavering: Project):
     assert outcomes(wavering) == {"passed": 3, "failed": 1}
     assert asked(wavering)["b"] == 3
     assert "flaky" not in wavering.metrics()["verdict"]["sentence"]
-    assert wavering.metrics()["confirmed"] == 1
+    assert wavering.metrics()["volatile"]["new_failures"] == {"confirmed": 1}
     assert lines_with(result, "confirmed: 1 new failure failed again when asked again")
 
 

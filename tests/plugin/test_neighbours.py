@@ -10,6 +10,7 @@ import pytest
 from neighbours import ALL, ON_EACH
 from project import SOME, Project, a_case, as_result, lines_with, run_pytest_with_neighbours
 
+pytestmark = pytest.mark.reliability("neighbours", "other plugins of pytest")
 FLAKY = """
 import bot
 asked = []

@@ -12,7 +12,10 @@ import pytest
 from neighbours import ALL, ON_EACH
 from project import Project, lines_with
 
-pytestmark = pytest.mark.child_process
+pytestmark = [
+    pytest.mark.child_process,
+    pytest.mark.reliability("neighbours", "other plugins beside a dying worker", costs="false green"),
+]
 
 BOT = """
 import os

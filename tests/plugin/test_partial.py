@@ -190,6 +190,7 @@ def test_a_result_that_a_worker_kept_before_it_died_counts_and_not_its_death(pro
     ("place", "how"),
     [("reports/metrics.json", ["-n", "1"]), ("reports/runs/x/scores.jsonl", []), ("reports/runs/x/summary.md", [])],
 )
+@pytest.mark.reliability("disk", "missing folders, and files in the place of folders")
 def test_what_stands_in_the_way_of_the_last_files_is_one_line(project: Project, place: str, how: list[str]):
     project.cases(CASES)
     project.write(
@@ -219,6 +220,7 @@ def pytest_unconfigure():
 """
 
 
+@pytest.mark.reliability("disk", "full before, during and after the cases")
 def test_a_disk_that_is_full_before_the_first_question_is_one_line(project: Project):
     project.cases(CASES)
     project.write("conftest.py", FULL)

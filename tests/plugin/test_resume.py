@@ -261,6 +261,7 @@ def pytest_runtest_setup(item):
 
 @pytest.mark.child_process
 @pytest.mark.parametrize("how", [[], ["-n", "2"]])
+@pytest.mark.reliability("disk", "full before, during and after the cases")
 def test_a_full_disk_ends_the_run_in_one_line(project: Project, how: list[str]):
     project.cases([a_case(f"q{n}", f"boiling {n}") for n in range(60)])
     project.write("conftest.py", LIMITED if not how else LIMITED.replace("runtest_setup(item)", "configure(config)"))

@@ -11,7 +11,7 @@ import pytest
 from judge_server import JudgeServer
 from project import SOME, Project
 
-pytestmark = pytest.mark.child_process
+pytestmark = [pytest.mark.child_process, pytest.mark.reliability("network", "a namespace without routes", costs="leak")]
 
 UNSHARE = ("unshare", "--net", "--map-root-user")
 SHIPPED = Path(__file__).parents[2] / "evalcases" / "notes_anchors.jsonl"

@@ -28,9 +28,18 @@ from pytest_rageval.runs.records.result_line import RecordLine, result_record, t
 from pytest_rageval.runs.results_file import RunWriter
 
 
+@pytest.mark.reliability("disk", "two runs in one second, readers and damaged parts")
 def test_two_runs_in_one_second_have_folders_of_their_own(tmp_path: Path):
     ids = {RunFolder.new(tmp_path).run_id for _ in range(5)}
     assert len(ids) == 5
+
+
+@pytest.mark.reliability("disk", "two runs in one second, readers and damaged parts")
+def test_a_name_that_was_asked_for_is_that_of_one_run(tmp_path: Path):
+    RunFolder.new(tmp_path, "nightly")
+    with pytest.raises(SettingsError, match=r"a run 'nightly' is in .* already; choose another name"):
+        RunFolder.new(tmp_path, "nightly")
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["nightly"]
 
 
 def test_lines_are_there_as_soon_as_they_are_appended(tmp_path: Path):
@@ -47,6 +56,7 @@ def test_a_log_line_stays_one_line(tmp_path: Path):
     assert len((folder.path / "run.log").read_text().splitlines()) == 1
 
 
+@pytest.mark.reliability("disk", "two runs in one second, readers and damaged parts")
 def test_a_reader_never_sees_half_a_file(tmp_path: Path):
     path = tmp_path / "metrics.json"
     write_json(path, {"n": 0, "pad": "x" * 200_000})
@@ -106,6 +116,7 @@ PARTS: dict[str, tuple[str, Callable[[StoredRun], object]]] = {
 }
 
 
+@pytest.mark.reliability("disk", "two runs in one second, readers and damaged parts")
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("content", [b"{\n", b"\xff\n", b'{"a":' * 10**5 + b"\n", b"[1]\n"])
 def test_a_damaged_part_is_one_line_that_names_the_file(tmp_path: Path, part: str, content: bytes):
@@ -119,6 +130,7 @@ def test_a_damaged_part_is_one_line_that_names_the_file(tmp_path: Path, part: st
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.reliability("disk", "two runs in one second, readers and damaged parts")
 @pytest.mark.parametrize("part", PARTS)
 def test_the_other_parts_of_a_damaged_run_are_read_all_the_same(tmp_path: Path, part: str):
     run = StoredRun(a_run(tmp_path, "a"))
@@ -129,6 +141,7 @@ def test_the_other_parts_of_a_damaged_run_are_read_all_the_same(tmp_path: Path, 
     assert read(run)
 
 
+@pytest.mark.reliability("disk", "two runs in one second, readers and damaged parts")
 def test_a_run_that_is_being_written_is_not_taken_for_an_interrupted_one(tmp_path: Path):
     run = StoredRun(a_run(tmp_path, "a", is_finished=False))
     descriptor = take_lock(run.path)
@@ -139,6 +152,7 @@ def test_a_run_that_is_being_written_is_not_taken_for_an_interrupted_one(tmp_pat
         os.close(descriptor)
 
 
+@pytest.mark.reliability("disk", "two runs in one second, readers and damaged parts")
 def test_a_run_that_was_interrupted_has_no_aggregates_and_says_how_it_is_finished(tmp_path: Path):
     run = StoredRun(a_run(tmp_path, "a", is_finished=False))
     assert run.state == "interrupted"

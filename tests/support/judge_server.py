@@ -42,6 +42,7 @@ class JudgeServer(FaultServer):
     finish         finish_reason of OpenAI's kind; Anthropic's stop_reason is made of it
     vector         the embedding of a text
     served         what it says that its model is; a dated name of what was asked for, unless set
+    says           a function from a request to the reply, in place of replies in their order
     """
 
     def __init__(
@@ -57,12 +58,14 @@ class JudgeServer(FaultServer):
         finish: str = "stop",
         vector: Vector | None = None,
         served: str | None = None,
+        says: Callable[[Any], object] | None = None,
     ) -> None:
         super().__init__(self._behave)
         self.replies, self.score, self.models = replies, score, models
         self.refuses, self.usage, self.key, self.delay, self.finish = refuses or {}, usage, key, delay, finish
         self.vector = vector or by_words
         self.served = served
+        self.says = says
         self.refusal = refusal
         self.chats: list[Received] = []
         """Requests for a reply, those that were refused among them."""
@@ -114,6 +117,8 @@ class JudgeServer(FaultServer):
         elif shape == self._embeddings:
             await _send(connection, 200, self._embeddings(connection.request) if reply is None else reply)
         else:
+            if self.says is not None:
+                reply = self.says(connection.request.json)
             said = _fitting(connection.request.json, self.score) if reply is None else reply
             await _send(connection, 200, shape(self, connection.request.json, said))
 

@@ -56,6 +56,7 @@ def test_a_case_is_seen_while_the_next_one_is_waited_for(tmp_path: Path):
     until(jobs, job.id, ended)
 
 
+@pytest.mark.reliability("web", "runs cancelled, killed and left by their server")
 @pytest.mark.child_process
 def test_a_cancelled_run_waits_for_no_answer_keeps_what_ended_and_can_be_finished(tmp_path: Path):
     jobs = project_with_bot(tmp_path, f"BOT_GATE={tmp_path / 'never'}\n")
@@ -73,6 +74,7 @@ def test_a_cancelled_run_waits_for_no_answer_keeps_what_ended_and_can_be_finishe
     assert run_of(tmp_path, job.id).state == "complete"
 
 
+@pytest.mark.reliability("web", "runs cancelled, killed and left by their server")
 @pytest.mark.child_process
 def test_a_run_can_be_cancelled_while_it_starts_and_only_so_many_run_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -97,6 +99,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.reliability("web", "runs cancelled, killed and left by their server")
 @pytest.mark.child_process
 def test_a_run_goes_on_without_its_server_and_a_killed_run_is_said(tmp_path: Path):
     paths = os.pathsep.join([str(Path(__file__).parents[1] / "support"), os.environ.get("PYTHONPATH", "")])
@@ -120,6 +123,7 @@ def test_a_run_goes_on_without_its_server_and_a_killed_run_is_said(tmp_path: Pat
     assert status.can_resume
 
 
+@pytest.mark.reliability("web", "runs cancelled, killed and left by their server")
 @pytest.mark.child_process
 def test_a_process_that_got_the_pid_of_an_ended_run_is_not_signalled(tmp_path: Path):
     jobs = project_with_bot(tmp_path)
@@ -134,6 +138,7 @@ def test_a_process_that_got_the_pid_of_an_ended_run_is_not_signalled(tmp_path: P
     assert other.returncode == 0
 
 
+@pytest.mark.reliability("web", "runs cancelled, killed and left by their server")
 @pytest.mark.child_process
 def test_a_run_that_cannot_begin_says_why(tmp_path: Path):
     jobs = project_with_bot(tmp_path)
@@ -161,6 +166,7 @@ def test_a_job_is_found_by_its_name_alone(tmp_path: Path):
             jobs.status(name)
 
 
+@pytest.mark.reliability("web", "runs cancelled, killed and left by their server")
 @pytest.mark.child_process
 def test_a_run_that_is_resumed_from_two_windows_is_resumed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     jobs = project_with_bot(tmp_path, f"BOT_GATE={tmp_path / 'gate'}\n")

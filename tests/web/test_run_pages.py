@@ -197,6 +197,7 @@ def copied(damaged_app: WebApp, run: str, tmp_path: Path) -> Iterator[tuple[WebA
     shutil.rmtree(folder)
 
 
+@pytest.mark.reliability("web", "runs cancelled, killed and left by their server")
 def test_every_case_that_a_killed_run_recorded_has_its_page(copied: tuple[WebApp, Path]):
     """Also one that a worker had written down, and its controller had not."""
     app, folder = copied

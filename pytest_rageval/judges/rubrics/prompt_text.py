@@ -12,6 +12,7 @@ from pytest_rageval.text import counted
 LABELS: Mapping[str, str] = {
     "history": "conversation so far",
     "question": "question",
+    "expected_outcome": "expected outcome",
     "contexts": "context",
     "citations": "citations",
     "answerable": "can be answered",

@@ -167,8 +167,8 @@ class _RubricTable:
 _RUBRICS: RecordReader[_RubricTable] = RecordReader(_RubricTable)
 SCORED = ("boolean", "integer", "number")
 """Types of a field that holds a score."""
-LISTED = "claim_support"
-"""The one score that may be a list, of verdicts on claims: it is the share with `supported` true."""
+LISTED = ("claim_support", "knowledge_retention")
+"""The scores that may be a list, of verdicts on claims or facts: the share with `supported` or `kept` true."""
 
 
 Problem = tuple[str, str]
@@ -224,7 +224,7 @@ def _score_problems(score: str, name: str, rubric: _RubricTable) -> Iterator[Pro
         return
     if name not in rubric.schema.required:
         yield "schema.required", f"schema.required lacks {name!r}, which holds the score of {score}"
-    if field.type == "array" and score == LISTED:
+    if field.type == "array" and score in LISTED:
         return
     if field.type not in SCORED:
         yield f"{place}.type", f"{place}.type is {field.type!r}, expected {', '.join(SCORED)} for a score"

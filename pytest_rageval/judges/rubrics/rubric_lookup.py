@@ -10,9 +10,11 @@ from pathlib import Path
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import suggestion
+from pytest_rageval.judges.rubrics.conversation import HISTORY, OF_CONVERSATION
 from pytest_rageval.judges.rubrics.rubric_file import nearest_of, read_rubric, read_text_rubric, rubric_of_table
 from pytest_rageval.model import JudgeRequest, Rubric
 
+OUTCOME = "expected_outcome"
 FOLDER = Path(__file__).parent
 SUFFIXES = (".toml", ".txt", ".md")
 _LARGEST_FILE = 256 * 1024
@@ -121,6 +123,8 @@ def _missing_parts(rubric: Rubric) -> Iterator[str]:
         yield "prompt has no {answer}, without which there is nothing to judge"
     yield from _claim_problems(rubric)
     yield from _reserved_problems(rubric)
+    if OUTCOME in rubric.variables:
+        yield f"prompt has {{{OUTCOME}}}, which only conversation_completeness is given; leave it out"
 
 
 def _claim_problems(rubric: Rubric) -> Iterator[str]:
@@ -145,7 +149,11 @@ def _mismatches(own: Rubric, shipped: Rubric) -> Iterator[str]:
         for field in shipped.schema["required"]:
             if field not in own.schema["required"]:
                 yield f"schema.required lacks {field!r}, which is what this rubric is asked for"
-    needed = shipped.variables & {"question", "answer", "contexts"}
+    needed = shipped.variables & {"question", "answer", "contexts", OUTCOME}
+    if OUTCOME in own.variables - shipped.variables:
+        yield f"prompt has {{{OUTCOME}}}, which only conversation_completeness is given; leave it out"
+    if shipped.name in OF_CONVERSATION:
+        needed |= {HISTORY}
     if "references" in shipped.variables:
         needed -= {"contexts"}  # optional, since the answer is judged by the references
     yield from _reserved_problems(own)

@@ -88,11 +88,14 @@ def _observation(trial: Trial, observed: Observed, settings: Settings) -> dict[s
 
 
 def _dialogue(dialogue: Dialogue) -> dict[str, Any]:
-    return {
+    written: dict[str, Any] = {
         "conversation_id": dialogue.conversation_id,
         "history": [turn._asdict() for turn in dialogue.history],
         "passages": dialogue.passages,
     }
+    if dialogue.is_gold:
+        written["is_gold"] = True
+    return written
 
 
 def read_dialogue(written: Mapping[str, Any] | None) -> Dialogue | None:
@@ -101,7 +104,8 @@ def read_dialogue(written: Mapping[str, Any] | None) -> Dialogue | None:
         return None
     history = [Turn(**turn) for turn in written["history"]]
     passages = [(chunk_id, text) for chunk_id, text in written["passages"]]
-    return Dialogue(written["conversation_id"], tuple(history), tuple(passages))
+    is_gold = written.get("is_gold", False)
+    return Dialogue(written["conversation_id"], tuple(history), tuple(passages), is_gold=is_gold)
 
 
 class _Debug(TypedDict, total=False):
