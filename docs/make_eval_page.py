@@ -16,7 +16,8 @@ from pytest_rageval.judges.rubrics import rubric_names
 from pytest_rageval.links import SITE
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.doc_parts import doc_parts
-from pytest_rageval.metrics.registry import Metric, by_layer
+from pytest_rageval.metrics.layer_titles import by_layer
+from pytest_rageval.metrics.registry import Metric
 
 PAGE = Path(__file__).parents[1] / "EVAL.md"
 OPENING = f"""\

@@ -42,6 +42,7 @@ SEE = {
     "repeat": "repeats.md",
     "history": "conversations.md#what-is-said-before-a-turn",
     "on_turn_failure": "conversations.md#after-an-error",
+    "rewrites": "conversations.md#rewrites",
     "pass_rule": "repeats.md",
     "repeat_until": "repeats.md#stop-when-decided",
     "confirm": "flaky.md#confirm-before-red",

@@ -30,9 +30,15 @@ class JudgeUnavailable(SettingsError):
 
 
 class UnknownMetric(str):
-    """The line about a metric that nothing loaded so far declares; code of the project may still do so."""
+    """The line about a metric that nothing loaded so far declares; code or cases of the project may still do so."""
 
-    __slots__ = ()
+    name: str
+
+    def __new__(cls, line: str, name: str = "") -> UnknownMetric:
+        """Make the line about the metric of this name."""
+        made = super().__new__(cls, line)
+        made.name = name
+        return made
 
 
 class CaseError(RagevalError):

@@ -20,8 +20,8 @@ VALUES = {
     "metrics": ["recall_any,mrr"], "skip": ["L1"], "gate": ["run recall_any@5 >= 0.1"],
     "regression": ["recall_any@5 drop 5%"], "baseline": ["base.json"], "update-baseline": [], "force": [],
     "allow-regressions": [], "ignore-invariants": [], "known-failures": ["ratchet"], "allow-partial": [],
-    "repeat": ["2"], "history": ["gold"], "pass-rule": ["majority"], "repeat-until": ["decided"], "confirm": ["3"],
-    "shard": ["1/2"],
+    "repeat": ["2"], "history": ["gold"], "rewrites": [], "pass-rule": ["majority"],
+    "repeat-until": ["decided"], "confirm": ["3"], "shard": ["1/2"],
     "concurrency": ["3"], "reports": ["elsewhere"], "run-id": ["mine"], "description": ["a try"],
     "store-full-text": [], "redact": [], "dry-run": [],
 }  # fmt: skip

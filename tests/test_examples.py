@@ -23,7 +23,8 @@ from pytest_rageval.make.ci_files import CI_FILES, ci_file
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "docs" / "examples"
 NAMES = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
-SERVER = "http_bot"
+SERVERS = {"http_bot": "8080", "threaded_bot": "8081"}
+"""The examples that are servers, with their ports."""
 
 
 @pytest.fixture
@@ -37,11 +38,11 @@ def example(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
             version(name)
         except PackageNotFoundError:
             pytest.skip(f"{name} is not installed; it is one of the development dependencies")
-    if request.param == SERVER:
+    if request.param in SERVERS:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = str(free.getsockname()[1])
         for path in (folder / "bot.py", folder / "rageval.toml"):
-            path.write_text(path.read_text(encoding="utf-8").replace("8080", port), encoding="utf-8")
+            path.write_text(path.read_text(encoding="utf-8").replace(SERVERS[request.param], port), encoding="utf-8")
     return folder
 
 
@@ -76,7 +77,7 @@ def test_an_example_is_green_as_it_stands_and_red_where_its_system_is_broken(exa
     with served(example):
         accepted = run_pytest(example, "--rageval-update-baseline")
     assert accepted.returncode == 0, accepted.stdout
-    assert "4 cases: 4 passed" in accepted.stdout
+    assert re.search(r"4 cases( \(4 turns of 2 conversations\))?: 4 passed", accepted.stdout)
     place = next(path for path in (example / "answers.csv", example / "notes" / "returns.md") if path.is_file())
     text = place.read_text(encoding="utf-8")
     place.write_text(text.replace("30 days", "20 days"), encoding="utf-8")
@@ -87,12 +88,28 @@ def test_an_example_is_green_as_it_stands_and_red_where_its_system_is_broken(exa
     assert "`30 days` is not in the answer; it says 20 days" in broken.stdout
 
 
+@pytest.mark.child_process
+@pytest.mark.parametrize("example", ["threaded_bot"], indirect=True)
+def test_a_bot_that_loses_its_threads_fails_its_follow_ups_and_their_gap(example: Path):
+    with served(example):
+        assert run_pytest(example, "--rageval-update-baseline").returncode == 0
+    bot = example / "bot.py"
+    text = bot.read_text(encoding="utf-8")
+    bot.write_text(text.replace("LAST_NOTES[thread] = found[0][1]", "pass"), encoding="utf-8")
+    with served(example):
+        broken = run_pytest(example)
+    assert broken.returncode == 1, broken.stdout
+    assert "run gate rewrite_gap@recall_any@5 1.0 > 0.1" in broken.stdout
+    assert "2 of 4 pass, was 4." in broken.stdout
+    assert "returns[2]" in broken.stdout
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_workflow_of_an_example_is_what_init_writes(name: str):
     table = tomllib.loads((EXAMPLES / name / "rageval.toml").read_text(encoding="utf-8"))
     target = table["target"]
     url = target["url"] if isinstance(target, dict) else target
-    start = "python bot.py" if name == SERVER else None
+    start = "python bot.py" if name in SERVERS else None
     text = (EXAMPLES / name / CI_FILES["github"]).read_text(encoding="utf-8")
     assert text == ci_file("github", EXAMPLES / name, url, start)
     installing = next(step["run"] for step in yaml.safe_load(text)["jobs"]["evaluation"]["steps"] if "run" in step)

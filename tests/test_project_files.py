@@ -15,7 +15,7 @@ from processes import python
 
 ROOT = Path(__file__).parents[1]
 WORDS = [
-    *("conversation", "turn", "scenario", "blocked"),
+    *("conversation", "turn", "scenario", "rewrite", "blocked"),
     *("case", "trial", "attempt", "target", "answer", "chunk", "gold", "anchor", "assertion", "tool call", "search"),
     *("abstention", "announcement", "undecided"),
     *("observation", "score", "operation", "gate", "verdict", "outcome", "pass rule", "flaky"),

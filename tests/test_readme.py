@@ -13,7 +13,7 @@ from make_eval_page import eval_page
 from pytest_rageval.cli.main import GROUP_OF
 from pytest_rageval.links import REPOSITORY, SITE
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.metrics.registry import by_layer
+from pytest_rageval.metrics.layer_titles import by_layer
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

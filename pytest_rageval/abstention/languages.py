@@ -93,8 +93,14 @@ _COMMON_WORDS = {
     ),
     "Dutch": ("de het een en is van niet dat met op voor in te zijn er aan ook als bij door uit naar wordt deze geen"),
     "Swedish": "och att det är en ett som på för inte med av den till har de om kan från eller var så jag finns",
-    "Danish": "og at det er en et som på for ikke med af den til har de om kan fra eller var så jeg der findes",
-    "Norwegian": "og at det er en et som på for ikke med av den til har de om kan fra eller var så jeg finnes der",
+    "Danish": (
+        "og at det er en et som på for ikke med af den til har de om kan fra eller var så jeg der findes "
+        "hvad meget mig dig uden efter også mellem nogle være nu tager dage"
+    ),
+    "Norwegian": (
+        "og at det er en et som på for ikke med av den til har de om kan fra eller var så jeg finnes der "
+        "hva mye meg deg uten etter også mellom noen være nå tar dager"
+    ),
     "Finnish": "ja on ei että se en ovat oli mutta kun myös tai joka siitä ole voi mukaan sekä tämä hän tietoa",
     "Polish": "i w na nie z się do że jest to o jak po od za ale przez dla są być ten czy lub może brak ma",
     "Czech": "a v na se je že to s z do o k pro ale jako jsou by od při nebo po není ve jsem který",
@@ -150,8 +156,14 @@ _KANA = re.compile(r"[\u3041-\u30ff]")
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _LATIN = re.compile(r"[a-zà-ɏḀ-ỿ]")
 LEAD = 1.25
-"""How many times as many common words the likeliest language must have as the next one. The lists of Danish and
-Norwegian differ in one word, so text in either is often left open."""
+"""How many times as many common words the likeliest language must have as the next one. Danish and Norwegian share most
+of theirs, so that short text in either is often left open."""
+CLEARLY_OTHER = 2
+"""How many times as many words of its own another language must have as the one that was expected."""
+FOREIGN_SHARE = 0.25
+"""Share of the letters that quoted names in the script of the expected language may have in a text of another one."""
+SHORT_HAN = 20
+"""Letters up to which a text of Han characters alone may be Japanese: an address, a name, a table."""
 
 
 def language_of(text: str) -> str | None:
@@ -190,20 +202,77 @@ def language_of(text: str) -> str | None:
     return _code_of(likeliest) or likeliest
 
 
-def _latin_language(text: str) -> str | None:
-    """Return the language in Latin script that has clearly the most common words in a text."""
+def is_in_language(text: str, code: str) -> bool | None:
+    """Return whether a text is in this language; None where that is not decided.
+
+    Text of another language is told only if next to nothing speaks for the expected one: few of its common words, or
+    few letters of its script.
+
+    >>> is_in_language("The return costs four euros, and it takes a week.", "de")
+    False
+    >>> is_in_language("Det er en creme, og den er ikke dyr.", "no") is None
+    True
+    """
+    found = language_of(text)
+    if found is None:
+        return None
+    if found == code:
+        return True
+    read = text[:READ].lower()
+    letters = len(_LETTERS.findall(read))
+    if found == "zh" and code == "ja" and letters <= SHORT_HAN:
+        return None
+    if found in _LATIN_CODES and code in _LATIN_CODES:
+        return None if _may_be(read, code, found) else False
+    # A Japanese text has as many Han characters as a Chinese one; its kana tell.
+    if found == "ja" and code == "zh":
+        return False
+    if len(_script_of(code).findall(read)) > FOREIGN_SHARE * letters:
+        return None
+    return False
+
+
+def _may_be(text: str, code: str, found: str) -> bool:
+    """Return True if words that only one of two languages has do not decide against the first."""
+    own = set(_COMMON_WORDS[KNOWN_LANGUAGES[code]].split())
+    others = set(_COMMON_WORDS[KNOWN_LANGUAGES[found]].split())
     words = [word for word in _WORDS.findall(text) if len(word) > 1]
+    for_it = sum(word in own and word not in others for word in words)
+    against_it = sum(word in others and word not in own for word in words)
+    return against_it < FEWEST_WORDS or CLEARLY_OTHER * for_it >= against_it
+
+
+def _script_of(code: str) -> re.Pattern[str]:
+    """Return the letters of a known language."""
+    if code in _LATIN_CODES:
+        return _LATIN
+    asian = {"ko": _HANGUL, "ja": _KANA, "zh": _HAN}
+    return asian[code] if code in asian else _OTHER_SCRIPTS[KNOWN_LANGUAGES[code]]
+
+
+_LATIN_CODES = frozenset(code for code, name in KNOWN_LANGUAGES.items() if name in _COMMON_WORDS)
+
+
+def _common_words_in(text: str) -> Counter[str]:
+    """Count the common words of each language in Latin script, by its code."""
     languages_of_words = _languages_of_words()
     counts: Counter[str] = Counter()
-    for word in words:
-        counts.update(languages_of_words.get(word, ()))
-    ranked = [*counts.most_common(2), ("", 0), ("", 0)]
+    for word in _WORDS.findall(text):
+        if len(word) > 1:
+            counts.update(filter(None, map(_code_of, languages_of_words.get(word, ()))))
+    return counts
+
+
+def _latin_language(text: str) -> str | None:
+    """Return the language in Latin script that has clearly the most common words in a text."""
+    ranked = [*_common_words_in(text).most_common(2), ("", 0), ("", 0)]
     likeliest, most = ranked[0]
     _, next_most = ranked[1]
     if most < FEWEST_WORDS or most < LEAD * next_most:
         return None
-    return _code_of(likeliest)
+    return likeliest
 
 
+@cache
 def _code_of(name: str) -> str | None:
     return next((code for code, known in KNOWN_LANGUAGES.items() if known == name), None)

@@ -57,7 +57,8 @@ def evaluate(
     """
     with _named_as_arguments():
         project, note = _with_free_run_id(find_project(_options(options, target, judge, metrics)))
-        prepared = prepare(project, [metric for metric in metrics or () if isinstance(metric, Metric)])
+        own_metrics = [metric for metric in metrics or () if isinstance(metric, Metric)]
+        prepared = prepare(project, own_metrics, is_before_cases=True)
     cases_to_ask = given_cases(cases, prepared.project)
     asked_target = _target(target, prepared, cases_to_ask)
     root = prepared.project.root
@@ -186,4 +187,5 @@ def _finished(
     reports = write_all_reports(
         finished.folder, run.prepared.plan, finished.cases, project.baseline_file, exit_status=status
     )
+    run.accept(finished)
     return EvaluatedRun(finished.folder, project, (*notes, *finished.notes, *reports.problems))

@@ -68,7 +68,7 @@ class EvaluatedRun:
         """
         source = look_through(self.stored)
         columns = source.columns()
-        return [dict(zip(columns, source.row(record), strict=True)) for record in source.records()]
+        return [dict(zip(columns, source.row(record), strict=True)) for record in source.flat_records()]
 
     def results(self) -> list[dict[str, Any]]:
         """Return the complete records, as in results.jsonl."""

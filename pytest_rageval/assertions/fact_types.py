@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_rageval.abstention.languages import KNOWN_LANGUAGES, language_of
+from pytest_rageval.abstention.languages import KNOWN_LANGUAGES, is_in_language, language_of
 from pytest_rageval.assertions.assertion_type import (
     AssertionType,
     Checked,
@@ -58,13 +58,19 @@ def declined_to_answer(answer: CheckedAnswer, _assertion: Assertion) -> Checked:
 def language(answer: CheckedAnswer, assertion: Assertion) -> Checked:
     """The answer is in this language (`en` or `English`), detected from its script and its most common words.
 
-    Not applicable to short or mixed answers. Danish and Norwegian are often confused. Languages in Cyrillic, Arabic
-    and Devanagari script are not told apart.
+    Not applicable to short or mixed answers, and to related languages such as Danish and Norwegian if the words do
+    not decide. Languages in Cyrillic, Arabic and Devanagari script cannot be named.
     """
     found = language_of(answer.text)
     if found is None:
         return Checked(None, "the answer is too short or too mixed to tell its language")
-    return Checked(found == _code(assertion.value), f"the answer is in {KNOWN_LANGUAGES.get(found, found)}")
+    expected = _code(assertion.value)
+    is_expected = is_in_language(answer.text, expected)
+    likeliest = KNOWN_LANGUAGES.get(found, found)
+    if is_expected is None:
+        both = f"{likeliest} or in {KNOWN_LANGUAGES[expected]}"
+        return Checked(None, f"the answer may be in {both}: its words leave it open")
+    return Checked(is_expected, f"the answer is in {likeliest}")
 
 
 @assertion_type(STRING, needs_text=False)

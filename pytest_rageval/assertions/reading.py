@@ -173,6 +173,11 @@ def _threshold_of(
     return float(threshold)
 
 
+def is_metric_of_assertions(name: str) -> bool:
+    """Return True if an assertion can have a metric of this name."""
+    return _METRIC.fullmatch(name) is not None
+
+
 def _metric_of(given: Mapping[str, Any], findings: Findings, path: Path) -> str | None:
     metric = given.get("metric")
     if metric is None:

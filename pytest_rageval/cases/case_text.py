@@ -8,7 +8,10 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
+from pytest_rageval.cases.conversations import TurnRecord, turn_record
+from pytest_rageval.cases.json_edit import ValuePath, edited_json
 from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.cases.label_values import KeyPath, changed_values, with_values
 from pytest_rageval.cases.marks import Marks
@@ -16,6 +19,14 @@ from pytest_rageval.errors import CaseError
 from pytest_rageval.io.expected import flag_of
 from pytest_rageval.io.strict_json import parse
 from pytest_rageval.model import EvalCase, Json
+
+
+class MarkedCase(NamedTuple):
+    """A case with a person's marks, and the hashes of the notes that hold its golds, by path."""
+
+    case: EvalCase
+    marks: Marks
+    hashes: Mapping[str, str]
 
 
 class CaseText:
@@ -33,32 +44,39 @@ class CaseText:
         # Lines end with LF alone: a text may contain U+2028 and other line separators.
         return enumerate(text.split("\n"), start=1)
 
-    def record(self, case: EvalCase) -> dict[str, Json]:
-        """Read the record of a case."""
-        record: dict[str, Json] = parse(self.text_of(case.source.line).rstrip())
+    def record_in(self, text: str) -> dict[str, Json]:
+        """Read the record of a line: of a case, or of a conversation."""
+        record: dict[str, Json] = parse(text.rstrip())
         return record
 
-    def edited(self, case: EvalCase, values: Mapping[KeyPath, Json]) -> str:
-        """Return the record's text with these values set."""
-        return edited_json(self.text_of(case.source.line), values)
+    def edited(self, text: str, values: Mapping[ValuePath, Json], case: EvalCase) -> str:  # noqa: ARG002 because a row needs it
+        """Return the text of a case's record with these values set."""
+        return edited_json(text, values)
 
-    def values(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> dict[KeyPath, Json]:
-        """Return the values to set so that the record has these marks; raise CaseError for a turn, which has none."""
-        if case.turn is not None:
-            raise CaseError(
-                f"{case.source}: case {case.id!r}: is a turn of a conversation, which cannot be labelled here yet; "
-                "write its gold into the turn"
-            )
-        return changed_values(self.record(case), case, marks, hashes)
+    def values(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> dict[ValuePath, Json]:
+        """Return the values to set in the line so that the case has these marks; those of a turn are in its turn."""
+        record = self.record_in(self.text_of(case.source.line))
+        if case.turn is None:
+            of_case = changed_values(record, case, marks, hashes)
+            return {(*path,): value for path, value in of_case.items()}
+        turn = turn_record(record, case.turn, case.source)
+        return _in_turn(turn, changed_values(turn.record, case, marks, hashes))
 
-    def line_with(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> str:
-        """Return the record's text with these marks; raise CaseError if its format cannot hold them."""
-        values = self.values(case, marks, hashes)
-        return self.edited(case, values) if values else self.text_of(case.source.line)
+    def line_with(self, *marked: MarkedCase) -> str:
+        """Return the text of a line with these marks on its case, or on turns of its conversation.
 
-    def record_with(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> dict[str, Json]:
-        """Return the record as a JSON object with these marks; raise CaseError if its format cannot hold them."""
-        return with_values(self.record(case), self.values(case, marks, hashes))
+        Raises CaseError if the format of the line cannot hold them.
+        """
+        text = self.text_of(marked[0].case.source.line)
+        for case, marks, hashes in marked:
+            values = self.values(case, marks, hashes)
+            if values:
+                text = self.edited(text, values, case)
+        return text
+
+    def record_with(self, *marked: MarkedCase) -> dict[str, Json]:
+        """Return the record of a line as a JSON object with these marks; raise CaseError as `line_with`."""
+        return self.record_in(self.line_with(*marked))
 
     def text_of(self, line: int) -> str:
         """Return the record's text."""
@@ -88,29 +106,54 @@ class CsvRows(CaseText):
     def cut(self, text: str) -> Iterable[tuple[int, str]]:
         return row_texts(text)
 
-    def record(self, case: EvalCase) -> dict[str, Json]:
-        cells = _cells(self.text_of(case.source.line))
+    def record_in(self, text: str) -> dict[str, Json]:
+        cells = _cells(text)
         record: dict[str, Json] = {}
         for name, cell in zip(self._header, cells, strict=False):
             if cell.strip():
                 record[name] = cell if CELLS[name] == "text" else _value(cell, name)
         return record
 
-    def values(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> dict[KeyPath, Json]:
+    def values(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> dict[ValuePath, Json]:
+        if case.turn is not None:
+            return super().values(case, marks, hashes)
         values = super().values(case, marks, hashes if "metadata" in self._header else {})
         # An empty cell already means the same as an empty list or null.
-        record = self.record(case)
+        record = self.record_in(self.text_of(case.source.line))
         return {path: value for path, value in values.items() if value or value is False or path[0] in record}
 
-    def edited(self, case: EvalCase, values: Mapping[KeyPath, Json]) -> str:
-        if missing := list(dict.fromkeys(path[0] for path in values if path[0] not in self._header)):
+    def edited(self, text: str, values: Mapping[ValuePath, Json], case: EvalCase) -> str:
+        if case.turn is not None:
+            return self._with_turn(text, values)
+        names = list(dict.fromkeys(str(path[0]) for path in values))
+        if missing := [name for name in names if name not in self._header]:
             columns = f"column{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
             raise CaseError(
                 f"{self._file}: case {case.id!r}: the header lacks the {columns}; add what is lacking to it"
             )
-        record = with_values(self.record(case), values)
-        cells = {path[0]: _cell(record[path[0]]) for path in values}
-        return edited_row(self.text_of(case.source.line), self._header, cells)
+        of_case = {tuple(map(str, path)): value for path, value in values.items()}
+        record = with_values(self.record_in(text), of_case)
+        return edited_row(text, self._header, {name: _cell(record[name]) for name in names})
+
+    def _with_turn(self, text: str, values: Mapping[ValuePath, Json]) -> str:
+        """Return the row with these values set in the cell that holds the turns."""
+        column = str(next(iter(values))[0])
+        cell = _cells(text)[self._header.index(column)]
+        written = edited_json(cell, {path[1:]: value for path, value in values.items()})
+        return edited_row(text, self._header, {column: written})
+
+
+def _in_turn(turn: TurnRecord, values: Mapping[KeyPath, Json]) -> dict[ValuePath, Json]:
+    """Return values of a turn's record as values of its line."""
+    placed: dict[ValuePath, Json] = {}
+    for path, value in values.items():
+        key, *below = path
+        if below and turn.own.get(key) is None and turn.record.get(key) is not None:
+            # The turn's own object stands in place of the conversation's: it must say all of that, too.
+            placed[*turn.place, key] = with_values(turn.record, {path: value})[key]
+        else:
+            placed[*turn.place, *path] = value
+    return placed
 
 
 def _value(cell: str, name: str) -> Json:
@@ -148,20 +191,6 @@ def row_texts(text: str) -> Iterator[tuple[int, str]]:
 
 
 # ── one record ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def edited_json(text: str, values: Mapping[KeyPath, Json]) -> str:
-    """Return the line of a JSON object with these values set; new keys come last in their object.
-
-    The order of the keys, the white space around the object, compact or spaced separators and escaped characters stay.
-    `text` is valid strict JSON without duplicate keys.
-    """
-    written = text.strip()
-    is_compact = '":' in written and '": ' not in written
-    separators = (",", ":") if is_compact else (", ", ": ")
-    is_ascii = written.isascii() and "\\u" in written
-    record = json.dumps(with_values(parse(written), values), ensure_ascii=is_ascii, separators=separators)
-    return text.replace(written, record)
 
 
 def edited_row(text: str, header: list[str], cells: Mapping[str, str]) -> str:

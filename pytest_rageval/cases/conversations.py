@@ -167,10 +167,8 @@ class _Reading:
 
     def _case(self, turn: _WrittenTurn, case_id: str) -> Converted | None:
         """Read the turn over the defaults; None with the problems collected."""
-        own = dict(turn.record)
-        own_id = own.pop("id", None)
-        record = {name: value for name, value in self._defaults.items() if not self._is_misplaced(name)}
-        record |= own
+        record = self._with_defaults(turn.record)
+        own_id = turn.record.get("id")
         if own_id is not None:
             metadata = record.get("metadata")
             record["metadata"] = {**(metadata if isinstance(metadata, dict) else {}), "id": own_id}
@@ -183,11 +181,33 @@ class _Reading:
                     path = turn.place
                 elif str(path[0]) in turn.places:
                     path = turn.places[str(path[0])]
-                elif path[0] in own:
+                elif path[0] in turn.record and path[0] != "id":
                     path = (*turn.place, *path)
                 if not any(known.path == path and known.message == finding.message for known in self._findings.first):
                     self._findings.include((), Findings(finding._replace(path=path)))
             return None
+
+    def _with_defaults(self, own: Mapping[str, Json]) -> dict[str, Json]:
+        """Return a turn's keys over the conversation's, without ids."""
+        defaults = {name: value for name, value in self._defaults.items() if not self._is_misplaced(name)}
+        return {**defaults, **{name: value for name, value in own.items() if name != "id"}}
+
+    def turn(self, number: int) -> TurnRecord:
+        turn = list(self._written_turns())[number - 1]
+        return TurnRecord(self._with_defaults(turn.record), turn.record, turn.place)
+
+
+class TurnRecord(NamedTuple):
+    """One turn of a line: its record as a case, with the conversation's defaults; its own keys, and their place."""
+
+    record: Mapping[str, Json]
+    own: Mapping[str, Json]
+    place: Path
+
+
+def turn_record(record: Mapping[str, Json], number: int, source: Source) -> TurnRecord:
+    """Return a turn of a sound conversation, counted from 1."""
+    return _Reading(record, source).turn(number)
 
 
 def linked(cases: Iterable[EvalCase]) -> list[EvalCase]:
@@ -218,6 +238,23 @@ def said_before(case: EvalCase, replies: Iterable[str | None]) -> tuple[Turn, ..
         if reply is not None and reply.strip():
             said.append(Turn(REPLY, reply))
     return tuple(said)
+
+
+def is_rewritten_follow_up(case: EvalCase) -> bool:
+    """Return True if a case has a rewrite, and a person said something before it."""
+    if case.rewrite is None or not case.rewrite.strip():
+        return False
+    said_in_history = [turn for turn in case.history or () if turn.role not in INSTRUCTIONS]
+    return bool(case.earlier or said_in_history)
+
+
+def as_rewrite(case: EvalCase) -> EvalCase:
+    """Return a follow-up as the question that stands alone: of what came before, only instructions are left."""
+    instructions = tuple(turn for turn in case.history or () if turn.role in INSTRUCTIONS)
+    question = case.rewrite or case.question
+    return replace(
+        case, question=question, history=instructions or None, rewrite=None, conversation=None, turn=None, earlier=()
+    )
 
 
 def alone(case: EvalCase) -> EvalCase:

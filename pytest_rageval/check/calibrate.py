@@ -34,7 +34,8 @@ FEW = 30
 class UnlabelledCases:
     """A judge's results for the unlabelled cases of a stored run: by case, the share of its trials that pass.
 
-    `without_score`: cases without a score, errors included; `left_out`: labelled cases, which count among the labels.
+    `without_score`: cases without a score, errors included; `left_out`: labelled cases, which count among the labels;
+    `conversations`: of each scored turn.
     """
 
     run_id: str
@@ -42,12 +43,14 @@ class UnlabelledCases:
     without_score: int = 0
     left_out: int = 0
     models: frozenset[str] = frozenset()
+    conversations: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, run: StoredRun, gate: Gate, labelled: Iterable[str]) -> UnlabelledCases:
         """Return the judge's results of a stored run, without the cases whose keys are `labelled`."""
         passing: dict[str, list[bool]] = {}
         models: set[str] = set()
+        conversations: dict[str, str] = {}
         for record in run.records():
             scores = passing.setdefault(record["case_key"], [])
             score = record["scores"].get(gate.name)
@@ -55,6 +58,9 @@ class UnlabelledCases:
                 scores.append(gate.holds(score))
                 if record["judge"]:
                     models.add(record["judge"]["model"])
+                if record.get("conversation") is not None:
+                    file = record["case_key"].partition("::")[0]
+                    conversations[record["case_key"]] = f"{file}::{record['conversation']}"
         left_out = set(labelled) & passing.keys()
         unlabelled = [passes for key, passes in passing.items() if key not in left_out]
         scored = [passes for passes in unlabelled if passes]
@@ -65,6 +71,7 @@ class UnlabelledCases:
             without_score=len(unlabelled) - len(scored),
             left_out=len(left_out),
             models=frozenset(models),
+            conversations=tuple(unit for key, unit in conversations.items() if key not in left_out),
         )
 
 
@@ -166,6 +173,9 @@ class Calibration:
             yield f"{answers} few: the figures are hints; label {FEW} or more, drawn at random"
         if len({case.passes for case in cases}) == 1:
             yield "people said the same of all answers: nothing tells how the judge treats the other kind"
+        units = [case.observation.case.unit for case in cases if case.observation and case.observation.case.turn]
+        if note := _note_on_turns(units, "labelled answers"):
+            yield note
         torn = sum(case.human is not None and gate.holds(case.human) is not case.passes for case in cases)
         if torn:
             labels = counted(torn, "label has", "labels have")
@@ -187,6 +197,8 @@ class Calibration:
             yield f"run {run_id} was judged by {by}, whose errors are not those measured here"
         if self._has_scores_of_labels:
             yield f"it cannot be seen whether the judge of run {run_id} is the one that scored the labels"
+        if note := _note_on_turns(unlabelled.conversations, f"unlabelled answers of run {run_id}"):
+            yield note
         if not unlabelled.passing:
             yield f"run {run_id} has no unlabelled case with a score for {self.gate.name}: no pass rate for it"
 
@@ -239,6 +251,16 @@ class Calibration:
             "by_judge": _plain(self.rates["by_judge"]),
             "unlabelled": unlabelled,
         }
+
+
+def _note_on_turns(conversations: Sequence[str], answers: str) -> str | None:
+    """Return that the intervals take turns as independent; None if no two answers are of one conversation."""
+    turns = len(conversations)
+    different = len(set(conversations))
+    if turns == different:
+        return None
+    chats = counted(different, "conversation")
+    return f"{turns} of the {answers} are turns of {chats}: taken as independent, so that intervals are too narrow"
 
 
 def _pass_rates(

@@ -34,6 +34,8 @@ from pytest_rageval.judges.judge_spec import judge_of_run
 from pytest_rageval.llm.chat_model import body_of
 from pytest_rageval.llm.chat_protocol import below
 from pytest_rageval.metrics import load_registry
+from pytest_rageval.metrics.added import project_registry
+from pytest_rageval.metrics.assertions import checked_metric_names
 from pytest_rageval.metrics.ontology.rates import load_validator
 from pytest_rageval.run.plan import make_plan
 from pytest_rageval.run.prepare import run_check
@@ -145,7 +147,7 @@ def look_at_extras(_: Project) -> Iterator[Diagnosis]:
 def look_at_configuration(project: Project) -> Iterator[Diagnosis]:
     """Check the names in the settings, rubrics, gates and their conditions, and the baseline."""
     try:
-        plan = make_plan(project.settings, load_registry(), project.root)
+        plan = make_plan(project.settings, project_registry(project), project.root)
     except SettingsError as error:
         for problem in error.problems:
             if isinstance(problem, UnknownMetric):
@@ -184,7 +186,8 @@ def look_at_cases(project: Project) -> Iterator[Diagnosis]:
         what = f"no case files; looked for {', '.join(globs)}"
         yield failure(what, "write evalcases/NAME.jsonl", INIT)
         return
-    loaded = [load_file(path, project.root) for path in files]
+    registry = load_registry()
+    loaded = [checked_metric_names(load_file(path, project.root), registry) for path in files]
     problems = list(chain.from_iterable(file.problems for file in loaded))
     for problem in problems[:MOST_PROBLEMS]:
         yield failure(problem, command=VALIDATE)
@@ -236,7 +239,7 @@ def _of_the_judge(project: Project, judge: BaseJudge) -> Iterator[Diagnosis]:
         yield success(f"{judge.model}, a heuristic without a model: its scores gate only where you wrote the gate")
         return
     yield success(judge.model)
-    check = run_check(project, judge, make_plan(project.settings, load_registry(), project.root))
+    check = run_check(project, judge, make_plan(project.settings, project_registry(project), project.root))
     for doubt in doubts_about(described_judge(judge, project.settings.judge_temperature), check):
         yield warning(doubt.text, command=JUDGE if doubt.is_unchecked else "")
     if check is None or check["unchecked"]:

@@ -17,7 +17,7 @@ from pytest_rageval.io.masking import public_target
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.matching.places import match
-from pytest_rageval.metrics import load_registry
+from pytest_rageval.metrics.added import project_registry
 from pytest_rageval.model import Chunk, EvalCase, Problem
 from pytest_rageval.run.ask import ask_system
 from pytest_rageval.run.engine import ask_request
@@ -71,7 +71,7 @@ ANSWER_S = 2.0
 
 async def _one_question(target: BaseTarget, spec: str, project: Project, cases: Sequence[EvalCase]) -> list[Diagnosis]:
     """Ask one question; report what is retrieved, how places are named, and a mapping for a reply that is not read."""
-    plan = make_plan(project.settings, load_registry(), project.root)
+    plan = make_plan(project.settings, project_registry(project), project.root)
     with_gold = [case for case in cases if case.gold.supports]
     case = next(iter([*with_gold, *cases]), EvalCase("", CONTACT_QUESTION))
     name = public_target(spec)

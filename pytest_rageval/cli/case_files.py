@@ -18,6 +18,8 @@ from pytest_rageval.config.files import case_globs
 from pytest_rageval.config.project import Project, find_root
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.io.messages import escape_text
+from pytest_rageval.metrics import load_registry
+from pytest_rageval.metrics.assertions import checked_metric_names
 from pytest_rageval.model import EvalCase
 from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.runs.shards import Shard
@@ -38,7 +40,8 @@ def case_files(paths: Sequence[Path]) -> list[CaseFile]:
         problem = f"no case files here; looked for {', '.join(globs)}"
     if not files:
         raise click.UsageError(problem)
-    return [load_file(path, here) for path in files]
+    registry = load_registry()
+    return [checked_metric_names(load_file(path, here), registry) for path in files]
 
 
 def unmatched_patterns(files: Iterable[CaseFile]) -> list[str]:
@@ -107,7 +110,8 @@ def select_cases(project: Project, wanted: CaseChoice) -> CaseSelection:
     found_files = case_files_of(project.root, project.settings.cases, project.reports)
     named_files = _named_files(project, wanted.places, found_files)
     paths = list(dict.fromkeys([*found_files, *named_files]))
-    files = tuple(load_files(project, paths))
+    registry = load_registry()
+    files = tuple(checked_metric_names(file, registry) for file in load_files(project, paths))
     asked_files = [file for file in files if not wanted.places or file.path in named_files]
     problems = list(chain.from_iterable(file.problems for file in asked_files))
     if not wanted.places:

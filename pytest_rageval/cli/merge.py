@@ -31,5 +31,5 @@ def merge(runs: tuple[str, ...], **options: object) -> None:
     check_parts(parts, readable_cases(project))
     baseline = project_baseline(project)
     plan = plan_of(parts[0], settings_of(parts[0], project.settings), project.root)
-    finished = merge_runs(parts, plan, project.reports, baseline, project.baseline_file)
+    finished = merge_runs(parts, plan, project.reports, baseline, project.baseline_file.name)
     end(finished, plan, project.baseline_file, partial(as_taken_by, click.get_current_context().command))

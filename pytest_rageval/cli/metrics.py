@@ -12,10 +12,12 @@ import click
 from pytest_rageval.cli.options import JSON, echo_json
 from pytest_rageval.config.project import find_project
 from pytest_rageval.metrics import load_registry
+from pytest_rageval.metrics.added import project_registry
 from pytest_rageval.metrics.definitions_page import metric_facts, metrics_page
 from pytest_rageval.metrics.doc_parts import doc_parts
 from pytest_rageval.metrics.judged import with_rubric_metrics
-from pytest_rageval.metrics.registry import LAYERS, Metric, by_layer, option_types
+from pytest_rageval.metrics.layer_titles import by_layer
+from pytest_rageval.metrics.registry import LAYERS, Metric, option_types
 from pytest_rageval.run.plan import own_rubrics
 
 
@@ -26,7 +28,7 @@ from pytest_rageval.run.plan import own_rubrics
 def metrics(name: str | None, as_json: bool, markdown: bool) -> None:
     """List all metrics by layer, or define the metric NAME (recall@5 means recall_any).
 
-    Metrics that rubrics of the project make are among them.
+    Metrics that rubrics and assertions of the project make are among them.
     """
     registry = load_registry()
     if markdown:
@@ -37,6 +39,9 @@ def metrics(name: str | None, as_json: bool, markdown: bool) -> None:
     project = find_project()
     rubrics = own_rubrics(project.settings, project.root).values()
     registry = with_rubric_metrics(registry, rubrics, project.settings.rubrics)
+    for each in project_registry(project):
+        if each.name not in registry:
+            registry.add(each)
     named = None if name is None else registry.measure(name, k=5).metric
     layers = by_layer(registry)
     if as_json and named is None:

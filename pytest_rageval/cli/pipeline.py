@@ -45,7 +45,7 @@ class Workers(NamedTuple):
 def prepare_unjudged(project: Project) -> Preparation:
     """Prepare the run without its judge."""
     unjudged = project.settings.model_copy(update={"judge": "none"})
-    return prepare(project._replace(settings=unjudged))
+    return prepare(project._replace(settings=unjudged), is_before_cases=True)
 
 
 class CommandRun:
@@ -197,10 +197,11 @@ class CommandRun:
             )
         except OSError as error:
             self._screen.step_failed("report", f"{error.filename} cannot be written: {error.strerror}")
-            return
-        run.notes += reports.notes
-        if reports.page is not None and reports.page.problem is not None:
-            self._screen.step_failed("report", reports.page.problem)
+        else:
+            run.notes += reports.notes
+            if reports.page is not None and reports.page.problem is not None:
+                self._screen.step_failed("report", reports.page.problem)
+        run.accept(finished)
 
     def _extent(self) -> Extent:
         mask = self.prepared.mask

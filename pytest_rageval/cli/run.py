@@ -190,7 +190,7 @@ def run_project(
         raise SettingsError(NO_TARGET)
     left_out_judge = None
     try:
-        prepared = prepare(project)
+        prepared = prepare(project, is_before_cases=True)
         if is_batched:
             if getattr(prepared.judge, "batch_wire", None) is None:
                 raise SettingsError(f"--judge-batch: batches are for a judge {' or '.join(BATCHED)}")

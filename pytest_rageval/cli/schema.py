@@ -252,8 +252,17 @@ _OF_SOME_RESULTS: dict[str, Json] = {
     "confirms": {"type": "integer"},
     "records": {"type": "integer"},
     "pass_rule": {"type": ["string", "number"]},
+    "rewrite": {
+        "type": "object",
+        "required": ["question", "answer", "retrieved_chunks", "scores", "metric_errors", "error"],
+        "properties": {
+            "question": {"type": ["string", "null"]},
+            "answer": {"type": ["string", "null"]},
+            "scores": {"type": "object", "additionalProperties": {"type": "number"}},
+        },
+    },
 }
-"""Keys of cases alone that were asked again, or have a pass rule of their own."""
+"""Keys of cases alone that were asked again or as their rewrites, or have a pass rule of their own."""
 
 
 def result_schema() -> dict[str, Json]:

@@ -17,7 +17,7 @@ from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.render.run_reports import write_all_reports
-from pytest_rageval.run.finish import FinishedRun
+from pytest_rageval.run.finish import FinishedRun, accept
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.text import printable
@@ -67,6 +67,7 @@ def end(finished: FinishedRun, plan: Plan, baseline: Path, worded: Callable[[str
     """Show a run that was just written, write its reports, and leave with its exit code."""
     code = exit_code_of(finished, plan)
     reports = write_all_reports(finished.folder, plan, finished.cases, baseline, exit_status=code)
+    accept(finished, baseline)
     show_figures(finished, plan, worded)
     for note in reports.notes:
         click.secho(printable(note), fg="yellow")

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from pytest_rageval.comparison.baseline import Side
+from pytest_rageval.comparison.carried_errors import carried_errors
 from pytest_rageval.comparison.case_diff import detail
 from pytest_rageval.comparison.changes import gain, paired
 from pytest_rageval.comparison.compared_sides import Comparison, compare_sides
@@ -148,7 +149,7 @@ def build_comparison(
     """
     # The project's own setting is about its baseline, not about two runs that somebody names.
     current = current.model_copy(update={"ignore_invariants": ignore_invariants})
-    comparison = compare_sides(before, after, plan_for(after, current))
+    comparison = compare_sides(before, after, plan_for(before, after, current))
     compared = comparison.content
     changes = changes_between(before.config, after.config) if before.config and after.config else []
     parts = versions(before, after, is_other_dataset=_is_other_dataset(comparison))
@@ -157,7 +158,7 @@ def build_comparison(
     damages_by_side = {side.name: side.damage for side in sides}
     damages = {name: damage for name, damage in damages_by_side.items() if damage is not None}
     notes_of_sides = [side.note for side in sides if side.note]
-    notes = comparison_notes(compared, after.metrics["total_tests"])
+    notes = [*carried_errors(before, after, compared), *comparison_notes(compared, after.metrics["total_tests"])]
     verdict = pair_verdict(after, comparison, current, damages)
     content: dict[str, Any] = {
         "schema": SCHEMA,
@@ -237,13 +238,14 @@ def _described(side: Side) -> dict[str, Any]:
     }
 
 
-def plan_for(side: Side, current: Settings) -> Plan:
-    """Return a plan with the project's regression gates, at the cut-off of this side.
+def plan_for(before: Side, after: Side, current: Settings) -> Plan:
+    """Return a plan with the project's regression gates, at the cut-off of the later run.
 
-    The project's own metrics are known from their descriptions in metrics.json.
+    Metrics of the project and of its assertions are known from their descriptions in metrics.json. A gate may read one
+    that the later run lacks.
     """
     registry = load_registry()
-    for name, described in side.metrics["metrics"].items():
+    for name, described in (before.metrics["metrics"] | after.metrics["metrics"]).items():
         bare_name = name.partition("@")[0]
         if bare_name not in registry:
             metric = Metric(
@@ -255,7 +257,7 @@ def plan_for(side: Side, current: Settings) -> Plan:
                 unit=described.get("unit"),
             )
             registry.add(metric)
-    k = side.config["k"] if side.config else current.k
+    k = after.config["k"] if after.config else current.k
     update = {**WITHOUT_CASE_GATES, "k": k, "enabled": (), "weights": {}}
     return make_plan(current.model_copy(update=update), registry)
 

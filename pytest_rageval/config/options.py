@@ -260,6 +260,7 @@ OPTIONS: tuple[Option, ...] = (
         "Earlier replies of a conversation: the system's own answers (live, the default) or the references (gold).",
         choices=("live", "gold"),
     ),
+    Option("rewrites", "Ask follow-ups that have a rewrite once more as it, for the metric rewrite_gap.", "flag"),
     Option("shard", "Take one of N equal parts of the cases, as in 1/4; rageval merge joins the runs.", metavar="I/N"),
     Option("resume", "Finish a run that was interrupted: its id, or latest.", metavar="RUN"),
     Option("concurrency", "How many cases are asked and judged at the same time (default: 16).", "whole", "N"),

@@ -175,6 +175,8 @@ class Settings(Frozen):
     """How often a case that newly fails is asked again; None: twice where there is a baseline."""
     history: Literal["live", "gold"] = "live"
     """What stands for earlier replies of a conversation: the system's own answers, or the references."""
+    rewrites: bool = False
+    """Are follow-ups asked once more as their `rewrite`, without history? For the metric `rewrite_gap`."""
     on_turn_failure: Literal["continue", "stop"] = "continue"
     """What a conversation does after a turn that fails a gate."""
     shard: OptionOnly[Operational[str | None]] = None
@@ -266,7 +268,16 @@ def defaults_of_younger_settings() -> dict[str, Any]:
 
     Stored runs from before these settings have none of them, and compare with runs that do not use them.
     """
-    younger = ("strict_places", "path_prefix", "prices", "pass_rule", "repeat_until", "history", "on_turn_failure")
+    younger = (
+        "strict_places",
+        "path_prefix",
+        "prices",
+        "pass_rule",
+        "repeat_until",
+        "history",
+        "on_turn_failure",
+        "rewrites",
+    )
     return {name: Settings.model_fields[name].get_default(call_default_factory=True) for name in younger}
 
 

@@ -18,7 +18,7 @@ _FORMULA = re.compile(r"[\s\x00-\x20\ufeff\u200b-\u200f\u2060]*[=+\-@＝＋－�
 def csv_lines(source: ExportSource) -> Iterator[str]:
     """Yield a row of names, then a row for each case and trial."""
     yield csv_line(source.columns())
-    for record in source.records():
+    for record in source.flat_records():
         yield csv_line(source.row(record))
 
 

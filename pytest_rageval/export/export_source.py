@@ -9,6 +9,8 @@ from typing import Any
 
 from pytest_rageval.comparison.gate_lines import failed_gate
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.export.exported_calls import CALLS, call_columns
+from pytest_rageval.export.exported_calls import COLUMNS as CALL_COLUMNS
 from pytest_rageval.io.json_text import harmless, json_text
 from pytest_rageval.io.sealed_lines import Place
 from pytest_rageval.metrics.calls import OPERATION_UNITS
@@ -37,11 +39,14 @@ FIELDS = (
     "meta",
     "failed_gates",
     *OPERATION_UNITS,
+    *CALL_COLUMNS,
     "error",
     "thumb",
     "note",
 )
 """The columns of the flat formats before the metrics."""
+FLAT = "flat"
+"""The member of a record under way to a flat format that holds the values of these columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,7 @@ class ExportSource:
     measured    names of the case metrics as configured, a column each
     judged      names of the metrics that a judge explained, a column each
     full        places of the complete observations, for records with uncut texts; None for records as stored
+    calls       places of the complete observations, for the tool calls; None if no record has any
     notes       lines that the user should read
     watch       wraps the list of keys while their records are read, for a progress bar
     """
@@ -62,6 +68,7 @@ class ExportSource:
     judged: tuple[str, ...]
     places: Mapping[Key, Place]
     full: Mapping[Key, Place] | None
+    calls: Mapping[Key, Place] | None
     notes: tuple[str, ...]
     watch: Callable[[Sequence[Key]], Iterable[Key]] = iter
 
@@ -76,6 +83,16 @@ class ExportSource:
             record = with_rating(record_at(self.places[key]), ratings)
             if key in full:
                 _with_texts(record, record_at(full[key]))
+            yield record
+
+    def flat_records(self) -> Iterator[dict[str, Any]]:
+        """Yield the records with the values of `FIELDS`, in key order, for the flat formats."""
+        calls = self.calls or {}
+        for record in self.records():
+            key = (record["case_key"], record["trial"])
+            if record.get("tool_calls") is not None and key in calls:
+                record[CALLS] = (record_at(calls[key])["answer"] or {}).get("tool_calls")
+            record[FLAT] = flat(record, is_full=self.full is not None)
             yield record
 
     def texts(self) -> Iterator[str]:
@@ -114,11 +131,11 @@ class ExportSource:
         return self.run.config.get("origin") or {}
 
     def row(self, record: Mapping[str, Any]) -> list[Any]:
-        """Return a record as a list with a value for each column: text, number, boolean or None."""
+        """Return a record of `flat_records` with a value for each column: text, number, boolean or None."""
         scores = (record["scores"].get(name) for name in self.measured)
         judgements = record.get("judgements") or {}
         explanations = (judgements.get(name, {}).get("reasoning") for name in self.judged)
-        return [*flat(record).values(), *scores, *explanations, *self.origin.values()]
+        return [*record[FLAT].values(), *scores, *explanations, *self.origin.values()]
 
 
 def look_through(run: StoredRun, *, full_text: bool = False) -> ExportSource:
@@ -128,10 +145,12 @@ def look_through(run: StoredRun, *, full_text: bool = False) -> ExportSource:
     judged: set[str] = set()
 
     places: dict[Key, Place] = {}
+    has_calls = False
     for place, record in whole_records(record_paths(run.path, RESULTS), RESULT, notes):
         places[record["case_key"], record["trial"]] = place
         scored.update(record["scores"], record["skipped_metrics"])
         judged.update(record.get("judgements") or ())
+        has_calls = has_calls or record.get("tool_calls") is not None
     if not places:
         raise SettingsError(f"run {run.run_id} has no results; there is nothing to export", *notes)
     metrics = run.metrics
@@ -142,6 +161,9 @@ def look_through(run: StoredRun, *, full_text: bool = False) -> ExportSource:
     configured = [name for name in run.config.get("metrics") or () if name in scored]
     measured = (*configured, *sorted(scored.difference(configured)))
     full = _observations(run, notes) if full_text else None
+    calls = full
+    if has_calls and full is None:
+        calls = index(record_paths(run.path, OBSERVATIONS), OBSERVATION, notes)
     return ExportSource(
         run,
         metrics=metrics,
@@ -149,12 +171,13 @@ def look_through(run: StoredRun, *, full_text: bool = False) -> ExportSource:
         judged=tuple(sorted(judged)),
         places=places,
         full=full,
+        calls=calls,
         notes=tuple(notes),
     )
 
 
-def flat(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a record by the names of `FIELDS`."""
+def flat(record: Mapping[str, Any], *, is_full: bool = False) -> dict[str, Any]:
+    """Return the values of a record by the names of `FIELDS`; `is_full`: without cutting texts of tool calls."""
     values = {name: record.get(name) for name in FIELDS}
     values["tags"] = ", ".join(record["tags"])
     values["reference_answers"] = " | ".join(record.get("reference_answers") or ()) or None
@@ -164,6 +187,7 @@ def flat(record: Mapping[str, Any]) -> dict[str, Any]:
     values["failed_gates"] = "; ".join(map(failed_gate, record["verdict"]["failed_gates"])) or None
     operations = record.get("operations") or {}
     values |= {name: operations.get(name) for name in OPERATION_UNITS}
+    values |= call_columns(record, is_full=is_full)
     error = record["error"]
     values["error"] = ": ".join(filter(None, (error["kind"], error["message"]))) if error else None
     return values

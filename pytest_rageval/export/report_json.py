@@ -29,7 +29,7 @@ def write_report_json(run: StoredRun, cases: Cases) -> str | None:
     if not cases or not is_wanted:
         return None
     places = row_places(run.path / RESULTS)
-    source = ExportSource(run, run.metrics, measured=(), judged=(), places=places, full=None, notes=())
+    source = ExportSource(run, run.metrics, measured=(), judged=(), places=places, full=None, calls=None, notes=())
     try:
         write_lines(path, json_lines(source))
     except OSError as error:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.export.export_source import FIELDS, ExportSource, as_json, flat
+from pytest_rageval.export.export_source import FIELDS, FLAT, ExportSource, as_json
 from pytest_rageval.metrics.calls import OPERATION_UNITS
 
 Record = Mapping[str, Any]
@@ -22,6 +22,7 @@ KINDS = dict.fromkeys(FIELDS, "string") | {
     "turn": "int64",
     "answerable": "bool_",
     **dict.fromkeys(OPERATION_UNITS, "float64"),
+    "tool_call_count": "int64",
 }
 CHUNK = {
     "rank": "int64",
@@ -38,7 +39,7 @@ CHUNK = {
 
 
 def _batches(source: ExportSource) -> Iterator[list[dict[str, Any]]]:
-    records = source.records()
+    records = source.flat_records()
     batch = list(islice(records, BATCH))
     while batch:
         yield batch
@@ -146,7 +147,7 @@ def _run_row(source: ExportSource) -> tuple[Any, ...]:
 def _rows(record: Record) -> Iterator[tuple[str, tuple[Any, ...]]]:
     """Yield the rows of a record, each with its table."""
     of_trial = (record["case_key"], record["trial"])
-    yield "cases", (*flat(record).values(), as_json(record["trace"]))
+    yield "cases", (*record[FLAT].values(), as_json(record["trace"]))
     for metric, value in record["scores"].items():
         yield "scores", (*of_trial, metric, value)
     for metric, judgement in (record.get("judgements") or {}).items():

@@ -19,7 +19,11 @@ _MOMENT = struct.Struct("d")
 
 
 class SharedPause:
-    """A moment of the wall clock in a file that several processes map into memory: reading it costs no call."""
+    """A moment in a file that several processes map into memory: reading it costs no call.
+
+    The moment is one of the monotonic clock, which all processes of a machine share: after a step of the wall clock by
+    an hour, the calls would wait for an hour, or come before the pause has ended.
+    """
 
     def __init__(self, path: Path) -> None:
         """Open the file or make it; raise OSError if that fails."""
@@ -35,12 +39,12 @@ class SharedPause:
     def seconds_left(self) -> float:
         """Return the seconds until the pause ends; negative if it has ended."""
         until: float = _MOMENT.unpack_from(self._memory)[0]
-        return until - time.time()
+        return until - time.monotonic()
 
     def extend(self, seconds: float) -> None:
         """Let the pause last at least this long from now."""
         if seconds > self.seconds_left():
-            _MOMENT.pack_into(self._memory, 0, time.time() + seconds)
+            _MOMENT.pack_into(self._memory, 0, time.monotonic() + seconds)
 
 
 def shared_pause(server: str) -> SharedPause | None:

@@ -59,11 +59,16 @@ def write_new(path: Path, content: bytes, mode: int = 0o444) -> None:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield an empty file that replaces this one if the body succeeds, for a writer that takes a path."""
     with _written(path, lambda _: None, 0o644) as temporary:
-        yield Path(temporary)
-        # The writer has closed its file: opened once more, it can be flushed.
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        try:
+            yield Path(temporary)
+            # The writer has closed its file: opened once more, it can be flushed.
+            with open(temporary, "rb+") as file:
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except OSError as error:
+            if error.filename in (None, temporary, Path(temporary)):  # the user needs this one's name
+                raise OSError(error.errno, error.strerror, str(path)) from None
+            raise
 
 
 def _sync_folder(folder: Path) -> None:

@@ -16,7 +16,15 @@ from string import ascii_letters
 
 from pytest_rageval.errors import CaseError
 from pytest_rageval.label.label_session import LabelSession
-from pytest_rageval.label.marks_view import case_title, clean, expected_line, golds_line, marks_view, question_line
+from pytest_rageval.label.marks_view import (
+    case_title,
+    clean,
+    earlier_line,
+    expected_line,
+    golds_line,
+    marks_view,
+    question_line,
+)
 from pytest_rageval.label.pools import Candidate
 from pytest_rageval.text import printable
 
@@ -108,7 +116,12 @@ class LabelLines:
         self._write(self._marked())
 
     def _write_texts(self, most: int) -> None:
-        """Write the question and the expected answer, each cut to so many characters."""
+        """Write what was said before, the question and the expected answer, each cut to so many characters."""
+        earlier = earlier_line(self.session)
+        if len(earlier) > most:
+            self._write(f"(o shows the rest) … {earlier[-most:]}")
+        elif earlier:
+            self._write(earlier)
         for text in (question_line(self.session), expected_line(self.session)):
             if len(text) > most:
                 self._write(f"{text[:most]} … (o shows the rest)")

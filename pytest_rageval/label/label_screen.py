@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_left
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import nullcontext
-from itertools import accumulate
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -17,10 +15,11 @@ from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
-from textual.widgets import Input, OptionList, Static, TextArea
+from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 from textual.widgets.text_area import Selection
 
+from pytest_rageval.label.label_chunk_text import ChunkText
 from pytest_rageval.label.label_keys import DRAFT_KEYS, KEYS, KeysScreen
 from pytest_rageval.label.label_lines import edit_draft
 from pytest_rageval.label.label_session import LabelSession
@@ -31,7 +30,8 @@ from pytest_rageval.label.marks_view import (
     MarksView,
     case_title,
     clean,
-    displayed,
+    earlier_line,
+    earlier_lines,
     expected_line,
     golds_line,
     marks_view,
@@ -45,69 +45,13 @@ LEAST_WIDTH, LEAST_HEIGHT = 40, 12
 LEAST = "40 × 12"
 TYPED = r"[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*"
 SNIPPET = "snippet: ↑↓ to the last line, ⏎ takes it, esc leaves it"
-QUESTION_ROWS, EXPECTED_ROWS, ROOMY_HEIGHT = 3, 2, 20
-"""Rows of a folded question and expected answer, and the height from which there is room for more than one."""
-OPENS = " … o"
+EARLIER_ROWS, QUESTION_ROWS, EXPECTED_ROWS, ROOMY_HEIGHT = 2, 3, 2, 20
+"""Rows of folded texts: what was said before, the question, the expected answer; the height from which there is room
+for more than one row of each."""
+OPENS, OPENS_BEFORE = " … o", "o … "
 LEAST_TEXT = 8
 WIDE = 72
 """Columns from which list and text stand side by side."""
-
-
-class ChunkText(TextArea):
-    """The text of a chunk. It has the focus while a snippet is chosen: the arrows then move its end."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(key, f"cursor_{key}(True)") for key in ("up", "down", "left", "right")),
-        Binding("v,shift+down", "begin_later"),
-        Binding("enter", "app.take_snippet"),
-    ]
-
-    def __init__(self) -> None:
-        super().__init__(read_only=True, highlight_cursor_line=False, id="text")
-        self._shown: tuple[str, object, str] = ("", (), "")
-        self._places = [0]
-        self._starts = [0]
-        self._words = ""
-        self._marked: list[tuple[int, int]] = []
-
-    def show(self, text: str, spans: list[tuple[int, int]], words: str) -> None:
-        """Show a text with its snippets marked and the words that were looked for."""
-        if (text, spans, words) == self._shown:
-            return
-        is_other = text != self._shown[0]
-        self._shown = (text, spans, words)
-        self._words = words.strip()
-        shown, self._places = displayed(text)
-        self._starts = [*accumulate((len(line) + 1 for line in shown.split("\n")), initial=0)]
-        self._marked = [(bisect_left(self._places, first), bisect_left(self._places, last)) for first, last in spans]
-        at = self.scroll_offset
-        self.load_text(shown)
-        self.scroll_to(y=0 if is_other else at.y, animate=False)
-
-    def get_line(self, line_index: int) -> Text:
-        line = super().get_line(line_index)
-        start = self._starts[line_index]
-        for first, last in self._marked:
-            line.stylize("black on yellow", max(0, first - start), max(0, last - start))
-        if self._words:
-            line.highlight_words([self._words], "bold underline", case_sensitive=False)
-        return line
-
-    def begin(self) -> None:
-        """Choose the first row that is in sight."""
-        start = self.wrapped_document.offset_to_location(self.scroll_offset)
-        self.selection = Selection(start, self.navigator.get_location_below(start))
-
-    def action_begin_later(self) -> None:
-        """Let the snippet begin one row further down."""
-        start = self.navigator.get_location_below(self.selection.start)
-        self.selection = Selection(start, max(self.selection.end, self.navigator.get_location_below(start)))
-
-    @property
-    def chosen(self) -> str:
-        """Return the source of the chosen passage."""
-        first, last = sorted(self._places[self._starts[row] + column] for row, column in self.selection)
-        return self._shown[0][first:last]
 
 
 class LabelScreen(App[None]):
@@ -162,6 +106,7 @@ class LabelScreen(App[None]):
         yield Static(id="small")
         with Vertical(id="all"):
             yield Static(id="case", classes="line")
+            yield Static(id="earlier", classes="texts")
             yield Static(id="question", classes="texts")
             yield Static(id="expected", classes="texts")
             with Container(id="body"):
@@ -195,6 +140,7 @@ class LabelScreen(App[None]):
         texts: dict[str, Text | Table] = {
             "small": Text(f"{size.width} × {size.height} is too small\nmake it {LEAST}, or\n--plain; q quits"),
             "case": _two_ends(case_title(session), self._progress()),
+            "earlier": self._folded_before(earlier_line(session), size.width - 2),
             "question": self._question(answerable),
             "expected": self._folded(expected_line(session), EXPECTED_ROWS, size.width - 2),
             "golds": Text(golds_line(session, view)),
@@ -207,6 +153,7 @@ class LabelScreen(App[None]):
         is_typing = bool(self._asks)
         screen.query_one(Input).display = is_typing
         screen.query_one("#message").display = not is_typing
+        screen.query_one("#earlier").display = bool(earlier_line(session))
         screen.query_one("#expected").display = bool(expected_line(session))
         screen.query_one("#place").border_title = Text(self._place(view))
         screen.query_one(ChunkText).show(view.text, view.spans, self._words)
@@ -234,6 +181,18 @@ class LabelScreen(App[None]):
         if free < len(OPENS):
             kept.right_crop(len(OPENS) - free)
         return kept.append(OPENS, style="dim")
+
+    def _folded_before(self, text: str, width: int) -> Text:
+        """Return the last rows of what was said before, dim, with the key that opens the rest."""
+        most_rows = EARLIER_ROWS if self.size.height >= ROOMY_HEIGHT else 1
+        width = max(width, LEAST_TEXT)
+        if len(Text(text[:MOST_SHOWN]).wrap(self.console, width)) <= most_rows:
+            return Text(text, style="dim")
+        # Rows end at words: what fits by its letters may take a row more.
+        words = text[-most_rows * width :].split(" ")
+        while len(words) > 1 and len(_after_sign(words).wrap(self.console, width)) > most_rows:
+            words = words[1:]
+        return _after_sign(words)
 
     @property
     def _is_wide(self) -> bool:
@@ -313,7 +272,8 @@ class LabelScreen(App[None]):
 
     def action_open_texts(self) -> None:
         """Show the whole question and expected answer."""
-        self.push_screen(TextsScreen(question_line(self.session), expected_line(self.session)))
+        earlier = "\n".join(earlier_lines(self.session))
+        self.push_screen(TextsScreen(earlier, question_line(self.session), expected_line(self.session)))
 
     def action_scroll_text(self, rows: int) -> None:
         self.query_one(ChunkText).scroll_relative(y=rows, animate=False)
@@ -389,6 +349,11 @@ class LabelScreen(App[None]):
         self._is_told_of_unsaved = True
         self.session.message += "; q again leaves without this case"
         self.draw()
+
+
+def _after_sign(words: list[str]) -> Text:
+    """Return the last words of a text behind the key that opens the rest."""
+    return Text(OPENS_BEFORE + " ".join(words), style="dim")
 
 
 def _two_ends(left: str, right: str) -> Table:

@@ -9,7 +9,15 @@ from itertools import chain
 
 from pytest_rageval.cases.marks import Marks, Place, label_place
 from pytest_rageval.errors import CaseError
-from pytest_rageval.label.label_store import CaseState, Decision, DraftStore, LabelStore, edited_draft
+from pytest_rageval.label.label_store import (
+    CaseState,
+    Decision,
+    DraftStore,
+    LabelStore,
+    decision_on,
+    edited_draft,
+    states_of_line,
+)
 from pytest_rageval.label.note_places import gold_place
 from pytest_rageval.label.opening import PoolSource
 from pytest_rageval.label.pools import Candidate, MatchedMarks, Pool, matched_marks
@@ -86,10 +94,13 @@ class LabelSession:
         return sum(map(self.is_labelled, range(len(self.cases))))
 
     def is_labelled(self, at: int) -> bool:
-        state = self.states[at]
         if self.drafts is not None:
-            return state.decision is not None
-        return state.marks.is_label
+            return self._decision_on(at) is not None
+        return self.states[at].marks.is_label
+
+    def _decision_on(self, at: int) -> Decision | None:
+        """Return the decision on a draft; that on a conversation was made at one of its turns."""
+        return decision_on(states_of_line(self.states, at))
 
     @property
     def waits_for(self) -> Future[Pool] | None:
@@ -274,6 +285,10 @@ class LabelSession:
         """Accept or drop the draft, and open the next undecided one."""
         if self.drafts is None:
             self.message = "y and n are for drafts"
+            return
+        decided = self._decision_on(self.at)
+        if self.states[self.at].decision is None and decided is not None and decided != decision:
+            self.message = f"the conversation is {decided} at another of its turns; undo that with z"
             return
         self._change_state(replace(self.states[self.at], decision=decision))
         self.next_unlabelled()

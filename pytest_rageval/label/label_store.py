@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from pytest_rageval.cases.canonical import case_content
-from pytest_rageval.cases.case_text import case_text, edited_json
+from pytest_rageval.cases.case_text import MarkedCase, case_text
 from pytest_rageval.cases.case_writer import CaseWriter, ChangedMeanwhile
-from pytest_rageval.cases.conversations import cases_from_record
+from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.cases.drafts import ENDING
+from pytest_rageval.cases.json_edit import edited_json
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.marks import Marks, Place, case_with_marks
 from pytest_rageval.cases.note_folder import note_hashes
@@ -47,6 +48,8 @@ class CaseFileStore:
         self._writer = CaseWriter(path)
         self._text = case_text(self._writer.content, path.name)
         self._notes = notes
+        self._states: dict[int, dict[str, CaseState]] = {}
+        """The saved states by line and id: the turns of a conversation share a line."""
         self._changed: dict[int, str] = {}
         self._aside: Path | None = None
         self._aside_lines: dict[int, str] = {}
@@ -63,12 +66,11 @@ class CaseFileStore:
 
         Raises CaseError if it cannot be written.
         """
-        case = state.case
-        marks = state.marks
-        line = case.source.line
-        hashes = hashes_of(marks, self._notes)
+        line = state.case.source.line
+        states = {**self._states.get(line, {}), state.case.id: state}
+        marked = self._marked(states)
         words = "saved in"
-        changed = {**self._changed, line: self._text.line_with(case, marks, hashes)}
+        changed = {**self._changed, line: self._text.line_with(*marked)}
         if self._aside is None:
             try:
                 self._writer.write(self._text.composed(changed))
@@ -76,10 +78,16 @@ class CaseFileStore:
                 words = f"{error}; this label and all that follow are in"
             else:
                 self._changed = changed
+                self._states[line] = states
                 return ""
-        record = self._text.record_with(case, marks, hashes)
+        self._states[line] = states
+        record = self._text.record_with(*marked)
         name = self._put_aside(line, json.dumps(record, ensure_ascii=False))
         return f"{words} {name}"
+
+    def _marked(self, states: Mapping[str, CaseState]) -> list[MarkedCase]:
+        """Return the marks on the case of a line, or on the turns of its conversation."""
+        return [MarkedCase(state.case, state.marks, hashes_of(state.marks, self._notes)) for state in states.values()]
 
     def _put_aside(self, line: int, text: str) -> str:
         """Store a line that has no place in a changed file in a file next to it; return the name of that."""
@@ -96,8 +104,7 @@ class DraftStore(CaseFileStore):
         super().__init__(path, notes)
         self._first_texts: dict[int, str] = {}
         self._cases = CaseWriter(path.with_name(path.name.removesuffix(ENDING) + ".jsonl"), may_be_new=True)
-        cases = opinions(self._cases.path, root, is_strict=False)
-        self._ids = {_line_id(case) for case in cases}
+        self._ids = {_line_id(case) for case in opinions(self._cases.path, root, is_strict=False)}
         self._cases_before = self._cases.content
         self._accepted: dict[int, tuple[str, str]] = {}
         """Id and text by line in the file of drafts, in the order of acceptance."""
@@ -105,9 +112,11 @@ class DraftStore(CaseFileStore):
     def save(self, state: CaseState, pool: Sequence[Place]) -> str:  # noqa: ARG002 because opinions need it
         """Write a draft with its marks, accepted or dropped if it is decided; a CaseError where its id is taken."""
         line = state.case.source.line
-        text = self._line(state)
+        states = {**self._states.get(line, {}), state.case.id: state}
+        text = self._line(states)
         accepted = {at: entry for at, entry in self._accepted.items() if at != line}
-        if state.decision == "accepted":
+        decision = decision_on(states.values())
+        if decision == "accepted":
             taken = {case_id for case_id, _ in accepted.values()}
             accepted |= self._as_accepted(state, text, taken)
         if accepted != self._accepted:
@@ -116,7 +125,8 @@ class DraftStore(CaseFileStore):
             if problem:
                 return problem
             self._accepted = accepted
-        self._changed[line] = "" if state.decision is not None else text
+        self._states[line] = states
+        self._changed[line] = "" if decision is not None else text
         return self._written(line, text, lambda: self._writer.write(self._text.composed(self._changed)))
 
     def _cases_with(self, lines: Sequence[str]) -> bytes:
@@ -152,37 +162,46 @@ class DraftStore(CaseFileStore):
 
     def text_of(self, state: CaseState) -> str:
         """Return the draft with its marks, as it would be written."""
-        return self._line(state).rstrip("\r")
+        states = {**self._states.get(state.case.source.line, {}), state.case.id: state}
+        return self._line(states).rstrip("\r")
 
-    def turns_of(self, state: CaseState) -> list[dict[str, Json]]:
-        """Return the turns of a draft as they are written; none for a single question."""
-        if state.case.turn is None:
-            return []
-        turns = parse(self.text_of(state)).get("turns")
-        return [turn for turn in turns or () if isinstance(turn, dict)]
-
-    def _line(self, state: CaseState) -> str:
-        line = state.case.source.line
+    def _line(self, states: Mapping[str, CaseState]) -> str:
+        """Return the line of a draft with its marks."""
+        latest = list(states.values())[-1]
+        line = latest.case.source.line
         first_text = self._first_texts.setdefault(line, self._text.text_of(line))
-        text = first_text if state.text is None else state.text
-        self._text.replace(line, text)
-        # The line of a conversation holds the marks of all its turns: it stays as it is until one is changed.
-        if state.case.turn is not None and state.marks == Marks.of(state.case):
-            return text
-        return self._text.line_with(state.case, state.marks, hashes_of(state.marks, self._notes))
+        self._text.replace(line, first_text if latest.text is None else latest.text)
+        return self._text.line_with(*self._marked(states))
 
 
 def _line_id(case: EvalCase) -> str:
-    """Return the id of a case's line, which a turn shares with its conversation."""
-    return case.conversation or case.id
+    """Return the id of the line of a case: that of its conversation, for a turn."""
+    return case.id if case.conversation is None else case.conversation
+
+
+def decision_on(states: Iterable[CaseState]) -> Decision | None:
+    """Return the decision on a draft; a person decides on a conversation at any of its turns."""
+    return next((state.decision for state in states if state.decision is not None), None)
+
+
+def states_of_line(states: Sequence[CaseState], at: int) -> Sequence[CaseState]:
+    """Return the states of the turns of a conversation, which are neighbours, or that of a case alone."""
+    line = states[at].case.source.line
+    first = last = at
+    while first > 0 and states[first - 1].case.source.line == line:
+        first -= 1
+    while last + 1 < len(states) and states[last + 1].case.source.line == line:
+        last += 1
+    return states[first : last + 1]
 
 
 def edited_draft(state: CaseState, text: str) -> CaseState:
-    """Return the draft with another text; raise CaseError if it is no case."""
+    """Return the draft with another text; raise CaseError if it is no case, or a turn, which is no draft alone."""
+    if state.case.turn is not None:
+        raise CaseError("not taken: this draft is a conversation; edit it in its file")
     try:
         record = parse(text)
-        read = cases_from_record(dict(record) if isinstance(record, dict) else {}, state.case.source)
-        case, _ = read[0]
+        case, _ = case_from_record(dict(record) if isinstance(record, dict) else {}, state.case.source)
     except StrictJsonError as error:
         raise CaseError(f"not taken: {error.oddities[0][1]}; press e again") from None
     except Unsound as unsound:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from rich.text import Text
 
+from pytest_rageval.cases.conversations import said_before
 from pytest_rageval.label.label_session import LabelSession
 from pytest_rageval.label.pools import Candidate, MatchedMarks
 from pytest_rageval.language.words import fold
+from pytest_rageval.model import Turn
 from pytest_rageval.text import counted, cut, printable
 
 SYMBOLS = {"gold": "✔", "irrelevant": "✘", "": ""}
@@ -152,26 +154,44 @@ def case_title(session: LabelSession) -> str:
     return f"{clean(session.case.id)} · {session.at + 1} of {len(session.cases)} · {session.labelled} {word}"
 
 
+def earlier_turns(session: LabelSession) -> tuple[Turn, ...]:
+    """Return what was said before the question of a turn or of a case with a history.
+
+    The references of earlier turns are hidden from a blind labeller: they tell what is answerable there.
+    """
+    case = session.case
+    replies = [None if session.is_blind else turn.reference for turn in case.earlier]
+    return said_before(case, replies)
+
+
+def earlier_lines(session: LabelSession) -> list[str]:
+    """Return what was said before, a line each: `user: …`."""
+    return [f"{clean(turn.role)}: {clean(turn.text)}" for turn in earlier_turns(session)]
+
+
+def earlier_line(session: LabelSession) -> str:
+    """Return what was said before as one line above the question; blank for a first question."""
+    lines = earlier_lines(session)
+    return f"…  {' · '.join(lines)}" if lines else ""
+
+
 def question_line(session: LabelSession) -> str:
-    """Return the question, with its category unless the labelling is blind; of a drafted conversation, all of them."""
+    """Return the question, with its category unless the labelling is blind, and what a draft says about it."""
     category = session.case.category
     shown = f"[{clean(category)}] " if category and not session.is_blind else ""
-    return "\n".join([f"Q  {shown}{clean(session.case.question)}", *_conversation_lines(session)])
+    return "\n".join([f"Q  {shown}{clean(session.case.question)}", *_draft_lines(session)])
 
 
-def _conversation_lines(session: LabelSession) -> Iterator[str]:
-    """Yield what a system answered to each turn of a drafted conversation, and what is asked next."""
+def _draft_lines(session: LabelSession) -> Iterator[str]:
+    """Yield the rewrite of a drafted follow-up, and what a system answered when the draft was made."""
     if session.drafts is None:
         return
-    for number, turn in enumerate(session.drafts.turns_of(session.states[session.at]), start=1):
-        if number > 1:
-            rewrite = f" (= {clean(turn['rewrite'])})" if isinstance(turn.get("rewrite"), str) else ""
-            yield f"Q{number} {clean(str(turn.get('question')))}{rewrite}"
-        noted = turn.get("metadata")
-        draft = noted.get("draft") if isinstance(noted, dict) else None
-        answer = draft.get("answer") if isinstance(draft, dict) else None
-        if isinstance(answer, str):
-            yield f"   it answered: {clean(answer)}"
+    if session.case.rewrite:
+        yield f"   (= {clean(session.case.rewrite)})"
+    draft = session.case.metadata.get("draft")
+    answer = draft.get("answer") if isinstance(draft, Mapping) else None
+    if isinstance(answer, str):
+        yield f"   it answered: {clean(answer)}"
 
 
 def expected_answers(session: LabelSession) -> str:

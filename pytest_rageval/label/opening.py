@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import math
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_rageval.cases.conversations import said_before
 from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.cases.project_cases import load_files, sound_cases
@@ -59,17 +61,11 @@ class Labelling(NamedTuple):
 
 
 def cases_to_label(path: Path, project: Project) -> list[EvalCase]:
-    """Read the cases of a file; raise CaseError if it is missing or broken.
-
-    A draft of a conversation is decided as a whole: its first turn stands for it.
-    """
+    """Read the cases of a file; raise CaseError if it is missing or broken."""
     if not path.is_file():
         near = [file.name for file in path.parent.glob("*.jsonl")] if path.parent.is_dir() else []
         raise CaseError(f"{path}: there is no such file{did_you_mean(path.name, near)}")
-    cases = sound_cases(load_files(project, [path]))
-    if not Labelling(path).is_of_drafts:
-        return cases
-    return [case for case in cases if case.turn is None or case.turn == 1]
+    return sound_cases(load_files(project, [path]))
 
 
 def label_store(labelling: Labelling, project: Project) -> LabelStore:
@@ -190,7 +186,7 @@ class PoolSource:
 
     def ask(self, case: EvalCase, question: str) -> Future[Pool]:
         """Ask the systems another question in the scope of a case."""
-        return self._loop.submit(self._filled(replace(case, question=question)))
+        return self._loop.submit(self._filled(replace(case, question=question, rewrite=None)))
 
     def wait(self, pool: Future[Pool]) -> Pool:
         """Return a pool once it is there, or the problem that a system blocks all others."""
@@ -240,7 +236,8 @@ class PoolSource:
                 self._has_first.set()
         found = None
         if self._search is not None:
-            sections = await asyncio.to_thread(self._search.find, case.question, POOL_K)
+            # A follow-up such as "And from Jeju?" has few words of its own to search by.
+            sections = await asyncio.to_thread(self._search.find, case.rewrite or case.question, POOL_K)
             # A system that gives nothing for a case must not change how its notes are named.
             await self._has_first.wait()
             prefix = path_prefix(self._search.folder, self._paths)
@@ -249,8 +246,18 @@ class PoolSource:
 
 
 async def _asked(case: EvalCase, system: AskedSystem) -> Retrieval:
+    # A turn is asked as if the system had given the references so far: labels must not depend on its answers.
+    history = said_before(case, [turn.reference for turn in case.earlier]) or None
     request = AskRequest(
-        case.question, POOL_K, case.history, case.vaults, case.folders, case.contexts, system.params, case.key
+        case.question,
+        POOL_K,
+        history,
+        case.vaults,
+        case.folders,
+        case.contexts,
+        system.params,
+        case.key,
+        conversation_id=None if case.turn is None else uuid.uuid4().hex,
     )
     limit = asyncio.timeout(system.longest_call)
     answer = await ask_system(system.target, request, system.mask, limit, f"{system.longest_call:.3g} s")

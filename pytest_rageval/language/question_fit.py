@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from pytest_rageval.language.named_figures import unit_forms
-from pytest_rageval.language.polarity_words import CHOICES, CONTRASTS
+from pytest_rageval.language.polarity_words import CHOICES, CONTRASTS, RELATIVE
 from pytest_rageval.language.quantity_names import SIGNS
 from pytest_rageval.language.stated_quantities import FIGURE, Quantity, kind
 from pytest_rageval.language.stated_words import StatedWord, folded_word, has_alike
@@ -41,6 +41,8 @@ class AnswerPart:
     sentence: int
     is_remark: bool = False
     """Whether it stands in parentheses: 6 feet (183 cm)."""
+    relative: frozenset[str] = frozenset()
+    """The words that make its figures a difference or an extra: 4,200 yen more."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -82,10 +84,13 @@ def compare_figures(wanted: Sequence[Callable[[Quantity], bool]], at: int, answe
         if figures:
             own.append(place)
             kinds.update(map(_kind, figures))
-    asked_figures = {quantity.figure for quantity in read(question).quantities}
+    asked = read(question)
+    asked_figures = {quantity.figure for quantity in asked.quantities}
     rivals: list[tuple[int, Quantity]] = []
     for place, part in enumerate(parts):
         if place in own or part.is_remark or not any(_are_comparable(part, parts[one]) for one in own):
+            continue
+        if not part.relative <= set(asked.pieces):
             continue
         for quantity in part.quantities:
             is_rival = quantity.figure not in asked_figures and _is_of_kind(quantity, kinds)
@@ -99,16 +104,34 @@ def compare_figures(wanted: Sequence[Callable[[Quantity], bool]], at: int, answe
     own_fits = [fits[place] for place in own]
     return FigureFit(
         is_ahead=any(_is_ahead(fit, words_of_rivals) for fit in own_fits),
-        better=_better(own_fits, [(fits[place], quantity) for place, quantity in rivals]),
+        better=_better(own_fits, [(fits[place], quantity) for place, quantity in rivals], question),
     )
 
 
-def _better(own: Sequence[PartFit], rivals: Sequence[tuple[PartFit, Quantity]]) -> str:
+def _better(own: Sequence[PartFit], rivals: Sequence[tuple[PartFit, Quantity]], question: str) -> str:
     """Return the first rival whose part has all that each part of the figure's own has of the question, and more."""
+    n_asked = len(_asked_words(question)) + len(_asked_pairs(question))
     for rival, quantity in rivals:
-        if all(fit.shared < rival.shared for fit in own):
+        has_most = len(rival.shared) > n_asked / 2
+        if all(fit.shared < rival.shared and (has_most or _are_parallel(fit, rival)) for fit in own):
             return quantity.written
     return ""
+
+
+def _are_parallel(fit: PartFit, rival: PartFit) -> bool:
+    """Check that two parts say the same of different things, or that both have something of the question.
+
+    "Four nights cost 61,000 yen. The inn charges 4,200 yen for parking": that only the second part names the inn of the
+    question does not make its figure the asked one.
+    """
+    if fit.shared:
+        return True
+    part = fit.part
+    other = rival.part
+    is_short = _goes_on(part) or _goes_on(other)
+    if part.sentence == other.sentence and (is_short or (part.runs and other.runs)):
+        return True
+    return not set(part.words).isdisjoint(other.words)
 
 
 def _is_ahead(fit: PartFit, others: Sequence[frozenset[str]]) -> bool:
@@ -281,12 +304,14 @@ def _part(pieces: list[str], sentence: int, *, is_remark: bool) -> AnswerPart:
         runs=(*runs_before, *runs_behind),
         sentence=sentence,
         is_remark=is_remark,
+        relative=RELATIVE.intersection(pieces),
     )
 
 
 def _longer(part: AnswerPart, pieces: list[str]) -> AnswerPart:
     words, _, runs = _read(pieces)
-    return replace(part, behind=(*part.behind, *words), runs=(*part.runs, *runs))
+    relative = part.relative.union(RELATIVE.intersection(pieces))
+    return replace(part, behind=(*part.behind, *words), runs=(*part.runs, *runs), relative=relative)
 
 
 def _read(pieces: list[str]) -> tuple[tuple[str, ...], tuple[Quantity, ...], tuple[str, ...]]:

@@ -10,7 +10,15 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from pytest_rageval.language.korean import without_particles
-from pytest_rageval.language.polarity_words import CHOICES, DEPENDING, DEPENDING_PARTS, GRAMMAR, HEDGES, RANGES
+from pytest_rageval.language.polarity_words import (
+    CHOICES,
+    DEPENDING,
+    DEPENDING_PARTS,
+    GRAMMAR,
+    HEDGES,
+    RANGES,
+    RELATIVE,
+)
 from pytest_rageval.language.quantity_names import COMPARISONS, SIGNS
 from pytest_rageval.language.words import STOP_WORDS
 
@@ -84,8 +92,9 @@ def with_open_lists(sentence: Sequence[str], quantities: Sequence[Quantity]) -> 
     if CHOICES.isdisjoint(sentence) or not is_undecided(sentence):
         return list(quantities)
     kinds = {kind(quantity.unit) for quantity in quantities if quantity.is_choice}
-    if any(piece in CHOICES and FIGURE.fullmatch(following) for piece, following in pairwise(sentence)):
-        kinds.add(kind(quantities[-1].unit))
+    for at, (piece, following) in enumerate(pairwise(sentence)):
+        if piece in CHOICES and FIGURE.fullmatch(following) and not _is_relative(sentence, at + 1):
+            kinds.add(kind(quantities[-1].unit))
     return [quantity._replace(is_choice=quantity.is_choice or kind(quantity.unit) in kinds) for quantity in quantities]
 
 
@@ -106,10 +115,17 @@ def _are_alternatives(clause: Sequence[str], one: tuple[int, Quantity], other: t
     is_range = first > 0 and clause[first - 1] in RANGES
     if not is_range and CHOICES.isdisjoint(between):
         return False
+    if not is_range and _is_relative(clause, last):
+        return False
     unit = one[1].unit
     other_unit = other[1].unit
     is_same_kind = not other_unit or kind(other_unit) == kind(unit)
     return is_same_kind and number(one[1]) != number(other[1])
+
+
+def _is_relative(clause: Sequence[str], at: int) -> bool:
+    """Check whether a figure is a difference: "61,000 yen, or 4,200 yen less on weekdays" has one price."""
+    return not RELATIVE.isdisjoint(clause[at + 1 : at + 3])
 
 
 # What is told in the same base: 24 months are 2 years. No month is a number of days.

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from pytest_rageval.metrics.assertions import assertion_metrics, is_of_assertions, with_assertion_metrics
+from pytest_rageval.cases.discovery import case_files_of
+from pytest_rageval.cases.project_cases import load_files
+from pytest_rageval.config.project import Project
+from pytest_rageval.metrics.assertions import (
+    assertion_metrics,
+    checked_metric_names,
+    is_of_assertions,
+    with_assertion_metrics,
+)
+from pytest_rageval.metrics.builtin import load_registry
 from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.metrics.searches import repeated_searches, search_recall, searches_to_gold
 from pytest_rageval.metrics.tools import (
@@ -75,6 +84,14 @@ def with_added_metrics(registry: Registry, names: Iterable[str]) -> Registry:
         else:
             metrics.append(each)
     return Registry(metrics)
+
+
+def project_registry(project: Project) -> Registry:
+    """Return all known metrics, with those that the readable cases of a project add."""
+    registry = load_registry()
+    paths = case_files_of(project.root, project.settings.cases, project.reports)
+    files = [checked_metric_names(file, registry) for file in load_files(project, paths)]
+    return with_added_metrics(registry, added_metrics(case for file in files for case in file.cases))
 
 
 def added_to(registry: Registry) -> list[str]:

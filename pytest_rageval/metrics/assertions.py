@@ -9,6 +9,7 @@ from dataclasses import replace
 from pytest_rageval.assertions.assertion_type import CheckedAnswer
 from pytest_rageval.assertions.checking import AssertionOutcome, check_assertions
 from pytest_rageval.assertions.registry import single_assertions
+from pytest_rageval.cases.loading import CaseFile
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.llm.price_list import LISTED_PRICES, PriceList
@@ -152,6 +153,28 @@ def assertion_metrics(cases: Iterable[EvalCase]) -> list[str]:
     return [NAME, *sorted(names - {NAME})] if has_assertions else []
 
 
+def checked_metric_names(file: CaseFile, registry: Registry) -> CaseFile:
+    """Return a case file with a problem for each assertion whose metric has the name of another one."""
+    problems: list[str] = []
+    sound: list[EvalCase] = []
+    for case in file.cases:
+        names = {assertion.metric for assertion in case.assertions if assertion.metric is not None}
+        taken = [name for name in sorted(names - {NAME}) if _is_taken(name, registry)]
+        problems += [f"{case.source}:1: case {case.id!r}: {_taken(name)}" for name in taken]
+        if not taken:
+            sound.append(case)
+    return replace(file, cases=sound, problems=(*file.problems, *problems)) if problems else file
+
+
+def _is_taken(name: str, registry: Registry) -> bool:
+    """Return True if another metric has this name, or is called so."""
+    return name in registry and not is_described(registry[name]) and not _is_named(registry[name])
+
+
+def _taken(name: str) -> str:
+    return f"assert: the metric {shown_value(name)} of an assertion is one of the metrics already; give it another name"
+
+
 def with_assertion_metrics(registry: Registry, names: Iterable[str]) -> Registry:
     """Return the registry with `assertions` on by default and gated, and a metric for each other name.
 
@@ -162,11 +185,8 @@ def with_assertion_metrics(registry: Registry, names: Iterable[str]) -> Registry
     for name in names:
         if name == NAME:
             metrics[name] = replace(assertions, options=metrics[name].options, on_by_default=True, gates=(GATE,))
-        elif name in registry and not is_described(registry[name]) and not _is_named(registry[name]):
-            problems.append(
-                f"assert: the metric {shown_value(name)} of an assertion is one of the metrics already; "
-                "give it another name"
-            )
+        elif _is_taken(name, registry):
+            problems.append(_taken(name))
         else:
             metrics[name] = named_metric(name)
     if problems:

@@ -20,6 +20,7 @@ from pytest_rageval.metrics import (
     query,
     repeats,
     retrieval,
+    rewrites,
     searches,
     tools,
     turns,
@@ -48,6 +49,7 @@ _LAYERS = (
     operations,
     repeats,
     turns,
+    rewrites,
 )
 
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from pytest_rageval.metrics.answer import Hangul, best_f1
 from pytest_rageval.metrics.doc_parts import doc_parts
-from pytest_rageval.metrics.registry import Metric, by_layer, option_types
+from pytest_rageval.metrics.layer_titles import by_layer
+from pytest_rageval.metrics.registry import Metric, option_types
 
 
 def metrics_page(metrics: Iterable[Metric]) -> str:

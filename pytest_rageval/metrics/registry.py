@@ -67,7 +67,8 @@ class Metric:
     binary        True if every value is 0 or 1, or a share of a run's cases; the interval is then Wilson's
     on_by_default False for a metric that is scored only if it is named
     run_level     True for a metric of a whole run: called once, with RunFacts
-    of_metric     True if the name names another metric, as in turn_decay@mrr; it is passed as the option `of`
+    of_metric     True if the name names another metric, as in turn_decay@mrr; it is passed as the option `of`, and
+                  `better` is for a metric with higher better
     missing       a function of the observation that returns NotApplicable if there is no value, else None
     terms         a function of observation and cut-off that returns the arithmetic, as in 1 / rank 4
     """
@@ -321,7 +322,7 @@ class Registry:
     def _unknown(self, name: str, written: str) -> UnknownMetric:
         """Return the line about an unknown name; `written`: the name with its cut-off."""
         remedy = did_you_mean(name, [*self._metrics, *self._aliases])
-        return UnknownMetric(f"unknown metric {written!r}{remedy}")
+        return UnknownMetric(f"unknown metric {written!r}{remedy}", name)
 
     def layer_of(self, score: str) -> Layer:
         """Return the layer of a score by its name, cut-off included; looked up once for each name."""
@@ -368,23 +369,10 @@ class Registry:
             raise SettingsError(f"'{metric.name}@{written}': {of.name} is no score of a case; name a metric that is")
         low, high = of.metric.scale
         width = high - low
-        return Measure(replace(metric, better=of.metric.better, scale=(-width, width)), of=of.name)
-
-
-def by_layer(metrics: Iterable[Metric]) -> dict[str, list[Metric]]:
-    """Group metrics by the title of their layer, as `L2 retrieval`, in the order of the layers."""
-    groups: dict[str, list[Metric]] = {layer: [] for layer in LAYERS}
-    for metric in metrics:
-        groups[metric.layer].append(metric)
-    return {_title(layer): group for layer, group in groups.items() if group}
-
-
-def _title(layer: str) -> str:
-    """Return the title of a layer: `L2 retrieval`, but `Operations`."""
-    title = LAYERS[layer]
-    if layer != title:
-        return f"{layer} {title}"
-    return title[:1].upper() + title[1:]
+        better = of.metric.better
+        if metric.better == "lower":  # declared for a metric where higher is better
+            better = "higher" if better == "lower" else "lower"
+        return Measure(replace(metric, better=better, scale=(-width, width)), of=of.name)
 
 
 def option_types(metric: Metric) -> Mapping[str, Any]:

@@ -31,7 +31,9 @@ from pytest_rageval.model import (
     NotApplicable,
     Observation,
     Reference,
+    RewrittenFollowUp,
     RunFacts,
+    ScorePair,
     Timings,
     ToolCall,
     Trace,
@@ -235,6 +237,15 @@ def conversations(passed: Iterable[bool] = (), **scores: Iterable[tuple[float, .
     for name, turns in scores.items():
         for first, *later in turns:
             made.append(ConversationScores(True, {name: [first]}, {name: later} if later else {}))
+    return tuple(made)
+
+
+def follow_ups(**scores: Iterable[tuple[float, float]]) -> tuple[RewrittenFollowUp, ...]:
+    """Return follow-ups by their scores in a metric: as the rewrite, and in conversation."""
+    made: list[RewrittenFollowUp] = []
+    for name, pairs in scores.items():
+        for number, pair in enumerate(pairs):
+            made.append(RewrittenFollowUp(f"talk{number}", {name: ScorePair(*pair)}))
     return tuple(made)
 
 

@@ -47,6 +47,7 @@ from pytest_rageval.model.result import (
     Score,
     Timings,
 )
+from pytest_rageval.model.rewritten_scores import RewrittenFollowUp, RewrittenScores, ScorePair
 from pytest_rageval.model.rubric import PLACEHOLDER, VARIABLES, JudgeRequest, Rubric
 
 __all__ = [
@@ -85,9 +86,12 @@ __all__ = [
     "PassRule",
     "Problem",
     "Reference",
+    "RewrittenFollowUp",
+    "RewrittenScores",
     "Rubric",
     "RunFacts",
     "Score",
+    "ScorePair",
     "Source",
     "Timings",
     "ToolCall",

@@ -259,6 +259,8 @@ class AskRequest:
     """The number of the trial, for such targets too; never sent to the system."""
     conversation_id: str | None = None
     """Names the conversation of a turn to the system; a new one for each trial."""
+    is_rewrite: bool = False
+    """Whether a follow-up is asked again as its rewrite; for targets that look up answers, never sent to the system."""
 
 
 @dataclass(frozen=True, slots=True)

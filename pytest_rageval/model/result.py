@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from pytest_rageval.model.case import Answer, Dialogue, EvalCase, Gold, Json
 from pytest_rageval.model.conversation_scores import ConversationScores
+from pytest_rageval.model.rewritten_scores import RewrittenFollowUp, RewrittenScores
 
 BLOCKED = "blocked"
 """The kind of problem of a turn that was not asked, because an earlier one broke the conversation."""
@@ -174,6 +175,8 @@ class Observation:
     refusals: tuple[str, ...] = ()
     dialogue: Dialogue | None = None
     """What was said before, where the case is a turn of a conversation."""
+    rewritten: Observation | Problem | None = None
+    """The same case asked as its rewrite without history, or why that failed; None if it was not asked so."""
 
     @property
     def gold(self) -> Gold:
@@ -339,6 +342,8 @@ class CaseResult:
     """What the attempts came to, if the case was asked again since it newly failed."""
     records: int | None = None
     """How many trials the case has, if these are not as many as configured."""
+    rewritten: RewrittenScores | None = None
+    """The scores of the case asked as its rewrite, where that was asked for."""
 
     @property
     def is_flaky(self) -> bool:
@@ -390,3 +395,5 @@ class RunFacts:
     conversations: tuple[ConversationScores, ...] = ()
     independent: int = 0
     """Cases asked, with the turns of a conversation counted once."""
+    follow_ups: tuple[RewrittenFollowUp, ...] = ()
+    """Of each follow-up that was to be asked as its rewrite, too; empty without the option."""

@@ -24,6 +24,7 @@ from pytest_rageval.errors import RagevalError
 from pytest_rageval.io.case_output import Output
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
+from pytest_rageval.metrics.assertions import checked_metric_names
 from pytest_rageval.model import CaseResult, EvalCase
 from pytest_rageval.plugin.case_hook import marked_cases, metrics_of_hook, with_case_hook
 from pytest_rageval.plugin.display.captured_output import CapturedOutput, clean_report
@@ -100,7 +101,11 @@ class ActiveSession:
                 share["requests_per_minute"] = settings.requests_per_minute / session.workers
             settings = settings.model_copy(update=share)
         return prepare(
-            Project(session.root, settings), own_metrics, workers=session.workers, is_worker=session.is_worker
+            Project(session.root, settings),
+            own_metrics,
+            workers=session.workers,
+            is_worker=session.is_worker,
+            is_before_cases=True,
         )
 
     @property
@@ -154,7 +159,10 @@ class ActiveSession:
         if path not in self._files:
             limit = {"max_line_bytes": self.settings.max_line_bytes} if self.is_prepared else {}
             file = load_file(path, self.session.root, **limit)
-            self._files[path] = with_case_hook(file, self.session.of_pytest)
+            file = with_case_hook(file, self.session.of_pytest)
+            if self.is_prepared:
+                file = checked_metric_names(file, self.prepared.plan.registry)
+            self._files[path] = file
         return self._files[path]
 
     def is_reported(self, path: Path) -> bool:

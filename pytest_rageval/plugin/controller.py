@@ -269,6 +269,8 @@ class Controller:
                 is_lost = bool(self.active.expected) and exitstatus == pytest.ExitCode.OK
                 if run.writer.rows or is_lost:
                     self._finish(session, exitstatus)
+                    assert self.active.finished is not None
+                    run.accept(self.active.finished)
                 elif run.writer.folder.has_observations:
                     # Answers cost money and time: they are kept, also without a single result.
                     self.session.notes.append(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 from collections.abc import Generator
 from dataclasses import asdict
 from pathlib import Path
@@ -17,6 +20,8 @@ from pytest_rageval.plugin.workers import BACK_OFF, NOTES
 from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.runs.folder import RunFolder
 
+LOOKED_EVERY_S = 0.2
+
 
 class Worker:
     """Hooks of a worker's session."""
@@ -26,6 +31,7 @@ class Worker:
 
     def open_run(self, own_test: pytest.Item | None) -> OngoingRun:  # noqa: ARG002 because nothing is opened here
         """Join the run of the controller, at the first case."""
+        threading.Thread(target=_end_with, args=[os.getppid()], name="rageval-controller", daemon=True).start()
         active = self._active
         worker_input = active.session.worker_input
         folder = RunFolder(Path(worker_input("rageval_run"))) if worker_input("rageval_run") else None
@@ -58,3 +64,13 @@ class Worker:
     def pytest_unconfigure(self) -> None:
         """Release what the run holds."""
         self._active.close()
+
+
+def _end_with(controller: int) -> None:
+    """End this process once its controller has ended.
+
+    execnet ends it as well, but only after 5 seconds where a call hangs: until then it makes calls that cost money.
+    """
+    while os.getppid() == controller:
+        time.sleep(LOOKED_EVERY_S)
+    os._exit(pytest.ExitCode.INTERRUPTED)

@@ -62,7 +62,9 @@ def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> No
         raise SettingsError(*(f"merge: {problem}" for problem in problems))
 
 
-def merge(runs: Sequence[StoredRun], plan: Plan, reports: Path, baseline: Side | None, file: Path) -> FinishedRun:
+def merge(
+    runs: Sequence[StoredRun], plan: Plan, reports: Path, baseline: Side | None, baseline_name: str
+) -> FinishedRun:
     """Write the checked parts as one run, in the order of the case files."""
     ratings = _ratings_of(runs)  # before a folder is made: a file of ratings may be damaged
     config = {**runs[0].config, "shard": None}
@@ -76,7 +78,7 @@ def merge(runs: Sequence[StoredRun], plan: Plan, reports: Path, baseline: Side |
         if ratings:
             write_ratings(writer.folder.path, ratings)
         keys = {key for key, _ in writer.rows}
-        return finish(writer, plan, Extent(every=keys, expected=keys), baseline, file)
+        return finish(writer, plan, Extent(every=keys, expected=keys), baseline, baseline_name)
     finally:
         writer.folder.close()
 

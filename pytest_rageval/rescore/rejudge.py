@@ -14,6 +14,7 @@ from pytest_rageval.rescore.relabel import Line, Lines
 from pytest_rageval.run.ask import problem_of
 from pytest_rageval.run.engine import judgements_of
 from pytest_rageval.run.plan import Plan
+from pytest_rageval.run.rewrites import is_rewrite_judged
 from pytest_rageval.run.scoring import AskFailure, Observed
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.observation_line import observation_record, observed_of, trial_of
@@ -65,7 +66,8 @@ class Rejudge:
         new = observation_record(trial, observed, self.plan.settings)
         # Judgements from the cache count as different from paid ones: their cost differs.
         is_same = new["error"] == line["error"] and new["judgements"] == line["judgements"]
-        return line if is_same else {**line, **new}
+        is_rewrite_same = _judgements_of_rewrite(new) == _judgements_of_rewrite(line)
+        return line if is_same and is_rewrite_same else {**line, **new}
 
     def _count(self, observed: Observed) -> None:
         if isinstance(observed, AskFailure):
@@ -86,6 +88,7 @@ class Rejudge:
             judgements = await judgements_of(
                 self.judge, trial.case, answer, self.plan, trial.number, self._problem, dialogue
             )
+            rewritten = await self._rewritten(trial, before)
         except SettingsError:
             raise
         except Exception as error:  # noqa: BLE001  a user's own judge may raise anything; it is this case's error
@@ -93,7 +96,7 @@ class Rejudge:
             return AskFailure(problem, _timed(before.timings, started), answer)
         timings = _timed(before.timings, started)
         if isinstance(before, Observation):
-            return replace(before, judgements=judgements, timings=timings)
+            return replace(before, judgements=judgements, timings=timings, rewritten=rewritten)
         # An error's record lacks these values; without `ask_ms` the system was not queried.
         was_asked = timings.ask_ms is not None
         settings = self.plan.settings
@@ -107,6 +110,24 @@ class Rejudge:
             trial=trial.number,
             params=settings.ask_params if was_asked else NOTHING,
         )
+
+    async def _rewritten(self, trial: Trial, before: Observed) -> Observation | Problem | None:
+        """Return what was observed of the case asked as its rewrite, judged again."""
+        if not isinstance(before, Observation) or not isinstance(before.rewritten, Observation):
+            return before.rewritten if isinstance(before, Observation) else None
+        rewritten = before.rewritten
+        if not is_rewrite_judged(self.plan):
+            return replace(rewritten, judgements={})
+        judgements = await judgements_of(
+            self.judge,
+            rewritten.case,
+            rewritten.answer,
+            self.plan.for_rewrites,
+            trial.number,
+            self._problem,
+            rewritten.dialogue,
+        )
+        return replace(rewritten, judgements=judgements)
 
     def _problem(self, error: JudgeError) -> Problem:
         if error.kind == "budget":
@@ -125,6 +146,10 @@ def check_judge_of(run: StoredRun, judge: BaseJudge) -> None:
         f"run {run.run_id} was judged by {listed}, which the configuration does not name (a rag_judge fixture?); "
         "say with --judge who is to judge"
     )
+
+
+def _judgements_of_rewrite(line: Line) -> object:
+    return line.get("rewrite", {}).get("judgements")
 
 
 def _timed(timings: Timings, started: float) -> Timings:

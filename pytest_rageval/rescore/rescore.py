@@ -12,10 +12,10 @@ from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.outcomes import ending_from_records
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import write_lines
+from pytest_rageval.io.atomic import replacing, write_json, write_lines
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.metrics.registry import Measure, RunScore, is_described
-from pytest_rageval.model import NotApplicable, Score
+from pytest_rageval.model import CaseResult, NotApplicable, Score
 from pytest_rageval.rescore.attempts_again import decided_again
 from pytest_rageval.rescore.relabel import Labels, Line, Lines
 from pytest_rageval.run.extent import Extent
@@ -25,7 +25,8 @@ from pytest_rageval.run.scoring import scored_trials
 from pytest_rageval.runs.config import config_hash_of
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.observation_check import check_observations, was_evaluated
-from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.reader import CONFIG, StoredRun
+from pytest_rageval.runs.record_seal import DECIDED_AGAIN, RECORDED, is_decision_interrupted, seal_of
 from pytest_rageval.runs.records.line_form import OBSERVATIONS, RESULTS
 from pytest_rageval.runs.records.observation_line import observed_of, trial_of
 from pytest_rageval.runs.records.record_files import record_at
@@ -78,8 +79,9 @@ class Rescoring:
     def score(self, judged: Callable[[Lines], Lines] | None = None) -> FinishedRun:
         """Decide the run again and write records, metrics.json and config.json.
 
-        `judged` maps the lines of observations.jsonl, one for one. Files are replaced atomically, observations first:
-        an interrupted run is unchanged or can be re-scored.
+        `judged` maps the lines of observations.jsonl, one for one. Files are replaced atomically, observations first.
+        From the first record to the last aggregate, config.json says that the run is being decided again: if that is
+        interrupted, readers say so, and the run can be scored from its observations.
         """
         return self._finished(self._scored(), judged)
 
@@ -98,16 +100,17 @@ class Rescoring:
         judging = plan.settings.model_dump(mode="json", include=set(OF_JUDGING))
         servers = {name: judging[name] for name in ("judge", "judge_base_url") if judging[name] is not None}
         judging |= {name: public_target(value) for name, value in servers.items()}
-        config = dict(run.config)
+        recorded_config = without_decision(run.config)
+        config = dict(recorded_config)
         config["metrics"] = [measure.name for measure in (*plan.measures, *plan.run_measures)]
         config["rubrics"] = {name: wording.prompt_version for name, wording in sorted(plan.wordings.items())}
         config["ontology"] = plan.ontology
-        config["settings"] = {**run.config["settings"], **judging}
+        config["settings"] = {**config["settings"], **judging}
         config |= self.changed
         if self.labels is not None:
             config |= self.labels.changed
-        if config == run.config:
-            return run.config
+        if config == recorded_config:
+            return recorded_config
         config["config_hash"] = config_hash_of(config)
         return config
 
@@ -117,20 +120,35 @@ class Rescoring:
         """Write the files that change, under the run's lock."""
         earlier = self.run.finished_metrics
         folder = RunFolder(self.run.path)
-        self.run.check_records()
+        if is_read_only or not is_decision_interrupted(self.run.path / RESULTS, self.run.config):
+            self.run.check_records()
         folder.lock()
         try:
             plan = replace(self.plan, stored_run_scores=stored_run_scores(self.plan, earlier))
-            writer = RunWriter(folder, plan, self.run.config if is_read_only else self.config)
             if is_read_only:
+                writer = RunWriter(folder, plan, self.run.config)
                 for record in records:
                     writer.note(record)
-            else:
-                self._write_observations(judged)
-                write_lines(self.run.path / RESULTS, _noted(records, writer))
-            return finish(writer, plan, same_extent(writer, earlier), self.baseline, self.run.path / "baseline.json")
+                return finish(writer, plan, same_extent(writer, earlier), self.baseline)
+            writer = RunWriter(folder, plan, self.config)
+            self._write_observations(judged)
+            writer.config = self._write_records(records, writer)
+            finished = finish(writer, plan, same_extent(writer, earlier), self.baseline)
+            config = {**without_decision(finished.config), RECORDED: writer.seal()}
+            write_json(self.run.path / CONFIG, config)
+            return replace(finished, config=config)
         finally:
             folder.close()
+
+    def _write_records(self, records: Lines, writer: RunWriter) -> Mapping[str, Any]:
+        """Replace results.jsonl; before that, write a config.json that says so, and return its content."""
+        with replacing(self.run.path / RESULTS) as new_file:
+            with new_file.open("wb") as file:
+                file.writelines(f"{line}\n".encode() for line in _noted(records, writer))
+            seal = seal_of(new_file, writer.rows.keys())
+            config = {**self.config, DECIDED_AGAIN: seal}
+            write_json(self.run.path / CONFIG, config)
+        return config
 
     def _write_observations(self, judged: Callable[[Lines], Lines] | None) -> None:
         path = self.run.path / OBSERVATIONS
@@ -167,7 +185,10 @@ class Rescoring:
         plan = self.plan
         scored = scored_trials(trials, observed, plan, records[0]["attempts"], stored)
         confirms = {record["trial"]: record.get("confirms", 0) for record in records}
-        results_of_trials = [replace(result, confirms=confirms[result.trial]) for result in scored]
+        results_of_trials: list[CaseResult] = []
+        for result in scored:
+            kept = _with_stored_rewrite(result, by_trial[result.trial], staying)
+            results_of_trials.append(replace(kept, confirms=confirms[result.trial]))
         evaluated = decided_again(results_of_trials, records, plan, self.baseline)
         outcome, reason = ending_from_records(evaluated.overall, records, plan, self.baseline)
         overall = replace(evaluated.overall, outcome=outcome, reason=reason)
@@ -179,6 +200,11 @@ class Rescoring:
             return record
         case = self.labels.of(record["source"]["file"], record["test_case_id"])
         return record if case is None else record | case_fields(case, self.plan)
+
+
+def without_decision(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a config.json without the note that the run is being decided again."""
+    return {name: value for name, value in config.items() if name != DECIDED_AGAIN}
 
 
 def _noted(records: Lines, writer: RunWriter) -> Iterator[str]:
@@ -263,6 +289,18 @@ def _stored_scores(record: Line, names: Iterable[str]) -> dict[str, Score | NotA
         else:
             stored[name] = NotApplicable(skipped[name], name in unobserved)
     return stored
+
+
+def _with_stored_rewrite(result: CaseResult, record: Line, names: Sequence[str]) -> CaseResult:
+    """Return a result with the recorded scores by these measures of the case asked as its rewrite."""
+    if result.rewritten is None or "rewrite" not in record:
+        return result
+    scores = dict(result.rewritten.scores)
+    recorded = record["rewrite"]["scores"]
+    for name in names:
+        if name in recorded:
+            scores[name] = recorded[name]
+    return replace(result, rewritten=replace(result.rewritten, scores=scores))
 
 
 def stored_run_scores(plan: Plan, metrics: Mapping[str, Any]) -> dict[str, RunScore]:

@@ -20,6 +20,7 @@ from pytest_rageval.matching import passages
 from pytest_rageval.model import BLOCKED, Answer, Dialogue, EvalCase, Observation, Problem, Trial
 from pytest_rageval.run.engine import TimedAnswer, ask_once, ask_request, observe_answer, observe_case
 from pytest_rageval.run.plan import Plan
+from pytest_rageval.run.rewrites import asks_rewrite, with_rewrite
 from pytest_rageval.run.scoring import AskFailure, Observed, score_case
 from pytest_rageval.targets.target import BaseTarget
 
@@ -210,6 +211,21 @@ class Conversations:
             return observed
         finally:
             turn.stop.set(None)  # no effect if it is set
+
+    async def with_rewrite(
+        self,
+        trial: Trial,
+        observed: Observed,
+        target: BaseTarget,
+        judge: BaseJudge | None,
+        places: CallPlaces | None,
+    ) -> Observed:
+        """Return an observation with that of the rewrite; later turns do not wait for it."""
+        plan = self._plan
+        if not asks_rewrite(trial, plan):
+            return observed
+        # Also where the turn itself is asked again, since the system has lost its thread.
+        return await with_rewrite(trial, observed, target, judge, plan, places, earlier=self._find(trial))
 
     async def _ask(
         self,

@@ -24,6 +24,7 @@ from pytest_rageval.gates.gate import doubtful_limits
 from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.index_coverage import not_understood
+from pytest_rageval.run.acceptance import refusal_of_baseline
 from pytest_rageval.run.end_checks import run_problems
 from pytest_rageval.run.extent import Extent
 from pytest_rageval.run.plan import Plan
@@ -37,6 +38,7 @@ from pytest_rageval.runs.reader import CONFIG, METRICS
 from pytest_rageval.runs.record_seal import RECORDED
 from pytest_rageval.runs.reservations import RERUN, judge_left_out, reruns, still_left_out
 from pytest_rageval.runs.results_file import RunWriter
+from pytest_rageval.runs.rewritten_follow_ups import rewrite_note
 from pytest_rageval.runs.row import Row, cases_of, flagged, in_order
 from pytest_rageval.text import counted
 
@@ -58,6 +60,8 @@ class FinishedRun:
     notes: tuple[str, ...]
     is_unfinished: bool = False
     """True if selected cases have no record: then the run can be resumed."""
+    is_accepted: bool = False
+    """True if the run is to become the baseline; `accept` makes it that."""
 
     @cached_property
     def cases(self) -> CaseColumns:
@@ -69,14 +73,16 @@ class FinishedRun:
         return bool(self.metrics["partial"])
 
 
-def finish(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None, baseline_file: Path) -> FinishedRun:
+def finish(
+    writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None, baseline_name: str = "baseline.json"
+) -> FinishedRun:
     """Decide the run's verdict from its records, and write it. Same rows, same bytes, except for the key `volatile`.
 
-    metrics.json is written last, since it marks the end of a run.
+    metrics.json is written last, since it marks the end of a run. The baseline is replaced by `accept`.
     """
     finished = conclude(writer, plan, extent, baseline)
     if plan.settings.update_baseline:
-        finished = _with_baseline(finished, plan, extent, baseline_file, writer.folder.path)
+        finished = _with_acceptance(finished, plan, extent, baseline_name)
         # A refusal of the baseline is a problem of the run, and changes its verdict.
         finished = _with_verdict(finished, plan, extent)
     write_json(writer.folder.path / CONFIG, {**finished.config, RECORDED: writer.seal()})
@@ -86,6 +92,16 @@ def finish(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None,
     if extent.earlier is None or is_last_run(extent.earlier, writer.folder.reports):
         write_metrics(writer.folder.reports / METRICS, finished.metrics)
     return finished
+
+
+def accept(finished: FinishedRun, baseline_file: Path) -> None:
+    """Replace the baseline by a run that was accepted as the new one; do nothing for others.
+
+    This is the last step, after the reports: a run that is killed before it compares with the same baseline when it is
+    resumed, and so comes to the same verdict.
+    """
+    if finished.is_accepted:
+        write_baseline(baseline_file, finished.metrics, finished.rows, finished.config, finished.folder)
 
 
 def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None) -> FinishedRun:
@@ -173,7 +189,7 @@ def _is_advised_as_baseline(
     """Return True if the reports may advise to accept the run. A failing run can be accepted, but is not advised."""
     if problems or metrics["outcomes"]["failed"]:
         return False
-    return _refusal(plan, extent, metrics) is None
+    return refusal_of_baseline(plan, extent, metrics) is None
 
 
 def _with_verdict(finished: FinishedRun, plan: Plan, extent: Extent) -> FinishedRun:
@@ -233,22 +249,21 @@ def is_last_run(metrics: Mapping[str, Any], reports: Path) -> bool:
     return bool(written.get("run_id") == metrics["volatile"].get("run_id"))
 
 
-def _with_baseline(finished: FinishedRun, plan: Plan, extent: Extent, file: Path, folder: Path) -> FinishedRun:
-    """Write the run as the new baseline, or add the problem that prevents it."""
+def _with_acceptance(finished: FinishedRun, plan: Plan, extent: Extent, name: str) -> FinishedRun:
+    """Accept the run as the new baseline of this name, or add the problem that prevents it."""
     if extent.is_interrupted:  # then problems are not shown
         return replace(finished, notes=(*finished.notes, INTERRUPTED))
-    refusal = _refusal(plan, extent, finished.metrics)
+    refusal = refusal_of_baseline(plan, extent, finished.metrics)
     if refusal is not None:
         return replace(finished, problems={**finished.problems, "update-baseline": refusal})
     metrics = finished.metrics
-    write_baseline(file, metrics, finished.rows, finished.config, folder)
     failing = metrics["outcomes"]["failed"] + metrics["outcomes"]["xfailed"]
-    note = f"baseline updated: {file.name} with {counted(metrics['total_tests'], 'case')}, {failing} failing"
+    note = f"baseline updated: {name} with {counted(metrics['total_tests'], 'case')}, {failing} failing"
     comparison = metrics["comparison"]
     if comparison and comparison["flipped_to_fail"]:
         flipped = comparison["flipped_to_fail"]
         note += f", {len(flipped)} of them new: {listed(flipped)}"
-    return replace(finished, notes=(*finished.notes, note))
+    return replace(finished, notes=(*finished.notes, note), is_accepted=True)
 
 
 def _info(writer: RunWriter, plan: Plan, extent: Extent, rows: Sequence[Row], recorded: Collection[str]) -> RunInfo:
@@ -312,7 +327,7 @@ def _notes(
         if comparison.problems and plan.settings.ignore_invariants:
             yield "compared in spite of: " + "; ".join(map(str, comparison.problems))
         yield from comparison_notes(comparison.content, len(finished.rows))
-    yield from _answer_notes(writer, plan, trials, config)
+    yield from _answer_notes(writer, plan, trials, finished)
     yield from writer.warnings
     yield from doubt_notes(finished.metrics, writer.place_flags)
     if not finished.is_partial:
@@ -331,8 +346,9 @@ def _system_notes(writer: RunWriter, config: Mapping[str, Any]) -> Iterator[str]
         yield line
 
 
-def _answer_notes(writer: RunWriter, plan: Plan, trials: Sequence[Row], config: Mapping[str, Any]) -> Iterator[str]:
-    """Yield notes about unread fields, repeated cases, doubtful limits of gates, and the judge."""
+def _answer_notes(writer: RunWriter, plan: Plan, trials: Sequence[Row], finished: FinishedRun) -> Iterator[str]:
+    """Yield notes about unread fields, repeated cases, rewrites, doubtful limits of gates, and the judge."""
+    config = finished.config
     if writer.unread:
         fields = " and ".join(map(repr, sorted(writer.unread)))
         yield (
@@ -342,6 +358,9 @@ def _answer_notes(writer: RunWriter, plan: Plan, trials: Sequence[Row], config: 
     again = reruns(cases_of(trials)).get(RERUN)
     if again:
         yield f"passed only when run again: {listed(again)}"
+    rewrites = rewrite_note(finished.metrics, is_wanted=plan.settings.rewrites)
+    if rewrites is not None:
+        yield rewrites
     yield from doubtful_limits([*plan.case_gates, *plan.run_gates])
     models = {config["llm_model"], *writer.model_names}
     judges = [row.judge for row in trials]
@@ -359,33 +378,3 @@ def _unscored(plan: Plan, metrics: Mapping[str, Any]) -> Iterator[str]:
     unscored = [name for name, count in counts.items() if count["n_not_applicable"] and not count["n_scored"]]
     if unscored:
         yield f"{listed(unscored)}: named to be scored, and no case has a value; each case says why (rageval explain)"
-
-
-def _refusal(plan: Plan, extent: Extent, metrics: Mapping[str, Any]) -> str | None:
-    """Return why this run cannot become the baseline. A partial run never can; errors can be forced."""
-    if extent.uncounted:
-        return "baseline not updated: pytest did not count all verdicts (rageval-gates::verdicts)"
-    if metrics["partial"]:
-        return "baseline not updated: the run is partial: some cases have no result; run them all"
-    if plan.settings.force:
-        return None
-    errors = metrics["outcomes"]["error"]
-    unknown = not_measured(metrics)
-    unjudged = failure_note(metrics["judge_errors"])
-    if errors:
-        why = f"{counted(errors, 'case')} ended in errors"
-    elif unjudged:
-        why = unjudged
-    elif plan.settings.retrieval_only:
-        why = "the run is retrieval-only, so that no gate of an answer was measured"
-    elif unknown:
-        failed = counted(len(unknown), "case that failed was", "cases that failed were")
-        why = f"{failed} not measured: {listed(unknown)}"
-    else:
-        return None
-    return f"baseline not updated: {why}; --rageval-force accepts it all the same"
-
-
-def not_measured(metrics: Mapping[str, Any]) -> Sequence[str]:
-    """Return the cases that failed in the baseline by gates that this run did not measure."""
-    return list((metrics["comparison"] or {}).get("not_measured", ()))

@@ -24,7 +24,7 @@ from pytest_rageval.run.attempts import (
 from pytest_rageval.run.case_blocks import CaseBlocks, EvaluatedCase
 from pytest_rageval.run.case_records import with_outcome, with_records
 from pytest_rageval.run.extent import Extent
-from pytest_rageval.run.finish import FinishedRun, finish
+from pytest_rageval.run.finish import FinishedRun, accept, finish
 from pytest_rageval.run.prefetch import FIRST_CALLS, BackgroundLoop, Call, Prefetcher, calls_of
 from pytest_rageval.run.prepare import Preparation, check_judge
 from pytest_rageval.run.scoring import Evaluation, Observed
@@ -313,9 +313,15 @@ class OngoingRun:
         """Aggregate, compare with the baseline, gate and write; again if late records arrived."""
         prepared = self.prepared
         self.writer.reconcile()
-        finished = finish(self.writer, prepared.plan, extent, prepared.baseline, prepared.project.baseline_file)
+        name = prepared.project.baseline_file.name
+        finished = finish(self.writer, prepared.plan, extent, prepared.baseline, name)
         self._finished_rows = len(self.writer.rows)
         return finished
+
+    def accept(self, finished: FinishedRun) -> None:
+        """Replace the baseline if the run is accepted, once its reports are written; not if a signal came meanwhile."""
+        if not self.interrupts.is_repeated:
+            accept(finished, self.prepared.project.baseline_file)
 
     def exit_status(self, *, is_interrupted: bool) -> int:
         """Return the exit status of a run outside pytest, before its gates."""

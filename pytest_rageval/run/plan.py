@@ -30,9 +30,9 @@ from pytest_rageval.metrics.calls import OPERATIONS, cost_usd
 from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.ontology.rates import CHECKED, load_validator
 from pytest_rageval.metrics.registry import GENERATED, LAYERS, Measure, Metric, Registry, RunScore, option_types
-from pytest_rageval.metrics.turns import turn_decay
-from pytest_rageval.metrics.whole_conversation import OF_WHOLE_CONVERSATION
+from pytest_rageval.metrics.rewrites import is_rewrite_gap
 from pytest_rageval.model import EvalCase, GoldKind, Judgement
+from pytest_rageval.run.turn_measures import decays, lacking_rewrites, rewrite_gaps
 
 OF_REPEATS = ("pass_at_k", "pass_hat_k")
 """Metrics of runs with repeats, in which nobody need name them."""
@@ -80,6 +80,20 @@ class Plan:
     def operations(self) -> tuple[Measure, ...]:
         """Return the measures of what asking takes, which each record holds."""
         return tuple(Measure(self.registry[one.name]) for one in OPERATIONS)
+
+    @cached_property
+    def compared_with_rewrites(self) -> tuple[Measure, ...]:
+        """Return the measures of cases whose gap to rewrites is a metric of the run."""
+        names = {measure.of for measure in self.run_measures if is_rewrite_gap(measure)}
+        return tuple(measure for measure in self.measures if measure.name in names)
+
+    @cached_property
+    def for_rewrites(self) -> Plan:
+        """Return the plan for follow-ups asked as their rewrites: only what a gap is measured of is judged."""
+        rubrics: set[str] = set()
+        for measure in self.compared_with_rewrites:
+            rubrics.update(measure.metric.rubrics)
+        return replace(self, rubrics=tuple(name for name in self.rubrics if name in rubrics))
 
     @property
     def added_metrics(self) -> list[str]:
@@ -137,6 +151,7 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
     case_gates, run_gates = _gates(settings, registry, problems)
     regressions = _regressions(settings, registry, problems)
     measures = _measures(settings, registry, [*case_gates, *run_gates, *regressions], problems)
+    problems += lacking_rewrites(settings, [*run_gates, *regressions])
     is_judged = not settings.retrieval_only and settings.judge != "none"
     rubrics = tuple(dict.fromkeys(name for one in measures if is_judged for name in one.metric.rubrics))
     # The prompt of each rubric and of those judged along with it, the project's own if it has one.
@@ -304,7 +319,11 @@ def _measures(
     chosen = list(_enabled(settings, registry, problems))
     chosen += [gate.measure for gate in gates if gate.measure is not None and not gate.is_default]
     if settings.enabled is None and has_conversations(registry):
-        chosen += _decays(registry, chosen, gates, settings.k)
+        chosen += decays(registry, chosen, gates, settings.k)
+    if settings.rewrites:
+        chosen += rewrite_gaps(settings, registry, chosen, gates)
+    # A metric about another one reads the scores of that.
+    chosen += [registry.measure(measure.of, settings.k) for measure in chosen if measure.of is not None]
     if settings.repeat > 1:
         chosen += [registry.measure(name, settings.k) for name in OF_REPEATS if name in registry]
     # An answer taken for an abstention is hardly judged otherwise: an answerable case must not pass by that.
@@ -318,17 +337,6 @@ def _measures(
     unique = {measure.name: measure for measure in timed if measure.metric.layer not in skipped}
     order = list(LAYERS)
     return tuple(sorted(unique.values(), key=lambda one: order.index(one.metric.layer)))
-
-
-def _decays(
-    registry: Registry, chosen: Iterable[Measure], gates: Iterable[Gate | RegressionGate], k: int
-) -> Iterator[Measure]:
-    """Yield the decay over turns of each chosen metric that a gate of cases reads: of all, they would be too many."""
-    gated = {gate.name for gate in gates if isinstance(gate, Gate) and gate.scope == "case"}
-    for measure in chosen:
-        is_of_turns = not measure.metric.run_level and measure.metric.name not in OF_WHOLE_CONVERSATION
-        if measure.name in gated and measure.metric.unit is None and is_of_turns:
-            yield registry.measure(f"{turn_decay.name}@{measure.name}", k)
 
 
 def _enabled(settings: Settings, registry: Registry, problems: Problems) -> Iterator[Measure]:

@@ -350,7 +350,7 @@ class Prefetcher:
                 )
                 if not _has_missed_variable(observed):
                     break
-        return observed
+            return await self._conversations.with_rewrite(trial, observed, target, judge, places)
 
 
 def _has_missed_variable(observed: Observed) -> bool:

@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pytest_rageval.assertions.reading import is_metric_of_assertions
 from pytest_rageval.cases.gold_places import unwinnable
 from pytest_rageval.cases.loading import CaseFile
 from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.comparison.baseline import Side, project_baseline
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.errors import CaseError, JudgeUnavailable, Problems, SettingsError
+from pytest_rageval.errors import CaseError, JudgeUnavailable, Problems, SettingsError, UnknownMetric
 from pytest_rageval.gates.gate import too_few_cases, unknown_values
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.judge import BaseJudge, described_judge
@@ -24,7 +25,7 @@ from pytest_rageval.judges.judge_spec import judge_of_run
 from pytest_rageval.matching.dialects import FileNames, namesakes_of
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.added import added_metrics, with_added_metrics
-from pytest_rageval.metrics.registry import Metric
+from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.model import EvalCase
 from pytest_rageval.run.plan import Plan, make_plan
 from pytest_rageval.run.prefetch import BackgroundLoop
@@ -48,6 +49,8 @@ class Preparation:
     plan: Plan
     judge: BaseJudge | None
     baseline: Side | None
+    assumed: frozenset[str] = frozenset()
+    """Metrics that the settings name and that only cases, which are read later, can add."""
 
     @property
     def settings(self) -> Settings:
@@ -58,21 +61,27 @@ class Preparation:
         return self.plan.mask
 
     def knowing(self, namesakes: Iterable[str], added_metrics: Collection[str] = ()) -> Preparation:
-        """Return this for a run of known cases.
+        """Return this for a run of known cases; raise SettingsError if the settings name a metric that none adds.
 
         namesakes      paths of golds, with names that several files have
         added_metrics  the metrics that the cases add to the run
         """
         plan = self.plan
-        if added_metrics:
-            registry = with_added_metrics(plan.registry, added_metrics)
+        if added_metrics or self.assumed:
+            declared = Registry(metric for metric in plan.registry if metric.name not in self.assumed)
+            registry = with_added_metrics(declared, added_metrics)
             plan = make_plan(plan.settings, registry, self.project.root)
         rules = plan.place_rules._replace(golds=FileNames(namesakes))
-        return replace(self, plan=replace(plan, place_rules=rules))
+        return replace(self, plan=replace(plan, place_rules=rules), assumed=frozenset())
 
 
 def prepare(
-    project: Project, own_metrics: Iterable[Metric] = (), *, workers: int = 1, is_worker: bool = False
+    project: Project,
+    own_metrics: Iterable[Metric] = (),
+    *,
+    workers: int = 1,
+    is_worker: bool = False,
+    is_before_cases: bool = False,
 ) -> Preparation:
     """Look up all that the settings name; raise a SettingsError with everything that is wrong.
 
@@ -80,12 +89,21 @@ def prepare(
 
     workers     among how many processes limits and budget are divided
     is_worker   is this one of them? Then the run's folder has been made elsewhere
+    is_before_cases
+                cases, which may add metrics, are read later: `knowing` refuses names of metrics that they do not add
     """
     problems = Problems()
     project = problems.attempt(_with_run_id, project) or project
     root, settings = project
     registry = problems.attempt(load_registry, list(own_metrics))
-    plan = None if registry is None else problems.attempt(make_plan, settings, registry, root)
+    plan = None
+    assumed: Sequence[UnknownMetric] = ()
+    before_plan = len(problems)
+    if registry is not None:
+        if is_before_cases:
+            assumed = _metrics_to_come(settings, registry, root)
+            registry = with_added_metrics(registry, {unknown.name for unknown in assumed})
+        plan = problems.attempt(make_plan, settings, registry, root)
     problems.attempt(check_reports, project.reports)
     problems.attempt(lambda: project.notes)
     if not is_worker:
@@ -96,11 +114,30 @@ def prepare(
 
         problems.attempt(checked_mapping, settings.mapping)
     baseline = problems.attempt(project_baseline, project)
+    if problems:
+        # All that is wrong is said together, even what the cases might have mended.
+        problems[before_plan:before_plan] = assumed
     problems.raise_all()
     assert plan is not None
     # The judge last: making one may ask its server for its model.
     judge = None if settings.retrieval_only else judge_of_run(settings, root, workers)
-    return Preparation(project, plan, judge, baseline)
+    return Preparation(project, plan, judge, baseline, frozenset(unknown.name for unknown in assumed))
+
+
+def _metrics_to_come(settings: Settings, registry: Registry, root: Path) -> list[UnknownMetric]:
+    """Return the problems of metrics that assertions of cases may still add; none if other metrics are unknown too."""
+    try:
+        make_plan(settings, registry, root)
+    except SettingsError as error:
+        unknown = [problem for problem in error.problems if isinstance(problem, UnknownMetric)]
+        if len(unknown) < len(error.problems) or not all(is_metric_of_assertions(each.name) for each in unknown):
+            return []
+        try:
+            make_plan(settings, with_added_metrics(registry, {each.name for each in unknown}), root)
+        except SettingsError:  # such as a cut-off, which metrics of assertions never have
+            return []
+        return unknown
+    return []
 
 
 def _with_run_id(project: Project) -> Project:
@@ -158,7 +195,11 @@ def check_gate_conditions(prepared: Preparation, files: Sequence[CaseFile]) -> N
     Silent where a file could not be read: its cases are not known.
     """
     cases = [case for file in files for case in file.cases]
-    if not cases or any(file.problems for file in files):
+    if any(file.problems for file in files):
+        return
+    if prepared.assumed:
+        prepared = prepared.knowing((), added_metrics(cases))
+    if not cases:
         return
     problems = list(unknown_values(prepared.plan.case_gates, cases))
     problems += too_few_cases(prepared.plan.run_gates, len(cases))
@@ -201,7 +242,7 @@ def run_configuration(
     """
     used_target = target or prepared.settings.target or "rag_client fixture"
     names_of_added = added_metrics(cases)
-    if names_of_added:
+    if names_of_added or prepared.assumed:
         prepared = prepared.knowing((), names_of_added)
     described = _described_judges(prepared, judges)
     content = run_config(prepared.plan, cases, files, prepared.project.root, used_target, described)

@@ -24,6 +24,7 @@ from pytest_rageval.model import (
     Observation,
     PassRule,
     Problem,
+    RewrittenScores,
     Score,
     Timings,
     Trial,
@@ -75,8 +76,26 @@ def score_case(case: EvalCase, observed: Observed, plan: Plan, stored: Mapping[s
         metric_errors=measured.metric_errors,
         timings=observed.timings,
         trial=observed.trial,
+        rewritten=_rewritten_scores(observed, plan),
         **_decided(measured, [(observed, measured)], plan),
     )
+
+
+def _rewritten_scores(obs: Observation, plan: Plan) -> RewrittenScores | None:
+    """Return the scores of a follow-up asked as its rewrite. They decide nothing about the case."""
+    rewritten = obs.rewritten
+    if not isinstance(rewritten, Observation):
+        return None
+    missing = _missing_answer(rewritten, plan)
+    if missing is not None:
+        return RewrittenScores(metric_errors=dict.fromkeys((each.name for each in plan.measures), missing.kind))
+    measured = _measured(rewritten, plan, NOTHING)
+    errors = dict(measured.metric_errors)
+    if measured.error is not None:  # metrics of the project's own have raised something
+        for measure in plan.measures:
+            if measure.name not in measured.scores and measure.name not in measured.skipped_metrics:
+                errors[measure.name] = measured.error.message
+    return RewrittenScores(measured.scores, errors)
 
 
 def _decided(case: MeasuredTrial, trials: Sequence[tuple[Observation, MeasuredTrial]], plan: Plan) -> dict[str, Any]:

@@ -10,12 +10,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_rageval.metrics.registry import LAYERS, Measure, RunScore
+from pytest_rageval.metrics.rewrites import is_rewrite_gap
 from pytest_rageval.model import BLOCKED, CaseTrials, NotApplicable, RunFacts
 from pytest_rageval.model.case_fields import CATEGORY, OTHER_DESCRIPTIVE_NAMES
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import failed_metric
 from pytest_rageval.runs.causes import causes_content
-from pytest_rageval.runs.conversation_counts import conversation_counts, conversation_scores, turn_numbers
+from pytest_rageval.runs.conversation_counts import (
+    conversation_counts,
+    conversation_scores,
+    pass_rate_interval,
+    turn_numbers,
+)
 from pytest_rageval.runs.conversation_intervals import run_interval
 from pytest_rageval.runs.flaky_cases import flaky_cases, new_failure_counts
 from pytest_rageval.runs.flat_aggregates import flat_aggregates, flat_averages
@@ -23,6 +29,7 @@ from pytest_rageval.runs.judge_notes import judges_in_short
 from pytest_rageval.runs.latency_and_cost import cost_of, latency_of, operations_of, statistics_of
 from pytest_rageval.runs.repeated_trials import case_trials, repeats
 from pytest_rageval.runs.reservations import doubts_in, not_judged, open_abstentions, reruns, unmeasured_answers
+from pytest_rageval.runs.rewritten_follow_ups import failed_rewrites, gap_counts
 from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, first_attempts, flagged, in_order
 from pytest_rageval.runs.run_gates import run_gate_result
 from pytest_rageval.stats.clusters import Clusters, cluster_interval
@@ -67,12 +74,13 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         **_reservations(rows),
         **unmeasured_answers(rows, layers, is_retrieval_only=plan.settings.retrieval_only),
         **_flaky(rows, facts),
+        **failed_rewrites(row.follow_up for row in rows),
         "metrics": metrics,
         "overall_score": facts.overall,
         "by_layer": layers,
         **repeats(trials, plan),
         **{f"by_{name}": groups for name, groups in breakdowns.items()},
-        **_by_turn(rows, scored, plan.settings.k),
+        **_by_turn(rows, plan.measures, scored, plan.settings.k),
         "failure_tags": _failed_by_tag(rows),
         "causes": _causes(rows),
         "gates": [run_gate_result(gate, metrics[gate.name], values_of(rows, gate.name)) for gate in plan.run_gates],
@@ -216,7 +224,7 @@ def _interval(measure: Measure, values: Sequence[float], clusters: Clusters | No
 
     The turns of a conversation depend on each other: each conversation counts as one observation.
     """
-    if clusters is not None:
+    if clusters is not None and len(set(clusters)) < len(clusters):
         scale = (0, math.inf) if measure.metric.unit is not None else measure.metric.scale
         return cluster_interval(values, clusters, scale)
     if values and measure.metric.binary and all(value in (0, 1) for value in values):
@@ -250,6 +258,8 @@ def _run_metric(measure: Measure, facts: RunFacts, expected: int, plan: Plan) ->
     if score.error is not None:
         return described | {"n_error": asked, "error": score.error}
     described["n_not_applicable" if score.value is None else "n_scored"] = asked
+    if is_rewrite_gap(measure) and measure.of is not None:
+        described |= gap_counts(measure.of, facts)
     return described
 
 
@@ -287,6 +297,7 @@ def _facts(rows: Sequence[Row], info: RunInfo, overall: float | None, trials: tu
         trials=trials,
         conversations=conversation_scores(rows),
         independent=len({row.conversation or row.key for row in asked}),
+        follow_ups=tuple(row.follow_up for row in rows if row.follow_up is not None),
     )
 
 
@@ -330,12 +341,23 @@ def _breakdown(rows: Iterable[Row], name: str, scored: Sequence[str], k: int) ->
     return {value: _group(group, scored, k) for value, group in sorted(by_value.items())}
 
 
-def _by_turn(rows: Sequence[Row], scored: Sequence[str], k: int) -> dict[str, Any]:
-    """Return the turns by their number, in its order, as in a breakdown; empty without any."""
+def _by_turn(rows: Sequence[Row], measures: Sequence[Measure], scored: Sequence[str], k: int) -> dict[str, Any]:
+    """Return the turns by their number, in its order, as in a breakdown and with intervals; empty without any."""
     by_number = turn_numbers(rows)
     if not by_number:
         return {}
-    return {"by_turn": {str(number): _group(turns, scored, k) for number, turns in by_number.items()}}
+    by_turn: dict[str, Any] = {}
+    for number, turns in by_number.items():
+        group = _group(turns, scored, k)
+        counted = _CountedRows(turns)
+        for measure in measures:
+            if measure.name in group["metrics"]:
+                values = values_of(turns, measure.name)
+                interval = _interval(measure, values, counted.clusters(measure.name))
+                group["metrics"][measure.name]["ci"] = interval
+        group["pass_rate_ci"] = pass_rate_interval(turns)
+        by_turn[str(number)] = group
+    return {"by_turn": by_turn}
 
 
 def _group(rows: Sequence[Row], scored: Sequence[str], k: int) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from pytest_rageval.config.settings import defaults_of_younger_settings
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.model import Json
 
@@ -139,7 +140,11 @@ def flat_settings(config: Mapping[str, Any]) -> dict[str, Json]:
     flat: dict[str, Json] = {}
     for name in _FIRST:
         flat |= _flat(name, config.get(name))
-    for name, value in sorted((config.get("settings") or {}).items()):
+    settings = config.get("settings") or {}
+    if settings:
+        # What a run leaves out where it does not use it: a change from there reads `history live → gold`.
+        settings = {**defaults_of_younger_settings(), **settings}
+    for name, value in sorted(settings.items()):
         if name not in REPEATED_SETTINGS:
             flat |= _flat(name, value)
     for name in _LAST:

@@ -47,12 +47,13 @@ def conversation_counts(rows: Sequence[Row]) -> dict[str, Any]:
         "broken": dict(sorted(broken.items())),
         "blocked_turns": blocked_turns,
         "broken_by_error": len(broken_by_error),
-        "pass_rate_ci": _pass_rate_interval(rows),
+        "pass_rate_ci": pass_rate_interval(rows),
     }
     return {"conversations": counts}
 
 
-def _pass_rate_interval(rows: Sequence[Row]) -> Interval | None:
+def pass_rate_interval(rows: Sequence[Row]) -> Interval | None:
+    """Return the 95 % interval of the share of cases that pass, each conversation one observation."""
     passed = [float(row.outcome == "passed") for row in rows]
     clusters = [row.conversation or row.key for row in rows]
     return cluster_interval(passed, clusters, (0, 1))

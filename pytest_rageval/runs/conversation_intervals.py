@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 
 from pytest_rageval.metrics.registry import Measure
+from pytest_rageval.metrics.rewrites import is_rewrite_gap
 from pytest_rageval.metrics.turns import conversation_pass_rate
 from pytest_rageval.model import RunFacts
+from pytest_rageval.runs.rewritten_follow_ups import gap_interval
 from pytest_rageval.stats.intervals import Interval, mean_interval, share_interval
 
 
@@ -15,6 +17,8 @@ def run_interval(measure: Measure, value: float | None, facts: RunFacts) -> Inte
     """Return the 95 % interval of a metric of the whole run; None if it has none."""
     if value is None:
         return None
+    if measure.of is not None and is_rewrite_gap(measure):
+        return gap_interval(measure.of, facts, measure.metric.scale)
     if measure.of is not None:
         return decay_interval(measure.of, facts, measure.metric.scale)
     if measure.metric.name == conversation_pass_rate.name:

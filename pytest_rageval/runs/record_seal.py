@@ -22,6 +22,8 @@ from pytest_rageval.text import counted
 
 EXPECTED, RECORDED = "expected", "recorded"
 """Names in config.json: the planned cases, known at the start, and the records, known at the end."""
+DECIDED_AGAIN = "decided_again"
+"""The name in config.json of the seal over new records while they and the aggregates replace the old ones."""
 NOT_WHOLE = "the run is not whole"
 
 
@@ -55,6 +57,10 @@ def records_damage(path: Path, config: Mapping[str, Any], metrics: Mapping[str, 
     """
     if is_locked(path.parent):
         return None
+    if is_decision_interrupted(path, config):
+        remedy = f"`rageval score {path.parent.name}` finishes that"
+        said = f"run {path.parent.name}: it was not decided again to the end; {NOT_WHOLE}: {remedy}"
+        return Damage(said, can_be_resumed=False)
     seal = _seal_in(config)
     if seal is None:
         return _damage_without_seal(path, int(metrics["total_tests"]))
@@ -68,9 +74,18 @@ def records_damage(path: Path, config: Mapping[str, Any], metrics: Mapping[str, 
     return _difference(path, seal, len(checksums))
 
 
-def _seal_in(config: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the seal in config.json; None of a run without one."""
-    seal = config.get(RECORDED)
+def is_decision_interrupted(path: Path, config: Mapping[str, Any]) -> bool:
+    """Return True if the run was being decided again, and all records are still the old ones or all the new ones."""
+    seals = [_seal_in(config, name) for name in (DECIDED_AGAIN, RECORDED)]
+    if seals[0] is None:
+        return False
+    checksums, others = _checksums(path)
+    return not others and _digest(checksums) in [seal["digest"] for seal in seals if seal is not None]
+
+
+def _seal_in(config: Mapping[str, Any], name: str = RECORDED) -> Mapping[str, Any] | None:
+    """Return a seal in config.json; None of a run without one."""
+    seal = config.get(name)
     if not isinstance(seal, Mapping) or not isinstance(seal.get("digest"), str):
         return None
     has_counts = all(type(seal.get(name)) is int for name in ("cases", "records"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_rageval.errors import CaseError, SettingsError, TargetError
@@ -44,6 +45,8 @@ class RecordedTarget(BaseTarget):
         self.name = name or f"run:{run.name}"
         self.notes: list[str] = []
         self._answers: dict[tuple[str, int], Answer] = {}
+        self._rewrites: dict[tuple[str, int], tuple[str, Answer]] = {}
+        """The rewrite that was asked, and the answer to it."""
         path = run / OBSERVATIONS
         if not path.is_file():
             remedy = "answers are kept there unless the run was redacted, or its folder moved"
@@ -56,11 +59,20 @@ class RecordedTarget(BaseTarget):
 
     async def ask(self, request: AskRequest) -> Answer:
         """Return the recorded answer; raise TargetError `missing` if that case or trial has none."""
+        if request.is_rewrite:
+            return self._rewritten_answer(request)
         answer = self._answers.get((request.case_key, request.trial))
         if answer is None:
             trial = f", trial {request.trial}" if request.trial else ""
             raise TargetError("missing", f"{self.name}: no answer is recorded for {request.case_key}{trial}")
         return answer
+
+    def _rewritten_answer(self, request: AskRequest) -> Answer:
+        recorded = self._rewrites.get((request.case_key, request.trial))
+        if recorded is None or recorded[0] != request.question:
+            what = f"no answer is recorded for {request.case_key} asked as its rewrite"
+            raise TargetError("missing", f"{self.name}: {what}")
+        return recorded[1]
 
     async def aclose(self) -> None:
         """Do nothing: the target holds no resources."""
@@ -74,6 +86,10 @@ class RecordedTarget(BaseTarget):
             record = record_of(line)
             if record.get("answer") is not None:  # null if the query failed
                 self._answers[record["case_key"], record["trial"]] = read_response(record["answer"])
+            rewrite = record.get("rewrite")
+            if isinstance(rewrite, Mapping) and rewrite.get("answer") is not None:
+                answer = read_response(rewrite["answer"])
+                self._rewrites[record["case_key"], record["trial"]] = (str(rewrite.get("question")), answer)
         except DamagedLineError as damage:
             if line.endswith(b"\n"):
                 report.add(number, 1, str(damage))

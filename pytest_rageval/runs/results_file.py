@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,6 +39,7 @@ from pytest_rageval.runs.records.record_files import journals, record_at, whole_
 from pytest_rageval.runs.records.result_line import RecordLine, result_of, result_record
 from pytest_rageval.runs.row import Row, SharedParts
 from pytest_rageval.runs.run_files import CRASH, fold_journals, repair
+from pytest_rageval.runs.run_ref import next_moment
 
 MOST_UNWRITTEN = 256
 MOMENT_S = 0.2
@@ -100,7 +100,7 @@ class RunWriter:
     @classmethod
     def new(cls, reports: Path, plan: Plan, config: Mapping[str, Any]) -> RunWriter:
         """Begin a new run."""
-        begun = datetime.now(UTC).isoformat(timespec="microseconds")
+        begun = next_moment(reports / "runs").isoformat(timespec="microseconds")
         writer = cls(RunFolder.new(reports, plan.settings.run_id), plan, {**config, "begun": begun})
         try:
             writer.folder.begin()

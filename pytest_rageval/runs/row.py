@@ -11,10 +11,11 @@ from sys import intern
 from typing import Any, TypeVar
 
 from pytest_rageval.gates.verdict import over_trials
-from pytest_rageval.model import NOTHING, Confirmation
+from pytest_rageval.model import NOTHING, Confirmation, RewrittenFollowUp
 from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS, descriptions_in
 from pytest_rageval.runs.causes import Cause, recorded_causes
 from pytest_rageval.runs.records.attempt_fields import confirmation_in
+from pytest_rageval.runs.rewritten_follow_ups import follow_up_of, over_trials_of_follow_up
 
 ASK_FAILED = frozenset(
     {
@@ -128,6 +129,8 @@ class Row:
     """How many records the case has, if these are not as many as its trials were to be."""
     confirmation: Confirmation | None = None
     """What the attempts came to, if the case newly failed."""
+    follow_up: RewrittenFollowUp | None = None
+    """Its scores asked as its rewrite beside those in conversation, where that was asked for."""
 
     @property
     def is_bad(self) -> bool:
@@ -203,6 +206,7 @@ class Row:
         self.confirms = record.get("confirms", 0)
         self.records = record.get("records")
         self.confirmation = confirmation_in(verdict)
+        self.follow_up = follow_up_of(record, self.conversation or self.key)
 
 
 def _conversation_of(record: Mapping[str, Any]) -> str | None:
@@ -350,4 +354,5 @@ def _over(trials: list[Row]) -> Row:
         judge=failing,
         is_blank=all(row.is_blank for row in trials),
         is_undecided=any(row.is_undecided for row in trials),
+        follow_up=over_trials_of_follow_up(row.follow_up for row in trials),
     )

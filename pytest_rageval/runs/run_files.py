@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,29 +28,41 @@ def repair(folder: Path) -> list[str]:
     """Repair the files of an interrupted run: fold in those of its workers, one whole line for each case and trial.
 
     Drop cases without all their trials, and those whose process died or could not write its observation (a full disk):
-    they are run again. Return notes for people, a line each.
+    they are run again. Of cases without a result, drop also failed calls, which are made again. Return notes for
+    people, a line each.
     """
-    config = StoredRun(folder).config
+    trials = int(StoredRun(folder).config["settings"].get("repeat", 1))
     notes: list[str] = []
-    fold_journals(folder, RESULT, notes, trials=int(config["settings"].get("repeat", 1)))
-    fold_journals(folder, OBSERVATION, notes)
+    done = fold_journals(folder, RESULT, notes, lambda places: _complete(places, trials))
+    done_cases = {key for key, _ in done}
+    fold_journals(folder, OBSERVATION, notes, lambda places: _answered(places, done_cases))
     return notes
 
 
-def fold_journals(folder: Path, kind: RecordKind, notes: list[str], trials: int | None = None) -> None:
+def fold_journals(
+    folder: Path,
+    kind: RecordKind,
+    notes: list[str],
+    select: Callable[[Mapping[Key, Place]], list[Key]] = list,
+) -> list[Key]:
     """Merge a file of the run with its workers' files of the same kind, keeping the last line of each case and trial.
 
-    With `trials`, keep only cases with so many trials that ended with a result of their own, or as many as a record
-    says.
+    `select` returns the ones to keep, as does this function.
     """
     own = folder / kind.file
     others = journals(folder, kind.file)
     places = index([own, *others], kind, notes)
-    kept = list(places) if trials is None else _complete(places, trials)
+    kept = select(places)
     if others or len(kept) < sum(1 for _ in lines_of(own)) or not ends_well(own):
         write_lines(own, (places[key].text() for key in kept))
     for path in others:
         path.unlink(missing_ok=True)
+    return kept
+
+
+def _answered(places: Mapping[Key, Place], done_cases: Collection[str]) -> list[Key]:
+    """Return the observations of cases that are done, and those with an answer of the others."""
+    return [key for key, place in places.items() if key[0] in done_cases or record_at(place)["error"] is None]
 
 
 def _complete(places: Mapping[Key, Place], trials: int) -> list[Key]:

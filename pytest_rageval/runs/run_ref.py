@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pytest_rageval.errors import SettingsError
@@ -40,6 +40,18 @@ def in_time(runs: Path) -> list[Path]:
     return sorted(folders, key=lambda path: (_begun(path), path.name))
 
 
+def next_moment(runs: Path) -> datetime:
+    """Return the present moment for a run that begins, later than the beginning of all others.
+
+    A wall clock that was set back would else make an older run the latest one, whose verdict is then read for this one.
+    """
+    now = datetime.now(UTC)
+    # A folder that was changed before now began before now: most need not be read.
+    suspects = [path for path in runs.glob("*/config.json") if path.parent.stat().st_mtime >= now.timestamp() - 1]
+    last = max(map(_begun_at, suspects), default=now)
+    return max(now, last + timedelta(microseconds=1)) if suspects else now
+
+
 def is_of_sweep(run: Path) -> bool:
     """Return True if a sweep made the run: it is one of its points, and nobody's last run."""
     sweep_id, _, _ = run.name.rpartition("-")
@@ -47,12 +59,15 @@ def is_of_sweep(run: Path) -> bool:
 
 
 def _begun(folder: Path) -> float:
-    """Return when a run began, in seconds; without a recorded time, when its configuration was written."""
-    path = folder / "config.json"
+    return _begun_at(folder / "config.json").timestamp()
+
+
+def _begun_at(config: Path) -> datetime:
+    """Return when a run began; without a recorded time, when its configuration was written."""
     try:
-        return datetime.fromisoformat(read_json(path, "run")["begun"]).timestamp()
+        return datetime.fromisoformat(read_json(config, "run")["begun"]).astimezone(UTC)
     except (SettingsError, ValueError, TypeError, KeyError):
-        return path.stat().st_mtime
+        return datetime.fromtimestamp(config.stat().st_mtime, UTC)
 
 
 def _back_from_latest(runs: Path, reference: str, *, is_finished: bool) -> Path:

@@ -66,7 +66,7 @@ class PortionWorker:
         project = assigned.project
         if not project.root.is_dir():
             raise SettingsError(f"there is no folder {project.root}; the project must be there too, at the same path")
-        prepared = prepare(project, workers=assigned.share.of, is_worker=True)
+        prepared = prepare(project, workers=assigned.share.of, is_worker=True, is_before_cases=True)
         self._prepared = prepared.knowing(assigned.namesakes, assigned.added_metrics)
         _check_same(self._prepared, assigned)
         if assigned.answers is None:

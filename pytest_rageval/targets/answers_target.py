@@ -67,6 +67,8 @@ class AnswersTarget(BaseTarget):
 
     async def ask(self, request: AskRequest) -> Answer:
         """Return the answer to the case with this key; TargetError if the file has none or its question differs."""
+        if request.is_rewrite:
+            raise TargetError("missing", f"{self._answers.file}: no answer for {request.case_key} asked as its rewrite")
         name = self._name(request.case_key, request.question)
         if name is None:
             raise TargetError("missing", f"{self._answers.file}: no answer for {request.case_key}")

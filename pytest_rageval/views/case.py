@@ -49,6 +49,7 @@ from pytest_rageval.views.case_reasons import (
     remarks_on_failure,
 )
 from pytest_rageval.views.case_trials import case_comparison, trials_view
+from pytest_rageval.views.rewrite import rewrite_view
 
 T = TypeVar("T")
 
@@ -92,6 +93,7 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
         failure=_failure(record, earlier, observation, retrieved, run),
         figures=_figures(record, line, observation, run),
         conversation=run.conversation_of(record),
+        rewrite=rewrite_view(record, line, run.metrics),
         trials=trials_view(lines.records, lines.observations, record),
         trace=_trace(record),
         comparison=comparison,

@@ -15,6 +15,7 @@ from pytest_rageval.views.case_claims import CheckedClaim
 from pytest_rageval.views.case_parts import ChunkRow, DraftLine, FailingGate, KeyFact
 from pytest_rageval.views.case_trials import CaseComparison, TrialsView
 from pytest_rageval.views.conversation import ConversationView, TurnView, conversation_view
+from pytest_rageval.views.rewrite import RewriteView
 
 
 class JudgementRow(NamedTuple):
@@ -202,6 +203,8 @@ class CaseView:
     figures: CaseFigures
     conversation: ConversationView | None
     """The conversation that the case is a turn of; None for a single case."""
+    rewrite: RewriteView | None
+    """The case asked once more as its rewrite; None if it was not."""
     trials: TrialsView | None
     """The answers of all trials; None for a single one."""
     trace: str | None

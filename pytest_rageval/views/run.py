@@ -19,6 +19,7 @@ from pytest_rageval.runs.row import Row
 from pytest_rageval.text import NO_VALUE, case_count, change, counted, denominator, duration, excerpt, score_text
 from pytest_rageval.views.operations import operation_lines
 from pytest_rageval.views.parts import Block, FigureTable, Line, NameList, Section, TableRow, Tone
+from pytest_rageval.views.turns import turns_line
 
 Content = Mapping[str, Any]
 SHOWN_CATEGORIES = 12
@@ -115,6 +116,9 @@ def _layers(metrics: Content) -> Iterator[Block]:
     if not comparison and may_be_accepted(metrics):
         yield Line("no baseline to compare with yet: --rageval-update-baseline makes one")
     yield from trials_line(metrics)
+    turns = turns_line(metrics)
+    if turns is not None:
+        yield turns
 
 
 def may_be_accepted(metrics: Content) -> bool:

@@ -19,6 +19,7 @@ from pytest_rageval.text import printable
 from pytest_rageval.web.forms import submitted
 from pytest_rageval.web.guard import Guard
 from pytest_rageval.web.jobs.jobs import Jobs
+from pytest_rageval.web.jobs.pairwise_jobs import PairwiseJobs
 from pytest_rageval.web.label_desk import LabelDesk
 from pytest_rageval.web.opened_runs import OpenedRuns
 from pytest_rageval.web.page_context import PageContext
@@ -34,6 +35,7 @@ from pytest_rageval.web.pages import (
     health,
     label,
     new_run,
+    pairwise,
     run,
     runs,
 )
@@ -51,6 +53,7 @@ ROUTERS = (
     runs.router,
     run.router,
     compared_agents.router,
+    pairwise.router,
     case.router,
     agents.router,
     dataset_import.router,
@@ -92,6 +95,7 @@ def create_web_app(settings: WebSettings) -> FastAPI:
     app.state.run_shelf = RunShelf(site)
     app.state.opened_runs = OpenedRuns(site, folders)
     app.state.jobs = Jobs(settings.data, settings.reports, settings.root, settings.env_file)
+    app.state.pairwise_jobs = PairwiseJobs(settings)
     app.state.label_desk = LabelDesk(settings.data, settings.env_file, folders)
     app.state.tokens = tokens
     for router in ROUTERS:

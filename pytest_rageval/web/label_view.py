@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from pytest_rageval.label.label_session import LabelSession
-from pytest_rageval.label.marks_view import MarksView, expected_answers, marks_view
+from pytest_rageval.label.marks_view import MarksView, earlier_turns, expected_answers, marks_view
+from pytest_rageval.model import Turn
 from pytest_rageval.web.label_desk import Blank, LabelPlace
 
 MOST_LINES, LONGEST_LINE = 200, 2_000
@@ -38,6 +39,7 @@ class LabelView:
     more_lines: int
     draft: str | None
     expected: str
+    earlier: tuple[Turn, ...]
 
     @property
     def groups(self) -> list[tuple[int, list[int]]]:
@@ -66,7 +68,13 @@ def label_view(session: LabelSession, *, hides_scores: bool = False) -> LabelVie
         lines.append(LineView(number, shown, is_marked))
         start = end + 1
     return LabelView(
-        session, view, lines, max(0, len(written) - MOST_LINES), _draft(session), expected_answers(session)
+        session,
+        view,
+        lines,
+        more_lines=max(0, len(written) - MOST_LINES),
+        draft=_draft(session),
+        expected=expected_answers(session),
+        earlier=earlier_turns(session),
     )
 
 

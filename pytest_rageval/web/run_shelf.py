@@ -74,16 +74,21 @@ class RunShelf:
             shutil.rmtree(self._deleted / old, ignore_errors=True)
 
     def restore(self, run_ids: Iterable[str]) -> None:
-        """Bring deleted runs back; raise SettingsError for one that is gone."""
+        """Bring deleted runs back; raise SettingsError for one that is gone, or whose name another run has now."""
         there = self.deleted()
         for run_id in run_ids:
             if run_id not in there:
                 raise SettingsError(f"run {run_id!r} is gone: it cannot be restored")
-            for name, folder in self._parts.items():
-                kept = self._deleted / run_id / name
-                if kept.is_dir() and not (folder / run_id).exists():
-                    folder.mkdir(parents=True, exist_ok=True)
-                    shutil.move(kept, folder / run_id)
+            kept = [(self._deleted / run_id / name, folder / run_id) for name, folder in self._parts.items()]
+            for deleted, place in kept:
+                if deleted.is_dir() and place.exists():
+                    raise SettingsError(
+                        f"run {run_id!r} cannot be restored: another run has its name now; move {place} elsewhere first"
+                    )
+            for deleted, place in kept:
+                if deleted.is_dir():
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.move(deleted, place)
             shutil.rmtree(self._deleted / run_id, ignore_errors=True)
 
     def describe(self, run_id: str, description: str) -> None:

@@ -144,6 +144,43 @@ def test_short_answers_have_no_language_that_could_be_told():
 
 
 @pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("no", "Det koster fire euro, og det er ikke dyrt."),
+        ("da", "Det koster fire euro, og det er ikke dyrt for en creme."),
+        ("ca", "La crema no porta perfum i es ven en tots els mercats."),
+        ("ja", "東京都千代田区丸の内"),
+        ("ko", "The Art of the Balm and the Cream은 16,000원이고 제주 매장에서 살 수 있습니다."),
+        ("en", "Москва (Moscow), Санкт-Петербург (Saint Petersburg)."),
+        ("en", "4,00 €."),
+    ],
+)
+def test_a_language_that_is_not_decided_is_not_applicable_and_not_its_negation_either(code: str, text: str):
+    for name in ("language", "not-language"):
+        holds, received = outcome(text, {name: code})
+        assert holds is None
+        assert "may be in" in received or "too short or too mixed" in received
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (
+            "no",
+            "Prisen er 4 euro, og leveringen tager en uge, men den er gratis efter 30 dage, og den er uden gebyr.",
+        ),
+        ("en", "Prisen er 4 euro, og leveringen tager en uge."),
+        ("ja", "退货费用为四欧元，客户需要在三十天之内寄回商品。"),
+        ("zh", "返品は4ユーロで、一週間かかります。"),
+        ("ko", "The return costs 4 euros and it takes a week."),
+        ("de", "Возврат стоит четыре евро, доставка занимает неделю."),
+    ],
+)
+def test_a_language_that_is_clearly_another_one_is_broken(code: str, text: str):
+    assert outcome(text, {"language": code})[0] is False
+
+
+@pytest.mark.parametrize(
     ("group", "holds"),
     [
         ({"any": [{"contains": "x"}, {"contains": "4"}]}, True),

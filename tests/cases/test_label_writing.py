@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_rageval.cases.case_text import case_text, edited_json, edited_row, row_texts
+from pytest_rageval.cases.case_text import MarkedCase, case_text, edited_row, row_texts
 from pytest_rageval.cases.case_writer import CaseWriter, ChangedMeanwhile
+from pytest_rageval.cases.json_edit import edited_json
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.marks import Marks, case_with_marks
 from pytest_rageval.cases.note_folder import changed_notes, note_hashes
@@ -32,7 +33,7 @@ def written(path: Path, line: int, marks: Marks) -> tuple[str, EvalCase]:
     assert not loaded.problems
     case = next(case for case in loaded.cases if case.source.line == line)
     text = case_text(path.read_bytes(), path.name)
-    content = text.composed({line: text.line_with(case, marks, {})})
+    content = text.composed({line: text.line_with(MarkedCase(case, marks, {}))})
     before, after = path.read_bytes().split(b"\n"), content.split(b"\n")
     assert [at for at, (old, new) in enumerate(zip(before, after, strict=True), 1) if old != new] in ([line], [])
     path.write_bytes(content)
@@ -53,7 +54,7 @@ def test_a_bare_question_gets_its_places_at_the_end_in_its_own_spacing(file: Pat
     assert line == '\ufeff{"id":"a","question":"왜?","gold_supports":[' + gold + "]}\r"
     assert case.gold.supports == (GO,)
     line, _ = written(file, 3, Marks(golds=(JS,)))
-    assert line.startswith('  {"id": "b", "question": "x", "gold_supports": [')
+    assert line.startswith('  {"id": "b",  "question": "x", "gold_supports": [')
 
 
 def test_key_order_and_what_a_place_says_besides_stay(file: Path):
@@ -73,7 +74,7 @@ def test_marks_that_are_taken_back_give_the_line_back_byte_for_byte(file: Path):
     file.write_text(line)
     case = load_file(file, file.parent).cases[0]
     text = case_text(file.read_bytes(), file.name)
-    assert text.line_with(case, Marks.of(case), {"x.md": "0" * 16}) == line
+    assert text.line_with(MarkedCase(case, Marks.of(case), {"x.md": "0" * 16})) == line
 
 
 def test_canonical_cases_are_labelled_inside_their_gold(file: Path):
@@ -125,7 +126,7 @@ def test_marks_that_contradict_the_case_are_refused_in_one_line(file: Path):
     case = load_file(file, file.parent).cases[0]
     text = case_text(file.read_bytes(), file.name)
     with pytest.raises(CaseError, match=r"case 'a': answerable is true, but a negative case") as refusal:
-        text.line_with(case, Marks("ids", answerable=True), {})
+        text.line_with(MarkedCase(case, Marks("ids", answerable=True), {}))
     assert len(refusal.value.problems) == 1
 
 
@@ -137,7 +138,7 @@ def test_hashes_of_the_notes_are_kept_with_the_label_and_tell_a_changed_note(fil
     case = load_file(file, file.parent).cases[0]
     hashes = note_hashes(notes, ["notes/go.md", "gone.md"])
     text = case_text(file.read_bytes(), file.name)
-    file.write_bytes(text.composed({1: text.line_with(case, Marks(golds=(GO,)), hashes)}))
+    file.write_bytes(text.composed({1: text.line_with(MarkedCase(case, Marks(golds=(GO,)), hashes))}))
     labelled = load_file(file, file.parent).cases[0]
     assert labelled.metadata == {"x": 1, "note_hashes": hashes}
     assert [*changed_notes(labelled, notes)] == []
@@ -173,14 +174,14 @@ def test_cells_of_a_csv_row_change_and_other_rows_stay(tmp_path: Path):
     )
     cases = load_file(file, tmp_path).cases
     text = case_text(file.read_bytes(), file.name)
-    changed = {case.source.line: text.line_with(case, Marks(golds=(GO,)), {}) for case in cases}
+    changed = {case.source.line: text.line_with(MarkedCase(case, Marks(golds=(GO,)), {})) for case in cases}
     content = text.composed(changed)
     assert content.startswith(b'id,question,reference,gold_supports,answerable\r\na,"Why, ""so""\n?",because,"[{""rel')
     assert b"\r\nb,How?, x ," in content
     file.write_bytes(content)
     again = load_file(file, tmp_path)
     assert (again.problems, [case.gold.supports for case in again.cases]) == ((), [(GO,), (GO,)])
-    unanswerable = text.line_with(cases[1], Marks.of(cases[1]).unanswerable(), {})
+    unanswerable = text.line_with(MarkedCase(cases[1], Marks.of(cases[1]).unanswerable(), {}))
     assert unanswerable == "b,How?, x ,,false\r\n"
 
 
@@ -190,8 +191,8 @@ def test_a_csv_file_without_the_column_says_which_is_lacking(tmp_path: Path):
     case = load_file(file, tmp_path).cases[0]
     text = case_text(file.read_bytes(), file.name)
     with pytest.raises(CaseError, match=r"cases\.csv: case '\w+': the header lacks the column gold_supports"):
-        text.line_with(case, Marks(golds=(GO,)), {})
-    assert text.line_with(case, Marks.of(case), {}) == "Why?,x\n"
+        text.line_with(MarkedCase(case, Marks(golds=(GO,)), {}))
+    assert text.line_with(MarkedCase(case, Marks.of(case), {})) == "Why?,x\n"
 
 
 def test_a_row_with_other_line_separators_in_its_cells_keeps_them(tmp_path: Path):
@@ -199,7 +200,7 @@ def test_a_row_with_other_line_separators_in_its_cells_keeps_them(tmp_path: Path
     file.write_bytes("id,question,gold_supports\na,Why\u2028so?,\nb,How?,\n".encode())
     case = load_file(file, tmp_path).cases[0]
     text = case_text(file.read_bytes(), file.name)
-    content = text.composed({case.source.line: text.line_with(case, Marks(golds=(GO,)), {})})
+    content = text.composed({case.source.line: text.line_with(MarkedCase(case, Marks(golds=(GO,)), {}))})
     assert content.decode().startswith('id,question,gold_supports\na,Why\u2028so?,"[{""rel_path"": ""notes/go.md""')
     assert content.endswith(b"\nb,How?,\n")
 

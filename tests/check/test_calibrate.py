@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,9 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.gates.gate import Gate, parse_gate, resolve
 from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.judges.rubrics import load_rubric
+from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.model import Judgement, Source
+from pytest_rageval.model import Answer, EvalCase, Judgement, Source
 
 LABELLED = Path(__file__).parents[1] / "data" / "groundedness" / "labelled.jsonl"
 
@@ -100,3 +102,21 @@ def test_a_run_without_scores_gives_no_rate():
 def test_people_who_said_one_thing_of_all_are_no_measure():
     found = compare(judged("a", True, 5.0), judged("b", True, 1.0))
     assert any(note.startswith("people said the same of all answers") for note in found.notes)
+
+
+def a_labelled_turn(turn: int, conversation: str) -> ScoredLabel:
+    case = EvalCase(f"{conversation}[{turn}]", "q", conversation=conversation, turn=turn)
+    label = judged(case.id, turn % 2 == 1, 5.0 * (turn % 2))
+    return replace(label, observation=observe(case, Answer(text="a"), k=5))
+
+
+def test_intervals_over_turns_are_said_to_take_them_as_independent():
+    labels = [a_labelled_turn(turn, conversation) for conversation in "ab" for turn in (1, 2, 3)]
+    unlabelled = UnlabelledCases("r1", (1.0,) * 4, conversations=("f::a", "f::a", "f::b", "f::b"))
+    notes = compare(*labels, unlabelled=unlabelled).notes
+    assert (
+        "6 of the labelled answers are turns of 2 conversations: taken as independent, so that intervals are too narrow"
+    ) in notes
+    assert any(note.startswith("4 of the unlabelled answers of run r1 are turns of 2 conversations") for note in notes)
+    alone = compare(*[a_labelled_turn(1, conversation) for conversation in "abc"]).notes
+    assert not any("turns of" in note for note in alone)

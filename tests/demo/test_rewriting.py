@@ -102,3 +102,20 @@ def test_the_shipped_conversations_pass_and_name_the_turns_lost_without_the_step
     assert set(outcomes(project).values()) == {"passed"}
     assert project.rageval("run", "--run-id", "b", "--param", "rewrite=false").ret == 1
     assert sorted(name for name, outcome in outcomes(project).items() if outcome == "failed") == LOST_WITHOUT
+
+
+@pytest.mark.parametrize("step", ["true", "false"])
+def test_the_gap_to_the_rewrites_is_what_the_demo_loses_without_the_step(project: Project, step: str):
+    (project.path / "evalcases").mkdir()
+    shutil.copy(SHIPPED_TALKS, project.path / "evalcases")
+    project.configure('target = "demo"\nrewrites = true\ngates.run = ["run rewrite_gap@recall@5 <= 0.1"]')
+    result = project.rageval("run", "--param", f"rewrite={step}")
+    gap = project.metrics()["metrics"]["rewrite_gap@recall_any@5"]
+    assert (gap["n_expected"], gap["n_independent"]) == (11, 6)
+    assert gap["rewritten"] > 0.9
+    if step == "true":
+        assert result.ret == 0
+        assert abs(gap["mean"]) < 0.05
+    else:
+        assert result.ret == 1
+        assert gap["mean"] > 0.3

@@ -20,7 +20,8 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from pytest_rageval.cases.loading import load_file
-from pytest_rageval.label.label_screen import ChunkText, LabelScreen
+from pytest_rageval.label.label_chunk_text import ChunkText
+from pytest_rageval.label.label_screen import LabelScreen
 from pytest_rageval.label.label_session import LabelSession
 from pytest_rageval.model import Anchor, EvalCase
 

@@ -164,3 +164,46 @@ def test_once_before_a_condition_is_no_count():
 def test_monstrous_figures_are_compared_as_they_are_written(figure):
     assert best_fit(f"It is {figure}.", [figure]).share == 1
     assert best_fit("It is 5 minutes, or 7 cents, or $12.", [figure]).share < 1
+
+
+FOUR_NIGHTS = "Four nights cost 61,000 yen"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What do four nights cost?",
+        "What is the price of the stay?",
+        "And for a longer stay?",
+        "What do we pay for four nights with breakfast?",
+        "How expensive is the garden room per stay?",
+    ],
+)
+@pytest.mark.parametrize(
+    "rest",
+    [
+        ", breakfast costs 4,200 yen more.",
+        ". If you stay until Friday, the inn charges 4,200 yen for parking.",
+        ". The garden wing has a surcharge of 4,200 yen.",
+        " or 4,200 yen less in May.",
+        ", of which 4,200 yen is tax.",
+        ". This does not include the city tax of 4,200 yen.",
+    ],
+)
+def test_another_amount_in_the_same_unit_does_not_take_the_place_of_the_gold(question: str, rest: str):
+    assert best_fit(FOUR_NIGHTS + rest, ["61,000 yen"], question).sentence == ""
+
+
+@pytest.mark.parametrize(
+    ("question", "gold", "answer"),
+    [
+        ("How much is it for children at the pool?", "9 euros", "Adults pay 9 euros. Children pay 4 euros."),
+        ("How much is the deposit?", "900 euros", "The rent is 900 euros a month; the deposit is 200 euros."),
+        ("What is the surcharge?", "61,000 yen", f"{FOUR_NIGHTS}. The surcharge of the wing is 4,200 yen."),
+        ("What does breakfast cost?", "61,000 yen", f"{FOUR_NIGHTS}. Breakfast costs 4,200 yen."),
+        ("How much more is breakfast?", "61,000 yen", f"{FOUR_NIGHTS}, breakfast is 4,200 yen more."),
+        ("Is it 12 or 24 months?", "24 months", "It is 12 or 24 months."),
+    ],
+)  # fmt: skip
+def test_an_amount_that_the_answer_gives_for_something_else_is_not_the_gold(question: str, gold: str, answer: str):
+    assert best_fit(answer, [gold], question).share == 0

@@ -106,8 +106,11 @@ def test_the_gate_can_be_lowered_and_switched_off(shop: Project):
 def test_the_name_of_another_metric_is_refused(shop: Project):
     shop.cases([asserted("bad", {"contains": "4", "metric": "mrr"})])
     result = shop.run()
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*the metric 'mrr' of an assertion is one of the metrics already; give it*"])
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(
+        ["*a.jsonl:1:1: case 'bad': assert: the metric 'mrr' of an assertion is one of the metrics already; give it*"]
+    )
+    assert not shop.runs
 
 
 def test_what_is_wrong_in_a_file_stops_the_run_before_anything_is_asked(shop: Project):

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from project import Project, a_case
 
+from pytest_rageval.render.html.turn_charts import turn_charts
+
 BOT = '''
 import os
 
@@ -127,7 +129,7 @@ def test_workers_and_scoring_again_give_the_same_figures(talks: Project):
     talks.run("-n", "2")
     assert talks.metrics()["metrics"] == alone["metrics"]
     assert talks.metrics()["by_turn"] == alone["by_turn"]
-    talks.rageval("rescore", talks.runs[0].name)
+    assert talks.rageval("score", talks.runs[0].name).ret in (0, 1)
     assert talks.metrics()["metrics"]["turn_decay@gold_in_answer"] == alone["metrics"]["turn_decay@gold_in_answer"]
     assert talks.metrics()["by_turn"] == alone["by_turn"]
 
@@ -142,3 +144,58 @@ def test_a_baseline_with_an_odd_conversation_is_refused(talks: Project):
     result = talks.run()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*is not a baseline; make a new one*"])
+
+
+def of_two_lengths(talks: Project) -> None:
+    """Run four conversations of five turns, and five of two."""
+    longer = [a_talk(number) for number in range(4)]
+    shorter = [a_talk(number) for number in range(4, 9)]
+    for talk in shorter:
+        talk["turns"] = talk["turns"][:2]
+    talks.cases([*longer, *shorter])
+    talks.run()
+
+
+def test_turns_have_intervals_by_number_where_they_are_enough(talks: Project):
+    of_two_lengths(talks)
+    by_turn = talks.metrics()["by_turn"]
+    counts = {number: group["metrics"]["gold_in_answer"]["n_scored"] for number, group in by_turn.items()}
+    assert counts == {"1": 9, "2": 9, "3": 4, "4": 4, "5": 4}
+    assert by_turn["2"]["metrics"]["gold_in_answer"]["ci"] is not None
+    assert by_turn["3"]["metrics"]["gold_in_answer"]["ci"] is None
+
+
+def test_the_page_charts_metrics_by_turn_and_joins_no_first_turn_with_later_ones(talks: Project):
+    of_two_lengths(talks)
+    chart = next(chart for chart in turn_charts(talks.metrics()) if chart.name == "gold_in_answer")
+    first, second, third, *_ = chart.points
+    assert (first.is_first, second.is_first) == (True, False)
+    assert first.words == "turn 1: 1.000, 95 % within 0.664 to 1.000, n 9"
+    assert f"{first.x:g} {first.y:g}" not in chart.line
+    assert f"{second.x:g} {second.y:g}" in chart.line
+    assert second.low is not None
+    assert third.low is None
+    assert [label.text for label in chart.counts] == ["9", "9", "4", "4", "4"]
+    assert chart.remark == "turns 3, 4, 5: fewer than 5, no interval"
+    assert "fewer than 5, no interval" in (talks.runs[-1] / "report.html").read_text("utf-8")
+
+
+def test_a_chart_of_very_long_conversations_has_room_and_says_what_it_leaves_out(talks: Project):
+    questions = [f"2 question {number}" for number in range(30)]
+    turns = [{"question": each, "gold": {"answer": each}} for each in questions]
+    talks.cases([{"id": "long", "turns": turns}])
+    talks.run()
+    chart = turn_charts(talks.metrics())[0]
+    assert len(chart.points) == 12
+    assert chart.remark.endswith("18 more in the table")
+
+
+def test_first_turns_alone_have_no_chart(talks: Project):
+    talks.cases([{"id": "one", "turns": [{"question": "2 only", "gold": {"answer": "2 only"}}]}])
+    talks.run()
+    assert turn_charts(talks.metrics()) == []
+
+
+def test_the_terminal_tells_first_turns_from_later_ones_in_a_line(talks: Project):
+    result = talks.run()
+    result.stdout.fnmatch_lines(["first turns → later turns: 8 of 8 → 16 of 32 pass · *gold_in_answer 1.000 → 0.500*"])

@@ -13,11 +13,6 @@ from processes import ending, kill, wait_until
 from project import Project, a_case
 from thread_bot import BOT
 
-from pytest_rageval.cases.case_text import case_text
-from pytest_rageval.cases.loading import load_file
-from pytest_rageval.cases.marks import Marks
-from pytest_rageval.errors import CaseError
-
 
 def a_talk(id: str, *questions: str, **fields: Any) -> dict[str, Any]:
     """A conversation whose turns pass, if the bot has as many turns before them as it should."""
@@ -31,6 +26,12 @@ def a_talk(id: str, *questions: str, **fields: Any) -> dict[str, Any]:
 TALKS = [a_talk(f"talk{number}", *(f"{word}{number}" for word in ("alpha", "beta", "gamma"))) for number in range(4)]
 
 
+DIVIDING = """
+def pytest_xdist_make_scheduler(config, log):
+    from xdist.scheduler import LoadScheduling
+    return LoadScheduling(config, log)
+"""
+"""A scheduler of the project's own, which knows no conversations."""
 UNEVEN = [a_talk("long", *(f"question{number}" for number in range(5))), *TALKS]
 """Turns whose half is amid a conversation."""
 
@@ -80,7 +81,7 @@ def test_each_turn_is_a_test_with_what_was_said_before(threads: Project):
 
 
 @pytest.mark.child_process
-@pytest.mark.parametrize("dist", ["", "load", "worksteal", "loadfile", "loadscope"])
+@pytest.mark.parametrize("dist", ["", "load", "worksteal", "loadfile", "loadscope", "loadgroup"])
 def test_workers_keep_a_conversation_together(threads: Project, dist: str):
     threads.cases(UNEVEN)
     threads.run("-n", "2", *(["--dist", dist] if dist else [])).assert_outcomes(passed=17)
@@ -93,8 +94,9 @@ def test_a_scheduler_that_divides_a_conversation_changes_no_history(threads: Pro
     threads.run().assert_outcomes(passed=12)
     whole = histories(threads)
     (threads.path / "asked.txt").unlink()
-    # Under some versions of pytest, groups of xdist do not hold.
-    threads.run("-n", "2", "--dist", "loadgroup").assert_outcomes(passed=12)
+    threads.write("conftest.py", DIVIDING)
+    threads.run("-n", "2").assert_outcomes(passed=12)
+    assert len(asked(threads)) > 12
     assert_in_order(threads)
     assert histories(threads) == whole
 
@@ -236,6 +238,13 @@ def test_live_and_gold_history_are_compared_turn_by_turn(threads: Project):
     assert [case["case_key"] for case in json.loads(compared.stdout.str())["flipped_to_pass"]] == [
         "evalcases/a.jsonl::talk[2]"
     ]
+    shown = threads.rageval("compare", "live", "gold").stdout.str()
+    assert "history  live  → gold" in shown
+    assert "errors carry over: 1 later turn fails after the system's own answers alone: talk[2]" in shown
+    turned = threads.rageval("compare", "gold", "live").stdout.str()
+    assert "errors carry over: 1 later turn fails after the system's own answers alone: talk[2]" in turned
+    same = threads.rageval("compare", "live", "live").stdout.str()
+    assert "carr" not in same
 
 
 @pytest.mark.child_process
@@ -345,14 +354,6 @@ def test_a_hook_that_changes_a_turn_changes_what_later_turns_are_asked_after(thr
     )
     threads.run("-k", "turn3")
     assert [call["question"] for call in asked(threads)] == ["Changed", "beta0", "gamma0"]
-
-
-def test_a_turn_is_not_labelled_into_its_conversation(threads: Project):
-    before = (threads.path / "evalcases" / "a.jsonl").read_bytes()
-    text = case_text(before, "a.jsonl")
-    _, second, *_ = load_file(threads.path / "evalcases" / "a.jsonl", threads.path).cases
-    with pytest.raises(CaseError, match=r"case 'talk0\[2\]': is a turn of a conversation, which cannot be labelled"):
-        text.line_with(second, Marks.of(second), {})
 
 
 @pytest.mark.child_process

@@ -24,6 +24,7 @@ from pytest_rageval.render.html.notebook import comparison_html, run_html
 from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.render.html.report_page import fragments, report_html
 from pytest_rageval.render.html.sections import HeatCell
+from pytest_rageval.render.html.turn_charts import TurnChart, TurnPoint
 from pytest_rageval.text import printable
 from pytest_rageval.views.text_diff import DiffPiece
 
@@ -158,6 +159,8 @@ def called_directly(page: PageRun) -> Iterator[str]:
     yield called.spark(spark([0, 1]), text) + called.interval(figure, text, text)
     labels = [AxisValue(1, text)]
     yield called.chart(Chart(text, labels, labels, marks=labels), text)
+    point = TurnPoint(1, 1, None, None, is_first=True, words=text)
+    yield called.turn_chart(TurnChart(text, False, [point], "", labels, labels, labels, text))
     yield called.heat(HeatCell(text, text, 1, "fall", 1, text))
     yield called.verdict(SimpleNamespace(symbol=text, headline=text, details=text))
     yield called.outcome(text, "")

@@ -283,7 +283,7 @@ def a_run(
             line = observation_line(Trial(result.case, result.trial), result.observation, told)
             writer.folder.append("observations.jsonl", line)
     if is_finished:
-        finish(writer, plan, Extent({*cases, *missing}, {*cases}), None, reports / "baseline.json")
+        finish(writer, plan, Extent({*cases, *missing}, {*cases}), None)
         rewrite(writer.folder.path / "metrics.json", lambda metrics: metrics["volatile"].update(timestamp=ended))
     writer.folder.close()
     return writer.folder.path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 
 import pytest
@@ -119,6 +120,19 @@ def test_samples_are_in_order_and_grow_by_cases():
     assert [case.source.line for case in more] == sorted(case.source.line for case in more)
     assert sampled(cases, 5, 1) != few
     assert sampled(cases, 99, 0) == cases
+
+
+def test_a_sample_takes_conversations_whole():
+    def turn(number: int, conversation: str) -> EvalCase:
+        case_id = f"{conversation}[{number}]"
+        return EvalCase(case_id, "q", source=Source("c.jsonl", 1), conversation=conversation, turn=number)
+
+    cases = [turn(number, conversation) for conversation in "abcdefgh" for number in (1, 2, 3)]
+    for seed in range(5):
+        chosen = sampled(cases, 8, seed)
+        turns = Counter(case.conversation for case in chosen)
+        assert len(chosen) == 9
+        assert set(turns.values()) == {3}
 
 
 def test_the_quick_grid_has_six_points_and_the_full_one_189():

@@ -7,6 +7,7 @@ import html
 import io
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,6 +62,19 @@ def test_a_deleted_run_is_gone_and_can_be_restored_with_its_job(app: WebApp):
     change(app, "restore", "now", "20261122_100000")
     assert set(listed(app)) == {"before", "now", "killed", "20261122_100000"}
     assert StoredRun(app.settings.reports / "runs" / "now").state == "complete"
+
+
+@pytest.mark.reliability("crashes", "a deleted run is restored over another one of its name")
+def test_a_deleted_run_whose_name_another_run_has_is_not_lost(app: WebApp):
+    change(app, "delete", "now")
+    runs = app.settings.reports / "runs"
+    shutil.copytree(runs / "before", runs / "now")
+    refused = app.post("/runs/selected", {"action": "restore", "run": "now"})
+    assert refused.status_code == 409
+    assert f"another run has its name now; move {runs / 'now'} elsewhere first" in html.unescape(refused.text)
+    shutil.rmtree(runs / "now")
+    change(app, "restore", "now")
+    assert StoredRun(runs / "now").finished_metrics["volatile"]["run_id"] == "now"
 
 
 def test_what_cannot_be_done_with_runs_is_said_and_nothing_changes(app: WebApp):

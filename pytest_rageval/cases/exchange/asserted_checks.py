@@ -88,6 +88,16 @@ def assertions_of_checks(checks: Iterable[Mapping[str, Any]], folder: Path) -> A
     return read
 
 
+def unconverted(
+    checks: Iterable[dict[str, Any]], asserted: AssertedChecks, *, is_own_export: bool
+) -> list[dict[str, Any]]:
+    """Return the checks that became no assertion; those that our own export wrote are in its extra parts."""
+    left = [check for check in checks if check not in asserted.taken]
+    if not is_own_export:
+        return left
+    return [check for check in left if str(check.get("type")).removeprefix(NEGATION) not in TYPES]
+
+
 def _is_text(check: Mapping[str, Any]) -> bool:
     return not isinstance(check.get("value"), dict | list)
 

@@ -14,7 +14,7 @@ import jmespath
 from jmespath.exceptions import JMESPathError
 
 from pytest_rageval.cases.answerability import answerable_by, is_negative, says_not_present, sign_of, truth_of
-from pytest_rageval.cases.exchange.asserted_checks import assertions_of_checks
+from pytest_rageval.cases.exchange.asserted_checks import assertions_of_checks, unconverted
 from pytest_rageval.cases.exchange.checks import gold_of_checks
 from pytest_rageval.cases.exchange.column_values import KEPT, is_gold_name, last_name
 from pytest_rageval.cases.exchange.columns import Columns
@@ -245,7 +245,7 @@ class RowReading:
         asserted = assertions_of_checks(() if has_own_assertions else checks, self._folder)
         if asserted.assertions:
             self.case["assert"] = asserted.assertions
-        unused = [check for check in read.unused if check not in asserted.taken]
+        unused = unconverted(read.unused, asserted, is_own_export=has_own_assertions)
         if kept := [*unused, *read.unread]:
             self.metadata["assert"] = kept
         self.unused = Counter(str(check.get("type")) for check in unused)

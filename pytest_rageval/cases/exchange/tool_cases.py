@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from pytest_rageval.cases.canonical import case_content
 from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS, Answers, ToolFiles, extra_parts, unplaced
+from pytest_rageval.cases.exchange.promptfoo_checks import checks_of_assertions, without_doubles
 from pytest_rageval.cases.exchange.reading import RowReading
 from pytest_rageval.cases.exchange.row_files import squad_row
 from pytest_rageval.cases.keys import CELLS
@@ -78,20 +79,29 @@ def _sample(case: EvalCase, answer: Answer | None) -> dict[str, Json]:
 
 
 def write_promptfoo(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
-    """Write tests.json, for `tests: file://tests.json`: the question as a variable, answers and key facts as checks."""
-    rows = [_test(case) for case in cases]
-    notes = unplaced("promptfoo", "answers of a system", list(answers)) if answers else ()
+    """Write tests.json, for `tests: file://tests.json`: the question as a variable, gold and assertions as checks."""
+    rows: list[Json] = []
+    left_out: dict[str, list[str]] = {}
+    for case in cases:
+        asserted = checks_of_assertions(case, FEWEST)
+        rows.append(_test(case, asserted.checks))
+        for what in dict.fromkeys(asserted.left_out):
+            left_out.setdefault(what, []).append(case.id)
+    notes = list(unplaced("promptfoo", "answers of a system", list(answers))) if answers else []
+    for what, ids in left_out.items():
+        notes += unplaced("promptfoo", f"the assertion {what}", ids)
     return ToolFiles({"tests.json": [json.dumps(rows, ensure_ascii=False, indent=1)]}, tuple(notes))
 
 
-def _test(case: EvalCase) -> dict[str, Json]:
+def _test(case: EvalCase, asserted: Sequence[dict[str, Json]]) -> dict[str, Json]:
     variables: dict[str, Json] = {"question": case.question}
     if case.contexts:  # one text: promptfoo makes a test of each member of a list
         variables["context"] = "\n\n".join(case.contexts)
     checks: list[Json] = [{"type": "factuality", "value": text} for text in case.gold.answers or ()]
     if len(checks) > 1:
         checks = [{"type": "assert-set", "threshold": FEWEST, "assert": checks}]
-    checks += [{"type": "icontains", "value": fact} for fact in case.gold.key_facts or ()]
+    facts: list[dict[str, Json]] = [{"type": "icontains", "value": fact} for fact in case.gold.key_facts or ()]
+    checks += [*without_doubles(facts, asserted), *asserted]
     test: dict[str, Json] = {"description": case.id, "vars": variables, "metadata": {EXTRA_PARTS: {}}}
     if checks:
         test["assert"] = checks

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, TypeVar
 
@@ -14,17 +15,39 @@ Shown = TypeVar("Shown")
 COLOURS = {"better": "green", "worse": "red", "doubtful": "amber", "plain": "grey"}
 
 
-def pairwise_html(content: Mapping[str, Any]) -> str:
-    """Return the page of the content of a pairwise comparison."""
+@dataclass(frozen=True, kw_only=True)
+class PairwiseParts:
+    """The parts of a page of a pairwise comparison.
+
+    names    both runs
+    symbol   of the verdict, with its `colour` and `sentence`
+    gates    the gates with their results
+    facts    the figures; `remarks` on them
+    tables   the figures by category
+    lists    the clearest wins and losses
+    names_of_others
+             the cases that only one run has
+    """
+
+    names: tuple[str, str]
+    symbol: str
+    colour: str
+    sentence: str
+    gates: Sequence[Line]
+    facts: Sequence[LabelledText]
+    remarks: Sequence[Line]
+    tables: Sequence[FigureTable]
+    lists: Sequence[FoldList]
+    names_of_others: Sequence[NameList]
+
+
+def pairwise_parts(content: Mapping[str, Any]) -> PairwiseParts:
+    """Return the parts of the content of a pairwise comparison."""
     view = pairwise_view(content)
     verdict = content["verdict"]
     symbol, tone = VERDICTS[verdict["word"]]
     _, *gates = view.head
-    return rendered(
-        "pairwise.html",
-        policy=policy(),
-        style=style(),
-        version=version("pytest-rageval"),
+    return PairwiseParts(
         names=(content["before"]["name"], content["after"]["name"]),
         symbol=symbol,
         colour=COLOURS[tone],
@@ -35,6 +58,17 @@ def pairwise_html(content: Mapping[str, Any]) -> str:
         tables=_of_kind(FigureTable, view.categories),
         lists=_of_kind(FoldList, [*view.wins, *view.losses]),
         names_of_others=_of_kind(NameList, view.one_sided),
+    )
+
+
+def pairwise_html(content: Mapping[str, Any]) -> str:
+    """Return the page of the content of a pairwise comparison."""
+    return rendered(
+        "pairwise.html",
+        policy=policy(),
+        style=style(),
+        version=version("pytest-rageval"),
+        parts=pairwise_parts(content),
     )
 
 

@@ -28,6 +28,7 @@ from pytest_rageval.render.html.metric_rows import (
     unscored,
 )
 from pytest_rageval.render.html.page_run import PageRun
+from pytest_rageval.render.html.turn_charts import TurnChart, turn_charts
 from pytest_rageval.runs.columns import Column
 from pytest_rageval.runs.config_diff import flat_settings, setting_text
 from pytest_rageval.runs.history import PastRun
@@ -77,6 +78,8 @@ class Sections:
     """Each category with its number of cases and a cell for each layer."""
     turns: FigureTable | None
     """The metrics of conversations by the number of the turn; None without any."""
+    turn_charts: Sequence[TurnChart]
+    """The same as charts."""
     moved: Sequence[MetricLayer]
     """The metrics that moved; without a comparison, all with a value."""
     unmoved: Sequence[MetricLayer]
@@ -128,6 +131,7 @@ def report_sections(page: PageRun) -> Sections:
         heat_layers=heat_layers,
         heat_rows=heat_rows,
         turns=turns_table(page.metrics),
+        turn_charts=turn_charts(page.metrics),
         moved=metric_layers(page, moved),
         unmoved=metric_layers(page, unmoved),
         unmoved_metrics=len(unmoved),

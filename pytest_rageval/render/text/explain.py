@@ -13,6 +13,7 @@ from pytest_rageval.views.case_before import CaseBefore
 from pytest_rageval.views.case_content import CaseView
 from pytest_rageval.views.case_parts import ChunkRow
 from pytest_rageval.views.conversation import ConversationView
+from pytest_rageval.views.rewrite import RewriteView
 
 TEXT = 300
 """Characters of a text that are shown."""
@@ -75,6 +76,8 @@ def _lines(explained: Explained, form: Form) -> Iterator[str]:
     yield ""
     yield from _answer(case, obs, form)
     yield from _retrieved(case, obs, form)
+    if case.rewrite is not None:
+        yield from _rewrite(case.rewrite, form)
     yield from _section("tool calls", [(_short(line),) for line in case.retrieved.tool_calls], form.width)
     flags = (*obs.matching.flags, *case.retrieved.flags) if obs else case.retrieved.flags
     for flag in dict.fromkeys(flags):
@@ -127,6 +130,21 @@ def _turns(conversation: ConversationView, form: Form) -> Iterator[str]:
             notes.append("broke first")
         rows.append((str(turn.number), ", ".join(notes), _short(turn.question or "")))
     yield from _section(f"conversation: {conversation.title}", rows, form.width)
+
+
+def _rewrite(rewrite: RewriteView, form: Form) -> Iterator[str]:
+    """Yield what came of the question asked as its rewrite, without history."""
+    rows: list[tuple[str, str]] = []
+    if rewrite.question is not None:
+        rows.append(("question", _short(rewrite.question)))
+    if rewrite.error:
+        rows.append(("error", rewrite.error))
+    if rewrite.answer is not None:
+        rows.append(("answer", _short(rewrite.answer)))
+    for golds, place in rewrite.places:
+        rows.append(("came", f"{place}   {golds}".rstrip()))
+    rows += rewrite.gaps
+    yield from _section("asked as its rewrite, without history", rows, form.width)
 
 
 def _before(before: CaseBefore | None, form: Form) -> Iterator[str]:

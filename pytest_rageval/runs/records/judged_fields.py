@@ -78,11 +78,21 @@ def judge_input(obs: Observation, k: int, text: RecordTexts) -> dict[str, Any]:
     }
 
 
-def judge_cost(obs: Observation) -> dict[str, Any]:
+def judgements_of_case(obs: Observation | None) -> list[Judgement]:
+    """Return the judgements of a case, with those of its answer to the rewrite."""
+    if obs is None:
+        return []
+    judgements = list(obs.judgements.values())
+    if isinstance(obs.rewritten, Observation):
+        judgements += obs.rewritten.judgements.values()
+    return judgements
+
+
+def judge_cost(judgements: Iterable[Judgement]) -> dict[str, Any]:
     """Return what judging cost now and what the cache saved; a cached judgement costs nothing."""
     paid: list[Judgement] = []
     kept: list[Judgement] = []
-    for judgement in obs.judgements.values():
+    for judgement in judgements:
         if judgement.cached:
             kept.append(judgement)
         else:

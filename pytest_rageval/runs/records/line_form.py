@@ -146,6 +146,7 @@ WHERE_WRITTEN = (
     "model_name",
     "confirms",
     "records",
+    "rewrite",
 )
 
 NOTED = Members(*NEEDED, where_written=WHERE_WRITTEN)

@@ -11,6 +11,7 @@ from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypeAliasType, TypedDict
 
 from pytest_rageval.cases.canonical import case_from_mapping, case_to_mapping
+from pytest_rageval.cases.conversations import as_rewrite
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import public_params
@@ -75,6 +76,8 @@ def _observation(trial: Trial, observed: Observed, settings: Settings) -> dict[s
     }
     if isinstance(observed, Observation) and observed.dialogue is not None:
         record["dialogue"] = _dialogue(observed.dialogue)
+    if isinstance(observed, Observation) and observed.rewritten is not None:
+        record["rewrite"] = _rewritten(observed.rewritten, trial, settings)
     if isinstance(observed, Observation):
         record["matching"] = _matching(observed.matching)
         record["judgements"] = {name: _judgement(each) for name, each in observed.judgements.items()}
@@ -85,6 +88,17 @@ def _observation(trial: Trial, observed: Observed, settings: Settings) -> dict[s
     else:
         record["error"] = observed.problem
     return record
+
+
+def _rewritten(rewritten: Observation | Problem, trial: Trial, settings: Settings) -> dict[str, Any]:
+    """Return what was observed of the case asked as its rewrite: the members that differ from those of its line."""
+    observed: Observed = AskFailure(rewritten) if isinstance(rewritten, Problem) else rewritten
+    line = _observation(replace(trial, case=as_rewrite(trial.case)), observed, settings)
+    members = {name: line[name] for name in _OF_REWRITE if name in line}
+    return {"question": trial.case.rewrite, **members}
+
+
+_OF_REWRITE = ("answer", "matching", "judgements", "asked_k", "k", "params", "timings", "error", "dialogue")
 
 
 def _dialogue(dialogue: Dialogue) -> dict[str, Any]:
@@ -117,10 +131,17 @@ class _Response(TypedDict, total=False):
     debug: _Debug
 
 
+class _RewriteRecord(TypedDict, total=False):
+    """Those of the same case asked as its rewrite."""
+
+    answer: _Response
+
+
 class _ObservationRecord(TypedDict, total=False):
     """The members of an observation that hold objects of the model; they are written without unset fields."""
 
     answer: _Response
+    rewrite: _RewriteRecord
 
 
 _WRITER: TypeAdapter[Any] = TypeAdapter(
@@ -191,6 +212,9 @@ def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Obse
         return None
     judgements = {name: _read_judgement(name, judgement) for name, judgement in record["judgements"].items()}
     phrases = config["settings"].get("abstention", {}).get("phrases", ())
+    rewritten = None
+    if "rewrite" in record:
+        rewritten = rewritten_of(record, config)
     return Observation(
         case_from_mapping(record["case"]),
         answer_from_line(record["answer"], record["case_key"]),
@@ -203,7 +227,26 @@ def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Obse
         params=record.get("params", {}),
         refusals=tuple(phrases),
         dialogue=read_dialogue(record.get("dialogue")),
+        rewritten=rewritten,
     )
+
+
+def rewritten_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Observation | Problem:
+    """Return what a line of observations.jsonl holds of the case asked as its rewrite."""
+    written = record["rewrite"]
+    if written["error"] is not None:
+        return Problem(**written["error"])
+    line = {**_line_of_rewrite(record), "case": record["case"]}
+    observation = observation_of(line, config)
+    if observation is None:
+        raise ValueError("neither an answer nor an error")
+    return replace(observation, case=as_rewrite(observation.case))
+
+
+def _line_of_rewrite(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the line that the case would have, had it been asked as its rewrite alone."""
+    line = {name: value for name, value in record.items() if name not in ("rewrite", "dialogue")}
+    return {**line, **record["rewrite"]}
 
 
 def _with_tuples(written: Mapping[str, Any]) -> dict[str, Any]:
@@ -234,7 +277,25 @@ def matched_to(record: Mapping[str, Any], case: EvalCase, gold_by: GoldBy, rules
     if record["k"] is None:
         return written
     answer = answer_from_line(record["answer"], record["case_key"])
-    return written | {"matching": _matching(match(case, answer, gold_by, rules))}
+    written["matching"] = _matching(match(case, answer, gold_by, rules))
+    if "rewrite" in record:
+        written["rewrite"] = _rewrite_matched_to(record, case, gold_by, rules)
+    return written
+
+
+def _rewrite_matched_to(
+    record: Mapping[str, Any], case: EvalCase, gold_by: GoldBy, rules: PlaceRules
+) -> dict[str, Any]:
+    rewrite = dict(record["rewrite"])
+    if rewrite["question"] != case.rewrite:
+        rewrite["error"] = asdict(Problem("missing", REWRITE_CHANGED))
+    if rewrite["error"] is None:
+        answer = answer_from_line(rewrite["answer"], record["case_key"])
+        rewrite["matching"] = _matching(match(as_rewrite(case), answer, gold_by, rules))
+    return rewrite
+
+
+REWRITE_CHANGED = "the rewrite changed since it was asked; run the case again"
 
 
 def _read_judgement(rubric: str, written: Mapping[str, Any]) -> Judgement:

@@ -32,10 +32,18 @@ from pytest_rageval.runs.causes import with_cause
 from pytest_rageval.runs.conversation_counts import turn_fields
 from pytest_rageval.runs.decision_hash import decision_hash
 from pytest_rageval.runs.records.attempt_fields import attempt_fields, attempts_in, decided_fields
-from pytest_rageval.runs.records.judged_fields import NO_COST, UNJUDGED, judge_cost, judge_input, judged_fields
+from pytest_rageval.runs.records.judged_fields import (
+    NO_COST,
+    UNJUDGED,
+    judge_cost,
+    judge_input,
+    judged_fields,
+    judgements_of_case,
+)
 from pytest_rageval.runs.records.line_form import PHASES, SCHEMA
 from pytest_rageval.runs.records.record_texts import RecordTexts, error_record
 from pytest_rageval.runs.records.reported_fields import reported_fields
+from pytest_rageval.runs.records.rewrite_fields import rewrite_fields
 from pytest_rageval.runs.row import legacy_names
 from pytest_rageval.targets.native_contract import misplaced_fields
 
@@ -92,6 +100,7 @@ def result_record(
         "requests": result.timings.requests,
     }
     record |= attempt_fields(result, overall or result)
+    record |= rewrite_fields(result, plan, text)
     return with_cause(record)
 
 
@@ -169,7 +178,9 @@ def _score_fields(result: CaseResult, answer: Answer, plan: Plan, text: RecordTe
     if obs is not None and obs.judgements:
         judged = judged_fields(obs, text)
         shown = judge_input(obs, plan.settings.k, text)
-        cost = judge_cost(obs)
+    judgements = judgements_of_case(obs)
+    if judgements:
+        cost = judge_cost(judgements)
     return {
         **judged,
         "abstention": abstained,

@@ -186,9 +186,19 @@ def in_halves(
 
 
 def sampled(cases: Sequence[EvalCase], size: int | None, seed: int) -> list[EvalCase]:
-    """Sample this many cases, in their order: those with the smallest hash of seed and key."""
+    """Sample this many cases, in their order: those with the smallest hash of seed and key.
+
+    A conversation is taken whole, since asking a turn takes the earlier ones; the last one may exceed the size.
+    """
     if size is None or size >= len(cases):
         return list(cases)
-    ranked = sorted(cases, key=lambda case: hashlib.sha256(f"{seed}:{case.key}".encode()).digest())
-    chosen = {case.key for case in ranked[:size]}
-    return [case for case in cases if case.key in chosen]
+    turns = Counter(case.unit for case in cases)
+    ranked = sorted(turns, key=lambda unit: hashlib.sha256(f"{seed}:{unit}".encode()).digest())
+    chosen: set[str] = set()
+    taken = 0
+    for unit in ranked:
+        if taken >= size:
+            break
+        chosen.add(unit)
+        taken += turns[unit]
+    return [case for case in cases if case.unit in chosen]

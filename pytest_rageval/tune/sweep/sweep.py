@@ -15,6 +15,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.links import docs_page
 from pytest_rageval.matching.dialects import namesakes_of
+from pytest_rageval.metrics.added import added_metrics
 from pytest_rageval.model import EvalCase, Json, Observation
 from pytest_rageval.run.extent import Extent
 from pytest_rageval.run.finish import FinishedRun
@@ -94,7 +95,7 @@ class SweepRunner:
         self._index: object = None
         """The values of the parameters of indexing that were asked for last."""
         self._default = self._prepared(Point({}))
-        self._place_rules = self._default.knowing(namesakes_of(cases)).plan.place_rules
+        self._place_rules = self._default.knowing(namesakes_of(cases), added_metrics(cases)).plan.place_rules
         self._asking = AskingLoop.of(self._default)
 
     def __enter__(self) -> SweepRunner:
@@ -290,7 +291,7 @@ class SweepRunner:
         return load_settings(self._project.root, {**options, **run, **described}).model_copy(update=NOT_TUNED)
 
     def _prepared(self, point: Point, **run: str) -> Preparation:
-        return prepare(self._project._replace(settings=self._settings(point, **run)))
+        return prepare(self._project._replace(settings=self._settings(point, **run)), is_before_cases=True)
 
     def _k_of(self, point: Point) -> int:
         k = point.params.get("k")

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from signal import SIGINT, SIGKILL, SIGTERM, Signals
 from typing import Annotated
 
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.atomic import write_json
-from pytest_rageval.io.lock import LockHeld, is_locked
+from pytest_rageval.io.lock import is_locked
 from pytest_rageval.runs.folder import check_reports
 from pytest_rageval.web.jobs.job import (
     CANCELLED,
@@ -29,21 +26,15 @@ from pytest_rageval.web.jobs.job import (
     JobStatus,
     ProgressReader,
     log_tail,
-    number_in,
     read_job,
     status,
 )
+from pytest_rageval.web.jobs.started_process import start_process, stop_process
 from pytest_rageval.web.keys import run_environment
 from pytest_rageval.web.site import UnknownPageError, check_listed, of_app
-from pytest_rageval.web.versions.version_folder import wait_for_lock
 
 MOST_AT_ONCE = 4
 """Maximum number of concurrent jobs."""
-JOB_PROCESS = "pytest_rageval.web.jobs.job_process"
-GRACE_S = 10.0
-"""Seconds until a run that ignores a signal gets the next one: SIGINT, SIGTERM, SIGKILL."""
-LOCK_S = 2.0
-"""Seconds to wait for the lock of a folder: a request for its state holds it for a moment."""
 LayOut = Callable[[Path], Job]
 """Writes the configuration, the cases and their other files into a job's folder, and returns the job."""
 
@@ -130,9 +121,7 @@ class Jobs:
             return
         with suppress(OSError):  # a full disk must not prevent the cancellation
             (folder / CANCELLED).touch()
-        _send(folder, SIGINT)
-        _send_later(GRACE_S, folder, SIGTERM)
-        _send_later(2 * GRACE_S, folder, SIGKILL)
+        stop_process(folder)
 
     def _new_folder(self) -> Path:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -157,52 +146,7 @@ class Jobs:
         for name in (ENDED, CANCELLED, PROCESS):
             (folder / name).unlink(missing_ok=True)
         arguments = ["run", "--reports", str(self._reports.resolve()), how, job.id, *job.arguments]
-        process = _start_process(folder, arguments, run_environment(self._root, self._env_file))
-        try:
-            write_json(folder / PROCESS, {"pid": process.pid})
-        except OSError:  # no run goes on that cannot be cancelled
-            process.kill()
-            process.wait()
-            raise
-        # Wait for it, so that its pid is released; the thread ends with the process or with the server.
-        threading.Thread(target=process.wait, name=f"job {folder.name}", daemon=True).start()
-
-
-def _start_process(folder: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start a process that holds the lock of the folder and outlives this one."""
-    try:
-        lock = wait_for_lock(folder, LOCK_S)
-    except LockHeld:
-        raise SettingsError(f"job {folder.name} runs already") from None
-    try:
-        with (folder / LOG).open("ab") as log:
-            return subprocess.Popen(  # noqa: S603 because no shell reads them
-                [sys.executable, "-m", JOB_PROCESS, str(folder.resolve()), str(lock), *arguments],
-                cwd=folder,
-                # The log is read as UTF-8, whatever the locale of the server.
-                env={**environment, "PYTHONIOENCODING": "utf-8:backslashreplace"},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=log,  # what the process prints before it masks its own output
-                pass_fds=(lock,),
-                start_new_session=True,
-            )
-    finally:
-        os.close(lock)
-
-
-def _send(folder: Path, number: Signals) -> None:
-    """Signal the process of a job if it still holds the lock; else the pid may be another's."""
-    pid = number_in(folder / PROCESS, "pid")
-    if pid is not None and is_locked(folder):
-        with suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, number)
-
-
-def _send_later(seconds: float, folder: Path, number: Signals) -> None:
-    later = threading.Timer(seconds, _send, (folder, number))
-    later.daemon = True
-    later.start()
+        start_process(folder, arguments, run_environment(self._root, self._env_file))
 
 
 TheJobs = Annotated[Jobs, of_app("jobs")]

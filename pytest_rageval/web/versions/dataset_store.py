@@ -14,8 +14,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pytest_rageval.cases.case_text import CaseText, edited_json
+from pytest_rageval.cases.case_text import CaseText
 from pytest_rageval.cases.conversations import records_of_file
+from pytest_rageval.cases.json_edit import edited_json
 from pytest_rageval.cases.loading import CaseFile, load_file
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.atomic import write_bytes
