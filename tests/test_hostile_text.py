@@ -17,6 +17,8 @@ from project import Project, a_case
 
 from pytest_rageval.text import printable
 
+pytestmark = pytest.mark.reliability("injection", "terminal, log, Markdown, JUnit and CI commands", costs="leak")
+
 BOT = """
 import json, logging, pathlib, sys, warnings
 HOSTILE = json.loads(pathlib.Path("hostile.json").read_text())

@@ -30,6 +30,8 @@ from pytest_rageval.model.case import Edge
 from pytest_rageval.targets.reply_mapping import response_mapping
 from pytest_rageval.text import excerpt, printable
 
+pytestmark = pytest.mark.reliability("bombs", "repeated text in functions that read foreign texts")
+
 SMALL, LARGE = 4_000, 32_000
 MOST_TIMES = 30
 """How much longer the large text may take, which is 8 times as long; n² takes 64 times as long, n³ 512 times."""

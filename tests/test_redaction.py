@@ -11,6 +11,8 @@ from project import SOME, Project, a_case
 
 from pytest_rageval.runs.records.record_texts import CUT
 
+pytestmark = pytest.mark.reliability("secrets", "texts of redacted runs", costs="leak")
+
 WORDS = {
     "question": "quokkaword",
     "answer": "antelopeword",

@@ -23,6 +23,8 @@ from hostile import (
 from judge_server import JudgeServer
 from project import ALONE_AND_WITH_WORKERS, Project, a_case
 
+pytestmark = pytest.mark.reliability("secrets", "keys that systems and judges repeat", costs="leak")
+
 
 @pytest.fixture
 def project(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:

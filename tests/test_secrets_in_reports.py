@@ -11,6 +11,8 @@ from hostile import COOKIE, CORE, HEADER_KEY, REPORTS, leaks
 from judge_server import JudgeServer
 from project import ALONE_AND_WITH_WORKERS, Project, a_case
 
+pytestmark = pytest.mark.reliability("secrets", "cut keys, warnings, logs and properties", costs="leak")
+
 KEY = "Wv8Yb5Nc2Qd9Xf6Zg3Hj"
 PIECES = tuple({KEY[at : at + 6] for at in range(len(KEY) - 5)})
 """Six characters in a row of it are a trace, wherever it was cut."""

@@ -79,6 +79,10 @@ def csv_rows(
                 problem = f"the row has {_cell_count(len(cells))}, {expected}"
                 report.add_unread(table.start, 1, f"{problem}; quote cells that hold commas or line breaks")
                 continue
+            if cells == header:
+                problem = "repeats the header, as two joined files have it; remove the row"
+                report.add_unread(table.start, 1, problem)
+                continue
             record = _record(names, cells, table, [columns.get(name, others) for name in names])
             if record is not None:
                 yield CsvRow(table.start, record, names, table.text, separator)

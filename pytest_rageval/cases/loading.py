@@ -124,8 +124,20 @@ def rows_of(
     if path.suffix.lower() == ".csv":
         from pytest_rageval.cases.csv_rows import csv_rows  # here, because most cases are lines of JSON
 
-        return csv_rows(lines, report, columns, needed, max_bytes)
+        return _without_words_for_nothing(csv_rows(lines, report, columns, needed, max_bytes))
     return json_rows(lines, report, read)
+
+
+def _without_words_for_nothing(rows: Iterable[CsvRow]) -> Iterator[CsvRow]:
+    """Leave out cells such as `nan` and `N/A`, which pandas and spreadsheets write for an empty cell; an id is one."""
+    from pytest_rageval.cases.exchange.printed import is_nothing
+
+    for row in rows:
+        texts = {name: cell for name, cell in row.record.items() if name != "id" and isinstance(cell, str)}
+        nothing = [name for name, cell in texts.items() if is_nothing(cell)]
+        if nothing:
+            row = row._replace(record={name: cell for name, cell in row.record.items() if name not in nothing})
+        yield row
 
 
 def _converted_rows(rows: Iterable[JsonRow | CsvRow], report: Report, partner: Partner | None) -> Iterator[Converted]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +69,9 @@ def read_table(root: Path) -> tuple[str, dict[str, Any]]:
             del own[AGENT]
         own = {"tool": {"rageval": own}}
     tables: dict[str, Any] = {}
-    for name, content in ((OWN_FILE, own), (SHARED_FILE, _parsed(root / SHARED_FILE))):
+    shared = _parsed(root / SHARED_FILE)
+    _check_names_of_tables(shared or {})
+    for name, content in ((OWN_FILE, own), (SHARED_FILE, shared)):
         tool = {} if content is None else content.get("tool", {})
         if isinstance(tool, dict) and "rageval" in tool:
             tables[name] = tool["rageval"]
@@ -80,6 +82,26 @@ def read_table(root: Path) -> tuple[str, dict[str, Any]]:
             raise SettingsError(f"{name}: [tool.rageval] is {table!r}, expected a table")
         return (name if name == OWN_FILE else f"{name} [tool.rageval]"), table
     return "pyproject.toml [tool.rageval]", {}
+
+
+def _check_names_of_tables(content: Mapping[str, Any]) -> None:
+    """Raise SettingsError for a table whose name is nearly ours, or stands outside of [tool]: nothing would read it."""
+    tool = content.get("tool", {})
+    in_tool = list(tool) if isinstance(tool, dict) else []
+    wrong = [f"tool.{name}" for name in in_tool if name != "rageval" and _is_like_ours(name)]
+    wrong += [name for name in content if _is_like_ours(name)]
+    if wrong:
+        raise SettingsError(f"{SHARED_FILE}: [{wrong[0]}] means nothing; the table is [tool.rageval]")
+
+
+def _is_like_ours(name: str) -> bool:
+    """Return True for `rageval` with a letter left out, doubled or swapped, in capitals, or as a part of a name."""
+    plain = name.lower().replace("-", "_").removeprefix("pytest_")
+    ours = "rageval"
+    slips = {ours[:at] + ours[at + 1 :] for at in range(len(ours))}
+    slips |= {ours[:at] + ours[at] + ours[at:] for at in range(len(ours))}
+    slips |= {ours[:at] + ours[at + 1] + ours[at] + ours[at + 2 :] for at in range(len(ours) - 1)}
+    return plain in slips or plain.partition("_")[0] == ours
 
 
 def _parsed(path: Path) -> dict[str, Any] | None:

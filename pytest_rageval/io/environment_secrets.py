@@ -23,6 +23,10 @@ WEB_TOKEN = "RAGEVAL_WEB_TOKEN"  # noqa: S105 because it is the name of a variab
 """The variable with the token that a browser sends to `rageval web`; it is sent nowhere else."""
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,40}://[^\s'\"]+")
+_COMMON = re.compile(
+    r"[A-Za-z]+[-_ ]?v?[0-9]{1,4}([._-][0-9]{1,4})*|v?[0-9]+([._-][0-9A-Za-z]{1,3})*|[0-9]{1,4}[- ]?[A-Za-z]+"
+)
+"""Short values that texts hold as well: `python3.11`, `session-12`, `2024-01-31T10`, `v1.2.3-rc1`, `12 months`."""
 _USER_AT_HOST = re.compile(r"[^\s/@:]+:[^\s/@]+@[^\s/@]+")
 """Proxies without a scheme."""
 _PEM = re.compile(r"-----BEGIN (?P<kind>[A-Z0-9 ]*)-----(?P<body>.*?)(?:-----END|\Z)", re.DOTALL)
@@ -38,9 +42,19 @@ def secrets_of_environment(environment: Mapping[str, str]) -> Iterator[str]:
         is_named = is_secret_name(name)
         if name in SENT_FROM_ENVIRONMENT:
             yield value
-        elif is_named and len(value) >= SHORTEST_UNSENT and not is_path_or_number(value):
+        elif is_named and _is_secret_value(value):
             yield from _secrets_of_named(value)
         yield from _secrets_by_form(value, is_named=is_named)
+
+
+def _is_secret_value(value: str) -> bool:
+    """Return True for a value that no ordinary text holds by chance: long, or with letters and figures."""
+    if is_path_or_number(value):
+        return False
+    if len(value) >= SHORTEST_UNSENT:
+        return True
+    is_mixed = re.search("[A-Za-z]", value) is not None and re.search("[0-9]", value) is not None
+    return len(value) >= SHORTEST_SECRET and is_mixed and _COMMON.fullmatch(value) is None
 
 
 def _secrets_of_named(value: str) -> Iterator[str]:

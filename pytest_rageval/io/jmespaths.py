@@ -12,6 +12,9 @@ from jmespath.functions import Functions
 
 from pytest_rageval.io.suggestions import did_you_mean
 
+MOST_LEVELS = 150
+"""Levels of an expression: the library searches them by recursion, three frames a level."""
+
 
 def compiled(written: str) -> Any:
     """Return a compiled expression; raise ValueError with what is wrong, unknown functions included.
@@ -30,9 +33,21 @@ def compiled(written: str) -> Any:
         reason = getattr(error, "message", None) or getattr(error, "msg", None)
         at = f" at column {getattr(error, 'lex_position', 0) + 1}"
         raise ValueError("it is empty" if reason is None else f"{reason}{at}") from None
+    if _depth(expression.parsed) > MOST_LEVELS:
+        raise ValueError("it is nested too deep")
     if problems := list(function_problems(expression.parsed)):
         raise ValueError("; ".join(problems))
     return expression
+
+
+def _depth(parsed: Any) -> int:
+    """Return the levels of a parsed expression; a chain such as `a || b || c` has a level a link."""
+    level = [parsed]
+    depth = 0
+    while level and depth <= MOST_LEVELS:
+        depth += 1
+        level = [child for part in level if isinstance(part, dict) for child in part.get("children", ())]
+    return depth
 
 
 def function_problems(part: Any) -> Iterator[str]:

@@ -56,7 +56,7 @@ def lines_of_stream(file: BinaryIO, report: Report, max_bytes: int) -> Iterator[
             start = offset - len(raw)
         if raw[:1] in _STRANGE and (strange := _strangeness(raw, number)):
             report.add_unread(number, 1, strange)
-            if number == 1 or not raw.startswith(codecs.BOM_UTF8):
+            if not raw.startswith(codecs.BOM_UTF8):
                 return
             yield FileLine(number, "", False, start)
             continue
@@ -85,7 +85,8 @@ def _strangeness(raw: bytes, number: int) -> str:
     if number == 1 and raw.startswith(b"version https://git-lfs.github.com/spec/"):
         return "is a Git LFS pointer in place of the file; fetch the file with `git lfs pull`"
     if raw.startswith(b"<<<<<<< "):
-        return "begins a merge conflict; resolve it, and remove the marks <<<<<<<, ======= and >>>>>>>"
+        remedy = "resolve it, and remove the marks <<<<<<<, ======= and >>>>>>>"
+        return f"begins a merge conflict; {remedy}; the rest of the file was not read"
     if raw.startswith(codecs.BOM_UTF8):
         return "begins with a byte order mark inside of the file, as two joined files have it; remove the mark"
     return ""

@@ -20,6 +20,10 @@ T = TypeVar("T")
 MASK = "***"
 SHORTEST_PIECE = 4
 """Shortest piece of a cut secret that is masked before or after a mark such as `…`."""
+SHORTEST_SLICED = 20
+"""Shortest secret whose pieces are masked in messages and logs; shorter ones may be two words."""
+SHORTEST_SLICE = 12
+_BLOCK = SHORTEST_SLICE // 2
 _CUT_BEHIND = re.compile(r"['\"]?(?:…|\.\.\.)")
 _MARKS_BEFORE = tuple(mark + quotation for mark in ("…", "...") for quotation in ("", "'", '"'))
 _URL = re.compile("[A-Za-z][A-Za-z0-9+-]{0,40}://")
@@ -156,9 +160,12 @@ class Mask:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         spellings: set[str] = set()
+        self._sliced: list[str] = []
         for secret in secrets:
             if len(secret) >= SHORTEST_SECRET:
                 spellings.update(_spellings(secret))
+            if len(secret) >= SHORTEST_SLICED and " " not in secret:
+                self._sliced.append(secret)
         # The longest first: a secret may be a part of another one.
         self._secrets = sorted(spellings, key=lambda secret: (-len(secret), secret))
 
@@ -177,7 +184,7 @@ class Mask:
 
     def message(self, text: str) -> str:
         """Mask a text that may have been cut at its end without a mark, including the rest of a secret there."""
-        text = without_forms(self.text(text), MASK)
+        text = without_forms(self._without_slices(self.text(text)), MASK)
         for secret in self._secrets:
             at = text.rfind(secret[:SHORTEST_SECRET])
             if at >= 0 and secret.startswith(text[at:]):
@@ -186,8 +193,21 @@ class Mask:
 
     def output(self, text: str) -> str:
         """Mask a log, a traceback or captured output: also headers and secret fields in it, unknown beforehand."""
-        masked = _without_headers(_PRINTED_HEADER, without_forms(self.text(text), MASK))
+        masked = _without_headers(_PRINTED_HEADER, without_forms(self._without_slices(self.text(text)), MASK))
         return _without_headers(_HEADER_LINE, masked)
+
+    def _without_slices(self, text: str) -> str:
+        """Mask pieces of long secrets, wherever a program cut them: `key[4:20]` in a message."""
+        spans: list[tuple[int, int]] = []
+        for secret in self._sliced:
+            # A piece of `SHORTEST_SLICE` characters holds at least one of these blocks as a whole.
+            for start in range(0, len(secret) - _BLOCK + 1, _BLOCK):
+                for at in _places(secret[start : start + _BLOCK], text):
+                    before = _common(secret[:start][::-1], text[:at][-len(secret) :][::-1])
+                    behind = _common(secret[start:], text[at : at + len(secret)])
+                    if before + behind >= SHORTEST_SLICE:
+                        spans.append((at - before, at + behind))
+        return _replaced(text, sorted(set(spans))) if spans else text
 
     def _pieces(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield the span of each beginning of a secret before a cut mark, or end of one after it."""

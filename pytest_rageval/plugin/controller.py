@@ -252,9 +252,22 @@ class Controller:
         try:
             if self.active.run is not None:
                 self._end_run(self.active.run, session, exitstatus)
+            earned = session.exitstatus
             yield
+            if self.active.run is not None:
+                self._keep_exit_status(session, earned)
         finally:
             self.interrupts.end_session()  # beyond this hook pytest catches no `pytest.exit`
+
+    def _keep_exit_status(self, session: pytest.Session, earned: int) -> None:
+        """Undo an exit status of 0 that another hook set although the run failed."""
+        if earned == pytest.ExitCode.OK or session.exitstatus != pytest.ExitCode.OK:
+            return
+        session.exitstatus = earned
+        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
+        if terminal is not None:
+            message = f"rageval: a hook set exit status 0 although the run failed; it stays {int(earned)}"
+            terminal.write_line(message, red=True)
 
     def _end_run(self, run: OngoingRun, session: pytest.Session, exitstatus: int) -> None:
         self.interrupts.begin_finishing()

@@ -362,6 +362,9 @@ def _answer_notes(writer: RunWriter, plan: Plan, trials: Sequence[Row], finished
     if rewrites is not None:
         yield rewrites
     yield from doubtful_limits([*plan.case_gates, *plan.run_gates])
+    if plan.skipped_gates:
+        skipped = listed(list(map(str, plan.skipped_gates)))
+        yield f"gates not looked at, since this run leaves out their layer: {skipped}"
     models = {config["llm_model"], *writer.model_names}
     judges = [row.judge for row in trials]
     yield from judge_notes(config, models, judges, flagged(trials))

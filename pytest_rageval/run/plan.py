@@ -59,6 +59,8 @@ class Plan:
     asked_k: int
     ask_params: Mapping[str, Any]
     """The parameters sent with every question."""
+    skipped_gates: tuple[Gate, ...] = ()
+    """Written gates of metrics in layers that this run leaves out."""
     ontology: str | None = None
     wordings: Mapping[str, Rubric] = field(default_factory=dict)
     place_rules: PlaceRules = field(default=ANY_PLACES, repr=False, compare=False)
@@ -168,6 +170,10 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
     case_measures = tuple(measure for measure in measures if not measure.metric.run_level)
     run_measures = tuple(measure for measure in measures if measure.metric.run_level)
     cut_offs = [measure.k for measure in measures if measure.k]
+    measured = {measure.name for measure in measures}
+    skipped_gates = tuple(
+        gate for gate in (*case_gates, *run_gates) if gate.name not in measured and not gate.is_default
+    )
     wordings = {name: own.get(name) or load_rubric(name) for name in prompts}
     place_settings = settings.model_dump(include=PLACE_SETTINGS)
     return Plan(
@@ -176,7 +182,8 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
         measures=case_measures,
         run_measures=run_measures,
         case_gates=case_gates,
-        run_gates=run_gates,
+        run_gates=tuple(gate for gate in run_gates if gate.name in measured),
+        skipped_gates=skipped_gates,
         regressions=regressions,
         rubrics=rubrics,
         asked_k=max([settings.k, *cut_offs]),

@@ -17,6 +17,8 @@ from pytest_rageval.cases.keys import KEYS
 from pytest_rageval.io.messages import Unsound
 from pytest_rageval.model import NOWHERE, Edge, EvalCase, Source
 
+pytestmark = pytest.mark.reliability("case files", "generated records")
+
 
 def outcome(record: dict[str, Any]) -> EvalCase | list[str]:
     """The case that a record becomes, or what is wrong with it; the record is left as it was."""

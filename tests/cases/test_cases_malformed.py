@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from case_files import loaded
 
+pytestmark = pytest.mark.reliability("case files", "malformed JSONL")
+
 _SOUND = '{"id": "q1", "question": "Why?", '
 """The beginning of a sound line; what follows is wrong."""
 

@@ -12,6 +12,8 @@ from project import SOME, Project
 
 from pytest_rageval.cases.discovery import dead_end, find_case_files, literal_folder, unmatched_globs
 
+pytestmark = pytest.mark.reliability("case files", "links, pipes and patterns that lead nowhere", costs="false green")
+
 
 def dangling(project: Project) -> str:
     (project.path / "evalcases" / "lost.jsonl").symlink_to("../gone.jsonl")

@@ -16,6 +16,8 @@ from processes import python
 from pytest_rageval.cases.exchange.tables import workbook_as_csv
 from pytest_rageval.errors import CaseError
 
+pytestmark = pytest.mark.reliability("case files", "bombs in workbooks")
+
 openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed (pip install -e '.[dev]')")
 
 SHEET, STRINGS = "xl/worksheets/sheet1.xml", "xl/sharedStrings.xml"

@@ -19,6 +19,8 @@ from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.http.shared_pause import SharedPause
 
+pytestmark = pytest.mark.reliability("API faults", "rate limits and refused calls")
+
 
 def refused(retry_after: float | None = None) -> HttpFailure:
     return HttpFailure("rate_limited", "busy", status=429, is_refusal=True, retry_after=retry_after)

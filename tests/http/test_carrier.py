@@ -40,6 +40,8 @@ from pytest_rageval.http import connection
 from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.http.failures import HttpFailure
 
+pytestmark = pytest.mark.reliability("API faults", "bodies, bombs and framing at the client")
+
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"transfer-encoding: chunked\r\n\r\n"
 LAST = b"1\r\nx\r\n0\r\n"

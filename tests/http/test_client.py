@@ -37,6 +37,8 @@ from pytest_rageval.http.client import HttpReply, SlottedClient
 from pytest_rageval.http.failures import HttpFailure, longest_wait
 from pytest_rageval.io.masking import public_url
 
+pytestmark = pytest.mark.reliability("API faults", "status, deadlines, retries, redirects and proxies at the client")
+
 
 def test_a_gzip_body_in_several_members_is_read_to_its_end():
     body = gzip.compress(b"one ") + gzip.compress(b"two")

@@ -19,6 +19,8 @@ from pytest_rageval.http import connection
 from pytest_rageval.http.client import HttpReply, SlottedClient
 from pytest_rageval.http.failures import HttpFailure
 
+pytestmark = pytest.mark.reliability("API faults", "faulty and good replies on one connection", costs="false green")
+
 POISON = b"an answer to nobody"
 OK = b"HTTP/1.1 200 OK\r\n"
 

@@ -13,6 +13,8 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.io.masking import Mask, public_params, public_target, public_url, secrets_of_headers
 from pytest_rageval.text import cut
 
+pytestmark = pytest.mark.reliability("secrets", "spellings of a key", costs="leak")
+
 
 def the_settings(**told: Any) -> Settings:
     return Settings.model_validate(told)

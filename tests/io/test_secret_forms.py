@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.io.masking import Mask, public_url
 
+pytestmark = pytest.mark.reliability("secrets", "secrets known by their form", costs="leak")
+
 SECRET = "q7Xw9-Kp3Lm5zR"
 FIELDS = """
 password passwd pwd pass sig token api_key apikey apiKey access_token client_secret secret auth AccountKey

@@ -14,6 +14,8 @@ from pytest_rageval.judges.plain_judge import StubJudge
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names
 from pytest_rageval.model import Judgement, JudgeRequest
 
+pytestmark = pytest.mark.reliability("judge attacks", "canaries against unfit judges", costs="false green")
+
 
 class Examiner(BaseJudge):
     """A judge that knows what is right here; how it goes wrong is said by overriding `score`."""

@@ -20,6 +20,8 @@ from pytest_rageval.llm.json_exchange import UnreadableReply
 from pytest_rageval.llm.ollama import OllamaWire
 from pytest_rageval.llm.openai import OpenAiWire
 
+pytestmark = pytest.mark.reliability("API faults", "the server of a judge")
+
 
 @pytest.mark.parametrize(
     "fault",

@@ -15,6 +15,8 @@ from pytest_rageval.llm.reply_object import LONGEST_REPLY
 from pytest_rageval.model import Judgement
 from pytest_rageval.text import printable
 
+pytestmark = pytest.mark.reliability("judge replies", "forms of a reply", costs="false green")
+
 MARKER = "fence-0123456789abcdef"
 
 

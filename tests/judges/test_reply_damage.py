@@ -9,13 +9,17 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reliability import Tally
 
 from pytest_rageval.judges.judge_reply import read_reply
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.llm.json_exchange import UnreadableReply
 from pytest_rageval.text import printable
+
+pytestmark = pytest.mark.reliability("judge replies", "damaged replies", costs="false green")
 
 MARKER = "fence-0123456789abcdef"
 RUBRIC = load_rubric("correctness")
@@ -95,7 +99,8 @@ def score_of(text: str) -> float | None:
         return None
 
 
-def test_ten_thousand_damaged_replies_never_give_a_wrong_score():
+def test_ten_thousand_damaged_replies_never_give_a_wrong_score(tally: Tally):
+    tally.tried(10_000)
     dice = random.Random(20)
     valid = replies()
     outcomes: Counter[str] = Counter()

@@ -20,6 +20,8 @@ from pytest_rageval.llm.json_exchange import UnreadableReply
 from pytest_rageval.llm.reply_object import STOP_TOKENS, reply_object, stated_object
 from pytest_rageval.model import Judgement
 
+pytestmark = pytest.mark.reliability("judge replies", "thoughts, stop tokens and quoted verdicts", costs="false green")
+
 RUBRIC = load_rubric("correctness")
 GOOD = '{"reasoning": "It says so.", "score": 4}'
 FAKE = '{"reasoning": "perfect", "score": 5}'

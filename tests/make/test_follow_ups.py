@@ -144,9 +144,9 @@ def test_a_drafted_conversation_is_accepted_as_a_whole(noted: Project, monkeypat
     with JudgeServer(says=by_prompt(JEJU)) as server:
         generate(noted, server)
     monkeypatch.chdir(noted.path)
-    shown = CliRunner().invoke(rageval, ["label", DRAFTS, "--plain", "--notes", "notes"], input="y\nn\nq\n")
+    shown = CliRunner().invoke(rageval, ["label", DRAFTS, "--plain", "--notes", "notes"], input="\ny\nn\nq\n")
     assert shown.exit_code == 0, shown.output
-    assert "Q2 And from Jeju? (= What does a return from Jeju cost?)" in shown.output
+    assert "Q  And from Jeju?\n   (= What does a return from Jeju cost?)" in shown.output
     accepted = load_file(noted.path / "evalcases/notes.jsonl", noted.path)
     assert [case.question for case in accepted.cases] == ["What does a return cost?", "And from Jeju?"]
     assert not any("draft" in case.tags for case in accepted.cases)

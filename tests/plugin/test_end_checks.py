@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from project import ASSERT_GATES, SOME, Project, a_case, a_missed_case, lines_with
 
+pytestmark = pytest.mark.reliability("false greens", "checks at the end of a run", costs="false green")
+
 CASES = [a_case("one"), a_case("two", "boiling two")]
 UNFINISHED = """
 import pytest

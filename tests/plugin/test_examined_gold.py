@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from project import Project, a_case, lines_with
 
+pytestmark = pytest.mark.reliability("false greens", "gold that no gate reads", costs="false green")
+
 TALKER = "def answer(question):\n    return 'Water boils at 100 degrees at sea level.'\n"
 PLACES = {**a_case("places"), "gold": None}
 """A case that is labelled with places alone."""

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from project import Project, a_case, lines_with
 
+pytestmark = pytest.mark.reliability("false greens", "failed judgements", costs="false green")
+
 JUDGE = """
 import pytest
 from pytest_rageval import Judgement

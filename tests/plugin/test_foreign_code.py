@@ -9,6 +9,8 @@ from project import SOME, Project, a_case, lines_with
 
 from pytest_rageval.config.settings import Settings
 
+pytestmark = pytest.mark.reliability("false greens", "what user code gives", costs="false green")
+
 OWN_TARGET = """
 import pytest
 class Target:

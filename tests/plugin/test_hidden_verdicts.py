@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from project import Project, a_case, a_missed_case, lines_with
 
+pytestmark = pytest.mark.reliability("false greens", "hooks that hide a verdict", costs="false green")
+
 MAKING = """
 import pytest
 @pytest.hookimpl(wrapper=True, {order})

@@ -13,6 +13,8 @@ from fault_server import Connection
 from judge_server import JudgeServer
 from project import Project, a_case
 
+pytestmark = pytest.mark.reliability("judge replies", "replies in a run", costs="false green")
+
 REPLIES: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "data/founding/judge_replies.json").read_text(encoding="utf-8")
 )

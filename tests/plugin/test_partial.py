@@ -10,6 +10,8 @@ import pytest
 from processes import PATIENCE_S, open_files
 from project import Project, a_case
 
+pytestmark = pytest.mark.reliability("false greens", "partial runs", costs="false green")
+
 CASES = [a_case(f"q{n}", f"boiling {n}") for n in range(4)]
 LAST = """
 import pytest

@@ -15,6 +15,8 @@ from pytest_rageval.plugin.display.progress_line import tally_text
 from pytest_rageval.run.prefetch import Prefetcher
 from pytest_rageval.run.scoring import Observed
 
+pytestmark = pytest.mark.reliability("API faults", "rate limits and refused calls")
+
 HOW = ("pytest", "-n 2", "run", "--workers 2")
 
 

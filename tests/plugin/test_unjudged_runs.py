@@ -7,6 +7,8 @@ from fault_server import status
 from judge_server import JudgeServer
 from project import Project, a_case, lines_with
 
+pytestmark = pytest.mark.reliability("false greens", "runs without a judgement", costs="false green")
+
 NO_GATE = ("--gate", "correctness off")
 NOWHERE = "openai:m@http://127.0.0.1:9"
 

@@ -16,7 +16,7 @@ from stored_pages import page_between
 from pytest_rageval.render.html.table_parts import CaseTable
 from pytest_rageval.text import printable
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.reliability("injection", "the table of pytest-html", costs="leak")]
 BOT = """
 import json, pathlib
 PAYLOADS = json.loads(pathlib.Path("payloads.json").read_text())

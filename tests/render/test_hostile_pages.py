@@ -28,7 +28,7 @@ from pytest_rageval.render.html.turn_charts import TurnChart, TurnPoint
 from pytest_rageval.text import printable
 from pytest_rageval.views.text_diff import DiffPiece
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.reliability("injection", "the HTML report in a browser", costs="leak")]
 
 
 @pytest.fixture(scope="module")

@@ -213,7 +213,7 @@ def pages_of(app: WebApp) -> dict[str, list[str]]:
         "/runs": ["/runs", path_to("runs", text=ALL[:300])],
         "/runs/{run_id}": ["/runs/now", "/runs/alone", "/runs/killed", path_to("runs", "now", q=ALL[:300]), "/runs/no"],
         "/runs/{run_id}/sections": ["/runs/now/sections", "/runs/alone/sections?against=now"],
-        "/runs/{run_id}/cases/{key:path}": [now, f"{now}?against=before", alone],
+        "/runs/{run_id}/cases/{key:case_key}": [now, f"{now}?against=before", alone],
         "/compare": ["/compare", "/compare?a=before&b=now", path_to("compare", a=ALL[:300], b="now")],
         "/compare/answers": ["/compare/answers?a=before&b=now", "/compare/answers?a=now&b=alone&show=different"],
         "/history": ["/history", path_to("history", metric=ALL[:300], agent=ALL[:300])],

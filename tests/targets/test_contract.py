@@ -16,6 +16,8 @@ from pytest_rageval.targets.native_contract import (
     answer_to_response,
 )
 
+pytestmark = pytest.mark.reliability("API faults", "malformed and wrong responses")
+
 RESPONSE: dict[str, Any] = {
     "answer": "Off by one [1].",
     "references": [{"chunk_id": "c1", "rel_path": "data/vbo.md", "heading_path": "# VBO > ## Timestamps", "page": 3}],

@@ -16,6 +16,8 @@ from schemathesis.specs.openapi.checks import response_schema_conformance, statu
 from stored_pages import store_fallen
 from web_app import TOKEN, WebApp, ended, jobs_of, served, until
 
+pytestmark = pytest.mark.reliability("web", "generated requests to the JSON API")
+
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 CHECKS: list[CheckFunction] = [not_a_server_error, response_schema_conformance, status_code_conformance]
 

@@ -18,6 +18,8 @@ from web_app import WebApp, served
 from pytest_rageval.web.guard import HEADERS
 from pytest_rageval.web.site import WebLimits
 
+pytestmark = pytest.mark.reliability("web", "uploads, traversal, SQL and scripts", costs="leak")
+
 TOKEN = "a long enough token"
 SMALL = WebLimits(form_bytes=20_000, upload_bytes=100_000, fields=50, files=2, field_bytes=5_000, body_seconds=1)
 

@@ -26,6 +26,8 @@ from pytest_rageval.web.site import WebSettings
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
 
+pytestmark = pytest.mark.reliability("web", "foreign Host and Origin, tokens", costs="leak")
+
 COMMAND = b"id,question,reference\nq1,touch owned,x\n"
 
 

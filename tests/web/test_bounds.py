@@ -22,6 +22,8 @@ from pytest_rageval.web.run_choice import read_answers_upload
 from pytest_rageval.web.sessions import FAILURES, LoginFailures, network_of
 from pytest_rageval.web.versions.dataset_store import DatasetStore
 
+pytestmark = pytest.mark.reliability("web", "large and many-part requests")
+
 ROWS = b"id,question,reference\nq1,Why?,So\n"
 
 

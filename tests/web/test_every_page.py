@@ -18,6 +18,8 @@ from web_app import WebApp, served
 from pytest_rageval.text import printable
 from pytest_rageval.web.app import ROUTERS
 
+pytestmark = pytest.mark.reliability("injection", "every page of the web app", costs="leak")
+
 PARTS = 6
 """All pages at once would take longer than a test may on a machine that has much to do."""
 MOST_BYTES = 150_000

@@ -20,6 +20,8 @@ from web_app import Fields, WebApp, confirm, sent_by, served, upload
 
 from pytest_rageval.web.app import ROUTERS
 
+pytestmark = pytest.mark.reliability("web", "a full disk")
+
 resource = pytest.importorskip("resource")
 Full = Callable[[], Any]
 Sent = tuple[str, str, Mapping[str, Any], Mapping[str, Any]]

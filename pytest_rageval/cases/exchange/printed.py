@@ -10,8 +10,10 @@ import re
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Json
 
-_NOTHING = frozenset(["nan", "n/a", "#n/a", "null", "<na>", "nat"])
-"""What pandas, Excel and people write for an empty cell, in lower case."""
+_NOTHING = frozenset(
+    ["nan", "n/a", "#n/a", "null", "<na>", "nat", "#div/0!", "#name?", "#null!", "#num!", "#ref!", "#value!"]
+)
+"""What pandas, Excel and people write for an empty cell, and Excel for a formula that failed, in lower case."""
 
 
 _LONG = 12

@@ -13,7 +13,7 @@ from pytest_rageval.cases.exchange.checks import path_below
 from pytest_rageval.cases.exchange.judgements import joined_judgements
 from pytest_rageval.cases.exchange.printed import json_value
 from pytest_rageval.cases.exchange.tables import SEPARATORS, RowReport, table_rows
-from pytest_rageval.cases.exchange.yaml_text import read_yaml
+from pytest_rageval.cases.exchange.yaml_text import UnreadableYamlError, read_yaml
 from pytest_rageval.cases.names import QUESTION, field_of
 from pytest_rageval.io.lines import FileLine, json_rows, read_lines
 from pytest_rageval.io.messages import Finding, Report, describe
@@ -84,15 +84,14 @@ def _without_nan(line: FileLine) -> FileLine:
 def _yaml(text: str, report: Report) -> Json:
     """Return a YAML document as JSON values; report one that is broken."""
     try:
-        yaml = import_module("yaml")
+        import_module("yaml")
     except ImportError:
         report.add_whole("is YAML, and PyYAML is not installed; pip install 'pytest-rageval[yaml]'")
         return []
     try:
         return read_yaml(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        report.add(mark.line + 1 if mark else 1, mark.column + 1 if mark else 1, f"not valid YAML: {error.problem}")
+    except UnreadableYamlError as error:
+        report.add(error.line, error.column, f"not valid YAML: {error}")
         return []
 
 

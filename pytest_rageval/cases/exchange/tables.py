@@ -6,6 +6,7 @@ import csv
 import io
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from itertools import chain, islice
@@ -171,8 +172,15 @@ def _csv_rows(
             if above:
                 report.notes.append(f"{report.file}: {counted(above, 'row')} above the header were not read")
             reader = csv.DictReader(file, strict=True, delimiter=delimiter)
-            is_deepeval = {*_OF_DEEPEVAL} <= {*(reader.fieldnames or ())}
+            header = list(reader.fieldnames or ())
+            if not _has_one_column_a_field(header, report):
+                return
+            is_deepeval = {*_OF_DEEPEVAL} <= {*header}
             for cells in reader:
+                if list(cells.values()) == header:
+                    problem = "the row repeats the header, as two joined files have it; remove it"
+                    report.add_row(before + reader.line_num, [Finding((), problem)])
+                    continue
                 if None in cells:
                     problem = "the row has more cells than the header; quote commas"
                     report.add_row(before + reader.line_num, [Finding((), problem)])
@@ -187,9 +195,21 @@ def _csv_rows(
                         joined = row.get(name)
                         if isinstance(joined, str):
                             row[name] = joined.split("|")
-                yield before + reader.line_num, _nested(row, reader.fieldnames or ())
+                yield before + reader.line_num, _nested(row, header)
     except csv.Error as error:
         report.add_whole(f"not valid CSV: {error}")
+
+
+def _has_one_column_a_field(header: Sequence[str], report: RowReport) -> bool:
+    """Return True unless two columns of a name that means something are in the header; of other names, say so."""
+    names = [name.strip() for name in header if name.strip()]
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    meant = [name for name in twice if _is_known(name)]
+    for name in meant:
+        report.add_whole(f"column {name!r} stands twice in the header; rename or remove one")
+    if twice and not meant:
+        report.notes.append(f"{report.file}: of columns with the same name ({listed(twice, 3)}) only the last was read")
+    return not meant
 
 
 _OF_DEEPEVAL = ("input", "actual_output", "expected_output", "retrieval_context", "context", "source_file")

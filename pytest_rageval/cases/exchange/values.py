@@ -59,7 +59,7 @@ def texts_of(values: list[Json]) -> list[str] | None:
     return texts
 
 
-_BETWEEN_FACTS = re.compile(r"\s*[|;\n；｜؛]\s*")
+_BETWEEN_FACTS = re.compile(r"[|;\n；｜؛]")
 _COMMA = re.compile(r"[,，،]\s+|(?<!\d)[,，،]|[,，،](?!\d)|、")
 """A comma between facts, also of another script, not one within a number such as 50,000."""
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, cast
 
 from fastapi import APIRouter, Query, Request
 from pydantic import AfterValidator, BaseModel, Field
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -54,7 +55,16 @@ OTHER_DRAFTS = f"evalcases/answers{ENDING}"
 """The drafts file for cases whose own file is unknown or outside the project."""
 
 
-@router.get("/runs/{run_id}/cases/{key:path}")
+class CaseKeyConvertor(PathConvertor):
+    """Key of a case in a path: any characters, also the line ends that Starlette's `path` leaves out."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("case_key", CaseKeyConvertor())
+
+
+@router.get("/runs/{run_id}/cases/{key:case_key}")
 def show_case(
     request: Request,
     run_id: str,
