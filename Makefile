@@ -51,10 +51,12 @@ coverage: $(VENV)/.ready  ## one figure; TESTS names a part of the tests
 	$(BIN)/coverage combine --quiet
 	@echo "coverage: $$($(BIN)/coverage report --format total) %"
 
-lint: $(VENV)/.ready  ## style and types
+lint: $(VENV)/.ready  ## style, types, spelling, and words that the documentation avoids
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell pytest_rageval docs *.md
+	$(BIN)/python docs/check_words.py --check
 
 docs: $(VENV)/.ready  ## the site in site/; a link that leads nowhere is an error
 	$(BIN)/python docs/make_site.py

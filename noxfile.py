@@ -98,11 +98,13 @@ def _try_wheel(session: nox.Session, elsewhere: Path) -> None:
 
 @nox.session(python=PYTHONS[0])
 def lint(session: nox.Session) -> None:
-    """Style and types, as `make lint`."""
+    """Style, types, spelling and the words of the documentation, as `make lint`."""
     install_locked(session)
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("mypy")
+    session.run("codespell", "pytest_rageval", "docs", *sorted(page.name for page in ROOT.glob("*.md")))
+    session.run("python", "docs/check_words.py", "--check")
 
 
 @nox.session(python=PYTHONS[0])

@@ -1,4 +1,4 @@
-"""Write the reference pages that are made from the code: options, commands, fields of files, and the Python interface.
+"""Write the reference pages that are made from the code: options, commands, fields, rubrics, the Python interface.
 
 Run by `make docs`. The tests compare the pages with the code, as the wheel holds them too.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
+from reference_tables import assertion_types_page, fixtures_page, rubrics_page, verbs_at_a_glance
 
 import pytest_rageval
 from pytest_rageval.cases.schema import case_schema
@@ -38,12 +39,12 @@ SEE = {
     "regression": "gates.md#baseline-and-regression-gates",
     "known_failures": "gates.md#known-failures",
     "ignore_invariants": "compare.md#what-is-compared",
-    "repeat": "runs.md#repeats",
+    "repeat": "repeats.md",
     "history": "conversations.md#what-is-said-before-a-turn",
     "on_turn_failure": "conversations.md#after-an-error",
     "rewrites": "conversations.md#rewrites",
-    "pass_rule": "flaky.md#repeats-and-pass-rules",
-    "repeat_until": "flaky.md#stop-when-decided",
+    "pass_rule": "repeats.md",
+    "repeat_until": "repeats.md#stop-when-decided",
     "confirm": "flaky.md#confirm-before-red",
     "shard": "runs.md#shards",
     "resume": "runs.md#runs-that-were-interrupted",
@@ -180,7 +181,10 @@ def commands_page() -> str:
         "# Commands",
         "",
         "This page lists every command of `rageval` with its options and exit codes. `docs/make_reference.py` writes",
-        "it from the code. `rageval COMMAND --help` shows the same.",
+        "it from the code. `rageval COMMAND --help` shows the same. `pytest` ends with the codes of",
+        "[rageval run](#rageval-run).",
+        "",
+        *verbs_at_a_glance(),
         "",
     ]
     described = json.loads(CliRunner().invoke(rageval, ["schema", "commands"]).stdout)
@@ -201,14 +205,23 @@ def _command_lines(name: str, command: dict[str, Any]) -> Iterator[str]:
         yield "| option | meaning |"
         yield "| --- | --- |"
         for option in command["options"]:
-            text = " ".join((option["help"] or "").split()).replace("|", "\\|")
-            yield f"| {', '.join(f'`{one}`' for one in option['names'])} | {text} |"
+            yield f"| {', '.join(f'`{one}`' for one in option['names'])} | {_option_text(option)} |"
         yield ""
     if command["exit_codes"]:
         yield "| exit code | meaning |"
         yield "| --- | --- |"
         yield from (f"| {code} | {meaning} |" for code, meaning in command["exit_codes"].items())
         yield ""
+
+
+def _option_text(option: dict[str, Any]) -> str:
+    """Return the help of an option of a command, with its choices unless the help names them."""
+    text = " ".join((option["help"] or "").split()).replace("|", "\\|")
+    choices = option.get("choices", [])
+    if not choices or all(choice in text for choice in choices):
+        return text
+    listed = ", ".join(f"`{choice}`" for choice in choices)
+    return f"{text} One of {listed}.".strip()
 
 
 def fields_page() -> str:
@@ -328,7 +341,15 @@ def _members(kind: type) -> Iterator[str]:
         yield ""
 
 
-PAGES = {"api.md": api_page, "options.md": options_page, "commands.md": commands_page, "fields.md": fields_page}
+PAGES = {
+    "api.md": api_page,
+    "assertion-types.md": assertion_types_page,
+    "commands.md": commands_page,
+    "fields.md": fields_page,
+    "fixtures.md": fixtures_page,
+    "options.md": options_page,
+    "shipped-rubrics.md": rubrics_page,
+}
 
 
 def main() -> None:

@@ -25,6 +25,7 @@ from judge_server import a_model
 from project import SOME, Project, rageval, run_pytest
 
 from pytest_rageval import metric, model
+from pytest_rageval.assertions.registry import TYPES
 from pytest_rageval.cli.main import GROUP_OF
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.config.settings import ENVIRONMENT
@@ -37,7 +38,7 @@ from pytest_rageval.runs.row import ASK_FAILED
 from pytest_rageval.targets.native_contract import RECORD_FIELDS
 
 ROOT = Path(__file__).parents[1]
-WRITTEN_BY_PROGRAMS = {"metrics.md", "benchmarks.md", "options.md", "commands.md", "fields.md", "api.md"}
+WRITTEN_BY_PROGRAMS = {"metrics.md", "benchmarks.md", *make_reference.PAGES}
 PAGES = [ROOT / "README.md"]
 PAGES += sorted(path for path in (ROOT / "docs").glob("*.md") if path.name not in WRITTEN_BY_PROGRAMS)
 _BLOCK = re.compile(r"^```(\w+)(?: ([^\n]*))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -144,19 +145,23 @@ def of_fields(*types: type[Any]) -> set[str]:
 HOOKS = {name for name in vars(hookspecs) if name.startswith("pytest_rageval_")}
 
 
+FIXTURES = {"rag_client", "rag_judge", "rag_judge_cache", "eval_case", "rageval"}
 FOR_SCRIPTS = {"EvaluatedRun", "RunComparison", "compare", "compare_runs", "evaluate", "load_cases"}
 
 
 @pytest.mark.parametrize(
     ("page", "wanted"),
     [
-        ("verbs.md", {*GROUP_OF}),
+        ("commands.md", {*GROUP_OF}),
         ("target-contract.md", RECORD_FIELDS | ASK_FAILED),
         ("target-contract.md", of_fields(model.Chunk, model.Reference, model.Trace, model.FolderSelection)),
-        ("judges.md", {*rubric_names()}),
+        ("shipped-rubrics.md", {*rubric_names()}),
         ("gates.md", {*FIELDS, *(gate.split("@")[0].split()[0] for gate in DEFAULT_REGRESSIONS)}),
         ("options.md", {*ENVIRONMENT}),
-        ("extending.md", {*HOOKS, *inspect.signature(metric).parameters}),
+        ("extending.md", HOOKS),
+        ("api.md", {*inspect.signature(metric).parameters}),
+        ("fixtures.md", FIXTURES),
+        ("assertion-types.md", {*TYPES}),
         ("python.md", FOR_SCRIPTS),
         ("demo.md", {*Ask.model_fields} - {"question", "vaults", "folders", "history"}),
     ],

@@ -23,9 +23,9 @@ RECORDS = "cases.jsonl"
 
 
 def load_cases(*paths: str | Path) -> list[EvalCase]:
-    """Load the cases of files and folders, of the project's own globs without any.
+    """Load the cases of files and folders; without arguments, all cases of the project.
 
-    Raises CaseError with every problem of the files, one line each.
+    Raise CaseError with every problem of the files, one line each.
     """
     return project_cases(find_project(), paths)
 

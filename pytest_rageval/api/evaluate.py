@@ -43,17 +43,17 @@ def evaluate(
 ) -> EvaluatedRun:
     """Evaluate cases, and return the run. Works in a script and inside a running event loop, such as a notebook's.
 
-    cases    a case file or a folder of them; EvalCase objects; or mappings as the lines of a case file have them
-    target   a function from a question to an answer, sync or async; an HTTP client; a Target; or a target as
-             `--rageval-target` spells it. Without one, the project's
-    judge    a judge as `--rageval-judge` spells it ("none" for no judge), or a judge object. Without one, the project's
-    metrics  names of metrics or layers, and metrics of your own; without them, those that are on
+    cases    a case file or a folder of them; EvalCase objects; or mappings with the keys of a case file
+    target   a function from a question to an answer, sync or async; an HTTP client; a Target; or a target as in
+             `--rageval-target`. Default: the project's
+    judge    a judge as in `--rageval-judge` ("none" for no judge), or a judge object. Default: the project's
+    metrics  names of metrics or layers, and metrics of your own. Default: those that are on
     options  options of pytest by their name without `--rageval-`, as in `k=10`, `reports="notebook-runs"`, `repeat=3`
 
-    The run is stored like every other one: in the project's folder of reports, or in the folder `reports` names.
-    A `run_id` that is taken gets a suffix, and a note says so: a cell of a notebook is run again.
-    SettingsError or CaseError says everything that is wrong, before anything is asked. Ctrl-C ends the run; what was
-    evaluated until then stays on disk.
+    The run is stored in the project's folder of reports, or in the folder that `reports` names. If the `run_id`
+    exists, it gets a suffix, and a note tells: cells of notebooks run several times.
+    Raise SettingsError or CaseError with all problems before anything is asked. Ctrl-C ends the run, and results so
+    far stay on disk.
     """
     with _named_as_arguments():
         project, note = _with_free_run_id(find_project(_options(options, target, judge, metrics)))

@@ -39,7 +39,7 @@ class EvaluatedRun:
 
     @property
     def metrics(self) -> Mapping[str, float]:
-        """Return the means over the cases, by metric, of those that were scored."""
+        """Return the means over the cases, by metric, for metrics that were scored."""
         every = self.stored.finished_metrics["metrics"]
         return {name: metric["mean"] for name, metric in every.items() if metric["mean"] is not None}
 
@@ -62,7 +62,7 @@ class EvaluatedRun:
         return not is_failing and verdict["tone"] != "red"
 
     def to_records(self) -> list[dict[str, Any]]:
-        """Return a flat record a case and trial, for a data frame: question, answer, outcome, every score.
+        """Return one flat record for each case and trial, for a data frame: question, answer, outcome, every score.
 
         The names are those of `rageval export --format csv`.
         """
@@ -98,7 +98,7 @@ class RunComparison:
 
     @property
     def verdict(self) -> str:
-        """Return the sentence of the second run's report, compared with the first."""
+        """Return the verdict of the second run, compared with the first, as one sentence."""
         return self.paired.verdict.sentence
 
     @property
@@ -137,7 +137,7 @@ class RunComparison:
 
 
 def compare(before: EvaluatedRun | str, after: EvaluatedRun | str, *, ignore_invariants: bool = False) -> RunComparison:
-    """Compare two runs, each as `evaluate` returned it or by its name: an id, `latest`, `latest~1`, `baseline`.
+    """Compare two runs, each an EvaluatedRun or a name: an id, `latest`, `latest~1`, `baseline`.
 
     Raise SettingsError if there is no such run. If the runs cannot be compared, `problems` says why.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -116,7 +117,9 @@ def assertion_type(
 
     def declare(check: Check) -> AssertionType:
         own_name = name or check.__name__.replace("_", "-")
-        about = " ".join((check.__doc__ or "").split())
+        # The paragraphs below the first one are edge cases, for the reference page.
+        first_paragraph = inspect.cleandoc(check.__doc__ or "").partition("\n\n")[0]
+        about = " ".join(first_paragraph.split())
         return AssertionType(own_name, about, check, value, threshold, judged_by, needs_text)
 
     return declare

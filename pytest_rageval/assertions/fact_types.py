@@ -44,7 +44,10 @@ LANGUAGE = ValueRule(_language_problem, {"type": "string", "enum": [*KNOWN_LANGU
 
 @assertion_type(name="is-refusal")
 def declined_to_answer(answer: CheckedAnswer, _assertion: Assertion) -> Checked:
-    """The system declined to answer, by the same detection as `abstention_accuracy`."""
+    """The system declined to answer, by the same detection as `abstention_accuracy`.
+
+    Not applicable if the wording leaves it open.
+    """
     if answer.abstained is None:
         return Checked(None, "the wording leaves open whether the system declined")
     received = "the system declined" if answer.abstained else "the system answered"
@@ -53,7 +56,11 @@ def declined_to_answer(answer: CheckedAnswer, _assertion: Assertion) -> Checked:
 
 @assertion_type(LANGUAGE)
 def language(answer: CheckedAnswer, assertion: Assertion) -> Checked:
-    """The answer is in this language (`en` or `English`), told by its script and its most common words."""
+    """The answer is in this language (`en` or `English`), detected from its script and its most common words.
+
+    Not applicable to short or mixed answers, and to related languages such as Danish and Norwegian if the words do
+    not decide. Languages in Cyrillic, Arabic and Devanagari script cannot be named.
+    """
     found = language_of(answer.text)
     if found is None:
         return Checked(None, "the answer is too short or too mixed to tell its language")
@@ -70,7 +77,7 @@ def language(answer: CheckedAnswer, assertion: Assertion) -> Checked:
 def cites(answer: CheckedAnswer, assertion: Assertion) -> Checked:
     """A reference of the answer has this path, the end of it, this document id or this chunk id.
 
-    `returns.md > Jeju` also asks for the heading.
+    `returns.md > Jeju` also requires the heading. Not applicable if the system reports no references.
     """
     references = answer.answer.references
     if references is None:
@@ -103,7 +110,10 @@ def _name(reference: Reference) -> str:
 
 @assertion_type(threshold=ThresholdRule("milliseconds"), needs_text=False)
 def latency(answer: CheckedAnswer, assertion: Assertion) -> Checked:
-    """The system answered within `threshold` milliseconds, as `latency_ms` measures it."""
+    """The system answered within `threshold` milliseconds, as `latency_ms` measures it.
+
+    Waits for a slot, a rate limit or a retry do not count. A recorded answer has only the time that its file states.
+    """
     milliseconds = answer.latency_ms
     if isinstance(milliseconds, NotApplicable):
         return Checked(None, milliseconds.reason)
@@ -112,7 +122,10 @@ def latency(answer: CheckedAnswer, assertion: Assertion) -> Checked:
 
 @assertion_type(threshold=ThresholdRule("US dollars"), needs_text=False)
 def cost(answer: CheckedAnswer, assertion: Assertion) -> Checked:
-    """The answer cost at most `threshold` dollars, as `cost_usd` measures it: by its usage and the known prices."""
+    """The answer cost at most `threshold` dollars, as `cost_usd` measures it: by its usage and the known prices.
+
+    Not applicable if the usage or the price is unknown.
+    """
     dollars = answer.cost_usd
     assert dollars is not None
     if isinstance(dollars, NotApplicable):

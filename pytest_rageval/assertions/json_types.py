@@ -31,7 +31,10 @@ _ANYTHING = ValueRule(_expected_problem, {})
 
 @assertion_type(_ANYTHING)
 def equals(answer: CheckedAnswer, assertion: Assertion) -> Checked:
-    """The answer is the value, but for white space at its ends; where the value is an object or a list, as JSON."""
+    """The answer is the value, except for white space at its ends. An object or a list is compared as JSON.
+
+    `1` equals `1.0`, and never `true`.
+    """
     value = assertion.value
     if isinstance(value, dict | list | tuple):
         found, problem = _as_json(answer)
@@ -46,7 +49,10 @@ def equals(answer: CheckedAnswer, assertion: Assertion) -> Checked:
 
 @assertion_type(_SCHEMA)
 def is_json(answer: CheckedAnswer, assertion: Assertion) -> Checked:
-    """The whole answer is JSON, and fits the JSON Schema if one is given."""
+    """The whole answer is JSON, and fits the JSON Schema if one is given.
+
+    A code fence around it is not JSON: use `contains-json`. A key that occurs twice and `NaN` are not JSON.
+    """
     found, problem = _as_json(answer)
     if problem:
         return Checked(holds=False, received=problem)
@@ -56,7 +62,10 @@ def is_json(answer: CheckedAnswer, assertion: Assertion) -> Checked:
 
 @assertion_type(_SCHEMA)
 def contains_json(answer: CheckedAnswer, assertion: Assertion) -> Checked:
-    """An object or a list of objects in JSON stands in the answer, and fits the JSON Schema if one is given."""
+    """The answer contains an object or a list of objects as JSON, which fits the JSON Schema if one is given.
+
+    `[1]` is a citation mark, not JSON.
+    """
     why = f"no JSON is in the answer {answer.excerpt}"
     for found in _json_in(answer.text[:LONGEST_READ]):
         why = mismatch(assertion.value, found)

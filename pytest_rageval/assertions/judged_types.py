@@ -26,13 +26,19 @@ _NO_JUDGE = {
 
 @assertion_type(STRING, ThresholdRule("the lowest score", high=1, default=0.5), judged_by=MODEL)
 def llm_rubric(answer: CheckedAnswer, assertion: Assertion) -> Checked:
-    """The judge model finds that the answer meets the value, which says in words what is wanted: a score of 0 to 1."""
+    """The judge model scores the answer by the value, a criterion in words: at least `threshold`, from 0 to 1.
+
+    Needs a model as judge. A failed judgement is an error of the case.
+    """
     return _judged(llm_rubric, answer, assertion)
 
 
 @assertion_type(STRING, ThresholdRule("the lowest cosine", high=1, default=0.75), judged_by=EMBEDDING)
 def similar(answer: CheckedAnswer, assertion: Assertion) -> Checked:
-    """The cosine of the embeddings of the answer and the value is at least `threshold`."""
+    """The cosine of the embeddings of the answer and the value is at least `threshold`.
+
+    Needs the judge `embedding:MODEL@URL`. Of a long answer, the first 2,000 characters count.
+    """
     return _judged(similar, answer, assertion)
 
 

@@ -74,13 +74,16 @@ def _folded_values(assertion: Assertion) -> list[str]:
 
 @assertion_type(TEXT)
 def contains(answer: CheckedAnswer, assertion: Assertion) -> Checked:
-    """The answer contains the value; upper and lower case differ."""
+    """The answer contains the value; upper and lower case differ.
+
+    Letters are compared in Unicode's NFC. `14` contains `4`: use a `regex` to tell them apart.
+    """
     return _in_text(_plain(answer.text), _values(assertion), answer)
 
 
 @assertion_type(TEXT)
 def icontains(answer: CheckedAnswer, assertion: Assertion) -> Checked:
-    """The answer contains the value, whatever the case of its letters."""
+    """The answer contains the value; upper and lower case are equal."""
     return _in_text(_folded(answer.text), _folded_values(assertion), answer)
 
 
@@ -98,19 +101,19 @@ def contains_all(answer: CheckedAnswer, assertion: Assertion) -> Checked:
 
 @assertion_type(TEXTS)
 def icontains_any(answer: CheckedAnswer, assertion: Assertion) -> Checked:
-    """The answer contains at least one of the values, whatever the case of their letters."""
+    """The answer contains at least one of the values; upper and lower case are equal."""
     return _any_in_text(_folded(answer.text), _folded_values(assertion), answer)
 
 
 @assertion_type(TEXTS)
 def icontains_all(answer: CheckedAnswer, assertion: Assertion) -> Checked:
-    """The answer contains all of the values, whatever the case of their letters."""
+    """The answer contains all of the values; upper and lower case are equal."""
     return _in_text(_folded(answer.text), _folded_values(assertion), answer)
 
 
 @assertion_type(TEXT)
 def starts_with(answer: CheckedAnswer, assertion: Assertion) -> Checked:
-    """The answer starts with the value; white space before it does not count, upper and lower case differ."""
+    """The answer starts with the value, after white space; upper and lower case differ."""
     text = _plain(answer.text).lstrip()
     holds = text.startswith(_plain(text_of(assertion.value)).lstrip())
     return Checked(holds, received=f"it starts {answer.excerpt}")
@@ -118,7 +121,11 @@ def starts_with(answer: CheckedAnswer, assertion: Assertion) -> Checked:
 
 @assertion_type(PATTERN)
 def regex(answer: CheckedAnswer, assertion: Assertion) -> Checked:
-    """The pattern matches anywhere in the answer. Look-around and backreferences are not known; `(?i)` ignores case."""
+    """The pattern matches anywhere in the answer; `(?i)` ignores case.
+
+    Look-around and backreferences are not supported. A pattern has at most 1,000 characters, and 1,500 with its
+    repetitions written out. An answer of more than 50,000 characters is an error of the case.
+    """
     holds = is_found(assertion.value, answer.text)
     verdict = "matches" if holds else "does not match"
     return Checked(holds, received=f"it {verdict} in {answer.excerpt}")
@@ -126,7 +133,10 @@ def regex(answer: CheckedAnswer, assertion: Assertion) -> Checked:
 
 @assertion_type(COUNT)
 def word_count(answer: CheckedAnswer, assertion: Assertion) -> Checked:
-    """The answer has so many words, or between `min` and `max`. A word is what stands between white space."""
+    """The answer has this number of words, or a number from `min` to `max`.
+
+    Words are separated by white space, so Chinese and Japanese sentences count as few.
+    """
     words = len(answer.text.split())
     value = assertion.value
     if isinstance(value, dict):
@@ -140,7 +150,7 @@ def word_count(answer: CheckedAnswer, assertion: Assertion) -> Checked:
 
 @assertion_type(STRING, ThresholdRule("the most edits", high=MOST_EDITS, default=DEFAULT_EDITS, is_whole=True))
 def levenshtein(answer: CheckedAnswer, assertion: Assertion) -> Checked:
-    """At most `threshold` characters must be inserted, left out or replaced to get the value from the answer.
+    """At most `threshold` insertions, deletions and replacements of a character turn the answer into the value.
 
     White space at both ends does not count.
     """

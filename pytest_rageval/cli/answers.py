@@ -30,9 +30,9 @@ answers.add_command(answers_from_traces)
 @FORCE
 @exit_codes({2: "wrong usage, or FILE cannot be read"})
 def convert_answers(file: Path, mapped: Sequence[str], output: Path | None, *, force: bool) -> None:
-    """Answers from FILE (CSV, JSON, JSON lines, YAML or Parquet) with the names of people or another tool.
+    """Write a file of answers from FILE: CSV, JSON, JSON lines, YAML or Parquet, with any names of columns.
 
-    Each row needs an id or a question, and an answer or retrieved passages; what else there is goes into `meta`.
+    Each row needs an id or a question, and an answer or retrieved passages. All other columns go into `meta`.
     """
     path = output or file.with_suffix(".answers.jsonl")
     check_can_be_written(path, force=force)

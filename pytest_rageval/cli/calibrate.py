@@ -42,12 +42,12 @@ from pytest_rageval.views.calibration import calibration_view
 @click.argument("labels", type=click.Path(path_type=Path))
 @run_options("judge", "judge-base-url", "reports")
 @click.option("--judge-cache", metavar="MODE", help="use, refresh, off or replay (default: as configured).")
-@click.option("--rubric", default="groundedness", show_default=True, help="What was labelled, and is judged.")
+@click.option("--rubric", default="groundedness", show_default=True, help="The rubric that was labelled.")
 @click.option(
     "--gate",
     "written",
     metavar="GATE",
-    help="Where passing begins, as in 'groundedness >= 3.5' (default: as configured, else the metric's own).",
+    help="Limit of a pass, as in 'groundedness >= 3.5' (default: as configured, else the metric's own).",
 )
 @click.option("--run", metavar="RUN", help="The run of labels that name a case and no run.")
 @click.option("--unlabelled", metavar="RUN", help="Estimate how many answers of this run people would pass.")
@@ -66,9 +66,9 @@ def calibrate(
 ) -> None:
     """Compare a judge with people's LABELS (CSV or JSONL) of the same answers.
 
-    A label says human_score (on the rubric's scale), human_pass, or both, of an answer that stands beside it
-    (question, answer, contexts) or in a run (case_key). A judge_score beside it is taken as it is; so is the score
-    in the run, unless --judge is given.
+    A label has human_score (on the rubric's scale), human_pass, or both. Its answer is in the same row (question,
+    answer, contexts) or in a run (case_key). A judge_score in the row, or the score in the run, is used as it is,
+    unless --judge is given.
     """
     given = settings_given(options)
     project = find_project({**given, "judge_cache": judge_cache})

@@ -35,15 +35,15 @@ from pytest_rageval.text import counted, printable
     "--answers",
     metavar="FILE",
     type=EXISTING_FILE,
-    help="Answers to put beside the cases: a file as for --rageval-target answers:FILE.",
+    help="Answers to export with the cases: a file as for --rageval-target answers:FILE.",
 )
 @FORCE
 def export_cases(paths: Sequence[Path], form: str, output: Path, answers: Path | None, *, force: bool) -> None:
     """Write cases as a test set of another tool.
 
-    PATHS are files or folders; without any, the files that `cases` in the configuration names. What a format has no
-    field for is kept in one named `rageval`, if it has room for that, so that `rageval cases convert` brings it back;
-    what it has no room for is said.
+    PATHS are files or folders; without any, the files that `cases` in the configuration names. Fields without a
+    counterpart are kept in a field named `rageval`, which `rageval cases convert` reads back. A format without room
+    for it draws a warning.
     """
     cases = [alone(case) for case in _with_unique_ids(sound_cases(case_files(paths)))]
     given = {} if answers is None else _answers_of(cases, answers)

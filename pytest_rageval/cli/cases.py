@@ -60,7 +60,7 @@ for other in (cases_from_traces, convert, export_cases):
 def draft_answer(run: str, case: str, output: Path | None, reports: str | None) -> None:
     """Draft a case from the answer to CASE (its key or id) in RUN: question, bad answer, what it cited, no gold.
 
-    Drafts stand in a file that no run asks, until somebody labels them. A question that is there already is left out.
+    No run asks drafts before a person labels them. A question that exists as a case or draft is left out.
     """
     project, stored = open_run(run, reports=reports)
     key = stored.find(case)["case_key"]
@@ -120,9 +120,9 @@ def _validated(file: CaseFile) -> dict[str, object]:
 @JSON
 @exit_codes({1: "records with problems were not counted"})
 def stats(paths: Sequence[Path], *, as_json: bool) -> None:
-    """Count the sound cases by file, spelling, category and other labels, answerability and kind of gold.
+    """Count the valid cases by file, format, category and other labels, answerability and kind of gold.
 
-    PATHS as for `validate`. Records with problems are not counted; their number is said.
+    PATHS as for `validate`. Records with problems are counted separately.
     """
     files = case_files(paths)
     counts = _counts(files)
@@ -154,9 +154,10 @@ def schema() -> None:
 @JSON
 @exit_codes({0: "every case can be won", 1: "some cannot"})
 def audit(paths: Sequence[Path], docs: Path | None, target: str | None, *, is_index: bool, as_json: bool) -> None:
-    """Look for labels that are wrong: golds that no note holds any more, cases that nobody can win, questions asked
-    twice or holding their answer, categories that need more golds, golds that no stored run retrieved, notes that
-    changed since they were labelled.
+    """Look for wrong labels.
+
+    Finds golds that no note contains any more, cases that cannot pass, questions that occur twice or contain their
+    answer, categories that need more golds, golds that no stored run retrieved, and notes that changed.
 
     PATHS are case files or folders; without any, the files that `cases` in the configuration names.
     """

@@ -27,8 +27,8 @@ from pytest_rageval.views.run_digest import run_digest
 def comment(run: str, post: bool, name: str, link: str | None, reports: str | None) -> None:
     """Show RUN (default: the latest) as a comment on a pull request: verdict, causes, what moved, ten failing cases.
 
-    With --post it is written there; a later one replaces it. Where that is not allowed, as in a fork's job, a notice
-    says so, and the exit code stays 0.
+    With --post, the comment is written to the pull request, or replaced. If that is not allowed, as in a fork's job,
+    a notice is printed, and the exit code stays 0.
     """
     opened = open_run(run, reports=reports)
     stored = opened.run

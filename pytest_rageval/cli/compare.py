@@ -39,8 +39,8 @@ WIDTH = 100
 @click.option("--format", "form", type=click.Choice(FORMATS), default="terminal", help="Default: terminal.")
 @FORM_JSON
 @output_option("Write there, not to the terminal.")
-@click.option("--ignore-invariants", is_flag=True, help="Compare what another judge scored, too.")
-@click.option("--exit-zero", is_flag=True, help="End with 0 whatever the verdict is.")
+@click.option("--ignore-invariants", is_flag=True, help="Compare scores of another judge, too.")
+@click.option("--exit-zero", is_flag=True, help="End with 0 for any verdict.")
 @pairwise_options
 @REPORTS
 @exit_codes(

@@ -35,10 +35,10 @@ def pairwise_options(command: F) -> F:
     about_gate = "Gate on its result, as in 'run win_rate.low >= 0.45' (repeatable)."
     command = click.option("--gate", "gates", multiple=True, metavar="EXPR", help=about_gate)(command)
     about_cost = "US dollars after which no new judgement is asked for."
-    about_cache = "What stored judgements are for."
+    about_cache = "How to use stored judgements."
     command = click.option("--max-cost", metavar="USD", help=about_cost)(command)
     command = click.option("--judge-cache", type=click.Choice(CACHE_MODES), help=about_cache)(command)
-    command = click.option("--judge-base-url", metavar="URL", help="Its server, where the spec names none.")(command)
+    command = click.option("--judge-base-url", metavar="URL", help="Its server, unless the judge names one.")(command)
     command = click.option("--judge", metavar="SPEC", help=about_judge)(command)
     return click.option("--pairwise", "is_pairwise", is_flag=True, help=about)(command)
 

@@ -52,13 +52,13 @@ _YES = click.option(
     "--answers",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Write what a system gave, too: a file for --rageval-target answers:FILE.",
+    help="Write the answers of a system, too: a file for --rageval-target answers:FILE.",
 )
 @click.option(
     "--labels",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Write what people said of answers, too (RAGTruth): a file for `rageval calibrate`.",
+    help="Write people's verdicts on answers, too (RAGTruth): a file for `rageval calibrate`.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 1 if no case has gold.")
 @_YES
@@ -84,10 +84,10 @@ def convert(
     """Convert PATH to a case file: a test set of another tool (JSON, JSONL, CSV, YAML or Parquet), a spreadsheet of
     questions and answers, a file of TREC, or a folder of BEIR or RAGTruth.
 
-    Questions, answers, key facts, places, contexts and labels take the names that they have here; what else there is
-    goes into `metadata`, which the result line names. A row may say that it has no answer, by a flag, its expected
-    behaviour or its category. What columns mean is decided once for the file and shown with the first case. Where PATH
-    cannot be read, or a column could mean two things, nothing is written.
+    Columns of questions, answers, key facts, places, contexts and labels become fields of cases. All others go into
+    `metadata`, and the result line names them. A flag, an expected behaviour or a category may mark a row as
+    unanswerable. The meaning of the columns is shown with the first case. If PATH cannot be read, or a column could
+    mean two things, nothing is written.
     """
     for target in (output, answers, labels):
         if target is not None:

@@ -23,8 +23,8 @@ from pytest_rageval.text import printable
 def doctor(*, is_judge_tried: bool, as_json: bool) -> None:
     """Check what a run needs, from configuration to disk: ✔ fine, ! doubtful, ✘ wrong, each with what to do.
 
-    Takes 5 seconds at most and costs nothing but one question to a server over HTTP or to Python code, unless
-    --judge is given: that says first what the canaries of `rageval judge-check` may cost, then puts them to the judge.
+    Takes at most 5 seconds and asks the system one question. With --judge, it shows what the canaries of
+    `rageval judge-check` may cost, and puts them to the judge.
     """
     diagnosed = list(_diagnosed(is_judge_tried=is_judge_tried))
     is_ready = all(finding.mark != "problem" for _, finding in diagnosed)

@@ -24,7 +24,7 @@ from pytest_rageval.text import counted, printable
 
 @click.command()
 @click.argument("run")
-@click.option("--format", "form", type=click.Choice([*TEXTS, *FILES]), help="What to write; needed.")
+@click.option("--format", "form", type=click.Choice([*TEXTS, *FILES]), help="Format to write; required.")
 @FORM_JSON
 @output_option("Where to (default: report.FORMAT in the run's folder); `-`: stdout.")
 @FORCE

@@ -44,8 +44,9 @@ def gate(
     *,
     as_json: bool,
 ) -> None:
-    """Put RUN (an id, `latest`, `latest~1` or a folder) under the gates that the project has now, those given here
-    in the place of the project's on the same metric. The recorded scores count; nothing is written.
+    """Apply the gates of the project, as they are now, to RUN (an id, `latest`, `latest~1` or a folder).
+
+    Gates given here replace those on the same metric. The recorded scores count; nothing is written.
     """
     at = open_run(run, reports=reports, baseline=baseline, gate=gates or None, tolerated=regressions or None)
     plan = plan_of_gates(at.run, at.settings, at.root)

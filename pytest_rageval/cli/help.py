@@ -33,7 +33,7 @@ _EXAMPLE = re.compile(r"^```(\w+) [^\n]+$", re.MULTILINE)
 def help(context: click.Context, topic: str | None) -> None:
     """Show the page of the documentation about TOPIC; list all topics without one. Needs no network.
 
-    Where the output is no terminal, the page is its Markdown.
+    Prints Markdown if the output is not a terminal.
     """
     pages = documentation()
     if topic is None:

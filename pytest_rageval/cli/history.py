@@ -45,7 +45,7 @@ LINE = 500
     "metrics",
     multiple=True,
     metavar="NAME",
-    help="Show this metric; repeatable. `recall_any` is that at each run's own k.",
+    help="Show this metric (repeatable). `recall_any` means each run's own k.",
 )
 @click.option("--last", metavar="N", type=click.IntRange(1), help=f"Only the last N runs (table: {SHOWN} by default).")
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)

@@ -50,11 +50,11 @@ NEXT = (
     "--reply", metavar="FILE", type=EXISTING_FILE, help="A sample reply of the server in JSON, instead of asking it."
 )
 @click.option("--path", metavar="PATH", help="With --reply: where the server takes a question, as in /ask.")
-@click.option("--ci", type=click.Choice(CI), help="Where the cases run for each change.")
+@click.option("--ci", type=click.Choice(CI), help="CI system that runs the cases for each change.")
 @click.option(
     "--start", metavar="COMMAND", help="With --ci: the command that starts the server there, before the cases."
 )
-@click.option("--yes", is_flag=True, help="Ask nothing: what is not given is demo, no notes, no CI.")
+@click.option("--yes", is_flag=True, help="Ask nothing; defaults are the demo, no notes and no CI.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text; asks nothing.")
 @exit_codes({1: "the files are written, but no run can read the server's replies yet"})
 def init(
@@ -70,10 +70,10 @@ def init(
 ) -> None:
     """Write first cases, a configuration and CI into this folder: evalcases/, rageval.toml, reports/.gitignore.
 
-    Asks three questions at most, each of them an option as well. A URL (of a server, or of its OpenAPI description) is
-    asked one question: where its reply holds answer and chunks is shown, and written as `target.mapping`. No file is
-    overwritten: where one is there, X.new is written beside it. A server that gives no readable reply does not keep the
-    files from being written.
+    Asks at most three questions, each of which is also an option. A URL (of a server, or of its OpenAPI description)
+    is asked one question: the places of answer and chunks in its reply are shown, and written as `target.mapping`. No
+    file is overwritten: X.new is written next to an existing X. The files are also written if the server gives no
+    readable reply.
     """
     is_asked = not (yes or as_json)
     choice = _choice(target, notes, ci, is_asked=is_asked)._replace(start=start)

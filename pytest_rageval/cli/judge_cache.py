@@ -91,11 +91,11 @@ def export(file: Path, cache: Path | None) -> None:
 @judge_cache.command(name="import")
 @click.argument("file", type=PLACE)
 @_CACHE
-@click.option("--replace", is_flag=True, help="Let FILE win where a judgement is there already.")
+@click.option("--replace", is_flag=True, help="Replace existing judgements by those of FILE.")
 def import_(file: Path, cache: Path | None, *, replace: bool) -> None:
-    """Bring the judgements of FILE, as `export` writes it, into the cache: all, or none if a line is wrong.
+    """Import the judgements of FILE, as `export` writes it, into the cache: all, or none if a line is wrong.
 
-    What is there already stays, unless --replace is given. A missing cache is begun.
+    Existing judgements stay, unless --replace is given. A missing cache is created.
     """
     try:
         found = read_entries(file)
@@ -114,9 +114,9 @@ def import_(file: Path, cache: Path | None, *, replace: bool) -> None:
 @click.option("--older-than", metavar="DAYS", type=click.IntRange(0, 100_000), help="Only what is older than that.")
 @click.option("--model", help="Only judgements by this model, as `stats` names it.")
 @click.option("--rubric", help="Only judgements of this rubric.")
-@click.option("--dry-run", is_flag=True, help="Say what would go, and remove nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
 def prune_(cache: Path | None, older_than: int | None, model: str | None, rubric: str | None, *, dry_run: bool) -> None:
-    """Remove the judgements that all the given options name; nothing else ever removes any."""
+    """Remove the judgements that match all given options; no other command removes any."""
     if older_than is None and model is None and rubric is None:
         raise click.UsageError("say what may go: --older-than, --model, --rubric, or several of them")
     path = _path(cache)

@@ -25,16 +25,16 @@ VERDICT = ("rubric", "canary", "expected", "score", "scores", "error", "passed")
     type=click.IntRange(1, 99),
     default=1,
     metavar="N",
-    help="Put each canary so many times; it must be right each time.",
+    help="Put each canary N times; all verdicts must be right.",
 )
 @JSON
 @exit_codes({0: "all canaries passed", 1: "some did not", 2: "wrong usage, or the judge cannot be asked"})
 def judge_check(repeats: int, *, as_json: bool, **options: Any) -> None:
     """Put canaries to a judge: answers known to be good or bad, some of which ask for a better score.
 
-    A judge that fails them is not fit for its rubric; one that passes may still err on harder cases, which only a
-    comparison with people's labels tells. A model is asked some 60 short questions. The result is kept beside the judge
-    cache and stands in config.json of later runs with this judge.
+    A judge that fails them is not fit for its rubric. One that passes may still err on harder cases: compare it with
+    people's labels. A model is asked some 60 short questions. Later runs with this judge record the result in
+    config.json.
     """
     project = find_project(settings_given(options))
     tried = try_judge(project, lambda cost: click.echo(printable(cost), err=True), repeats)

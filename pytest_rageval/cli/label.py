@@ -38,7 +38,7 @@ from pytest_rageval.text import cut, printable
 @click.option("--notes", type=FOLDER, help="Folder of notes to search by words, too (default: as configured).")
 @click.option("--blind", metavar="NAME", help="NAME's second opinion, in CASES.labels.NAME.jsonl.")
 @click.option("--agree", "is_agreement", is_flag=True, help="Compare opinions; open the disagreements.")
-@click.option("--unlabelled", "is_unlabelled", is_flag=True, help="Only cases of which nothing is said yet.")
+@click.option("--unlabelled", "is_unlabelled", is_flag=True, help="Only unlabelled cases.")
 @click.option("--case", "case_id", metavar="ID", help="Open this case first.")
 @click.option("--plain", "is_plain", is_flag=True, help="No screen: chunks by number, one command a line.")
 @click.option("--json", "as_json", is_flag=True, help="With --agree: one JSON object, and no screen.")

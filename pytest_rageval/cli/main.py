@@ -16,51 +16,51 @@ from pytest_rageval.io.output_encoding import take_any_text
 
 VERBS = {
     "start": {
-        "init": "first cases, a configuration and CI for this folder",
-        "doctor": "whether this project is ready to run, and what to mend",
-        "demo": "the embedded demo system: run its cases, or serve it",
-        "help": "a page of the documentation, in the terminal",
-        "schema": "commands, settings, records and gates for programs, as one JSON document",
-        "completion": "completion of verbs and options in bash, zsh and fish",
+        "init": "write first cases, a configuration and a CI workflow",
+        "doctor": "check whether this project is ready to run",
+        "demo": "run the cases of the demo system, or serve it",
+        "help": "show a page of the documentation, without a network",
+        "schema": "describe commands, settings, records and gates for programs, as JSON",
+        "completion": "complete verbs and options in bash, zsh and fish",
     },
     "run": {
-        "run": "the cases asked, judged, scored and gated, outside pytest",
+        "run": "run the cases without pytest",
     },
     "look": {
-        "comment": "a run as a comment on a pull request",
-        "compare": "two runs side by side: what moved, for which questions, and why",
-        "explain": "one case of a run, everything",
-        "history": "the metrics of all runs in time",
-        "metrics": "every metric with its definition",
-        "report": "the page of a run: one file for people",
-        "web": "runs, agents and datasets in a browser",
+        "comment": "show a run as a comment on a pull request",
+        "compare": "compare two runs: what moved, for which questions, and why",
+        "explain": "explain one case of a run, with all its arithmetic",
+        "history": "show the metrics of all runs in time",
+        "metrics": "list all metrics, or define one",
+        "report": "write the HTML report of a run",
+        "web": "serve runs, agents and datasets in a browser",
     },
     "cases": {
-        "answers": "files of answers from the traces of a system in use",
-        "cases": "check, count, describe and convert case files",
-        "generate": "drafts of cases from a folder of notes, or from scenarios",
-        "label": "golds marked in the terminal; second opinions; drafts accepted",
+        "answers": "write files of answers from tables and traces",
+        "cases": "check, count, describe, convert and audit case files",
+        "generate": "draft cases from a folder of notes, or from scenarios",
+        "label": "mark golds, compare second opinions, accept drafts",
     },
     "tune": {
-        "repl": "questions of one's own to the system, line by line",
-        "sweep": "the best values of retrieval parameters, with few questions",
+        "repl": "send questions to the system, line by line",
+        "sweep": "find better retrieval parameters with few questions",
     },
     "judge": {
-        "calibrate": "a judge against people's labels",
-        "judge": "a stored run's answers judged again, or a spot check of its judge",
+        "calibrate": "compare a judge with people's labels",
+        "judge": "judge a stored run again, or spot-check its judge",
         "judge-cache": "count, export, import and prune stored judgements",
-        "judge-check": "whether a judge can be trusted at all",
+        "judge-check": "test whether a judge can be trusted at all",
     },
     "keep": {
-        "abstention": "a stored run's abstentions scored again",
-        "export": "a run as CSV, JSON, SQLite or Parquet",
-        "gate": "other gates on a stored run",
-        "merge": "one run from the runs of its shards",
-        "runs": "list, show and remove kept runs",
-        "score": "a stored run scored again, with other labels or metrics",
+        "abstention": "score the abstentions of a stored run again",
+        "export": "export a run as CSV, JSON, SQLite or Parquet",
+        "gate": "apply other gates to a stored run",
+        "merge": "join the runs of shards into one",
+        "runs": "list, show and remove stored runs",
+        "score": "score a stored run again, with other labels or metrics",
     },
 }
-"""The verbs and their subjects, by group."""
+"""The verbs and what they do, by group."""
 MODULE_OF = {"abstention": "score"}
 """Modules of verbs that share one."""
 GROUP_OF = {verb: group for group, verbs in VERBS.items() for verb in verbs}
@@ -110,14 +110,14 @@ class Verbs(click.Group):
 @click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="pytest-rageval", prog_name="rageval")
 def rageval() -> None:
-    """Evaluation of RAG chatbots: what stands around `pytest`, and the same run without it.
+    """Evaluate RAG chatbots: commands around `pytest`, and the same run without it.
 
-    Begin with `rageval init`, or look at `rageval demo run`. `rageval VERB --help` tells all of a verb, `rageval help
-    TOPIC` shows a page of the documentation.
+    Begin with `rageval init`, or look at `rageval demo run`. `rageval VERB --help` lists the options of a verb,
+    `rageval help TOPIC` shows a page of the documentation.
 
     \b
     Exit codes: 0 fine; 1 a case, a gate, a check or a comparison failed; 2 wrong usage, or interrupted.
-    Those of `rageval run` are those of pytest, see there.
+    `rageval run` has the exit codes of pytest.
     """
     click.get_current_context().color = wants_colour()
 

@@ -26,7 +26,7 @@ from pytest_rageval.run.plan import own_rubrics
 @JSON
 @click.option("--markdown", is_flag=True, help="Print the page of all metrics as Markdown.")
 def metrics(name: str | None, as_json: bool, markdown: bool) -> None:
-    """List all metrics by layer, or say everything about the metric NAME (recall@5 means recall_any).
+    """List all metrics by layer, or define the metric NAME (recall@5 means recall_any).
 
     Metrics that rubrics and assertions of the project make are among them.
     """

@@ -27,7 +27,7 @@ PLACE = click.Path(path_type=Path)
 EXISTING = click.Path(exists=True, path_type=Path)
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-FORCE = click.option("--force", is_flag=True, help="Replace files that are there already.")
+FORCE = click.option("--force", is_flag=True, help="Replace existing files.")
 
 
 def output_option(about: str, *, metavar: str = "FILE", **form: Any) -> Callable[[F], F]:

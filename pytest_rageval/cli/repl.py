@@ -62,7 +62,7 @@ HELP = """\
 def repl(cases: tuple[Path, ...], **options: Any) -> None:
     """Talk to the system: ask it anything, look at CASES (default: those of the project), judge, change parameters.
 
-    Takes its lines from a pipe as well: echo 'eval 0' | rageval repl.
+    Also reads lines from a pipe: echo 'eval 0' | rageval repl.
     """
     given = settings_given(options)
     project = find_project(given)

@@ -33,7 +33,7 @@ def report(
     is_opened: bool,
     reports: str | None,
 ) -> None:
-    """Write the page of RUN (an id, `latest`, `latest~1`, `baseline` or a folder): one file that needs nothing else."""
+    """Write the HTML report of RUN (an id, `latest`, `latest~1`, `baseline` or a folder) as one file."""
     project, stored = open_run(run, reports=reports)
     side = open_side(project.reports, project.baseline_file, other) if other else None
     most_bytes = int(max_mb * MEGABYTE) if max_mb else None

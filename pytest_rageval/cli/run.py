@@ -117,8 +117,8 @@ def run(
 ) -> None:
     """Ask, judge, score and gate the cases of PATHS (files or folders; default: those of the project).
 
-    What pytest does, case after case and without test items: the same records, reports and gates. Fixtures and hooks
-    of a conftest.py are for pytest alone. A step that fails is reported, and the others go on.
+    Does what pytest does, without test items: the same records, reports and gates. Fixtures and hooks of a conftest.py
+    work in pytest only. A failing step is reported, and the others continue.
     """
     if engine != "ray" and address is not None:
         raise WrongUsage("--address is for --engine ray; write that too, or leave --address out")

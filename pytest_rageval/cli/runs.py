@@ -38,7 +38,7 @@ def runs() -> None:
 @REPORTS
 @JSON
 def list_(reports: str | None, *, as_json: bool) -> None:
-    """List all runs by time, with what they came to and the room they take."""
+    """List all runs by time, with outcomes and size."""
     project = find_project({"reports": reports})
     runs = run_summaries(project.reports)
     baseline = _baseline(project, is_lenient=True)
@@ -82,14 +82,14 @@ def show(run: str, reports: str | None, *, as_json: bool) -> None:
 @runs.command()
 @click.option("--keep", metavar="N", type=click.IntRange(0), help="Keep the last N runs.")
 @click.option("--older-than", metavar="DAYS", type=click.FloatRange(0, 100_000), help="Only what is older than that.")
-@click.option("--dry-run", is_flag=True, help="Say what would go, and remove nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @REPORTS
 @exit_codes({1: "a run could not be removed"})
 def prune(keep: int | None, older_than: float | None, reports: str | None, *, dry_run: bool, yes: bool) -> None:
     """Remove runs that are neither among the last N nor younger than DAYS.
 
-    Never the run that the baseline came from, nor one that is being written.
+    The run of the baseline and runs that are being written stay.
     """
     if keep is None and older_than is None:
         raise click.UsageError("say what may go: --keep, --older-than, or both")

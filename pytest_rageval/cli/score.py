@@ -64,7 +64,7 @@ def rescore_options(command: F) -> F:
     labels = "Case file or folder with new labels for the same questions (repeatable)."
     for option in (
         click.option("--output-metrics", type=PLACE, metavar="FILE", help="Write metrics.json here too."),
-        click.option("--aggregate-only", is_flag=True, help="Leave scores and verdicts; aggregate and compare anew."),
+        click.option("--aggregate-only", is_flag=True, help="Keep scores and verdicts; aggregate and compare again."),
         click.option("--cases", "paths", multiple=True, type=EXISTING, metavar="PATH", help=labels),
     ):
         command = option(command)
@@ -96,7 +96,7 @@ def _labels(at: OpenedRun, paths: Sequence[Path]) -> Labels:
 
 @click.command(cls=CommandOnRun)
 @run_argument
-@click.option("--metrics", metavar="NAMES", help="Metrics or layers to score beside those of the run, comma-separated.")
+@click.option("--metrics", metavar="NAMES", help="Further metrics or layers to score, comma-separated.")
 @rescore_options
 @exit_codes({1: "a case or a gate of the run fails"})
 def score(run: str, reports: str | None, baseline: str | None, metrics: str | None, **options: Any) -> None:

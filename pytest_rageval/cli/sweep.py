@@ -55,10 +55,10 @@ OF_A_NEW_SWEEP = {"grids": "--grid", "is_quick": "--quick", "index_params": "--i
     "index_params",
     multiple=True,
     metavar="NAME",
-    help="A parameter that makes the target index anew, beside chunk_max_tokens and chunk_overlap (repeatable).",
+    help="A further parameter that makes the target index again, like chunk_max_tokens (repeatable).",
 )
-@click.option("--sample", type=click.IntRange(min=2), metavar="N", help="Ask only so many cases, chosen by --seed.")
-@click.option("--seed", type=int, metavar="N", help="Another number, another sample (default: 0).")
+@click.option("--sample", type=click.IntRange(min=2), metavar="N", help="Ask only N cases, chosen by --seed.")
+@click.option("--seed", type=int, metavar="N", help="Seed of the sample (default: 0).")
 @click.option("--confirm", "is_confirmed", is_flag=True, help="Choose on half of the cases, compare on the rest.")
 @click.option("--weights", metavar="PART=X,…", help="Of the score (default: recall=0.5,negative_accuracy=0.3,mrr=0.2).")
 @click.option("--resume", metavar="SWEEP", help="Finish a sweep that was interrupted: its id, or latest.")
@@ -68,9 +68,9 @@ OF_A_NEW_SWEEP = {"grids": "--grid", "is_quick": "--quick", "index_params": "--i
 def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
     """Find the best values of retrieval parameters, on CASES (default: those of the project).
 
-    Without --grid and --quick, the full grid: 189 points, min_score .15 to .5, k 5 10 15, chunks of 200 400 600 tokens,
-    overlap 0 50 100. Points that differ in k and min_score alone are cut from one pass over the cases, where a probe
-    of each case shows that this is exact. The best point and the project as configured are always asked for real, and
+    Without --grid and --quick, the full grid has 189 points: min_score .15 to .5, k 5 10 15, chunks of 200 400 600
+    tokens, overlap 0 50 100. Points that differ only in k and min_score are derived from one pass over the cases, if a
+    probe of each case shows that this is exact. The best point and the project as configured are always asked, and
     kept as runs. Nothing is judged.
     """
     given = settings_given(options)

@@ -25,7 +25,7 @@ from pytest_rageval.text import counted, printable
 SHOWN = 20
 """Unmatched traces and cases to list at most."""
 _TRACES = click.argument("file", type=EXISTING_FILE)
-_WRITTEN_BY = click.option("--format", "form", type=click.Choice(FORMATS), required=True, help="Who wrote FILE.")
+_WRITTEN_BY = click.option("--format", "form", type=click.Choice(FORMATS), required=True, help="Format of FILE.")
 
 
 @click.command("from-traces")
@@ -43,10 +43,10 @@ _WRITTEN_BY = click.option("--format", "form", type=click.Choice(FORMATS), requi
 @FORCE
 @exit_codes({2: "wrong usage, or no trace belongs to a case"})
 def answers_from_traces(file: Path, form: str, paths: Sequence[Path], output: Path | None, *, force: bool) -> None:
-    """Answers of cases from the traces in FILE: JSON or JSON lines, as OTLP, Phoenix or Langfuse write them.
+    """Write a file of answers from the traces in FILE: JSON or JSON lines of OTLP, Phoenix or Langfuse.
 
     A trace belongs to the case that its attribute `rageval.case_id` names, else to the one that asks the same question.
-    Traces and cases that came to nothing are listed.
+    Traces and cases without a partner are listed.
     """
     path = output or file.with_suffix(".answers.jsonl")
     check_can_be_written(path, force=force)
@@ -70,13 +70,13 @@ def answers_from_traces(file: Path, form: str, paths: Sequence[Path], output: Pa
     type=click.Choice(["down", "up"]),
     default="down",
     show_default=True,
-    help="What people said of the answers.",
+    help="The feedback that makes a draft.",
 )
 @output_option(f"The file of drafts to add to (default: FILE's name with {ENDING}).")
 def cases_from_traces(file: Path, form: str, feedback: str, output: Path | None) -> None:
     """Draft cases from the traces in FILE whose answers people disliked: question, bad answer, what it cited, no gold.
 
-    Drafts stand in a file that no run asks, until somebody labels them. A question that is there already is left out.
+    No run asks drafts before a person labels them. A question that exists as a case or draft is left out.
     """
     path = output or file.with_suffix(ENDING)
     check_is_drafts(path)

@@ -33,7 +33,7 @@ NEEDED = ("fastapi", "python_multipart", "itsdangerous")
     envvar=WEB_TOKEN,
     help=f"What a browser must give first (default: a random one); better set as {WEB_TOKEN}.",
 )
-@click.option("--no-token", is_flag=True, help="Ask nobody: whoever can run programs on this machine can use the app.")
+@click.option("--no-token", is_flag=True, help="No token: any program on this machine can use the app.")
 @click.option("--host-name", "host_names", metavar="NAME", multiple=True, help="A name by which browsers may call it.")
 @click.option(
     "--proxy",
@@ -48,7 +48,7 @@ NEEDED = ("fastapi", "python_multipart", "itsdangerous")
 def web(data: Path | None, reports: str | None, token: str | None, *, no_token: bool, **given: Any) -> None:
     """Serve the project of the current folder to a browser: runs, cases, comparisons, agents, datasets, new runs.
 
-    Only this machine can reach it, unless --host says otherwise. Stop it with Ctrl-C; runs that it started go on.
+    Only this machine can reach it, unless --host names another address. Stop it with Ctrl-C; its runs continue.
     """
     if no_token:
         _warn("--no-token: every user and program of this machine can use the app and start runs as you")

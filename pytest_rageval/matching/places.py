@@ -66,7 +66,7 @@ def observe(
     refusals: tuple[str, ...] = (),
     rules: PlaceRules = ANY_PLACES,
 ) -> Observation:
-    """Combine case and answer: chunks in rank order, matched against the gold."""
+    """Combine a case and an answer to an observation: chunks in rank order, matched with the gold."""
     if answer.chunks is not None:
         chunks = in_rank_order(answer.chunks)
         if chunks is not answer.chunks:

@@ -50,29 +50,27 @@ class RunScore(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """One definition; called with its function, it is complete: `@metric(layer="L5", better="higher")`.
+    """A metric: a decorator of its function, `@metric(layer="L5", better="higher")`.
 
-    The function is `function(obs)`, or `function(obs, k)` where the metric has a cut-off (`name@5`), plus keyword-only
-    options that the configuration table may set.
+    The function is `function(obs)`, or `function(obs, k)` if the metric has a cut-off (`name@5`). Its keyword-only
+    parameters are options of the metric in the table `[tool.rageval.metrics]`.
 
-    takes_k       'no'; 'always' (a name without a cut-off takes the configured k); 'optional' (without: whole list)
-    needs         what must be there: 'answer', 'chunks', 'trace', 'gold.answer', …, 'judge:RUBRIC'; a gate on a metric
-                  that needs gold looks at the case's gold
-    gates         default gates, in the gate grammar, with the metric written as its bare name
-    yields_to     where a default gate of that metric looks at a case (a model's score, if a judge gives it), those of
-                  this one say nothing
-    settled_by    where that metric is 1, default gates of this one say nothing
-    aggregate     the name of its mean over cases where that differs, e.g. scope_miss_rate
-    unit          what its values count, such as ms: an amount is no share of a scale, and counts in no mean of scores
-    binary        every value is 0 or 1, or, of a run, a share of its cases (decides the interval: Wilson)
-    on_by_default evaluated unless the user lists other metrics
-    run_level     scored once from the RunFacts of a whole run instead of from each observation
-    of_metric     its name names another metric: turn_decay@METRIC, passed as the option `of`; `better` is for one
-                  where higher is better
-    missing       returns why an observation gives no value, None if it gives one; asked before the function
-    terms         the formula with the numbers of one observation, for `rageval explain`
-    description   the docstring of a function that is not at hand
-    function      None for a metric of a stored run that is known by its description only
+    layer, better L1 to L5, abstention, tools or operations; 'higher' or 'lower'
+    scale         the least and the largest value, both finite
+    needs         the required input: answer, chunks, references, trace, gold, gold.PART, judge:RUBRIC. A gate on a
+                  metric that needs gold counts as one that looks at gold
+    gates         default gates, in the syntax of gates, with the metric's name without a cut-off
+    yields_to     another metric; if a default gate of it applies to a case, those of this one do not
+    settled_by    another metric; if it is 1, default gates of this one do not apply
+    aggregate     the name of its mean if that differs, such as scope_miss_rate
+    unit          the unit of an amount, such as ms. An amount has no scale and counts in no mean of scores
+    binary        True if every value is 0 or 1, or a share of a run's cases; the interval is then Wilson's
+    on_by_default False for a metric that is scored only if it is named
+    run_level     True for a metric of a whole run: called once, with RunFacts
+    of_metric     True if the name names another metric, as in turn_decay@mrr; it is passed as the option `of`, and
+                  `better` is for a metric with higher better
+    missing       a function of the observation that returns NotApplicable if there is no value, else None
+    terms         a function of observation and cut-off that returns the arithmetic, as in 1 / rank 4
     """
 
     layer: Layer
@@ -93,7 +91,7 @@ class Metric:
     terms: Terms | None = None
     description: str = ""
     name: str = ""
-    function: Callable[..., Scored] | None = None
+    function: Callable[..., Scored] | None = None  # of a stored run's metric that is known by its description only
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -114,6 +112,7 @@ class Metric:
 
     @cached_property
     def takes_k(self) -> Literal["no", "always", "optional"]:
+        """Return 'always' if a name without a cut-off takes the configured k, 'optional' if it takes the whole list."""
         if self.function is None:
             return "optional"
         parameter = self._parameters.get("k")

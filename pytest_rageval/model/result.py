@@ -156,7 +156,7 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A case with its answer, matches, judgements and timings. All metrics are pure functions of this value.
+    """A case with its answer, matches, judgements and timings. A metric is a pure function of it.
 
     `k` is the configured cut-off for metrics named without one; `asked_k` the number of chunks requested (None if the
     list was given); `params` the parameters sent with the question; `refusals` the phrases with which the project's own
@@ -231,9 +231,9 @@ class Score:
 
 
 class NotApplicable(NamedTuple):
-    """The reason why a metric has no value. Never averaged, never shown as a number.
+    """The reason why a metric has no value. It enters no mean and is never shown as a number.
 
-    `is_unobserved`: it would have a value, had the system reported its input.
+    `is_unobserved` is True if the metric would have a value, had the system reported its input.
     """
 
     reason: str

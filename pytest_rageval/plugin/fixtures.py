@@ -32,12 +32,12 @@ def session_fixtures(config: pytest.Config) -> ModuleType:
 
     @pytest.fixture(scope="session")
     def rag_judge() -> Iterator[Judge | None]:
-        """Provide the configured judge; None judges nothing. Override it to give one of your own."""
+        """Provide the configured judge, or None. Override it to give one of your own, or None to judge nothing."""
         yield from active_session(config).fixtures.judge()
 
     @pytest.fixture(scope="session")
     def rag_judge_cache() -> Iterator[JudgementCache | None]:
-        """Provide the store of judgements between runs: an object with `get` and `put`, or None."""
+        """Provide the cache of judgements. Override it to give an object with `get` and `put`, or None."""
         yield from active_session(config).fixtures.cache()
 
     @pytest.fixture
@@ -53,7 +53,7 @@ def session_fixtures(config: pytest.Config) -> ModuleType:
     def rageval(
         request: pytest.FixtureRequest, rag_client: object, rag_judge: object, rag_judge_cache: object
     ) -> Evaluator:
-        """Evaluate a case in a test of your own: `rageval.evaluate(eval_case).assert_gates()`."""
+        """Provide an evaluator for a test of your own: `rageval.evaluate(eval_case).assert_gates()`."""
         return active_session(config).evaluator(request.node, rag_client, rag_judge, rag_judge_cache)
 
     plugin = ModuleType(__name__)

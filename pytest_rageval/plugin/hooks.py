@@ -24,9 +24,9 @@ from pytest_rageval.plugin.fixtures import session_fixtures
 from pytest_rageval.plugin.light_session import FIXTURES, ROUTING, SESSION, LightSession, RunControl
 
 MARKER = (
-    "rageval(path=None, select=None, **facts): on a test, run it for each case of a file (path relative to the test "
-    "file, select as in -k) as its `eval_case`; on an eval item, what its case says, "
-    "as in -m \"rageval(category='multi_hop')\""
+    "rageval(path=None, select=None, **facts): On a test, run it once for each case of a file, as the fixture "
+    "`eval_case`; `path` is relative to the test's file, `select` an expression as for -k. On the test of a case, "
+    "its facts, as in -m \"rageval(category='multi_hop')\""
 )
 
 

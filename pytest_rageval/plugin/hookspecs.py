@@ -12,21 +12,31 @@ if TYPE_CHECKING:
 
 
 def pytest_rageval_metrics(config: pytest.Config) -> list[Metric] | None:
-    """Metrics of your own, made with `@metric`. Called once per process, before the first case is scored."""
+    """Return metrics of your own, made with `@metric`.
+
+    Called once per process, before the first case is scored. An exception ends the session with a usage error.
+    """
 
 
 @pytest.hookspec(firstresult=True)
 def pytest_rageval_case(case: EvalCase) -> EvalCase | None:
-    """Change a case before it is asked: return the case to use instead, None to leave it.
+    """Return a changed case to ask instead, or None to leave it as it is.
 
-    Called once a case when its file is read, in every process, for files that are not collected too. A conftest.py in
-    a sub-folder sees that folder's cases.
+    Called once for each case when its file is read, in every process, also for files that are not collected. A
+    conftest.py in a sub-folder sees that folder's cases. The changed case replaces the original everywhere. An
+    exception is a problem of the case file. Commands of `rageval` that only read case files do not call it.
     """
 
 
 def pytest_rageval_result(item: pytest.Item, result: CaseResult) -> None:
-    """Look at a case's result when it is final, on the process that made it, before it is recorded."""
+    """Look at the final result of a case, on the process that made it, before it is recorded.
+
+    A conftest.py in a sub-folder sees that folder's cases. An exception is an error of the case.
+    """
 
 
 def pytest_rageval_run_config(config: pytest.Config, run_config: dict[str, Any]) -> None:
-    """Add what you want to know later to config.json. Called once, on the controlling process, before any case."""
+    """Add keys to `config.json`, to know them later.
+
+    Called once, on the controlling process, before any case. An exception ends the session with a usage error.
+    """

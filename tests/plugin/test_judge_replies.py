@@ -152,7 +152,7 @@ def reply(content: str | None, finish: str = "stop", **message: Any) -> dict[str
 CALL = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
 SHOWN: Mapping[str, dict[str, Any]] = {
     "thinks aloud before it replies": reply(f'<think>Perhaps {{"score": 1}}? No.</think>{GOOD}'),
-    "thinks aloud beside its reply": reply(GOOD, reasoning_content='{"score": 0}'),
+    "thinks aloud in another field": reply(GOOD, reasoning_content='{"score": 0}'),
     "thinks until its tokens are spent": reply("<think>Let me see. The first claim", "length"),
     "refuses in its own field": reply(None, refusal="I cannot judge this."),
     "refuses in prose": reply("I'm sorry, but I can't help with that."),
@@ -220,5 +220,5 @@ def test_the_page_shows_what_a_user_sees_of_each_behaviour_of_a_difficult_judge(
     assert shown == {does.strip(): what for does, what in rows.items()}
     scored = {does for does, what in rows.items() if what.startswith("scored")}
     assert scored == {
-        "thinks aloud before it replies", "thinks aloud beside its reply", "praises and lists faults",
+        "thinks aloud before it replies", "thinks aloud in another field", "praises and lists faults",
     }, "nothing that is no reply is ever scored"  # fmt: skip
