@@ -31,8 +31,6 @@ LONGEST = 25
 """Words of a sentence that is read in one breath."""
 MOST_WORDS = {"Start": 700, "How to": 600, "Reference": 1600, "Understand": 1000, "Troubleshooting": 900}
 """Words of a page by its kind, which is its part of the navigation; bars of tables are not words."""
-NOT_YET = {"conversations.md"}
-"""How-tos that have still to be divided; `--check` leaves them out."""
 FREE = {"index.md", "compared.md", "benchmarks.md", "appendix.md", "glossary.md", "llms.txt", "SKILL.md", "README.md"}
 """Pages of a form of their own: without a first line that names the task, or without a limit."""
 FIRST_LINE = re.compile(r"(?:After|With) this (?:page|tutorial)\b|This page\b")
@@ -168,8 +166,6 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="print places only, and end with 1 if there is one")
     arguments = parser.parse_args()
     pages = arguments.pages or written_pages()
-    if arguments.check:
-        pages = [page for page in pages if page.name not in NOT_YET]
     every = [place for page in pages for place in places(page, arguments.long)]
     shown = [place for place in every if not (arguments.check and place.is_sentence)]
     for place in shown:

@@ -34,7 +34,9 @@ def case_from_record(record: dict[str, Json], source: Source, text: str | None =
     try:
         line = LINES.read(record, text=text)
     except Unsound as unsound:
-        line, unread = _readable(record)
+        readable, unread = _readable(record)
+        # A conversation's keys are null here: other values were refused above.
+        line = {name: value for name, value in readable.items() if name not in CONVERSATION}
         return _converted(record, line, source, unsound.findings, unread)
     return _converted(record, line, source, Findings())
 

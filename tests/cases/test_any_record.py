@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from case_files import a_line, loaded
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_rageval.cases.conversion import case_from_record, usual_case
@@ -83,6 +83,8 @@ records = st.builds(
 
 
 @given(records)
+@example({"question": "Why?", "messages": None, "unknown": 1})
+@example({"question": "Why?", "turns": None, "unknown": 1})
 def test_any_record_becomes_a_case_or_findings_and_is_left_as_it_was(record: dict[str, Any]):
     assert outcome(record)
 
