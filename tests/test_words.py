@@ -56,6 +56,4 @@ def test_a_long_sentence_is_listed_and_no_reason_to_fail(tmp_path: Path):
 
 @pytest.mark.parametrize("page", check_words.written_pages(), ids=lambda page: page.stem)
 def test_the_pages_avoid_such_words(page: Path):
-    if page.name in check_words.NOT_YET:
-        pytest.skip("has still to be divided")
     assert [place for place in check_words.places(page) if not place.is_sentence] == []
