@@ -31,7 +31,17 @@ LONGEST = 25
 """Words of a sentence that is read in one breath."""
 MOST_WORDS = {"Start": 700, "How to": 600, "Reference": 1600, "Understand": 1000, "Troubleshooting": 900}
 """Words of a page by its kind, which is its part of the navigation; bars of tables are not words."""
-FREE = {"index.md", "compared.md", "benchmarks.md", "appendix.md", "glossary.md", "llms.txt", "SKILL.md", "README.md"}
+FREE = {
+    "index.md",
+    "compared.md",
+    "benchmarks.md",
+    "appendix.md",
+    "reliability-figures.md",
+    "glossary.md",
+    "llms.txt",
+    "SKILL.md",
+    "README.md",
+}
 """Pages of a form of their own: without a first line that names the task, or without a limit."""
 FIRST_LINE = re.compile(r"(?:After|With) this (?:page|tutorial)\b|This page\b")
 
