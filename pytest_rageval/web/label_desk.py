@@ -174,6 +174,7 @@ class OpenLabelling:
         session.row = min(place.row, last)
         session.group = place.group
         session.range_start = None if place.start is None else min(max(0, place.start), last)
+        # A confirmation is for the case that asked for it, not for another one that was opened meanwhile.
         is_same_place = before == (session.case.id, session.row)
         session.asks_to_clear = session.asks_to_clear and is_same_place
 

@@ -188,6 +188,7 @@ def _snippet(session: LabelSession, form: LabelForm) -> None:
 
 def _edit(session: LabelSession, form: LabelForm) -> None:
     if session.drafts is not None and form.draft.strip():
+        # A line of JSONL is one line; line breaks between the members of JSON mean nothing.
         session.do("edit_draft", " ".join(line.strip() for line in form.draft.splitlines()))
 
 

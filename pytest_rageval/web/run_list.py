@@ -59,6 +59,7 @@ class RunFolders:
             for run_id, (path, stamp) in folders.items():
                 if self._known.get(run_id, (None,))[0] != stamp:
                     self._known[run_id] = stamp, self._row(Path(path))
+            # Deleted runs are forgotten.
             self._known = {run_id: self._known[run_id] for run_id in folders}
             rows = [row for _, row in self._known.values() if row is not None]
         archived = self._shelf.archived()
@@ -94,6 +95,7 @@ def _stamp(folder: str, job: str | None) -> object:
     """Return the state of a run's files and job, and whether a process writes it."""
     files = states_of([f"{folder}/{name}" for name in (METRICS, CONFIG, RESULTS)])
     ended = states_of([f"{job}/{JOB}", f"{job}/{ENDED}"]) if job else ()
+    # A killed run changes no file: only its lock is free.
     return files, ended, files[0] is None and is_locked(Path(folder))
 
 

@@ -196,6 +196,7 @@ def _ended_row(run: StoredRun, row: RunRow) -> RunRow:
         points=_points(paired) if paired and paired["cases"] else None,
         compared_with=comparison.get("baseline_run_id"),
         speed=_speed(metrics),
+        # A clock that is set back must not make a negative time.
         seconds=max(seconds, 0),
         description=past.description,
         tone=verdict["tone"],

@@ -131,6 +131,7 @@ class Uploads:
         """Return a waiting upload, or raise UnknownUpload if there is none."""
         folder = self.folder / upload_id
         is_there = _ID.fullmatch(upload_id) is not None and not folder.is_symlink() and (folder / _ABOUT).is_file()
+        # A link in the folder could make the app read another file of the machine.
         if not is_there or _age(folder) > KEPT_S or any(file.is_symlink() for file in folder.iterdir()):
             raise UnknownUpload("this upload is gone: it was confirmed, replaced, or is older than a day; begin again")
         record = read_json(folder / _ABOUT, "upload")

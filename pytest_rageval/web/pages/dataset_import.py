@@ -220,6 +220,7 @@ def _part_table(part: str, file: Part, fields: Sequence[str]) -> PartTable:
 def _forget(site: Site, upload: Upload) -> None:
     """Remove an upload that was confirmed or discarded, and what was read from it."""
     Uploads(site.settings.data, site.settings.limits).remove(upload)
+    # The files are gone: their cases would stay in memory until the next upload.
     read_dataset.cache_clear()
     look.cache_clear()
 

@@ -54,6 +54,7 @@ def health_lines_with_target(root: Path) -> list[Line]:
 
     This runs in a process of its own: it imports the project's code afresh, and its side effects stay there.
     """
+    # The project's code runs there, and has no use for the app's token.
     environment = {name: value for name, value in os.environ.items() if name != WEB_TOKEN}
     try:
         done = subprocess.run(

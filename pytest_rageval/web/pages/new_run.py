@@ -203,6 +203,7 @@ def start_run(request: Request, stores: TheStores, submitted: Submitted) -> Resp
     if chosen.action == "look":
         source = "" if chosen.source == "connector" else chosen.source
         return redirect(path_to("new-run", **about | {"source": source}))
+    # Without scripts the page does not follow the menus, and its cost would be that of another choice.
     if not chosen.is_as_shown:
         return _form_page(request, stores, form.with_problem("", _OTHER_CHOICE), status=422)
     field = ""  # at which a problem is shown

@@ -186,6 +186,7 @@ def export_run(
     opened = any_cases(runs, site.stored_run(run_id))
     keys = opened.keys(q)
     table = opened.table
+    # A name of a folder may hold quotes or line ends, which would end the header.
     name = re.sub("[^0-9A-Za-z]", "_", run_id)
     headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
     if form == "json":

@@ -120,6 +120,7 @@ def runs_page(
         archived=len(shelf.archived()),
         is_archived=is_archived,
         deleted=shelf.deleted(),
+        # Shown once: a later visit of the list has done nothing.
         done=request.session.pop(DONE, None),
     )
     return page(request, context)

@@ -241,6 +241,7 @@ class VersionStore(Generic[V]):
                 if newest >= MOST_VERSIONS:
                     raise SettingsError(f"{home}: holds {newest} versions, which is all that fit; begin another name")
                 self._write(slug, newest + 1, files_of(newest + 1))
+        # A program without this lock, or a file system that has none, was faster.
         except FileExistsError as error:
             raise NewerVersion(slug, max(self.numbers(slug), default=based_on)) from error
         except OSError as error:
