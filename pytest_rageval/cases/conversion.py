@@ -142,6 +142,7 @@ def _readable(record: dict[str, Json]) -> tuple[dict[str, Any], set[Path]]:
     known = {key: value for key, value in record.items() if key in KEYS}
     if isinstance(gold := known.get("gold"), dict):
         known["gold"] = {key: value for key, value in gold.items() if key in IN_GOLD}
+    # Dropping one wrong key can reveal another problem, such as one of a whole object.
     while True:
         try:
             return LINES.read(known), unread

@@ -76,6 +76,7 @@ def _members(text: str, start: int) -> _Members:
         if is_object:
             key, colon = _DECODER.raw_decode(text, at)
             at = _after_blank(text, _after_blank(text, colon) + 1)
+        # The decoder finds the end of a value; the value itself is not needed.
         _, last = _DECODER.raw_decode(text, at)
         values[key] = (at, last)
         at = _after_blank(text, last)

@@ -218,6 +218,7 @@ def _used_at(line: int, record: Mapping[str, Json]) -> str:
 def shown_name(path: Path, root: Path) -> str:
     """Return the file's name in messages, keys and node ids; bytes that are not UTF-8 are escaped."""
     name = path.as_posix()
+    # A link keeps its own name if that is inside; else the real paths may be, as with a linked project.
     for absolute in (os.path.abspath, os.path.realpath):
         inner = Path(absolute(path))
         outer = Path(absolute(root))

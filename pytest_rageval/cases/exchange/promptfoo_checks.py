@@ -74,6 +74,7 @@ def _add_set(made: PromptfooChecks, group: Assertion, one_is_enough: float) -> N
             missing.append(why)
         else:
             members.append(written_assertion(member))
+    # Without one of its members an `any` would fail answers that it should pass.
     if missing and (group.type == "any" or not members):
         made.left_out.append(f"{group.type} with {missing[0]}")
         return

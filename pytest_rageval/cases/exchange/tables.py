@@ -79,6 +79,7 @@ def _rows_above_header(text: str, separators: str, longest: int) -> int:
     """
     delimiter = _separator(text.partition("\n")[0], separators)
     with cells_up_to(longest):
+        # A title above the header may hold commas: the first line does not decide about the separator.
         for separator in dict.fromkeys((delimiter, *separators)):
             try:
                 if above := _titles(csv.reader(io.StringIO(text, newline=""), delimiter=separator)):
@@ -252,6 +253,7 @@ def questions_sheet(path: Path, name: str, most_bytes: int, most_rows: int) -> S
     try:
         check_workbook(path, name, most_bytes)
         with path.open("rb") as opened:  # by its name openpyxl would refuse it: ours says nothing of its kind
+            # The values that formulas came to, and row by row: a sheet is not held as a whole.
             book = load_workbook(opened, read_only=True, data_only=True)
             written = io.StringIO(newline="")
             sheet = _sheet_of_questions(book.worksheets)
