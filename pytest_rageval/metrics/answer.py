@@ -294,6 +294,7 @@ def _bound(words: Sequence[str], disputed: Collection[str]) -> list[str]:
 
 def shared_tokens(answer: Sequence[str], gold: Sequence[str]) -> int:
     """Return the size of the multiset intersection of both token lists."""
+    # With repetitions: else "no no no" would share three tokens with one "no".
     left = Counter(gold)
     shared = 0
     for token in answer:

@@ -221,6 +221,7 @@ class Measure:
             if missing is not None and (reason := missing(obs)) is not None:
                 return reason
             value = function(obs, *arguments)
+            # The usual score first: each case takes this way once a metric.
             if value.__class__ is float and low <= value <= high:
                 return value
             return value if value.__class__ is NotApplicable else checked(value)
