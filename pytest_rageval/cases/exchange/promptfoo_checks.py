@@ -55,6 +55,7 @@ def checks_of_assertions(case: EvalCase, one_is_enough: float) -> PromptfooCheck
     for kept in _kept_checks(case):
         kind = str(kept.get("type"))
         if kind in SERVICES and kept.keys() <= {"type", "value", "threshold", "metric", "weight"}:
+            # promptfoo would run it: what a case file says must not become code on another machine.
             if _holds_code(kept):
                 made.left_out.append(f"{kind} with a file or a template")
             else:
