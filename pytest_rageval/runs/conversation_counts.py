@@ -56,6 +56,7 @@ def conversation_counts(rows: Sequence[Row]) -> dict[str, Any]:
 def pass_rate_interval(rows: Sequence[Row]) -> Interval | None:
     """Return the 95 % interval of the share of cases that pass, each conversation one observation."""
     passed = [float(row.outcome == "passed") for row in rows]
+    # A single case depends on no other: it is a cluster of its own.
     clusters = [row.conversation or row.key for row in rows]
     return cluster_interval(passed, clusters, (0, 1))
 
