@@ -58,6 +58,7 @@ def health_lines_with_target(root: Path) -> list[Line]:
     environment = {name: value for name, value in os.environ.items() if name != WEB_TOKEN}
     try:
         done = subprocess.run(
+            # In a process of its own, which can be ended: code of the project may hang or exit.
             [sys.executable, "-m", "pytest_rageval", "doctor", "--json"],
             cwd=root,
             env=environment,
