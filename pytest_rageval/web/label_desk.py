@@ -60,6 +60,7 @@ def _system(
     if version.agent.target is None:
         raise SettingsError(f"{version.title} names no system to ask; choose another for the chunks")
     with configured(version.agent, agents.registry, project.reports) as (settings, _):
+        # A stored agent may name code that the project has not listed for the browser.
         check_listed(settings, project.root)
     try:
         return asked_system(Project(project.root, settings), version.agent.target, cases, environment, version.title)

@@ -57,6 +57,7 @@ class RunFolders:
         folders = self._folders()
         with self._reading:  # a later request waits, and has little left to read
             for run_id, (path, stamp) in folders.items():
+                # Only folders that changed are read: each has a file of aggregates, and there may be hundreds.
                 if self._known.get(run_id, (None,))[0] != stamp:
                     self._known[run_id] = stamp, self._row(Path(path))
             # Deleted runs are forgotten.
@@ -69,6 +70,7 @@ class RunFolders:
     def _folders(self) -> dict[str, tuple[str, object]]:
         """Return the path of each run by id, with a stamp that changes when its row does."""
         jobs = _entries(self._jobs)
+        # A job's own folder stands for it only until its run has one.
         paths = jobs | _entries(self._runs)
         return {printable(name): (path, _stamp(path, jobs.get(name))) for name, path in paths.items()}
 
@@ -205,6 +207,7 @@ def latest_of_series(rows: Rows, most: int) -> list[RunRow]:
     latest: dict[object, RunRow] = {}
     for run in rows:
         if run.is_complete:
+            # Newest first, so the first of each is its last.
             latest.setdefault(run.series, run)
     return list(latest.values())[:most]
 
