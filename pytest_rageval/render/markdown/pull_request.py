@@ -61,7 +61,7 @@ def _number(environment: Mapping[str, str]) -> int | None:
 
 async def renew_comment(pull_request: PullRequest, name: str, text: str) -> str:
     """Write the comment, or replace the one with the same name; return its address. HttpFailure if GitHub refuses."""
-    # Without `>` or `--`, a name cannot end the HTML comment.
+    # Without `>`, a name cannot end the HTML comment.
     marker = f"<!-- pytest-rageval: {re.sub(r'[^A-Za-z0-9._/-]', '-', name)} -->"
     base = f"{pull_request.api.rstrip('/')}/repos/{pull_request.repository}/issues"
     headers = {

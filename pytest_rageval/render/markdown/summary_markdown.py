@@ -285,7 +285,7 @@ def _moved(digest: RunDigest, previous: Content | None, most: int) -> Iterator[s
     is_same = bool(baseline and previous and baseline["baseline_run_id"] == previous["baseline_run_id"])
     yield f"{_compared_runs(baseline, previous, is_same=is_same)} {_refused(baseline)}".rstrip()
     sides = {"baseline": list(digest.moved)}
-    # Two columns of the same figures would say nothing twice.
+    # Two equal columns would say one thing twice.
     if not is_same:
         sides["previous run"] = moved_against(previous)
     sides = {name: moved for name, moved in sides.items() if moved}

@@ -95,7 +95,6 @@ def _names(block: NameList, width: int) -> Iterator[StyledLine]:
         start = f"{_on_one_line(block.title)} ({len(block.names)}): "
     for shown in range(min(len(block.names), SHOWN_NAMES), 0, -1):
         text = start + _on_one_line(listed(block.names, shown))
-        # Three lines of the terminal.
         if cell_len(text) <= 3 * width:
             break
     yield StyledLine(text, style)
