@@ -109,6 +109,7 @@ class RunRow:
     def series(self) -> tuple[str | None, ...]:
         """Return what the runs of one series have in common: agent and dataset, or else target and cases."""
         if self.agent or self.dataset:
+            # Without their versions: a new version is the next point of the same line.
             return "", self.agent, self.dataset
         return self.target, self.past.dataset_hash if self.past else None
 
