@@ -279,7 +279,10 @@ def read_other_answers(path: Path, name: str, mapped: Mapping[str, str]) -> Othe
         if names and says_something:
             used |= {field: there for field, there in reading.used.items() if field not in used}
             kept |= dict.fromkeys(reading.metadata)
-            answers.append(names | reading.answer | ({"meta": reading.metadata} if reading.metadata else {}))
+            record = names | reading.answer
+            if reading.metadata:
+                record["meta"] = reading.metadata
+            answers.append(record)
         elif names and knows_answers:
             report.add_row(place, [Finding((), _BLANK_ANSWER)], names.get("id"))
         else:

@@ -24,7 +24,9 @@ def given_parts(meant: str, value: Json) -> dict[str, Json] | None:
     if meant == RETRIEVED:
         passages = value if isinstance(value, list) else [value]
         chunks = [retrieved_chunk(passage, rank) for rank, passage in enumerate(passages, start=1)]
-        return None if None in chunks else {"retrieved_chunks": chunks}
+        if None in chunks:  # kept as metadata, which names it
+            return None
+        return {"retrieved_chunks": chunks}
     if meant == RETRIEVED_IDS:
         return {meant: [{"chunk_id": str(chunk_id)} for chunk_id in listed_values(value)]}
     known: Any = gold_places(value, as_ids=False) or {}

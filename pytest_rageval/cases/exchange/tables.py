@@ -92,7 +92,8 @@ def _titles(reader: Iterable[Sequence[str]]) -> int:
     """Return how many rows stand above the header; a title in its first cell may name a question, too."""
     for number, cells in enumerate(reader):
         names = [cell for cell in cells if cell.strip()]
-        has_question = is_header(names) or any(field_of(name.strip(), is_exact=True) == QUESTION for name in names)
+        questions = [name for name in names if field_of(name.strip(), is_exact=True) == QUESTION]
+        has_question = bool(questions) or is_header(names)
         is_title = number == 0 and has_question and len(names) == 1 < len(cells)
         if has_question and not is_title and (number == 0 or len(names) > 1):
             return number
