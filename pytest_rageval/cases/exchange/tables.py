@@ -93,7 +93,8 @@ def _titles(reader: Iterable[Sequence[str]]) -> int:
     """Return how many rows stand above the header; a title in its first cell may name a question, too."""
     for number, cells in enumerate(reader):
         names = [cell for cell in cells if cell.strip()]
-        has_question = any(field_of(name.strip(), is_exact=True) == QUESTION for name in names)
+        questions = [name for name in names if field_of(name.strip(), is_exact=True) == QUESTION]
+        has_question = bool(questions) or is_header(names)
         is_title = number == 0 and has_question and len(names) == 1 < len(cells)
         if has_question and not is_title and (number == 0 or len(names) > 1):
             return number
@@ -171,7 +172,8 @@ def _csv_rows(
                 next(skipped)
             before = lines_before + skipped.line_num
             if above:
-                report.notes.append(f"{report.file}: {counted(above, 'row')} above the header were not read")
+                was = "was" if above == 1 else "were"
+                report.notes.append(f"{report.file}: {counted(above, 'row')} above the header {was} not read")
             # Strict: an unclosed quotation mark is an error, and not one cell up to the end of the file.
             reader = csv.DictReader(file, strict=True, delimiter=delimiter)
             header = list(reader.fieldnames or ())
