@@ -112,3 +112,33 @@ def test_an_id_of_a_chunk_is_not_read_as_a_number_of_chunks(project: Project):
     lines = project.run().outlines
     assert "  expected   chunk 1" in lines
     assert "  came       1 chunk 0" in lines
+
+
+def test_the_terminal_says_how_rewrites_score_even_if_gaps_cancel(talk: Project):
+    gold = {"gold_supports": [{"rel_path": "notes/hours.md"}]}
+    opposite = {
+        "id": "hours",
+        "turns": [
+            {"question": "When is it open?", **gold},
+            {"question": "And on Sunday?", "rewrite": "What is the fee on Sunday?", **gold},
+        ],
+    }
+    talk.cases([a_follow_up(rewrite="What is the highest fee?"), opposite])
+    lines = talk.run("--rageval-rewrites").outlines
+    means = "rewrites: 2 follow-ups, recall_any@5 0.500 as rewrites, 0.500 in conversation"
+    assert f"{means}; 1 higher as the rewrite, 1 lower" in " ".join(lines)
+    assert "rewrites: " not in " ".join(talk.run().outlines)
+
+
+def test_the_arithmetic_of_f1_counts_ranks_that_bring_a_new_gold(project: Project):
+    chunks = [{"rel_path": "notes/fees.md", "text": text} for text in ("10 cents", "5 euros")]
+    project.write("two.py", f"def answer(q):\n    return {{'answer': 'x', 'retrieved_chunks': {chunks}}}\n")
+    project.configure('target = "two:answer"')
+    project.cases([{"id": "q", "question": "Fees?", "gold_supports": [{"rel_path": "notes/fees.md"}]}])
+    project.run("--rageval-run-id", "one")
+    explained = " ".join(project.rageval("explain", "one", "q").stdout.str().split())
+    assert "f1@5 0.667 1 rank brings a new gold, of 2 chunks returned in the top 5; 1 of 1 gold found" in explained
+    text = project.rageval("compare", "one", "one").stdout.str()
+    measured = sum(metric["mean"] is not None for metric in project.metrics()["metrics"].values())
+    unmeasured = sum(metric["mean"] is None for metric in project.metrics()["metrics"].values())
+    assert f"{measured} more metrics did not move; {unmeasured} have no value in either run" in text
