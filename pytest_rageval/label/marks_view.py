@@ -105,8 +105,8 @@ def marks_view(session: LabelSession, *, hides_ranks: bool = False) -> MarksView
 def _needed(session: LabelSession, group: int) -> str:
     """Return whether the run asks for any or all golds of a group; '' if it is a single one."""
     marks = session.marks
-    golds = [gold for gold in range(len(marks.golds)) if marks.group_of(gold) == group]
-    if len(golds) < 2:
+    groups = [marks.group_of(gold) for gold in range(len(marks.golds))]
+    if groups.count(group) < 2:
         return ""
     if marks.groups or session.case.category in ALL_NEEDED:
         return "all of"

@@ -142,17 +142,26 @@ def metrics_section(content: Content) -> Iterator[Block]:
 
 def _unmoved_line(content: Content, moved: Collection[str]) -> Iterator[Line]:
     """Yield how many other metrics did not move, how many have no value at all, and how many only one to compare."""
-    others = [metric for name, metric in content["metrics"].items() if name not in moved]
-    unmoved = len([metric for metric in others if metric["delta"] is not None])
-    unmeasured = len([metric for metric in others if metric["before"] is None and metric["after"] is None])
-    uncompared = len(others) - unmoved - unmeasured
+    unmoved = 0
+    uncompared = 0
+    unmeasured = 0
+    for name, metric in content["metrics"].items():
+        if name in moved:
+            continue
+        if metric["delta"] is not None:
+            unmoved += 1
+        elif metric["before"] is None and metric["after"] is None:
+            unmeasured += 1
+        else:
+            uncompared += 1
     parts = []
     if unmoved:
         parts.append(f"{counted(unmoved, 'more metric')} did not move")
     if uncompared:
         parts.append(f"{uncompared:,} could not be compared")
     if unmeasured:
-        parts.append(f"{unmeasured:,} {'has' if unmeasured == 1 else 'have'} no value in either run")
+        have = "has" if unmeasured == 1 else "have"
+        parts.append(f"{unmeasured:,} {have} no value in either run")
     if parts:
         yield Line("; ".join(parts))
 

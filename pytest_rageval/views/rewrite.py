@@ -100,8 +100,12 @@ def rewrite_line(metrics: Record) -> Line | None:
     follow_ups = counted(metric["n_scored"], "follow-up")
     if not differing:
         return Line(f"rewrites: {follow_ups} with equal scores as the rewrite and in conversation")
+    compared = name.removeprefix(f"{rewrite_gap.name}@")
     alone = score_text(metric["rewritten"])
-    means = f"{name.partition('@')[2]} {alone} as rewrites, {score_text(metric['in_conversation'])} in conversation"
+    in_conversation = score_text(metric["in_conversation"])
+    means = f"{compared} {alone} as rewrites, {in_conversation} in conversation"
     numbers = f"{metric['n_higher_alone']} higher as the rewrite, {metric['n_lower_alone']} lower"
-    others = f" ({and_more(len(gaps) - 1, 'metrics')}: -v)" if len(gaps) > 1 else ""
-    return Line(f"rewrites: {follow_ups}, {means}; {numbers}{others}")
+    text = f"rewrites: {follow_ups}, {means}; {numbers}"
+    if len(gaps) > 1:
+        text += f" ({and_more(len(gaps) - 1, 'metrics')}: -v)"
+    return Line(text)

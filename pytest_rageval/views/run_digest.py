@@ -132,14 +132,19 @@ def _with_texts(
     keys = {case.key for case in cases}
     cause_by_key = {key: cause.text for cause in causes for key in cause.keys}
     trials = trials_of(run.path / RESULTS, keys, {"case_key", "trial"})
-    records = {key: next(iter(by_trial.values())) for key, by_trial in trials.items()}
-    with_facts = {key for key, record in records.items() if FACT_METRIC in record.get("scores", ())}
+    records: dict[str, Content] = {}
+    with_facts: set[str] = set()
+    for key, by_trial in trials.items():
+        record = next(iter(by_trial.values()))
+        records[key] = record
+        if FACT_METRIC in record.get("scores", ()):
+            with_facts.add(key)
     # Key facts stand in the observations alone, which most runs need not read for this.
     observed = trials_of(run.path / OBSERVATIONS, with_facts, {"case_key", "trial", "case", "answer"})
     for case in cases:
-        record = records.get(case.key)
         expected = None
-        if record is not None:
+        if case.key in records:
+            record = records[case.key]
             expected = _expected(record, observed.get(case.key, {}).get(record["trial"]))
         yield FailingCase(case, cause_by_key.get(case.key, ""), expected, case.key in known)
 

@@ -90,8 +90,8 @@ def _said_before(result: CaseResult) -> Iterator[tuple[str, str]]:
     thresholds = {gate.metric: gate.threshold for gate in result.failed_gates}
     alone = passed_alone(thresholds, result.rewritten.scores)
     if alone and len(alone) == len(thresholds):
-        scores = ", ".join(f"{metric} {score_text(score)}" for metric, score in alone.items())
-        yield "alone", f"the rewrite scores {scores}: the system does not resolve the reference"
+        scores = [f"{metric} {score_text(score)}" for metric, score in alone.items()]
+        yield "alone", f"the rewrite scores {', '.join(scores)}: the system does not resolve the reference"
 
 
 def _expected(case: EvalCase, *, needs_all: bool) -> Iterator[str]:
@@ -210,4 +210,6 @@ def _cut(text: str) -> str:
 
 def _cut_front(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= WIDTH else "…" + line[-(WIDTH - 1) :]
+    if len(line) <= WIDTH:
+        return line
+    return "…" + line[1 - WIDTH :]
