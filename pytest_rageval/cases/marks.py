@@ -17,7 +17,8 @@ Kind = Literal["anchors", "ids"]
 class Marks:
     """Golds and irrelevant places, all of one kind.
 
-    groups  positions in `golds` as an OR of ANDs; empty if all golds are needed together, as group 1
+    groups  positions in `golds` as an OR of ANDs; empty if no gold was put into a group: any of them is enough then,
+            and all are needed in categories such as `multi_hop`
     """
 
     kind: Kind = "anchors"
@@ -58,6 +59,11 @@ class Marks:
                 return marks
         elif group == 1:
             return marks
+        return marks.in_group(marks.golds.index(place), group)
+
+    def with_grouped_gold(self, place: Place, group: int) -> Marks:
+        """Add a gold to a group, which is written down even if it is the first one."""
+        marks = self.with_gold(place, group)
         return marks.in_group(marks.golds.index(place), group)
 
     def in_group(self, gold: int, group: int) -> Marks:

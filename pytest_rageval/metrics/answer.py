@@ -122,7 +122,7 @@ def token_f1(obs: Observation, *, normalizer: Normalizer = "default", hangul: Ha
 @compared(
     needs=("answer", "gold.key_facts"),
     gates=("key_fact_recall >= 1 when answer=none tag L5_missing_fact",),
-    terms=lambda obs, _: f"of {len(obs.gold.key_facts or ())} key facts",
+    terms=lambda obs, _: _count_of_facts(facts_in_answer(obs)),
 )
 def key_fact_recall(obs: Observation) -> float | NotApplicable:
     """Key facts found in the answer / key facts.
@@ -138,13 +138,22 @@ def key_fact_recall(obs: Observation) -> float | NotApplicable:
     >>> score("key_fact_recall", answered(answer, facts=["236 metres", "opened in 1975", "by the river"]))
     0.6666666666666666
     """
-    facts = [fact for fact in obs.gold.key_facts or () if fact.strip()]
+    facts = facts_in_answer(obs)
     if not facts:
         return NO_KEY_FACTS
+    return sum(is_stated for _, is_stated in facts) / len(facts)
+
+
+def facts_in_answer(obs: Observation) -> list[tuple[str, bool]]:
+    """Return each key fact, and whether the answer states it; a refusal of an answerable question states none."""
+    facts = [fact for fact in obs.gold.key_facts or () if fact.strip()]
     if is_refused(obs):
-        return 0.0
-    matches = stated_facts(obs.answer.text or "", facts)
-    return sum(matches) / len(matches)
+        return [(fact, False) for fact in facts]
+    return list(zip(facts, stated_facts(obs.answer.text or "", facts), strict=True))
+
+
+def _count_of_facts(facts: Sequence[tuple[str, bool]]) -> str:
+    return f"{sum(is_stated for _, is_stated in facts)} of {counted(len(facts), 'key fact')}"
 
 
 def stated_facts(answer: str, facts: Sequence[str]) -> list[bool]:

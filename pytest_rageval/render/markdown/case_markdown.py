@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 
 from pytest_rageval.text import printable, score_text
 from pytest_rageval.views.case_content import CaseView
-from pytest_rageval.views.case_parts import ChunkRow
+from pytest_rageval.views.case_parts import FACT_MARKS, ChunkRow
 from pytest_rageval.views.conversation import ConversationView
 
 TURN_HEADS = ("turn", "outcome", "question and answer", "retrieved")
 HEADS = ("rank", "gold", "score", "place and text")
 NOT_KEPT = "not kept"
-STATED = {True: "✔ ", False: "✘ ", None: "· "}
 # As `\s` of JavaScript, which counts U+FEFF: the copy button of the page does the same.
 _SPACE = re.compile("[\\s\ufeff]+")
 _TICKS = re.compile("`+")
@@ -108,7 +107,7 @@ def _expected(view: CaseView) -> Iterator[str]:
     if not view.texts.expected and view.texts.answerable:
         yield "no answer is labelled" if view.texts.has_observation else "not kept: this run has no observations.jsonl"
     if view.texts.stated:
-        facts = [STATED[fact.is_stated] + fact.text for fact in view.texts.stated]
+        facts = [FACT_MARKS[fact.is_stated] + fact.text for fact in view.texts.stated]
         yield "key facts " + " ".join(facts)
 
 

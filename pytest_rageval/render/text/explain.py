@@ -10,8 +10,8 @@ from pytest_rageval.model import Observation
 from pytest_rageval.render.text.columns import aligned, column_widths, last_wrapped, shortened, wrapped
 from pytest_rageval.text import printable, score_text
 from pytest_rageval.views.case_before import CaseBefore
-from pytest_rageval.views.case_content import CaseView
-from pytest_rageval.views.case_parts import ChunkRow
+from pytest_rageval.views.case_content import CaseTexts, CaseView
+from pytest_rageval.views.case_parts import FACT_MARKS, ChunkRow
 from pytest_rageval.views.conversation import ConversationView
 from pytest_rageval.views.rewrite import RewriteView
 
@@ -71,8 +71,7 @@ def _lines(explained: Explained, form: Form) -> Iterator[str]:
         yield from _labelled_text("question", case.texts.question, form)
     if case.conversation is not None:
         yield from _turns(case.conversation, form)
-    labels = [(name, _short(text)) for name, text in case.texts.labels]
-    yield from _section("expected", labels, form.width)
+    yield from _section("expected", list(_expected(case.texts)), form.width)
     yield ""
     yield from _answer(case, obs, form)
     yield from _retrieved(case, obs, form)
@@ -92,6 +91,18 @@ def _lines(explained: Explained, form: Form) -> Iterator[str]:
     yield from _section("gates", gates or [("no gate examined this case",)], form.width)
     skipped = [(f"{reason}: {', '.join(names)}",) for reason, names in case.figures.skipped]
     yield from _section("not applicable", skipped, form.width)
+
+
+def _expected(texts: CaseTexts) -> Iterator[tuple[str, str]]:
+    """Yield what the case expects, by name: an abstention too, and each key fact with a mark if it was scored."""
+    if not texts.answerable:
+        yield "an abstention", "the documents hold no answer"
+    for name, text in texts.labels:
+        if name != "key_facts" or not texts.stated:
+            yield name, _short(text)
+            continue
+        for fact in texts.stated:
+            yield name, FACT_MARKS[fact.is_stated] + _short(fact.text)
 
 
 def conversation_lines(conversation: ConversationView, form: Form) -> Iterator[str]:
