@@ -25,6 +25,7 @@ from pytest_rageval.runs.records.result_line import to_line
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import printable
 from pytest_rageval.web.jobs.job import ENDED, JOB, LOG, Job
+from pytest_rageval.web.jobs.pairwise_jobs import ORDER, PairwiseOrder
 from pytest_rageval.web.rendering import path_to
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
@@ -168,6 +169,15 @@ def write_job(folder: Path) -> None:
     (folder / LOG).write_text("".join(f"ERROR: {printable(text)}\n" for text in PAYLOADS), encoding="utf-8")
 
 
+def write_comparison(folder: Path) -> None:
+    """A pairwise comparison that failed, with attacks in its log and in the name of its judge."""
+    folder.mkdir(parents=True)
+    order = PairwiseOrder(id=folder.name, before="before", after="now", judge=ALL, created="2026-11-22T10:00:00+00:00")
+    (folder / ORDER).write_text(order.model_dump_json())
+    (folder / ENDED).write_text('{"exit_code": 1}')
+    (folder / LOG).write_text("".join(f"ERROR: {printable(text)}\n" for text in PAYLOADS), encoding="utf-8")
+
+
 def hostile_versions(data: Path) -> None:
     """Two versions of an agent and of a dataset, with attacks in every field."""
     agents, datasets = AgentStore(data), DatasetStore(data)
@@ -199,6 +209,7 @@ def hostile_site(root: Path) -> Path:
     store_fallen(reports, failing=20, cases=60)
     hostile_run(reports, "alone", "failed")
     write_job(folder / "data" / "jobs" / JOB_ID)
+    write_comparison(folder / "data" / "pairwise" / JOB_ID)
     hostile_versions(folder / "data")
     return folder
 
@@ -216,6 +227,8 @@ def pages_of(app: WebApp) -> dict[str, list[str]]:
         "/runs/{run_id}/cases/{key:case_key}": [now, f"{now}?against=before", alone],
         "/compare": ["/compare", "/compare?a=before&b=now", path_to("compare", a=ALL[:300], b="now")],
         "/compare/answers": ["/compare/answers?a=before&b=now", "/compare/answers?a=now&b=alone&show=different"],
+        "/compare/pairwise": ["/compare/pairwise?a=before&b=now", path_to("compare", "pairwise", a=ALL[:300], b="now")],
+        "/compare/pairwise/{name}": [f"/compare/pairwise/{JOB_ID}"],
         "/history": ["/history", path_to("history", metric=ALL[:300], agent=ALL[:300])],
         "/agents": ["/agents", path_to("agents", q=ALL)], "/agents/new": ["/agents/new"],
         "/agents/{slug}": ["/agents/hostile"], "/agents/{slug}/edit": ["/agents/hostile/edit"],
