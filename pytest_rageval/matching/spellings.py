@@ -191,7 +191,8 @@ _TEXT_MARKS = re.compile(r"[*_`~]+|^[ \t]*(?:>|[-+]|\d+[.)])[ \t]+", re.MULTILIN
 _HYPHEN_IN_A_WORD = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
 _DASHES = str.maketrans("‐‑‒–—―−", "-------")
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)|</?(?:h[1-6]|a|b|i|em|strong|code|span|p)\b[^<>]*>", re.IGNORECASE)
-_QUOTED = re.compile(r"[\"'“”„«»‘’‚]+(.+?)[\"'“”„«»‘’]+")
+_CLOSING_QUOTES = "\"'“”„«»‘’"
+_OPENING_QUOTES = _CLOSING_QUOTES + "‚"
 _QUOTES = re.compile(r"[\"“”„]")
 _NUMBER = re.compile(r"\(?\d{1,2}(?:\.\d+)*\)?\s+")
 
@@ -271,9 +272,9 @@ def _plain(heading_path: str) -> str:
 def heading_form(heading: str) -> str:
     """Return the form in which two headings are compared: without marks, NFKC, case folded, one kind of dash."""
     bare = _MARKS.sub("", bounded_place(heading))
-    quoted = _QUOTED.fullmatch(bare)
-    if quoted is not None:
-        bare = quoted[1]
+    # No pattern: `["']+(.+?)["']+` takes cubic time over a row of quotes.
+    if bare.startswith(tuple(_OPENING_QUOTES)) and bare.endswith(tuple(_CLOSING_QUOTES)):
+        bare = bare.lstrip(_OPENING_QUOTES).rstrip(_CLOSING_QUOTES) or bare
     return " ".join(as_label(bare.translate(_DASHES)).split())
 
 
