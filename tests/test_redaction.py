@@ -225,7 +225,7 @@ def test_no_command_keeps_judgements_where_texts_are_redacted(
 
 
 def test_a_redacted_rewrite_whose_metric_failed_says_so_without_its_message():
-    written = {"question": None, "answer": None, "retrieved_chunks": [], "scores": {}, "error": None}
+    written: dict[str, Any] = {"question": None, "answer": None, "retrieved_chunks": [], "scores": {}, "error": None}
     record = {"scores": {"mrr": 1.0}, "rewrite": {**written, "metric_errors": {"mrr": None}}}
     view = rewrite_view(record, None, {"rewrite_gap@mrr": {}})
     assert view is not None
