@@ -31,6 +31,7 @@ class Marks:
         """Return the marks of a case: places if it names any, else ids."""
         gold = case.gold
         has_ids = bool(gold.chunk_ids or gold.irrelevant_ids) or gold.ids_are_prefixes
+        # A label has one kind only: a chunk found by its place and by its id would count twice.
         if has_ids and not gold.supports and not gold.irrelevant_supports:
             return cls("ids", gold.chunk_ids or (), (), gold.irrelevant_ids or (), case.answerable)
         supports = gold.supports or ()
@@ -63,6 +64,7 @@ class Marks:
         """Move a gold into a 1-based group and write all groups down; empty groups are removed."""
         if self.groups and self.group_of(gold) == group:
             return self
+        # Golds without groups are one group.
         members = [list(inner) for inner in self.groups] or [list(range(len(self.golds)))]
         for inner in members:
             if gold in inner:
@@ -76,6 +78,7 @@ class Marks:
         """Remove golds by position, also from their groups."""
         gone = set(golds)
         kept = [at for at in range(len(self.golds)) if at not in gone]
+        # Groups name golds by position: those behind a removed one move up.
         position = {old: new for new, old in enumerate(kept)}
         groups: list[tuple[int, ...]] = []
         for group in self.groups:

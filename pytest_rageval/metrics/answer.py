@@ -233,6 +233,7 @@ def best_f1(answer: str, golds: Sequence[str], normalizer: Normalizer = "default
     if cut is not tokens:
         without_tokens = float(cut is not korquad_characters)
         return max(_f1(answer_tokens, cut(gold), without_tokens) for gold in golds)
+    # Compounds are Korean: text in ASCII has none to look for.
     if answer.isascii():
         return max(_f1(*with_bound_figures(answer_tokens, tokens(gold))) for gold in golds)
     return max(_f1(*with_bound_figures(*split_compounds(answer_tokens, tokens(gold)))) for gold in golds)
@@ -294,6 +295,7 @@ def _bound(words: Sequence[str], disputed: Collection[str]) -> list[str]:
 
 def shared_tokens(answer: Sequence[str], gold: Sequence[str]) -> int:
     """Return the size of the multiset intersection of both token lists."""
+    # With repetitions: else "no no no" would share three tokens with one "no".
     left = Counter(gold)
     shared = 0
     for token in answer:
@@ -319,6 +321,7 @@ def split_compounds(answer: Sequence[str], gold: Sequence[str]) -> tuple[list[st
 def _parts(word: str, other_words: frozenset[str]) -> list[str]:
     if word in other_words or not 2 < len(word) <= _LONGEST_COMPOUND or not has_hangul(word):
         return [word]
+    # The longest part first, as a reader sees it.
     for cut in range(len(word) - 1, 1, -1):
         if word[:cut] in other_words:
             return [word[:cut], *_parts(word[cut:], other_words)]

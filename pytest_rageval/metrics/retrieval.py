@@ -275,6 +275,7 @@ def r_precision(obs: Observation) -> float | NotApplicable:
     >>> score("r_precision", retrieved("a x b c", gold="a b c"))
     0.6666666666666666
     """
+    # What was not asked for could not come: the value would be of the question, not of the system.
     if obs.asked_k is not None and obs.golds > obs.asked_k:
         return not_asked_for(obs.asked_k, obs.golds)
     return _relevant(obs.matching, obs.golds) / obs.golds

@@ -86,6 +86,7 @@ def cause_of(record: Mapping[str, Any]) -> Cause | None:
     if in_tools is not None:
         return in_tools
     is_answer_bad = not layers.isdisjoint(("L2", "L5", "abstention"))
+    # Whatever gate fails then, nothing could be answered from: retrieval is the earlier stage.
     if is_answer_bad and _retrieved_nothing(record):
         return Cause("nothing_retrieved")
     if "L2" in layers or (is_answer_bad and _missed_gold(record)):
@@ -161,6 +162,7 @@ def _cause_of_error(error: Mapping[str, Any]) -> Cause:
     message = error["message"] or ""
     lines = (line.strip() for line in message.splitlines())
     first_line = next(filter(None, lines), "")
+    # Equal errors of many cases are one cause: ids and times in them would make each its own.
     detail = cut(_IDENTIFIER.sub("…", first_line), _LONGEST_DETAIL) or kind
     if kind == BLOCKED:
         return Cause("blocked", f"turn {error['turn']}" if error.get("turn") else "")
@@ -225,6 +227,7 @@ def _cause_in_retrieval(record: Mapping[str, Any]) -> Cause:
 
 def _cause_in_answer(record: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> Cause:
     metrics = {gate["metric"].partition("@")[0] for gate in failed}
+    # Only if these alone fail: an answer that is wrong as well is explained better by that.
     if metrics <= {"groundedness", "faithfulness"}:
         return Cause("not_grounded")
     if metrics == {"assertions"}:

@@ -67,11 +67,13 @@ def comparable_of(
     """Build it from metrics.json and, if known, from config.json and the cases."""
     config = config or {}
     dataset = config.get("dataset_hash")
+    # A part of the cases has another hash than all of them, which says nothing of the dataset.
     if dataset is None and cases is not None and not metrics["partial"]:
         dataset = dataset_hash_of(zip(cases.case_keys, cases.content_hashes, strict=True))
     total = metrics["total_tests"]
     judge = metrics.get("judge")
     temperature = None
+    # A heuristic has no temperature, whatever the settings say.
     if judge and not judge["heuristic"]:
         temperature = config.get("settings", {}).get("judge_temperature")
     reported = None

@@ -24,6 +24,7 @@ def follow_up_of(record: Mapping[str, Any], unit: str) -> RewrittenFollowUp | No
     for name, value in rewrite["scores"].items():
         if name in scores:
             pairs[name] = ScorePair(value, scores[name])
+    # An error on either side leaves no pair.
     errors = frozenset({*rewrite["metric_errors"], *record.get("metric_errors", ())})
     return RewrittenFollowUp(unit, pairs, errors)
 

@@ -46,6 +46,7 @@ def case_rows(rows: Sequence[PlacedRow], header: Sequence[str], note: Callable[[
             cases.append((place, row))
         else:
             skipped.append((place, text))
+    # If nothing is left, the rules do not fit this table: it is read as it stands.
     if not cases:
         return list(rows)
     if skipped:
@@ -71,6 +72,7 @@ class _Shape:
         self._columns = len(header)
         several = [row for row in rows if len(row) > 1]
         ids = [name for name in header if field_of(name) == "id" or name.strip() in ("#", "№")]
+        # A column of ids tells headings apart only if every other row has one.
         self._ids = [name for name in ids if several and all(name in row for row in several)]
         asked = list(chain.from_iterable(map(self._asked, several)))
         self._all_ask = bool(asked) and all(map(_ASKS.search, asked))

@@ -186,6 +186,7 @@ class _Decision:
             meaning = None if path.partition(".")[0] in KEPT else self._meaning(column)
             if meaning is not None:
                 self._meanings[path] = meaning
+        # After all columns: the metadata count only if none of them names a document.
         self._look_into_metadata()
         self._number()
         self._part_answers()

@@ -145,6 +145,7 @@ def read_other(path: Path, name: str, form: str | None = None, options: ReadOpti
         return read_trec(path, name, options.qrels, options.run)
     report = RowReport(name, has_lines=path.suffix.lower() in SEPARATORS)
     rows = rows_of_questions(path, report)
+    # Expressions of the user name the parts of single questions.
     conversations = None if options.fields else conversations_in(rows, form, report)
     if conversations is not None:
         return conversations

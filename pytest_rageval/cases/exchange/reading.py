@@ -112,6 +112,7 @@ class RowReading:
             if not is_nothing(value):
                 self._take_leaf(path, value)
         self._take_checks(taken.checks, has_own_assertions=taken.extra is not None)
+        # Now, since places, pages and grades may stand in columns before or behind their golds.
         self._join_alternatives()
         self._name_places()
         self._name_pages()
@@ -181,6 +182,7 @@ class RowReading:
             if name == "gold" and isinstance(held, dict):
                 self.case[name] = joined_gold(held, part)
             elif name in ("expected_key_facts", ALTERNATIVES) and held:
+                # Several columns may repeat one fact: it is kept once, at its first place.
                 self.case[name] = list(dict.fromkeys([*held, *part]))
             elif path in self._columns.numbered and held:
                 self.case[name] = [*held, *part]
@@ -319,6 +321,7 @@ class RowReading:
                 kinds[path] = value
             elif (flag := self._columns.answerable(path, value)) is not None:
                 said[path] = flag
+        # Not decided for the user: a wrong guess would turn the case's verdict round.
         if len({*said.values()}) > 1:
             yes = next(path for path, flag in said.items() if flag)
             no = next(path for path, flag in said.items() if not flag)

@@ -45,6 +45,7 @@ def _golden(case: EvalCase, answer: Answer | None) -> dict[str, Json]:
         "source_file": case.source.file or None,
         "additional_metadata": {EXTRA_PARTS: {}},
     }
+    # What DeepEval has no field for goes there, so that a conversion back gives the same case.
     row["additional_metadata"] = {EXTRA_PARTS: {"id": case.id, **_extra_parts(case, row)}}
     return row
 
@@ -126,6 +127,7 @@ def _test(case: EvalCase, of_gold: Sequence[dict[str, Json]], asserted: Sequence
         variables["context"] = "\n\n".join(case.contexts)
     checks: list[Json] = [check for check in of_gold if check["type"] == "factuality"]
     if len(checks) > 1:
+        # Several gold answers: one of them is enough, where promptfoo asks for all checks.
         checks = [{"type": "assert-set", "threshold": FEWEST, "assert": checks}]
     facts = [check for check in of_gold if check["type"] == "icontains"]
     checks += [*without_doubles(facts, asserted), *asserted]

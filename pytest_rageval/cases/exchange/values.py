@@ -95,6 +95,7 @@ def reference_of(value: Json) -> dict[str, Json] | None:
     if not texts:
         return None
     if isinstance(value[-1], dict) and "role" in value[-1]:
+        # Of a conversation the last message is the answer.
         texts = texts[-1:]
     texts = list(dict.fromkeys(texts))
     return {"reference": texts[0]} if len(texts) == 1 else {"expected_answers": texts}

@@ -17,6 +17,7 @@ TURN_HEADS = ("turn", "outcome", "question and answer", "retrieved")
 HEADS = ("rank", "gold", "score", "place and text")
 NOT_KEPT = "not kept"
 STATED = {True: "✔ ", False: "✘ ", None: "· "}
+# As `\s` of JavaScript, which counts U+FEFF: the copy button of the page does the same.
 _SPACE = re.compile("[\\s\ufeff]+")
 _TICKS = re.compile("`+")
 
@@ -36,6 +37,7 @@ def conversation_markdown(conversation: ConversationView) -> str:
 
 def _fenced(text: str) -> str:
     text = printable(text).strip(" \t\n\r\ufeff\u00a0")
+    # A longer fence than any in the text, or an answer could end it and be markup.
     longest_ticks = max(map(len, _TICKS.findall(text)), default=0)
     fence = "`" * max(3, longest_ticks + 1)
     return f"{fence}text\n{text}\n{fence}"
@@ -46,6 +48,7 @@ def _parts(view: CaseView) -> Iterator[tuple[str, str]]:
     if view.conversation is not None:
         rows = [TURN_HEADS, *turn_rows(view.conversation)]
         yield "conversation", "\n".join(map(_row_text, rows))
+    # None was left out of the records; "" is an empty question.
     yield "question", NOT_KEPT if view.texts.question is None else view.texts.question
     yield "expected", "\n".join(_expected(view))
     before = view.comparison

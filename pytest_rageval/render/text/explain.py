@@ -80,6 +80,7 @@ def _lines(explained: Explained, form: Form) -> Iterator[str]:
         yield from _rewrite(case.rewrite, form)
     yield from _section("tool calls", [(_short(line),) for line in case.retrieved.tool_calls], form.width)
     flags = (*obs.matching.flags, *case.retrieved.flags) if obs else case.retrieved.flags
+    # A flag may come from the matching and from the record.
     for flag in dict.fromkeys(flags):
         yield f"  note: {flag}"
     yield from _before(explained.before, form)
@@ -179,6 +180,7 @@ def _retrieved(case: CaseView, obs: Observation | None, form: Form) -> Iterator[
     chunks = list(case.retrieved.chunks)
     has_retrieved = any(chunk.rank for chunk in chunks)
     reports_none = obs is not None and obs.answer.chunks is None
+    # To report no chunks is not to retrieve none.
     if not has_retrieved and not reports_none:
         chunks.insert(0, NOTHING_RETRIEVED)
     if not chunks:
@@ -211,6 +213,7 @@ def _chunk_text(chunk: ChunkRow, obs: Observation | None, form: Form) -> Iterato
     """Yield the text of a chunk under its row, in full as far as the run keeps it."""
     text = chunk.text
     if obs and obs.answer.chunks and chunk.rank:
+        # The record has the beginning of a text; the observation has all of it.
         text = obs.answer.chunks[chunk.rank - 1].text or text
     if not text:
         return

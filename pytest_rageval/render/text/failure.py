@@ -51,6 +51,7 @@ def _facts(result: CaseResult) -> Iterator[tuple[str, str]]:
     expected = "  ·  ".join(_expected(case, needs_all=needs_all))
     if expected:
         yield "expected", expected
+    # None is a system that reports no chunks; an empty list retrieved none.
     if obs.answer.chunks is not None:
         yield from _retrieved(obs)
     yield from _tool_calls(obs)
@@ -126,6 +127,7 @@ def _tool_calls(obs: Observation) -> Iterator[tuple[str, str]]:
 
 def _missing(result: CaseResult) -> str:
     """Return what of the gold answer is not in the answer, if that fails the case."""
+    # Where another gate failed, what is missing is not why.
     if not any(gate.metric == "gold_in_answer" for gate in result.failed_gates):
         return ""
     details = result.details.get("gold_in_answer", {})

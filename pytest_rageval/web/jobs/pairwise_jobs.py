@@ -90,6 +90,7 @@ class PairwiseJobs:
                 environment = run_environment(settings.root, settings.env_file)
                 # Not an option: each user of the machine sees those, and the log masks only credentials of settings.
                 environment["RAGEVAL_JUDGE"] = judge
+                # After `--` no name from a form can be read as an option.
                 start_process(folder, [*arguments, "--", before, after], environment, find_root(settings.root))
             except (SettingsError, OSError):
                 shutil.rmtree(folder, ignore_errors=True)
