@@ -10,6 +10,7 @@ from judge_server import JudgeServer
 from project import SOME, Project, a_case
 
 from pytest_rageval.runs.records.record_texts import CUT
+from pytest_rageval.views.rewrite import rewrite_view
 
 pytestmark = pytest.mark.reliability("secrets", "texts of redacted runs", costs="leak")
 
@@ -221,3 +222,11 @@ def test_no_command_keeps_judgements_where_texts_are_redacted(
         project.rageval(*(judge if word == "JUDGE" else word for word in command))
         assert server.chats
     assert not [*(project.path / "reports").glob("cache/*.sqlite*")]
+
+
+def test_a_redacted_rewrite_whose_metric_failed_says_so_without_its_message():
+    written: dict[str, Any] = {"question": None, "answer": None, "retrieved_chunks": [], "scores": {}, "error": None}
+    record = {"scores": {"mrr": 1.0}, "rewrite": {**written, "metric_errors": {"mrr": None}}}
+    view = rewrite_view(record, None, {"rewrite_gap@mrr": {}})
+    assert view is not None
+    assert list(view.gaps) == [("rewrite_gap@mrr", "no part: the metric failed")]

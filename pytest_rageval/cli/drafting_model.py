@@ -13,7 +13,7 @@ from pytest_rageval.cli.options import STOPPED
 from pytest_rageval.cli.terminal import clean
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.masking import public_target
+from pytest_rageval.io.masking import Mask, public_target
 from pytest_rageval.llm.chat_model import chat_model
 from pytest_rageval.llm.endpoint_options import Budget, EndpointOptions
 from pytest_rageval.make.asked_once import AskedOnce, Spent, StoredReplies
@@ -36,9 +36,9 @@ def this_command() -> str:
     return shlex.join(["rageval", *map(public_target, sys.argv[1:])])
 
 
-def stored_replies(drafts: Path) -> StoredReplies:
+def stored_replies(drafts: Path, mask: Mask) -> StoredReplies:
     """Return the replies that are stored beside a file of drafts."""
-    return StoredReplies(drafts.with_name(drafts.name.removesuffix(ENDING) + REPLIES))
+    return StoredReplies(drafts.with_name(drafts.name.removesuffix(ENDING) + REPLIES), mask)
 
 
 def asked_model(project: Project, option: str, spec: str, replies: StoredReplies, max_cost: float | None) -> AskedOnce:

@@ -29,6 +29,7 @@ from pytest_rageval.cli.output import from_here
 from pytest_rageval.cli.verb_with_parts import VerbWithParts
 from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.masking import Mask
 from pytest_rageval.make.asked_once import AskedOnce, Spent
 from pytest_rageval.make.follow_ups import FollowUps
 from pytest_rageval.make.generate import Draft, NotePassage, questions_in, sift
@@ -92,7 +93,10 @@ def generate(
         raise SettingsError(f"{docs}: no notes there; what is read are .md, .markdown and .txt files with text")
     click.echo(f"{counted(len(passages), 'section')} in {printable(str(docs))}", err=as_json)
     found = list(chain.from_iterable(map(questions_in, passages)))
-    model = None if llm is None else asked_model(project, "--llm", llm, stored_replies(path), max_cost)
+    model = None
+    if llm is not None:
+        replies = stored_replies(path, Mask(project.settings.secrets()))
+        model = asked_model(project, "--llm", llm, replies, max_cost)
     drafting = _Drafting(notes, passages, found, asked_before, model, most, has_follow_ups=follow_ups)
     estimate = drafting.tell_estimate()
     if dry_run and model is None:

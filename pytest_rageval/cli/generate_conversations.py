@@ -83,10 +83,11 @@ def conversations(
     check_is_drafts(path)
     drafted = {case.conversation or case.id for case in (*drafts_in(path), *readable_cases(project))}
     waiting = [scenario for scenario in scenarios if scenario.conversation not in drafted]
-    replies = stored_replies(path)
+    mask = Mask(project.settings.secrets())
+    replies = stored_replies(path, mask)
     model = asked_model(project, "--user", user, replies, max_cost)
     person = SimulatedPerson(model)
-    system = _system(project, target, replies, is_asked=bool(waiting) and not dry_run)
+    system = _system(project, target, mask, replies, is_asked=bool(waiting) and not dry_run)
     already = len(scenarios) - len(waiting)
     estimate = _told_estimate(person, system, waiting, already, is_for_program=as_json)
     started = time.monotonic()
@@ -145,7 +146,7 @@ class _Drafting:
         return f"{talks} with {counted(self.turns, 'turn')} in {seconds:.0f} s{repeated}"
 
 
-def _system(project: Project, spec: str | None, replies: StoredReplies, *, is_asked: bool) -> TalkedTo:
+def _system(project: Project, spec: str | None, mask: Mask, replies: StoredReplies, *, is_asked: bool) -> TalkedTo:
     """Return the system that persons talk with; raise SettingsError if it cannot be talked to."""
     named = spec or project.settings.target
     if named is None:
@@ -157,7 +158,7 @@ def _system(project: Project, spec: str | None, replies: StoredReplies, *, is_as
     problems = check_target(system, named, (), is_partial_allowed=True) if is_asked else []
     if problems:
         raise SettingsError(*problems)
-    return TalkedTo(system, named, project.settings, Mask(project.settings.secrets()), replies)
+    return TalkedTo(system, named, project.settings, mask, replies)
 
 
 def _told_estimate(

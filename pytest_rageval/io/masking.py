@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
@@ -24,6 +25,8 @@ SHORTEST_SLICED = 20
 """Shortest secret whose pieces are masked in messages and logs; shorter ones may be two words."""
 SHORTEST_SLICE = 12
 _BLOCK = SHORTEST_SLICE // 2
+MOST_ALIKE = 4
+"""Equal blocks of a secret that are looked for: a dummy key such as sk-1111… has many, and nothing to hide in them."""
 _CUT_BEHIND = re.compile(r"['\"]?(?:…|\.\.\.)")
 _MARKS_BEFORE = tuple(mark + quotation for mark in ("…", "...") for quotation in ("", "'", '"'))
 _URL = re.compile("[A-Za-z][A-Za-z0-9+-]{0,40}://")
@@ -204,13 +207,13 @@ class Mask:
         """Mask pieces of long secrets, wherever a program cut them: `key[4:20]` in a message."""
         spans: list[tuple[int, int]] = []
         for secret in self._sliced:
+            looked_for: Counter[str] = Counter()
             # A piece of `SHORTEST_SLICE` characters holds at least one of these blocks as a whole.
             for start in range(0, len(secret) - _BLOCK + 1, _BLOCK):
-                for at in _places(secret[start : start + _BLOCK], text):
-                    before = _common(secret[:start][::-1], text[:at][-len(secret) :][::-1])
-                    behind = _common(secret[start:], text[at : at + len(secret)])
-                    if before + behind >= SHORTEST_SLICE:
-                        spans.append((at - before, at + behind))
+                block = secret[start : start + _BLOCK]
+                looked_for[block] += 1
+                if looked_for[block] <= MOST_ALIKE:
+                    spans += _spans_around(secret, start, text)
         return _replaced(text, sorted(set(spans))) if spans else text
 
     def _pieces(self, text: str) -> Iterator[tuple[int, int]]:
@@ -271,6 +274,23 @@ def _places(part: str, text: str) -> Iterator[int]:
     while at >= 0:
         yield at
         at = text.find(part, at + 1)
+
+
+def _spans_around(secret: str, start: int, text: str) -> Iterator[tuple[int, int]]:
+    """Yield where pieces of a secret stand in a text that hold its block from `start` on.
+
+    The search goes on at the end of a piece: in a text such as 1111… the pieces of 1111… would be as many as letters.
+    """
+    block = secret[start : start + _BLOCK]
+    at = text.find(block)
+    while at >= 0:
+        before = _common(secret[:start][::-1], text[max(0, at - start) : at][::-1])
+        behind = _common(secret[start:], text[at : at + len(secret) - start])
+        further = at + 1
+        if before + behind >= SHORTEST_SLICE:
+            yield at - before, at + behind
+            further = max(further, at + behind - _BLOCK + 1)
+        at = text.find(block, further)
 
 
 def _common(text: str, other: str) -> int:

@@ -41,6 +41,10 @@ class CaseState:
     text: str | None = None
 
 
+LineStates = Mapping[int | None, CaseState]
+"""The states of a line by the number of the turn, None for a case alone: an edited draft may have another id."""
+
+
 class CaseFileStore:
     """The case file itself. Once another program has changed it, all further labels go into a file next to it."""
 
@@ -48,8 +52,8 @@ class CaseFileStore:
         self._writer = CaseWriter(path)
         self._text = case_text(self._writer.content, path.name)
         self._notes = notes
-        self._states: dict[int, dict[str, CaseState]] = {}
-        """The saved states by line and id: the turns of a conversation share a line."""
+        self._states: dict[int, LineStates] = {}
+        """The saved states by line: the turns of a conversation share one."""
         self._changed: dict[int, str] = {}
         self._aside: Path | None = None
         self._aside_lines: dict[int, str] = {}
@@ -67,7 +71,7 @@ class CaseFileStore:
         Raises CaseError if it cannot be written.
         """
         line = state.case.source.line
-        states = {**self._states.get(line, {}), state.case.id: state}
+        states = self._with_state(state)
         marked = self._marked(states)
         words = "saved in"
         changed = {**self._changed, line: self._text.line_with(*marked)}
@@ -85,7 +89,11 @@ class CaseFileStore:
         name = self._put_aside(line, json.dumps(record, ensure_ascii=False))
         return f"{words} {name}"
 
-    def _marked(self, states: Mapping[str, CaseState]) -> list[MarkedCase]:
+    def _with_state(self, state: CaseState) -> LineStates:
+        """Return the states of a line with this one in place of an earlier one of the same case."""
+        return {**self._states.get(state.case.source.line, {}), state.case.turn: state}
+
+    def _marked(self, states: LineStates) -> list[MarkedCase]:
         """Return the marks on the case of a line, or on the turns of its conversation."""
         return [MarkedCase(state.case, state.marks, hashes_of(state.marks, self._notes)) for state in states.values()]
 
@@ -112,7 +120,7 @@ class DraftStore(CaseFileStore):
     def save(self, state: CaseState, pool: Sequence[Place]) -> str:  # noqa: ARG002 because opinions need it
         """Write a draft with its marks, accepted or dropped if it is decided; a CaseError where its id is taken."""
         line = state.case.source.line
-        states = {**self._states.get(line, {}), state.case.id: state}
+        states = self._with_state(state)
         text = self._line(states)
         accepted = {at: entry for at, entry in self._accepted.items() if at != line}
         decision = decision_on(states.values())
@@ -162,10 +170,9 @@ class DraftStore(CaseFileStore):
 
     def text_of(self, state: CaseState) -> str:
         """Return the draft with its marks, as it would be written."""
-        states = {**self._states.get(state.case.source.line, {}), state.case.id: state}
-        return self._line(states).rstrip("\r")
+        return self._line(self._with_state(state)).rstrip("\r")
 
-    def _line(self, states: Mapping[str, CaseState]) -> str:
+    def _line(self, states: LineStates) -> str:
         """Return the line of a draft with its marks."""
         latest = list(states.values())[-1]
         line = latest.case.source.line

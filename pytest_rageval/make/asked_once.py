@@ -12,6 +12,7 @@ from typing import NamedTuple
 from pytest_rageval.errors import ModelFailure
 from pytest_rageval.io.bounded_map import at_once
 from pytest_rageval.io.lines import json_rows, read_lines
+from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.messages import Report
 from pytest_rageval.llm.chat_model import ChatModel
 from pytest_rageval.llm.chat_protocol import Message
@@ -54,10 +55,14 @@ class Spent:
 
 
 class StoredReplies:
-    """Replies by key in a file, one a line; incomplete lines, as a killed process leaves them, count as none."""
+    """Replies by key in a file, one a line; incomplete lines, as a killed process leaves them, count as none.
 
-    def __init__(self, path: Path) -> None:
+    They are masked as everything that is written: a model or a system may repeat a key.
+    """
+
+    def __init__(self, path: Path, mask: Mask) -> None:
         self._path = path
+        self._mask = mask
         self._replies: dict[str, str] = {}
         if not path.exists():
             return
@@ -72,10 +77,11 @@ class StoredReplies:
         return self._replies.get(key)
 
     def put(self, key: str, reply: str) -> None:
+        kept = self._mask.text(reply)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"key": key, "reply": reply}) + "\n")
-        self._replies[key] = reply
+            file.write(json.dumps({"key": key, "reply": kept}) + "\n")
+        self._replies[key] = kept
 
 
 def key_of(*parts: str) -> str:

@@ -70,11 +70,11 @@ def spared_gates(metrics: Mapping[str, Any]) -> dict[str, Sequence[str]]:
     return {case["case_key"]: case[SPARED] for case in metrics.get(CASES) or () if SPARED in case}
 
 
-def confirmation_words(confirmation: Confirmation, repeat: int) -> str:
-    """Return what the attempts at a new failure came to; `repeat`: how many trials an attempt has."""
+def confirmation_words(confirmation: Confirmation, repeat: int | None) -> str:
+    """Return what the attempts at a new failure came to; `repeat`: how many trials each has, None if they differ."""
     if confirmation.attempts == 1:
         return "not asked again, since too many cases newly fail"
-    of_trials = f", each of {counted(repeat, 'trial')}" if repeat > 1 else ""
+    of_trials = f", each of {counted(repeat, 'trial')}" if repeat is not None and repeat > 1 else ""
     word = "flaky" if confirmation.is_flaky else "confirmed"
     return f"{word}: {confirmation}{of_trials}"
 

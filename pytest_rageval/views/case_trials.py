@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -51,27 +52,32 @@ def trials_view(
     if len(records) < 2 and confirmation is None:
         return None
     first = [record for record in records.values() if not record.get("confirms")]
-    has_repeats = len(first) > 1
+    # An attempt whose rule was decided early has fewer trials than the others.
+    sizes = Counter(record.get("confirms", 0) for record in records.values())
+    has_repeats = max(sizes.values()) > 1
     each = []
+    numbers: Counter[int] = Counter()
     for number, record in sorted(records.items()):
-        name = _trial_name(record, len(first), has_confirmations=confirmation is not None)
+        attempt = record.get("confirms", 0)
+        numbers[attempt] += 1
+        if has_repeats or confirmation is None:
+            name = _trial_name(attempt, numbers[attempt])
+        else:
+            name = f"confirmation {attempt}" if attempt else "first attempt"
         each.append(_trial_answer(name, record, lines.get(number), is_shown=record is shown))
     words = []
     if has_repeats:
         passed = sum(bool(record["verdict"].get("trial_passed")) for record in first)
         words.append(shown["verdict"].get("by_rule") or mean_words(passed, len(first)))
     if confirmation is not None:
-        words.append(confirmation_words(confirmation, len(first)))
+        are_alike = len(set(sizes.values())) == 1
+        words.append(confirmation_words(confirmation, len(first) if are_alike else None))
     title = "Trials" if has_repeats or confirmation is None else "Attempts"
     return TrialsView(title, "; ".join(words), each)
 
 
-def _trial_name(record: Mapping[str, Any], repeat: int, *, has_confirmations: bool) -> str:
-    """Return the name of a trial; `repeat`: how many trials an attempt has."""
-    attempt = record.get("confirms", 0)
-    number = record["trial"] - attempt * repeat + 1
-    if repeat == 1 and has_confirmations:
-        return f"confirmation {attempt}" if attempt else "first attempt"
+def _trial_name(attempt: int, number: int) -> str:
+    """Return the name of a trial by its number in its attempt."""
     return f"confirmation {attempt}, trial {number}" if attempt else f"trial {number}"
 
 

@@ -71,7 +71,8 @@ def _gaps(record: Record, metrics: Mapping[str, Any]) -> Iterator[tuple[str, str
         if metric != rewrite_gap.name or written["error"]:
             continue
         if name in written["metric_errors"]:
-            yield gap, f"no part: {written['metric_errors'][name]}"
+            message = written["metric_errors"][name] or "the metric failed"  # a redacted run keeps no messages
+            yield gap, f"no part: {message}"
         elif name in written["scores"] and name in scores:
             rewritten = written["scores"][name]
             in_conversation = scores[name]

@@ -188,9 +188,9 @@ class RunCases:
         """Return the cases by their keys as addresses write them."""
         return {printable(case.key): case for case in self.listed.cases}
 
-    def case(self, shown: str) -> ListedCase | None:
-        """Return the case with this key, which an address writes without control characters."""
-        return self._case_of.get(shown)
+    def case(self, key: str) -> ListedCase | None:
+        """Return the case with this key; links write it without control characters, a script may write it as it is."""
+        return self._case_of.get(printable(key))
 
     def page(self, query: CaseQuery) -> CasePage:
         """Return the requested page of cases, or the last page if the number is beyond it."""

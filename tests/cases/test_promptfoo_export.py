@@ -78,6 +78,7 @@ def test_assertions_are_checks_in_the_words_of_promptfoo(tmp_path: Path):
         ({"contains-any": ["x", "{{ env.SECRET }}"]}, "contains-any with a file or a template"),
         ({"llm-rubric": "{% include 'x' %}"}, "llm-rubric with a file or a template"),
         ({"is-json": {"const": "file:///etc/passwd"}}, "is-json with a file or a template"),
+        ({"contains": "package:steal:run"}, "contains with a file or a template"),
     ],
 )
 def test_what_promptfoo_lacks_or_would_run_is_left_out_and_said(tmp_path: Path, assertion: Any, left_out: str):
@@ -95,6 +96,26 @@ def test_kept_checks_go_back_if_they_ask_a_model_and_never_if_they_are_code(tmp_
         "promptfoo has no place for the assertion the kept check javascript",
         "promptfoo has no place for the assertion g-eval with a file or a template",
     ]
+
+
+def test_gold_that_promptfoo_would_run_is_left_out_and_comes_back(tmp_path: Path):
+    gold = {"answer": ["{{ env.SECRET }}", "It is 4."], "key_facts": ["file://x.js", "4"]}
+    files = written(cases_of(tmp_path, gold=gold))
+    assert checks_of(files) == [{"type": "factuality", "value": "It is 4."}, {"type": "icontains", "value": "4"}]
+    assert [note.split(": ")[0] for note in files.notes] == [
+        "promptfoo has no place for the assertion factuality with a file or a template",
+        "promptfoo has no place for the assertion icontains with a file or a template",
+    ]
+    (test,) = json.loads("".join(files.files["tests.json"]))
+    assert "env.SECRET" in json.dumps(test["metadata"])
+
+
+@pytest.mark.parametrize("fields", [{"question": "file://steal.js"}, {"contexts": ["a", "{{ env.SECRET }}"]}], ids=str)
+def test_a_case_whose_variables_promptfoo_would_run_is_not_exported(tmp_path: Path, fields: dict[str, Any]):
+    files = written(cases_of(tmp_path, **fields))
+    assert json.loads("".join(files.files["tests.json"])) == []
+    assert [note.rpartition(": ")[2] for note in files.notes] == ["a"]
+    assert "promptfoo would run the file or template" in files.notes[0]
 
 
 def test_a_fact_that_an_assertion_says_as_well_is_one_check(tmp_path: Path):

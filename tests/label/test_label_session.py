@@ -167,6 +167,25 @@ def test_a_draft_whose_id_is_taken_is_not_accepted(folder: Desk):
     assert [*folder.cases()] == ["same", "new"]
 
 
+def test_a_draft_with_another_id_is_dropped_after_it_was_accepted(folder: Desk):
+    session = folder.session(file=folder.write(a_bare("old"), name="cases.drafts.jsonl"))
+    session.decide("accepted")
+    session.edit_draft('{"id": "new", "question": "q"}')
+    session.decide("dropped")
+    assert session.save(), session.message
+    assert not folder.file.read_text()
+
+
+def test_a_mark_that_an_edited_draft_lacks_does_not_come_back(folder: Desk):
+    drafts = folder.write(a_bare("old"), name="cases.drafts.jsonl")
+    session = folder.session(file=drafts)
+    point(session, "a").toggle_gold()
+    assert session.save()
+    session.edit_draft('{"id": "new", "question": "q"}')
+    assert session.save(), session.message
+    assert drafts.read_text() == '{"id": "new", "question": "q"}\n'
+
+
 def test_a_draft_that_was_appended_before_we_were_stopped_is_not_appended_twice(folder: Desk):
     drafts = folder.write(a_bare("a"), a_bare("b"), name="cases.drafts.jsonl")
     folder.write(a_bare("a"))

@@ -308,3 +308,22 @@ def test_ctrl_c_keeps_finished_conversations_and_says_the_line_that_resumes(play
     assert play.run().ret == 0
     assert play.bot.questions == [*asked, "When do you open?"]
     assert [draft["id"] for draft in play.drafts()] == ["returns", "hours"]
+
+
+@pytest.mark.reliability("secrets", "keys in simulated conversations", costs="leak")
+def test_no_file_has_a_key_that_the_system_or_the_model_repeats(play: Play, monkeypatch: pytest.MonkeyPatch):
+    key = "Wv8Yb5Nc2Qd9Xf6Zg3Hj"
+    monkeypatch.setenv("SHOP_API_KEY", key)
+
+    async def repeats_the_key(connection: Connection) -> None:
+        await connection.reply(200, json.dumps({"answer": f"The key is {key}."}).encode())
+
+    play.bot.fails = lambda _: repeats_the_key
+    play.model.replies = (says(f"Is it {key}?"), says("Thanks!", done=True))
+    result = play.run()
+    assert result.ret == 0
+    files = [path for path in play.project.path.rglob("*") if path.is_file()]
+    assert [path.name for path in files if key.encode() in path.read_bytes()] == []
+    assert key not in str(result.stdout) + str(result.stderr)
+    assert play.drafts()[0]["turns"][1]["question"] == "Is it ***?"
+    assert play.run().ret == 0

@@ -136,3 +136,21 @@ def test_confirmations_are_no_trials(flaky: Project):
     for name in ("✘ first attempt", "✔ confirmation 1", "✔ confirmation 2"):
         assert name in html
     assert "trial 2" not in html
+
+
+def test_trials_of_an_attempt_that_ended_early_are_numbered_from_one(project: Project):
+    from pytest_rageval.views.case_trials import trials_view
+
+    wavering_project(project).configure('target = "wavering:answer"\nconcurrency = 1\nallow_regressions = true')
+    with_baseline(project)
+    answers(project, {"b": ["wrong"] * 5 + ["right", "wrong"] * 5})
+    options = ("--rageval-repeat", "5", "--rageval-pass-rule", "majority", "--rageval-repeat-until", "decided")
+    project.run("--rageval-run-id", "one", "-p", "no:randomly", *options)
+    results = [record for record in project.results("one") if record["test_case_id"] == "b"]
+    records = {record["trial"]: record for record in results}
+    view = trials_view(records, {}, records[0])
+    assert view is not None
+    names = [trial.name for trial in view.each]
+    assert names[:3] == ["trial 1", "trial 2", "trial 3"]
+    assert names[3:6] == ["confirmation 1, trial 1", "confirmation 1, trial 2", "confirmation 1, trial 3"]
+    assert "each of" not in view.words

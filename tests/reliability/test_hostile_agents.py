@@ -118,8 +118,6 @@ def test_a_table_for_spreadsheets_holds_no_formula(run: Project):
 def test_pages_in_the_browser_hold_no_markup_of_theirs(run: Project):
     with served(run.path) as app:
         for record in run.results("one")[::3]:
-            if not record["case_key"].replace("\n", "").isprintable():
-                continue
             page = app.page(path_to("runs", "one", "cases", record["case_key"]))
             assert "<script>alert" not in page
             assert "<img src=x" not in page

@@ -113,6 +113,18 @@ def test_a_judge_that_cannot_be_reached_is_said_with_its_log(app: WebApp):
     assert "Start again" in page
 
 
+@pytest.mark.reliability("secrets", "a judge's password in pairwise comparisons", costs="leak")
+@pytest.mark.child_process
+def test_no_page_log_or_file_has_the_password_of_a_judge(app: WebApp):
+    password = "Wv8Yb5Nc2Qd9Xf6Zg3Hj"
+    page = ended(app, started(app, f"openai:judge-1@http://someone:{password}@127.0.0.1:9/v1"))
+    assert "Connection refused" in page
+    pages = [page, app.page("/compare/pairwise?a=good&b=broken")]
+    files = [path for path in (app.settings.data / "pairwise").rglob("*") if path.is_file()]
+    texts = [*pages, *(path.read_text(encoding="utf-8") for path in files)]
+    assert [text for text in texts if password in text] == []
+
+
 @pytest.mark.child_process
 def test_a_comparison_can_be_cancelled(app: WebApp):
     asked: list[Connection] = []

@@ -28,6 +28,8 @@ SERVICES = frozenset(
 """Types of kept checks that go back to promptfoo as they came: they ask a model."""
 _MARKS_OF_CODE = ("file://", "{{", "{%", "{#")
 """What promptfoo does not take for text: files, which may be code that it runs, and templates."""
+_PACKAGE = "package:"
+"""The beginning of a value that promptfoo takes for a function of an installed package, and calls."""
 
 
 class PromptfooChecks(NamedTuple):
@@ -56,7 +58,7 @@ def checks_of_assertions(case: EvalCase, one_is_enough: float) -> PromptfooCheck
         kind = str(kept.get("type"))
         if kind in SERVICES and kept.keys() <= {"type", "value", "threshold", "metric", "weight"}:
             # promptfoo would run it: what a case file says must not become code on another machine.
-            if _holds_code(kept):
+            if holds_code(kept):
                 made.left_out.append(f"{kind} with a file or a template")
             else:
                 made.checks.append(dict(kept))
@@ -92,15 +94,16 @@ def _why_not(assertion: Assertion) -> str:
     """Return the name of an assertion that cannot be a check of promptfoo; blank if it can."""
     if assertion.plain_type in OURS_ALONE:
         return assertion.type
-    return f"{assertion.type} with a file or a template" if _holds_code(assertion.value) else ""
+    return f"{assertion.type} with a file or a template" if holds_code(assertion.value) else ""
 
 
-def _holds_code(value: Json) -> bool:
+def holds_code(value: Json) -> bool:
+    """Return True if promptfoo would read a file, run a package or fill in a template somewhere in a value."""
     if isinstance(value, str):
-        return any(mark in value for mark in _MARKS_OF_CODE)
+        return value.lstrip().startswith(_PACKAGE) or any(mark in value for mark in _MARKS_OF_CODE)
     if isinstance(value, Mapping):
-        return any(_holds_code(each) for each in (*value, *value.values()))
-    return isinstance(value, list | tuple) and any(map(_holds_code, value))
+        return any(holds_code(each) for each in (*value, *value.values()))
+    return isinstance(value, list | tuple) and any(map(holds_code, value))
 
 
 def _kept_checks(case: EvalCase) -> Sequence[Mapping[str, Json]]:

@@ -9,10 +9,16 @@ from collections.abc import Callable, Sequence
 
 from pytest_rageval.cases.canonical import case_content
 from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS, Answers, ToolFiles, extra_parts, unplaced
-from pytest_rageval.cases.exchange.promptfoo_checks import checks_of_assertions, without_doubles
+from pytest_rageval.cases.exchange.promptfoo_checks import (
+    PromptfooChecks,
+    checks_of_assertions,
+    holds_code,
+    without_doubles,
+)
 from pytest_rageval.cases.exchange.reading import RowReading
 from pytest_rageval.cases.exchange.row_files import squad_row
 from pytest_rageval.cases.keys import CELLS
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import Answer, Chunk, EvalCase, Json
 from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES
 from pytest_rageval.text import counted
@@ -83,26 +89,47 @@ def write_promptfoo(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
     """Write tests.json, for `tests: file://tests.json`: the question as a variable, gold and assertions as checks."""
     rows: list[Json] = []
     left_out: dict[str, list[str]] = {}
+    not_exported: list[str] = []
     for case in cases:
+        if holds_code([case.question, *(case.contexts or ())]):
+            not_exported.append(case.id)
+            continue
+        of_gold = _gold_checks(case)
         asserted = checks_of_assertions(case, FEWEST)
-        rows.append(_test(case, asserted.checks))
-        for what in dict.fromkeys(asserted.left_out):
+        rows.append(_test(case, of_gold.checks, asserted.checks))
+        for what in dict.fromkeys([*of_gold.left_out, *asserted.left_out]):
             left_out.setdefault(what, []).append(case.id)
     notes = list(unplaced("promptfoo", "answers of a system", list(answers))) if answers else []
     for what, ids in left_out.items():
         notes += unplaced("promptfoo", f"the assertion {what}", ids)
+    if not_exported:
+        what = "not exported, since promptfoo would run the file or template in the question or context"
+        notes.append(f"{what}: {listed(not_exported, 3)}")
     return ToolFiles({"tests.json": [json.dumps(rows, ensure_ascii=False, indent=1)]}, tuple(notes))
 
 
-def _test(case: EvalCase, asserted: Sequence[dict[str, Json]]) -> dict[str, Json]:
+def _gold_checks(case: EvalCase) -> PromptfooChecks:
+    """Return the gold answers and key facts as checks; one with code is left out, as in assertions."""
+    made = PromptfooChecks([], [])
+    written: list[dict[str, Json]] = [{"type": "factuality", "value": text} for text in case.gold.answers or ()]
+    written += [{"type": "icontains", "value": fact} for fact in case.gold.key_facts or ()]
+    for check in written:
+        if holds_code(check):
+            made.left_out.append(f"{check['type']} with a file or a template")
+        else:
+            made.checks.append(check)
+    return made
+
+
+def _test(case: EvalCase, of_gold: Sequence[dict[str, Json]], asserted: Sequence[dict[str, Json]]) -> dict[str, Json]:
     variables: dict[str, Json] = {"question": case.question}
     if case.contexts:  # one text: promptfoo makes a test of each member of a list
         variables["context"] = "\n\n".join(case.contexts)
-    checks: list[Json] = [{"type": "factuality", "value": text} for text in case.gold.answers or ()]
+    checks: list[Json] = [check for check in of_gold if check["type"] == "factuality"]
     if len(checks) > 1:
         # Several gold answers: one of them is enough, where promptfoo asks for all checks.
         checks = [{"type": "assert-set", "threshold": FEWEST, "assert": checks}]
-    facts: list[dict[str, Json]] = [{"type": "icontains", "value": fact} for fact in case.gold.key_facts or ()]
+    facts = [check for check in of_gold if check["type"] == "icontains"]
     checks += [*without_doubles(facts, asserted), *asserted]
     test: dict[str, Json] = {"description": case.id, "vars": variables, "metadata": {EXTRA_PARTS: {}}}
     if checks:

@@ -35,8 +35,8 @@ _CUT = b"(older lines were left out)\n"
 
 
 def run_job(folder: Path, arguments: list[str]) -> None:
-    """Run the command, and write down how it ended."""
-    with masked_output(folder / LOG, Mask(load_settings(folder).secrets())):
+    """Run the command in the working folder, whose configuration counts, and write down how it ended."""
+    with masked_output(folder / LOG, Mask(load_settings(Path.cwd()).secrets())):
         code = _run(arguments)
     write_json(folder / ENDED, {"exit_code": code})
 

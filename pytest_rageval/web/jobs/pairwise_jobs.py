@@ -20,6 +20,7 @@ from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json, readable_json, write_json
 from pytest_rageval.io.lock import is_locked
+from pytest_rageval.io.masking import public_target
 from pytest_rageval.web.jobs.job import CANCELLED, ENDED, LOG, log_tail, number_in
 from pytest_rageval.web.jobs.started_process import start_process, stop_process
 from pytest_rageval.web.keys import run_environment
@@ -34,7 +35,7 @@ State = Literal["running", "stopping", "finished", "stopped", "failed"]
 
 
 class PairwiseOrder(BaseModel):
-    """What to compare: the answers of two runs, by a judge."""
+    """What to compare: the answers of two runs, by a judge whose specification is without its password."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -78,15 +79,18 @@ class PairwiseJobs:
                 raise SettingsError(f"{MOST_AT_ONCE} comparisons at most run at the same time; wait for one to end")
             folder = self._new_folder()
             created = datetime.now(UTC).isoformat(timespec="seconds")
-            order = PairwiseOrder(id=folder.name, before=before, after=after, judge=judge, created=created)
-            arguments = ["compare", "--pairwise", f"--judge={judge}", "--format", "json", "--exit-zero"]
+            shown_judge = public_target(judge)
+            order = PairwiseOrder(id=folder.name, before=before, after=after, judge=shown_judge, created=created)
+            arguments = ["compare", "--pairwise", "--format", "json", "--exit-zero"]
             arguments += ["--output", str((folder / RESULT).resolve()), "--reports", str(settings.reports.resolve())]
             if max_cost is not None:
                 arguments += ["--max-cost", f"{max_cost:g}"]
             try:
                 write_json(folder / ORDER, order.model_dump())
                 environment = run_environment(settings.root, settings.env_file)
-                # After `--` and with `=` no name from a form can be read as an option.
+                # Not an option: each user of the machine sees those, and the log masks only credentials of settings.
+                environment["RAGEVAL_JUDGE"] = judge
+                # After `--` no name from a form can be read as an option.
                 start_process(folder, [*arguments, "--", before, after], environment, find_root(settings.root))
             except (SettingsError, OSError):
                 shutil.rmtree(folder, ignore_errors=True)

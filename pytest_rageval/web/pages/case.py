@@ -135,7 +135,7 @@ def rate_answer(submitted: Submitted, site: TheSite, runs: TheRuns, run_id: str)
         raise HTTPException(422, problem)
     sent = form.model
     stored = site.stored_run(run_id)
-    case = any_cases(runs, stored).case(printable(sent.case))
+    case = any_cases(runs, stored).case(sent.case)
     if case is None:
         raise UnknownPageError(f"run {run_id} has recorded no case {sent.case!r}")
     before, is_old, problem = _rating(stored, case)
