@@ -212,7 +212,7 @@ class Settings(Frozen):
         return parameters | dict(self.params)
 
     def resolved_headers(self, environment: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return the headers with `env:NAME` replaced from the environment; SettingsError if a variable is not set."""
+        """Return the headers with `env:NAME` replaced from the environment; SettingsError if a variable is missing."""
         return _resolved("headers", self.headers, os.environ if environment is None else environment)
 
     def resolved_judge_headers(self, environment: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -288,10 +288,16 @@ def _resolved(table: str, headers: Mapping[str, str], variables: Mapping[str, st
         variable = value.removeprefix("env:")
         if not value.startswith("env:"):
             resolved[name] = value
-        elif variable in variables:
-            resolved[name] = variables[variable]
-        else:
+        elif variable not in variables:
             problems.append(f"{table}.{name}: the environment variable {variable} is not set")
+        elif not variables[variable].strip():
+            # So a CI service gives a secret that it lacks: with an empty key, each case would be an error.
+            problems.append(
+                f"{table}.{name}: the environment variable {variable} is empty; set it "
+                "(CI gives an empty one for a secret that it lacks, as in a build of a fork)"
+            )
+        else:
+            resolved[name] = variables[variable]
     if problems:
         raise SettingsError(*problems)
     return resolved
