@@ -288,12 +288,13 @@ def _resolved(table: str, headers: Mapping[str, str], variables: Mapping[str, st
         variable = value.removeprefix("env:")
         if not value.startswith("env:"):
             resolved[name] = value
+        # The header's name is not followed by a colon: the mask would take the rest of the line for its value.
         elif variable not in variables:
-            problems.append(f"{table}.{name}: the environment variable {variable} is not set")
+            problems.append(f"the environment variable {variable} is not set; {table}.{name} takes its value from it")
         elif not variables[variable].strip():
             # So a CI service gives a secret that it lacks: with an empty key, each case would be an error.
             problems.append(
-                f"{table}.{name}: the environment variable {variable} is empty; set it "
+                f"the environment variable {variable} is empty; {table}.{name} takes its value from it "
                 "(CI gives an empty one for a secret that it lacks, as in a build of a fork)"
             )
         else:

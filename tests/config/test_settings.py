@@ -197,7 +197,7 @@ def test_headers_come_from_the_environment_when_they_say_so(tmp_path: Path):
     assert settings.resolved_headers({"BOT_TOKEN": "t"}) == {"Authorization": "t", "X": "plain"}
     with pytest.raises(SettingsError, match="BOT_TOKEN is not set"):
         settings.resolved_headers({})
-    with pytest.raises(SettingsError, match=r"headers\.Authorization: the environment variable BOT_TOKEN is empty"):
+    with pytest.raises(SettingsError, match=r"BOT_TOKEN is empty; headers\.Authorization takes"):
         settings.resolved_headers({"BOT_TOKEN": " "})
 
 
