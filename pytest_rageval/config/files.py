@@ -93,7 +93,7 @@ def place_of_table(root: Path) -> str:
 
 
 def _check_prefixes(content: Mapping[str, Any]) -> None:
-    """Raise SettingsError if rageval.toml mixes tables below `tool` with keys outside of it, of which one part counts.
+    """Raise SettingsError if rageval.toml has tables below `tool` and keys outside of it; only one of both would count.
 
     Lines for pyproject.toml that are pasted below `target = …` would otherwise turn off that target.
     """
@@ -112,8 +112,8 @@ def _check_prefixes(content: Mapping[str, Any]) -> None:
             problems.append(_prefixed("[[", name, "]]"))
     has_values = any(not isinstance(value, dict) and not _is_list_of_tables(value) for value in keys.values())
     if has_values or not problems:
-        remedy = f"leave out the line, and write its keys beside {others[0]}, above the first table"
-        problems.append(f"{OWN_FILE}: [tool.rageval] beside keys without it: {remedy}")
+        remedy = f"leave out the line, and write its keys next to {others[0]!r}, above the first table"
+        problems.append(f"{OWN_FILE}: [tool.rageval] next to keys without it: {remedy}")
     raise SettingsError(*problems)
 
 

@@ -53,7 +53,7 @@ def test_rageval_toml_may_hold_the_table_with_or_without_its_name(tmp_path: Path
             '[[tool.rageval.regression]]\nmetric = "mrr"\nmax_drop = 0.1\n[tool.rageval.weights]\nanswer = 2\n',
             ["in this file: [[regression]]", "in this file: [weights]"],
         ),
-        ("[tool.rageval]\nk = 3\n", ["[tool.rageval] beside keys without it: leave out the line"]),
+        ("[tool.rageval]\nk = 3\n", ["[tool.rageval] next to keys without it: leave out the line"]),
         ("[tool.ragevla.gates]\nrun = []\n", ["[tool.ragevla] means nothing"]),
         ("[tool.black]\nline-length = 3\n", ["above the first table"]),
     ],
