@@ -106,8 +106,6 @@ def _fix_of_refusal(project: Project) -> str:
         variables.append(TARGET_TOKEN)
     if variables:
         return f"check the value of {listed(variables)}"
-    if headers:
-        return "check the headers in the table"
     return f'set {TARGET_TOKEN}, sent as a bearer token, or write headers = {{ NAME = "env:VARIABLE" }}'
 
 

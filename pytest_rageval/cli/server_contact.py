@@ -58,16 +58,16 @@ def ask_server(url: str, question: str, headers: Mapping[str, str], *, is_person
     contact = _asked(url, question, own, os.environ.get(TOKEN, ""))
     if not contact.is_refused:
         return contact
-    if is_person and not own:
+    variables = [value.removeprefix("env:") for value in headers.values() if value.startswith("env:")]
+    if is_person and not variables:
         click.echo(clean("\n".join(contact.said)))
         token = click.prompt("It wants a key (not stored, not shown)", hide_input=True, default="", show_default=False)
         os.environ[TOKEN] = token  # of this process alone: what is shown loses it
         contact = _asked(url, question, own, token)
     if contact.is_answered and not is_person:
         return contact
-    if own:
-        variables = [value.removeprefix("env:") for value in headers.values() if value.startswith("env:")]
-        remedy = f"it refuses the key: check {', '.join(variables) or 'the headers'}"
+    if variables:
+        remedy = f"it refuses the key: check {', '.join(variables)}"
     else:
         remedy = (
             f"it wants a key: set {TOKEN}, sent as a bearer token, or name a header with --header NAME=env:VARIABLE"

@@ -105,12 +105,14 @@ def _check_prefixes(content: Mapping[str, Any]) -> None:
     ours = tool.get("rageval", {}) if isinstance(tool, dict) else {}
     keys = ours if isinstance(ours, dict) else {}
     problems: list[str] = []
+    has_values = False
     for name, value in keys.items():
         if isinstance(value, dict):
             problems.append(_prefixed("[", name, "]"))
         elif _is_list_of_tables(value):
             problems.append(_prefixed("[[", name, "]]"))
-    has_values = any(not isinstance(value, dict) and not _is_list_of_tables(value) for value in keys.values())
+        else:
+            has_values = True
     if has_values or not problems:
         remedy = f"leave out the line, and write its keys next to {others[0]!r}, above the first table"
         problems.append(f"{OWN_FILE}: [tool.rageval] next to keys without it: {remedy}")

@@ -288,14 +288,14 @@ def _resolved(table: str, headers: Mapping[str, str], variables: Mapping[str, st
         variable = value.removeprefix("env:")
         if not value.startswith("env:"):
             resolved[name] = value
-        # The header's name is not followed by a colon: the mask would take the rest of the line for its value.
+        # Neither a colon nor the value after the header's name: the mask would take the rest of the line for its value.
         elif variable not in variables:
-            problems.append(f"the environment variable {variable} is not set; {table}.{name} takes its value from it")
+            problems.append(f"{table}.{name} cannot be sent, because the environment variable {variable} is not set")
         elif not variables[variable].strip():
             # So a CI service gives a secret that it lacks: with an empty key, each case would be an error.
             problems.append(
-                f"the environment variable {variable} is empty; {table}.{name} takes its value from it "
-                "(CI gives an empty one for a secret that it lacks, as in a build of a fork)"
+                f"{table}.{name} cannot be sent, because the environment variable {variable} is empty, "
+                "as in CI if the secret does not exist, or in a build of a fork"
             )
         else:
             resolved[name] = variables[variable]

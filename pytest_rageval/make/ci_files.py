@@ -29,7 +29,7 @@ START = """\
 waiting='until curl --silent --output /dev/null "$URL"; do sleep 1; done'
 timeout {patience} sh -c "$waiting" || {{ cat bot.log; exit 1; }}"""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_PLAIN_FOLDER = re.compile(r"[\w-][\w./-]*", re.ASCII)
+_PLAIN_FOLDER = re.compile(r"\w[\w./-]*", re.ASCII)
 
 
 def ci_file(ci: str, root: Path, target: str, start: str | None, headers: Mapping[str, str]) -> str:

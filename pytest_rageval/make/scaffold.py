@@ -93,10 +93,13 @@ def _contents(root: Path, choice: Choice) -> Iterator[tuple[str, str]]:
         values["target"] += f"\nheaders = {toml_value(choice.headers)}"
     yield configuration, Template(_template("rageval.toml")).substitute(values)
     first_cases = _template("demo_cases.jsonl") if choice.target == "demo" else _first_cases(choice.notes)
-    if not _case_files(root, first_cases):
+    are_cases_missing = not _case_files(root, first_cases)
+    if are_cases_missing:
         yield FIRST_CASES, first_cases
     yield "reports/.gitignore", GITIGNORE
-    yield "evalcases/.gitignore", CASES_GITIGNORE
+    folder = root / "evalcases"
+    if (are_cases_missing or folder.is_dir()) and not (folder / ".gitignore").exists():
+        yield "evalcases/.gitignore", CASES_GITIGNORE
     if choice.ci != "none":
         yield CI_FILES[choice.ci], ci_file(choice.ci, root, choice.target, choice.start, choice.headers)
 

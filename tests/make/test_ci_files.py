@@ -93,6 +93,7 @@ def test_the_project_is_installed_as_it_can_be(project: Project, files: dict[str
             ["tests/cases/a.jsonl", "more/b.csv"],
             " tests/cases more",
         ),
+        ('cases = ["-p/*.jsonl"]\n', ["-p/a.jsonl"], ""),
         ('cases = ["**/*.jsonl"]\n', ["some/a.jsonl"], ""),
         ('cases = ["a ${{ b/*.jsonl"]\n', ["a ${{ b/a.jsonl"], ""),
     ],
