@@ -111,7 +111,7 @@ def test_the_workflow_of_an_example_is_what_init_writes(name: str):
     url = target["url"] if isinstance(target, dict) else target
     start = "python bot.py" if name in SERVERS else None
     text = (EXAMPLES / name / CI_FILES["github"]).read_text(encoding="utf-8")
-    assert text == ci_file("github", EXAMPLES / name, url, start)
+    assert text == ci_file("github", EXAMPLES / name, url, start, table.get("headers", {}))
     installing = next(step["run"] for step in yaml.safe_load(text)["jobs"]["evaluation"]["steps"] if "run" in step)
     assert ("requirements.txt" in installing) == bool(required(EXAMPLES / name))
 

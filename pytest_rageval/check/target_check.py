@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator, Sequence
 
 from pytest_rageval.cases.project_cases import readable_cases
@@ -16,6 +17,7 @@ from pytest_rageval.io.case_output import Output
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import listed
+from pytest_rageval.llm.credentials import TARGET_TOKEN
 from pytest_rageval.matching.places import match
 from pytest_rageval.metrics.added import project_registry
 from pytest_rageval.model import Chunk, EvalCase, Problem
@@ -24,7 +26,7 @@ from pytest_rageval.run.engine import ask_request
 from pytest_rageval.run.plan import make_plan
 from pytest_rageval.run.prepare import make_target
 from pytest_rageval.targets import check_target
-from pytest_rageval.targets.first_contact import CONTACT_QUESTION, first_contact, places_line
+from pytest_rageval.targets.first_contact import CONTACT_QUESTION, REFUSED, first_contact, places_line
 from pytest_rageval.targets.http_target import ListsChunks
 from pytest_rageval.targets.own_target import OwnTarget
 from pytest_rageval.targets.target import BaseTarget, Connection
@@ -83,7 +85,8 @@ async def _one_question(target: BaseTarget, spec: str, project: Project, cases: 
         await target.aclose()
         if kind_of(spec) is PYTHON:
             return [failure(f"{answer.message}, asked {shown_value(case.question)}")]
-        return [failure(answer.message), *await _other_contract(spec, case.question, project)]
+        fix = _fix_of_refusal(project) if answer.status in REFUSED else ""
+        return [failure(answer.message, fix), *await _other_contract(spec, case.question, project)]
     chunks = answer.chunks
     text = "no text" if answer.text is None else counted(len(answer.text), "character")
     listed_chunks = "no list of chunks" if chunks is None else counted(len(chunks), "chunk")
@@ -93,6 +96,17 @@ async def _one_question(target: BaseTarget, spec: str, project: Project, cases: 
         matching = match(case, answer, project.settings.gold_by, plan.place_rules)
         found += [warning(f"{case.id}: {flag}") for flag in matching.flags]
     return [*found, *await _index(target, project, cases)]
+
+
+def _fix_of_refusal(project: Project) -> str:
+    """Return what to do about status 401 or 403: give a key, or correct the one that is sent."""
+    headers = project.settings.headers
+    variables = [value.removeprefix("env:") for value in headers.values() if value.startswith("env:")]
+    if os.environ.get(TARGET_TOKEN):
+        variables.append(TARGET_TOKEN)
+    if variables:
+        return f"check the value of {listed(variables)}"
+    return f'set {TARGET_TOKEN}, sent as a bearer token, or write headers = {{ NAME = "env:VARIABLE" }}'
 
 
 async def _other_contract(spec: str, question: str, project: Project) -> list[Diagnosis]:

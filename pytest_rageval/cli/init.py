@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import re
 import sys
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import click
 
 from pytest_rageval.cli.options import EXISTING_FILE, echo_json, exit_codes
+from pytest_rageval.cli.server_contact import (
+    ask_server,
+    headers_in_file,
+    problem_of_server,
+    read_headers,
+    read_sample,
+    with_remedy_for_chunks,
+)
 from pytest_rageval.cli.terminal import clean
+from pytest_rageval.config.files import has_table
 from pytest_rageval.config.options import HTTP, is_target, kind_of
+from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.masking import public_target
-from pytest_rageval.make.ci_files import CI, CI_FILES
+from pytest_rageval.make.ci_files import CI, CI_FILES, keys_of_ci
 from pytest_rageval.make.scaffold import Choice, scaffold
 from pytest_rageval.render.text.columns import aligned
-from pytest_rageval.targets.first_contact import (
-    CONTACT_QUESTION,
-    CONTACT_S,
-    FirstContact,
-    contact_of_sample,
-    first_contact,
-)
-from pytest_rageval.targets.target import Connection
+from pytest_rageval.targets.first_contact import CONTACT_QUESTION, FirstContact
 from pytest_rageval.text import printable
 
-TOKEN = "RAGEVAL_TARGET_TOKEN"  # noqa: S105 because it is the name of a variable
 NEXT = (
     ("pytest", "run the cases"),
     ("rageval explain latest CASE", "one case in full: gold, what came, every gate"),
@@ -49,6 +47,18 @@ NEXT = (
 @click.option(
     "--reply", metavar="FILE", type=EXISTING_FILE, help="A sample reply of the server in JSON, instead of asking it."
 )
+@click.option(
+    "--question",
+    metavar="TEXT",
+    help=f"The question that the server is asked, one that it can answer (default: {CONTACT_QUESTION!r}).",
+)
+@click.option(
+    "--header",
+    "written_headers",
+    metavar="NAME=env:VARIABLE",
+    multiple=True,
+    help="Header that the server wants, from an environment variable, as in X-Api-Key=env:BOT_KEY (repeatable).",
+)
 @click.option("--path", metavar="PATH", help="With --reply: where the server takes a question, as in /ask.")
 @click.option("--ci", type=click.Choice(CI), help="CI system that runs the cases for each change.")
 @click.option(
@@ -61,6 +71,8 @@ def init(
     target: str | None,
     notes: Path | None,
     reply: Path | None,
+    question: str | None,
+    written_headers: tuple[str, ...],
     path: str | None,
     ci: Any,
     start: str | None,
@@ -73,26 +85,38 @@ def init(
     Asks at most three questions, each of which is also an option. A URL (of a server, or of its OpenAPI description)
     is asked one question: the places of answer and chunks in its reply are shown, and written as `target.mapping`. No
     file is overwritten: X.new is written next to an existing X. The files are also written if the server gives no
-    readable reply.
+    readable reply. In a project with a configuration, --ci without --target writes the CI's file only.
     """
     is_asked = not (yes or as_json)
-    choice = _choice(target, notes, ci, is_asked=is_asked)._replace(start=start)
+    headers = read_headers(written_headers)
+    is_configured = has_table(Path.cwd()) and ci not in (None, "none")
+    if is_configured and (target, notes, reply) == (None, None, None):
+        choice = _configured_choice(ci)._replace(start=start)
+    else:
+        choice = _choice(target, notes, ci, is_asked=is_asked)._replace(start=start)
+        in_file = headers_in_file(Path.cwd(), choice.target)
+        # A key that somebody wrote into the file itself is sent, but not written once more.
+        named = {name: value for name, value in in_file.items() if value.startswith("env:")}
+        choice = choice._replace(headers={**named, **headers})
     if start is not None:
         _check_start(choice)
-    if reply is not None and kind_of(choice.target) is not HTTP:
+    is_server = kind_of(choice.target) is HTTP
+    if reply is not None and not is_server:
         raise SettingsError(f"--reply: a sample reply describes a server; {choice.target} is none")
     if path is not None and reply is None:
         raise click.UsageError("--path goes with --reply; without it, the server is asked in the usual places")
+    if (headers or question is not None) and (not is_server or choice.is_ci_alone):
+        raise click.UsageError("--header and --question go with a server as --target; nothing else is asked")
+    if question is not None and (reply is not None or not question.strip()):
+        raise click.UsageError("--question: expected a text that the server is asked; with --reply, nothing is asked")
     problem = None
-    if kind_of(choice.target) is HTTP:
-        is_person = is_asked and sys.stdin.isatty()
-        if reply is not None:
-            contact = _sampled(reply, choice.target, path, is_person=is_person)
-        else:
-            contact = _first_contact(choice.target, is_person=is_person)
-        choice = choice._replace(target=contact.url or choice.target, mapping=contact.mapping)
+    if is_server and not choice.is_ci_alone:
+        contact = _contact(choice, reply, path, question or CONTACT_QUESTION, is_asked=is_asked)
         click.echo(clean("\n".join(contact.said)) + "\n", err=as_json)
-        problem = _problem_of_server(contact, choice.target)
+        choice = choice._replace(
+            target=contact.url or choice.target, mapping=contact.mapping, is_sampled=reply is not None
+        )
+        problem = problem_of_server(contact, choice.target)
     done = scaffold(Path.cwd(), choice)
     if as_json:
         content: dict[str, Any] = {"target": choice.target, "files": [file._asdict() for file in done]}
@@ -102,10 +126,30 @@ def init(
         raise SystemExit(0 if problem is None else 1)
     written = aligned([(file.path, file.state) for file in done], to_the_left=True)
     click.echo(printable("\n".join(written)))
-    click.echo("\nNext:\n" + "\n".join(aligned(_next(), indent="  ", to_the_left=True)))
+    keys = keys_of_ci(choice.headers)
+    if choice.ci != "none" and keys:
+        click.echo(printable(f"\nKeys for CI, as secrets of the project there: {', '.join(keys)}"))
+    if not choice.is_ci_alone:
+        click.echo("\nNext:\n" + "\n".join(aligned(_next(), indent="  ", to_the_left=True)))
     if problem is not None:
         click.echo(f"ERROR: {problem}", err=True)
         raise SystemExit(1)
+
+
+def _configured_choice(ci: Any) -> Choice:
+    """Return the choices that the folder's own configuration has made; only the file for CI is missing."""
+    settings = load_settings(Path.cwd(), {}, {})
+    judge_headers = settings.judge_options.headers
+    return Choice(settings.target or "", ci=ci, headers={**settings.headers, **judge_headers}, is_ci_alone=True)
+
+
+def _contact(choice: Choice, reply: Path | None, path: str | None, question: str, *, is_asked: bool) -> FirstContact:
+    """Return what a sample reply or the server itself shows."""
+    is_person = is_asked and sys.stdin.isatty()
+    if reply is not None:
+        return read_sample(reply, choice.target, path, is_person=is_person)
+    headers = {**headers_in_file(Path.cwd(), choice.target), **choice.headers}
+    return with_remedy_for_chunks(ask_server(choice.target, question, headers, is_person=is_person))
 
 
 def _check_start(choice: Choice) -> None:
@@ -114,53 +158,6 @@ def _check_start(choice: Choice) -> None:
         raise click.UsageError("--start goes with --ci and a server as --target; nothing else is started in CI")
     if not choice.start or not choice.start.isprintable() or "${{" in choice.start:
         raise click.UsageError("--start: expected one line, the command that starts the server, as in 'python -m bot'")
-
-
-def _problem_of_server(contact: FirstContact, url: str) -> str | None:
-    """Return why no run can ask the server yet, None if one can."""
-    server = clean(public_target(url))
-    if not contact.is_usable:
-        return f"{server}: no readable reply, so no run can ask it yet; mend that, and call rageval init again"
-    if contact.is_path_missing:
-        return f"{server}: it is not known where it takes a question; name the path with --path, as in --path /ask"
-    return None
-
-
-def _sampled(reply: Path, url: str, path: str | None, *, is_person: bool) -> FirstContact:
-    """Read a sample reply; ask for the path of the server, which no reply tells, if its URL has none."""
-    contact = contact_of_sample(reply.read_bytes(), reply.name)
-    if contact.mapping is None:
-        return contact
-    has_path = urlsplit(url).path not in ("", "/")
-    if path is None and has_path:
-        return contact
-    if path is None and is_person:
-        path = click.prompt("Path where the server takes a question, as in /ask", default="/").strip()
-    if path is None:
-        said = (*contact.said, "missing: the path of the server; --path names it, as in /ask")
-        return contact._replace(said=said, is_path_missing=True)
-    return contact._replace(mapping={"path": f"/{path.lstrip('/')}", **contact.mapping})
-
-
-def _first_contact(url: str, *, is_person: bool) -> FirstContact:
-    """Ask a server one question, with the token of the environment; where it wants a key, ask a person for one."""
-    contact = _asked(url, os.environ.get(TOKEN, ""))
-    if not contact.is_refused:
-        return contact
-    if is_person:
-        click.echo(clean("\n".join(contact.said)))
-        token = click.prompt("It wants a key (not stored, not shown)", hide_input=True, default="", show_default=False)
-        os.environ[TOKEN] = token  # of this process alone: what is shown loses it
-        contact = _asked(url, token)
-    if contact.is_answered and not is_person:
-        return contact
-    remedy = f"it wants a key: set {TOKEN}, which is sent as `Authorization: Bearer …`, or headers in the table"
-    return contact._replace(said=(*contact.said, remedy))
-
-
-def _asked(url: str, token: str) -> FirstContact:
-    headers = {"authorization": f"Bearer {token}"} if token else {}
-    return asyncio.run(first_contact(url, CONTACT_QUESTION, Connection(timeout=CONTACT_S, headers=headers)))
 
 
 def _choice(target: str | None, notes: Path | None, ci: Any, *, is_asked: bool) -> Choice:

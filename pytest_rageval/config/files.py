@@ -64,13 +64,16 @@ def may_have_cases(root: Path, arguments: Sequence[str]) -> bool:
 def read_table(root: Path) -> tuple[str, dict[str, Any]]:
     """Return the place and content of the configuration table; raise SettingsError if both files have one."""
     own = _parsed(root / OWN_FILE)
-    if own is not None and "tool" not in own:  # its own file may hold the table without its name
+    if own is not None:
         if isinstance(own.get(AGENT), dict):
             del own[AGENT]
-        own = {"tool": {"rageval": own}}
+        if "tool" in own:
+            _check_prefixes(own)
+        else:  # its own file may hold the table without its name
+            own = {"tool": {"rageval": own}}
     tables: dict[str, Any] = {}
     shared = _parsed(root / SHARED_FILE)
-    _check_names_of_tables(shared or {})
+    _check_names_of_tables(SHARED_FILE, shared or {})
     for name, content in ((OWN_FILE, own), (SHARED_FILE, shared)):
         tool = {} if content is None else content.get("tool", {})
         if isinstance(tool, dict) and "rageval" in tool:
@@ -84,14 +87,55 @@ def read_table(root: Path) -> tuple[str, dict[str, Any]]:
     return "pyproject.toml [tool.rageval]", {}
 
 
-def _check_names_of_tables(content: Mapping[str, Any]) -> None:
+def place_of_table(root: Path) -> str:
+    """Return the file that configures the project, as messages name it."""
+    return OWN_FILE if (root / OWN_FILE).is_file() else f"{SHARED_FILE} [tool.rageval]"
+
+
+def _check_prefixes(content: Mapping[str, Any]) -> None:
+    """Raise SettingsError if rageval.toml has tables below `tool` and keys outside of it; only one of both would count.
+
+    Lines for pyproject.toml that are pasted below `target = …` would otherwise turn off that target.
+    """
+    _check_names_of_tables(OWN_FILE, content)
+    others = [name for name in content if name != "tool"]
+    if not others:
+        return
+    tool = content["tool"]
+    ours = tool.get("rageval", {}) if isinstance(tool, dict) else {}
+    keys = ours if isinstance(ours, dict) else {}
+    problems: list[str] = []
+    has_values = False
+    for name, value in keys.items():
+        if isinstance(value, dict):
+            problems.append(_prefixed("[", name, "]"))
+        elif _is_list_of_tables(value):
+            problems.append(_prefixed("[[", name, "]]"))
+        else:
+            has_values = True
+    if has_values or not problems:
+        remedy = f"leave out the line, and write its keys next to {others[0]!r}, above the first table"
+        problems.append(f"{OWN_FILE}: [tool.rageval] next to keys without it: {remedy}")
+    raise SettingsError(*problems)
+
+
+def _prefixed(opening: str, name: str, closing: str) -> str:
+    written = f"{opening}tool.rageval.{name}{closing}"
+    return f"{OWN_FILE}: {written}: leave out the prefix in this file: {opening}{name}{closing}"
+
+
+def _is_list_of_tables(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
+
+
+def _check_names_of_tables(file: str, content: Mapping[str, Any]) -> None:
     """Raise SettingsError for a table whose name is nearly ours, or stands outside of [tool]: nothing would read it."""
     tool = content.get("tool", {})
     in_tool = list(tool) if isinstance(tool, dict) else []
     wrong = [f"tool.{name}" for name in in_tool if name != "rageval" and _is_like_ours(name)]
     wrong += [name for name in content if _is_like_ours(name)]
     if wrong:
-        raise SettingsError(f"{SHARED_FILE}: [{wrong[0]}] means nothing; the table is [tool.rageval]")
+        raise SettingsError(f"{file}: [{wrong[0]}] means nothing; the table is [tool.rageval]")
 
 
 def _is_like_ours(name: str) -> bool:

@@ -212,7 +212,7 @@ class Settings(Frozen):
         return parameters | dict(self.params)
 
     def resolved_headers(self, environment: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return the headers with `env:NAME` replaced from the environment; SettingsError if a variable is not set."""
+        """Return the headers with `env:NAME` replaced from the environment; SettingsError if a variable is missing."""
         return _resolved("headers", self.headers, os.environ if environment is None else environment)
 
     def resolved_judge_headers(self, environment: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -288,10 +288,17 @@ def _resolved(table: str, headers: Mapping[str, str], variables: Mapping[str, st
         variable = value.removeprefix("env:")
         if not value.startswith("env:"):
             resolved[name] = value
-        elif variable in variables:
-            resolved[name] = variables[variable]
+        # Neither a colon nor the value after the header's name: the mask would take the rest of the line for its value.
+        elif variable not in variables:
+            problems.append(f"{table}.{name} cannot be sent, because the environment variable {variable} is not set")
+        elif not variables[variable].strip():
+            # So a CI service gives a secret that it lacks: with an empty key, each case would be an error.
+            problems.append(
+                f"{table}.{name} cannot be sent, because the environment variable {variable} is empty, "
+                "as in CI if the secret does not exist, or in a build of a fork"
+            )
         else:
-            problems.append(f"{table}.{name}: the environment variable {variable} is not set")
+            resolved[name] = variables[variable]
     if problems:
         raise SettingsError(*problems)
     return resolved

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import re
 import shlex
 import tomllib
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pytest_rageval.cases.discovery import find_case_files
+from pytest_rageval.config.files import case_globs
 from pytest_rageval.config.options import HTTP, kind_of
+from pytest_rageval.llm.credentials import TARGET_TOKEN
 
 CI = ("github", "gitlab", "none")
 CI_FILES = {"github": ".github/workflows/rageval.yml", "gitlab": ".gitlab-ci.yml"}
@@ -23,23 +28,52 @@ START = """\
 ({command}) > bot.log 2>&1 &{remark}
 waiting='until curl --silent --output /dev/null "$URL"; do sleep 1; done'
 timeout {patience} sh -c "$waiting" || {{ cat bot.log; exit 1; }}"""
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLAIN_FOLDER = re.compile(r"\w[\w./-]*", re.ASCII)
 
 
-def ci_file(ci: str, root: Path, target: str, start: str | None) -> str:
+def ci_file(ci: str, root: Path, target: str, start: str | None, headers: Mapping[str, str]) -> str:
     """Return the file of a service: the server is started there if it is one of the same machine."""
     text = (files(__package__) / "templates" / f"{ci}.yml").read_text(encoding="utf-8")
-    before, start_step, after = text.split("# --- the server\n")
-    if kind_of(target) is not HTTP or not (start or _is_local(target)):
-        start_step = ""
+    is_server = bool(target) and kind_of(target) is HTTP
+    is_started = is_server and bool(start or _is_local(target))
+    keys = keys_of_ci(headers)
+    if is_server and not keys:
+        keys = [TARGET_TOKEN]
+    text = _with_parts(text, "the server", is_kept=is_started)
+    text = _with_parts(text, "keys", is_kept=bool(keys))
+    text = _with_parts(text, "no keys", is_kept=not keys)
     script = START.format(
         command=start or ANY_COMMAND,
         remark="" if start else " # the command that starts your system",
         patience=PATIENCE_S,
     )
-    indented = script.replace("\n", "\n" + INDENT[ci])
-    url = shlex.quote(target) if ci == "gitlab" else json.dumps(target)
-    written = start_step.replace("@START@", indented).replace("@URL@", url)
-    return before.replace("@INSTALL@", _installation(root)) + written + after
+    values = {
+        "@INSTALL@": _installation(root),
+        "@CASES@": " ".join(["", *_case_folders(root)]),
+        "@KEYS@": f"\n{INDENT[ci]}".join(f"{key}: ${{{{ secrets.{key} }}}}" for key in keys),
+        "@KEY_NAMES@": ", ".join(keys),
+        "@URL@": shlex.quote(target) if ci == "gitlab" else json.dumps(target),
+        # Last, because the command is a person's own text.
+        "@START@": script.replace("\n", "\n" + INDENT[ci]),
+    }
+    for place, value in values.items():
+        text = text.replace(place, value)
+    return text
+
+
+def keys_of_ci(headers: Mapping[str, str]) -> list[str]:
+    """Return the environment variables that headers name, which CI has to give."""
+    named = [value.removeprefix("env:") for value in headers.values() if value.startswith("env:")]
+    return [name for name in dict.fromkeys(named) if _VARIABLE.fullmatch(name)]
+
+
+def _with_parts(text: str, subject: str, *, is_kept: bool) -> str:
+    """Return a template with its parts between two marks of this subject kept, or left out."""
+    parts = text.split(f"# --- {subject}\n")
+    if is_kept:
+        return "".join(parts)
+    return "".join(parts[::2])
 
 
 def _is_local(url: str) -> bool:
@@ -50,17 +84,49 @@ def _is_local(url: str) -> bool:
         return host == "localhost"
 
 
+def _case_folders(root: Path) -> Sequence[str]:
+    """Return the folders of the cases as arguments of pytest, none if they are not all in folders of their own.
+
+    Without an argument, pytest runs the unit tests of the project as well.
+    """
+    folders: list[str] = []
+    for glob in case_globs(root):
+        if not find_case_files(root, [glob]):
+            continue
+        folder = _folder_of(glob)
+        if not _PLAIN_FOLDER.fullmatch(folder):
+            return ()
+        if folder not in folders:
+            folders.append(folder)
+    return folders or ("evalcases",)
+
+
+def _folder_of(glob: str) -> str:
+    """Return the folder that all files of a glob are in; empty if it is the root."""
+    plain: list[str] = []
+    for part in glob.split("/")[:-1]:
+        if re.search(r"[*?\[]", part):
+            break
+        plain.append(part)
+    return "/".join(plain)
+
+
 def _installation(root: Path) -> str:
     """Return the words that install the project beside rageval."""
+    words: list[str] = []
     if (root / "requirements.txt").is_file():
-        return "-r requirements.txt pytest-rageval"
-    if _is_package(root / "pyproject.toml"):
-        return ". pytest-rageval"
+        words.append("-r requirements.txt")
+    if _is_package(root):
+        words.append("-e .")
+    if words:
+        return " ".join([*words, "pytest-rageval"])
     return "pytest-rageval # and what your system needs"
 
 
-def _is_package(path: Path) -> bool:
+def _is_package(root: Path) -> bool:
+    if (root / "setup.py").is_file():
+        return True
     try:
-        return "build-system" in tomllib.loads(path.read_text(encoding="utf-8"))
+        return "build-system" in tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
         return False

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from pytest_rageval.cases.discovery import find_case_files
@@ -22,6 +23,10 @@ from pytest_rageval.runs.folder import GITIGNORE
 
 CONFIGURATION = "rageval.toml"
 FIRST_CASES = "evalcases/first.jsonl"
+CASES_GITIGNORE = """\
+# Files as they were before `rageval label` and others changed them.
+*.bak
+"""
 FROM_NOTES = 3
 LOOKED_AT = 200
 """Notes to read at most, until enough of them have a heading."""
@@ -39,6 +44,12 @@ class Choice(NamedTuple):
     """How the target's own JSON is asked and read, if it is a server with one."""
     start: str | None = None
     """The command that starts the server in CI."""
+    headers: Mapping[str, str] = MappingProxyType({})
+    """The headers that the server wants, as `env:NAME`."""
+    is_sampled: bool = False
+    """Whether the mapping is from a sample reply, so that its request is a guess."""
+    is_ci_alone: bool = False
+    """Whether the project has all files but the one for CI."""
 
 
 class ScaffoldFile(NamedTuple):
@@ -54,31 +65,43 @@ def scaffold(root: Path, choice: Choice) -> list[ScaffoldFile]:
         raise SettingsError(f"--notes: {choice.notes} is not a folder; name the one that your system answers from")
     contents = dict(_contents(root, choice))  # render all before writing the first
     written = [_write(root, name, text) for name, text in contents.items()]
-    if FIRST_CASES not in contents:
-        there = _case_files(root)[0].relative_to(root).as_posix()
+    if FIRST_CASES not in contents and not choice.is_ci_alone:
+        there = _case_files(root, "")[0].relative_to(root).as_posix()
         written.append(ScaffoldFile(FIRST_CASES, f"not written: there are cases already, such as {there}"))
     return written
 
 
 def _contents(root: Path, choice: Choice) -> Iterator[tuple[str, str]]:
     """Yield the files by name. If pyproject.toml configures the project already, ours gets the suffix `.new`."""
+    if choice.is_ci_alone:
+        yield CI_FILES[choice.ci], ci_file(choice.ci, root, choice.target, choice.start, choice.headers)
+        return
     is_elsewhere = has_table(root) and not (root / CONFIGURATION).exists()
     configuration = f"{CONFIGURATION}.new" if is_elsewhere else CONFIGURATION
     url = toml_value(choice.target)
     values = {"target": f"target = {url}", "url": url, "notes": _notes_line(root, choice.notes), "server": ""}
     if choice.mapping is not None:
         table = {"target": {"url": choice.target, "mapping": choice.mapping}}
-        values["target"] = "# target: the table below, found by one question"
+        origin = "found by one question"
+        if choice.is_sampled:
+            origin = "from a sample reply; its `request` is a guess, nothing was asked"
+        values["target"] = f"# target: the table below, {origin}"
         values["server"] = toml_document(table).lstrip()
     elif kind_of(choice.target) is HTTP:
         values["server"] = Template(_template("server.toml")).substitute(values)
+    if choice.headers:
+        values["target"] += f"\nheaders = {toml_value(choice.headers)}"
     yield configuration, Template(_template("rageval.toml")).substitute(values)
-    if not _case_files(root):
-        is_demo = choice.target == "demo"
-        yield FIRST_CASES, _template("demo_cases.jsonl") if is_demo else _first_cases(choice.notes)
+    first_cases = _template("demo_cases.jsonl") if choice.target == "demo" else _first_cases(choice.notes)
+    are_cases_missing = not _case_files(root, first_cases)
+    if are_cases_missing:
+        yield FIRST_CASES, first_cases
     yield "reports/.gitignore", GITIGNORE
+    folder = root / "evalcases"
+    if (are_cases_missing or folder.is_dir()) and not (folder / ".gitignore").exists():
+        yield "evalcases/.gitignore", CASES_GITIGNORE
     if choice.ci != "none":
-        yield CI_FILES[choice.ci], ci_file(choice.ci, root, choice.target, choice.start)
+        yield CI_FILES[choice.ci], ci_file(choice.ci, root, choice.target, choice.start, choice.headers)
 
 
 def _notes_line(root: Path, notes: Path | None) -> str:
@@ -88,9 +111,10 @@ def _notes_line(root: Path, notes: Path | None) -> str:
     return f"notes = {toml_value(Path(os.path.relpath(notes, root)).as_posix())}"
 
 
-def _case_files(root: Path) -> list[Path]:
-    """Return the project's own case files, without one that an earlier scaffold has written."""
-    return [path for path in find_case_files(root, case_globs(root)) if path != root / FIRST_CASES]
+def _case_files(root: Path, first_cases: str) -> list[Path]:
+    """Return the project's own case files, without one that an earlier scaffold has written and nobody changed."""
+    found = find_case_files(root, case_globs(root))
+    return [path for path in found if path != root / FIRST_CASES or path.read_bytes() != first_cases.encode()]
 
 
 def _template(name: str) -> str:

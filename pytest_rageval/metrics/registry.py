@@ -323,6 +323,9 @@ class Registry:
 
     def _unknown(self, name: str, written: str) -> UnknownMetric:
         """Return the line about an unknown name; `written`: the name with its cut-off."""
+        if name.casefold().replace("-", "_") in ("pass_rate", "passrate"):
+            remedy = ", because each failing case fails the build by itself"
+            return UnknownMetric(f"{written!r} is not a metric{remedy}", name)
         remedy = did_you_mean(name, [*self._metrics, *self._aliases])
         return UnknownMetric(f"unknown metric {written!r}{remedy}", name)
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from pytest_rageval.cases.note_folder import NoteFolder
+from pytest_rageval.config.files import place_of_table
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Regression
-from pytest_rageval.errors import Problems, SettingsError
+from pytest_rageval.errors import Problems, SettingsError, UnknownMetric
 from pytest_rageval.gates.effect import GatesInEffect
 from pytest_rageval.gates.gate import Gate, default_gates, effective_gates, parse_gate, resolve
 from pytest_rageval.gates.regression import DEFAULT_REGRESSIONS, RegressionGate, parse_regression, regression_of
@@ -150,7 +151,7 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
     registry, ontology = _with_ontology(settings, registry, root, problems)
     own = problems.attempt(own_rubrics, settings, root) or {}
     registry = problems.attempt(with_rubric_metrics, registry, own.values(), settings.rubrics) or registry
-    case_gates, run_gates = _gates(settings, registry, problems)
+    case_gates, run_gates = _gates(settings, registry, place_of_table(root), problems)
     regressions = _regressions(settings, registry, problems)
     measures = _measures(settings, registry, [*case_gates, *run_gates, *regressions], problems)
     problems += lacking_rewrites(settings, [*run_gates, *regressions])
@@ -263,8 +264,10 @@ def _option_problems(metric: Metric, options: Mapping[str, Any]) -> Iterator[str
         yield f"metrics.{metric.name}.hangul: the official script of normalizer 'squad' knows none; remove one of both"
 
 
-def _gates(settings: Settings, registry: Registry, problems: Problems) -> tuple[tuple[Gate, ...], tuple[Gate, ...]]:
-    """Return the gates of each case and the gates of the whole run."""
+def _gates(
+    settings: Settings, registry: Registry, table_place: str, problems: Problems
+) -> tuple[tuple[Gate, ...], tuple[Gate, ...]]:
+    """Return the gates of each case and the gates of the whole run; `table_place`: the file of the settings' table."""
 
     def read(written: Iterable[str], place: str, scope: Literal["case", "run"]) -> list[Gate]:
         found = (problems.attempt(_gate, text, place, scope, registry, settings.k) for text in written)
@@ -274,10 +277,11 @@ def _gates(settings: Settings, registry: Registry, problems: Problems) -> tuple[
     of_runs: list[str] = []
     for text in settings.gates.run:
         if is_win_rate_gate(text):  # for `rageval compare --pairwise`, which reads them itself
-            problems.attempt(parse_win_rate_gate, text, "gates.run")
+            problems.attempt(parse_win_rate_gate, text, f"{table_place}: gates.run")
         else:
             of_runs.append(text)
-    table = read(settings.gates.case, "gates.case", "case") + read(of_runs, "gates.run", "run")
+    table = read(settings.gates.case, f"{table_place}: gates.case", "case")
+    table += read(of_runs, f"{table_place}: gates.run", "run")
     options = read(settings.gate, "--rageval-gate", "case")
     # A line of either may be about a case or, with "run" in front, about the run.
     case_gates = effective_gates(default, _in_scope("case", table), _in_scope("case", options))
@@ -293,10 +297,20 @@ def _gate(written: str, place: str, scope: Literal["case", "run"], registry: Reg
     if is_win_rate_gate(written):
         remedy = "it is for rageval compare A B --pairwise, or for gates.run in the table"
         raise SettingsError(f"{place}: gate {written!r} is about two runs; {remedy}")
-    gate = resolve(parse_gate(written, place, scope), registry, k)
+    parsed = parse_gate(written, place, scope)
+    try:
+        gate = resolve(parsed, registry, k)
+    except SettingsError as error:
+        raise SettingsError(*(_placed(problem, place) for problem in error.problems)) from None
     if gate.scope == "case" and gate.measure is not None and gate.measure.metric.run_level:
         raise SettingsError(f"{place}: gate {written!r}: {gate.name} is of a whole run; write 'run {written.strip()}'")
     return gate
+
+
+def _placed(problem: str, place: str) -> str:
+    """Return the problem of a gate with the place of the gate in front."""
+    text = f"{place}: {problem}"
+    return UnknownMetric(text, problem.name) if isinstance(problem, UnknownMetric) else text
 
 
 def _regressions(settings: Settings, registry: Registry, problems: Problems) -> tuple[RegressionGate, ...]:

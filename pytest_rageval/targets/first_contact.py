@@ -31,6 +31,8 @@ _KEYS = ("question", "query", "message", "input", "prompt", "text", "q", MESSAGE
 _COMPLETIONS = "/chat/completions"
 _MOST_TRIES = 24
 CONTACT_QUESTION = "What do you know?"
+REFUSED = (401, 403)
+"""Statuses of a server that wants a key, or another one."""
 CONTACT_S = 30.0
 """Seconds for one attempt at the first question."""
 
@@ -100,7 +102,7 @@ async def _contact(client: SlottedClient, url: str, question: str, known: str) -
             try:
                 reply = await client.request("POST", address, json=body)
             except HttpFailure as failure:
-                is_refused = is_refused or failure.status in (401, 403)
+                is_refused = is_refused or failure.status in REFUSED
                 if not problem or failure.status not in (404, 405):  # those only say that the path is another one
                     problem = str(failure)
                 # Only these say that the path is right and the body is not.
@@ -128,8 +130,12 @@ async def _model(client: SlottedClient, address: str) -> dict[str, Json]:
 
 
 def contact_of_sample(body: bytes, name: str) -> FirstContact:
-    """Return what a sample reply says, without asking; the question is sent as `question`."""
-    return _read(body, f"{name}: a sample reply, nothing was asked", "", _KEYS[0])
+    """Return what a sample reply says, without asking; that the question is sent as `question` is a guess."""
+    contact = _read(body, f"{name}: a sample reply, nothing was asked", "", _KEYS[0])
+    if contact.mapping is None:
+        return contact
+    guess = f'guess: {{"{_KEYS[0]}": "…"}} as the request, which no reply shows; correct it in rageval.toml'
+    return contact._replace(said=(*contact.said, guess))
 
 
 def _missed_first(keys: Sequence[str], refusal: str) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from pytest_rageval.model import Json
 from pytest_rageval.targets.foreign_results import ANSWERS, DOCUMENTS, HEADINGS, IDS, PATHS, SCORES, TEXTS
+from pytest_rageval.text import cut
 
 _LIKE_PATH = re.compile(r"\S*\.[A-Za-z]\w{0,5}(#.*)?|\w+://\S+|/\S+")
 _LONGEST_PATH = 1_000
@@ -30,8 +31,11 @@ def response_mapping(data: Json, question: str = "") -> tuple[dict[str, Any], li
         response["answer"] = answer_path
     else:
         missing.append("an answer")
+    usage_path = _usage_path(data)
+    if usage_path is not None:
+        response["usage"] = usage_path
     if chunks is None:
-        missing.append("retrieved chunks: retrieval cannot be measured")
+        missing.append(_why_no_chunks(data))
         return response, missing
     fields = _chunk_fields(chunks.items)
     response["retrieved_chunks"] = {"each": chunks.path or "@"} | fields
@@ -56,6 +60,31 @@ def _answer_path(data: Json, question: str, chunks_path: str | None) -> str | No
     return None if best is None else best[2]
 
 
+_TOKENS = frozenset(
+    {"input_tokens", "output_tokens", "prompt_tokens", "completion_tokens", "prompt_eval_count", "total_tokens"}
+)
+
+
+def _usage_path(data: Json) -> str | None:
+    """Return the path of the object that counts tokens, the outermost one."""
+    for path, value in _members(data):
+        if path and isinstance(value, dict) and not _TOKENS.isdisjoint(value):
+            return path
+    return None
+
+
+def _why_no_chunks(data: Json) -> str:
+    """Return why a reply has no chunks: a system that knows no answer often sends an empty list of them."""
+    empty = [path for path, value in _members(data) if path and value == []]
+    named = [path for path in empty if _is_named_like_chunks(path)]
+    found = named or empty
+    if not found:
+        return "retrieved chunks: retrieval cannot be measured"
+    shown = cut(found[0], _LONGEST_SHOWN)
+    return f"retrieved chunks: `{shown}` is empty; ask a question that the system can answer"
+
+
+_LONGEST_SHOWN = 80
 _NEEDED = {
     "text": "texts of chunks",
     "rel_path": "paths of chunks",
@@ -76,7 +105,7 @@ def _lists(data: Json) -> Iterator[_ChunkList]:
     for path, value in _members(data):
         if not isinstance(value, list) or not value:
             continue
-        is_named = _rank(path, DOCUMENTS) < len(DOCUMENTS) or "source" in path or "chunk" in path
+        is_named = _is_named_like_chunks(path)
         fields = _chunk_fields(value)
         if is_named or {"text", "rel_path"} <= fields.keys():
             signs = int(is_named) + int("rel_path" in fields)
@@ -84,6 +113,10 @@ def _lists(data: Json) -> Iterator[_ChunkList]:
                 signs += 2
             depth = path.count(".")
             yield _ChunkList((signs, -depth), path, value)
+
+
+def _is_named_like_chunks(path: str) -> bool:
+    return _is_named(path, DOCUMENTS) or "source" in path or "chunk" in path
 
 
 def _is_like_path(text: str) -> bool:

@@ -20,7 +20,7 @@ from pytest_rageval.model import Answer, AskRequest, Chunk, Problem
 from pytest_rageval.run.ask import ask_system
 from pytest_rageval.run.prefetch import BackgroundLoop, LoopBlockedError
 from pytest_rageval.run.prepare import target_in
-from pytest_rageval.targets.first_contact import FirstContact, first_contact, places_line
+from pytest_rageval.targets.first_contact import REFUSED, FirstContact, first_contact, places_line
 from pytest_rageval.targets.http_target import OTHER_API
 from pytest_rageval.targets.target import Connection
 from pytest_rageval.text import cut
@@ -34,7 +34,6 @@ WITHIN_S = 60.0
 LOOK_S, MOST_BYTES = 20.0, 2_000_000
 """Limits of each attempt to find out how a server takes a question."""
 SHOWN = 4_000
-REFUSED = (401, 403)
 NO_SUCH_PLACE = (404, 405)
 NO_ANSWER_IN_TIME = f"no answer within {WITHIN_S:g} s"
 OTHER_FIELD = "Does it take the question in a field of its own? Name it above, and ask again."

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fault_server import Connection, FaultServer
 from project import SOME, Project, a_case
 
 
@@ -136,3 +137,58 @@ def test_what_pytest_would_refuse_is_a_problem(project: Project):
     assert any("no case has the category 'factul'" in what for what in said)
     assert any("baseline.json" in what for what in said)
     assert project.rageval("doctor").ret == 1
+
+
+def test_a_pasted_table_with_its_prefix_is_a_problem(project: Project):
+    project.cases(SOME)
+    (project.path / "pyproject.toml").unlink(missing_ok=True)
+    project.write("rageval.toml", 'target = "bot:answer"\n[tool.rageval.gates]\nrun = ["mrr >= 0.5"]\n')
+    assert project.rageval("doctor").ret == 1
+    assert findings(project)["configuration"] == [
+        ("problem", "rageval.toml: [tool.rageval.gates]: leave out the prefix in this file: [gates]")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("gate", "said"),
+    [
+        ("gold_in_answr >= 1", "unknown metric 'gold_in_answr'; did you mean 'gold_in_answer'?"),
+        ("pass_rate >= 0.9", "'pass_rate' is not a metric, because each failing case fails the build by itself"),
+        ("mrr >= 7", "gate 'mrr >= 7': the limit is beyond the scale of mrr, 0 to 1; did you mean 7%?"),
+        ("mrr => 1", "gate 'mrr => 1' cannot be read"),
+    ],
+)
+def test_a_wrong_gate_is_named_with_its_file(project: Project, gate: str, said: str):
+    project.cases(SOME)
+    project.configure('target = "bot:answer"', f'[tool.rageval.gates]\ncase = ["{gate}"]')
+    ((_, what),) = findings(project)["configuration"]
+    assert what.startswith(f"pyproject.toml [tool.rageval]: gates.case: {said}")
+    result = project.run("-q")
+    assert any(f"ERROR: pyproject.toml [tool.rageval]: gates.case: {said}" in line for line in result.errlines)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize(
+    ("headers", "token", "fix"),
+    [
+        ("", "", 'set RAGEVAL_TARGET_TOKEN, sent as a bearer token, or write headers = { NAME = "env:VARIABLE" }'),
+        ("", "q7Xw9-Kp3Lm5zR", "check the value of RAGEVAL_TARGET_TOKEN"),
+        ('headers = { X-Api-Key = "env:BOT_KEY" }', "", "check the value of BOT_KEY"),
+    ],
+)
+def test_a_refused_key_has_a_remedy(
+    project: Project, monkeypatch: pytest.MonkeyPatch, status: int, headers: str, token: str, fix: str
+):
+    async def refuses(connection: Connection) -> None:
+        await connection.reply(status, b'{"error": "no"}')
+
+    monkeypatch.setenv("BOT_KEY", "r8Yv0-Lq4Mn6aS")
+    monkeypatch.setenv("RAGEVAL_TARGET_TOKEN", token)
+    project.cases(SOME)
+    with FaultServer(refuses) as server:
+        project.configure(f'target = "{server.url}"\n{headers}')
+        result = project.rageval("doctor", "--json")
+        assert result.ret == 1
+        found = json.loads(result.stdout.str())["findings"]
+        assert next(each["fix"] for each in found if each["check"] == "target") == fix
+        assert fix in project.rageval("doctor").stdout.str(), "readable, not masked"

@@ -9,7 +9,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from fault_server import Connection, FaultServer
 from processes import Terminal
 from project import Project, a_case, a_missed_case
 
@@ -36,7 +35,9 @@ def tree(folder: Path) -> dict[str, str]:
 def test_after_init_the_first_run_of_pytest_is_green(empty: Project):
     result = empty.rageval("init", "--yes")
     assert result.ret == 0
-    assert tree(empty.path).keys() == {"rageval.toml", "evalcases/first.jsonl", "reports/.gitignore"}
+    ignored = {"evalcases/.gitignore", "reports/.gitignore"}
+    assert tree(empty.path).keys() == {"rageval.toml", "evalcases/first.jsonl"} | ignored
+    assert "*.bak" in tree(empty.path)["evalcases/.gitignore"].splitlines()
     result.stdout.fnmatch_lines(
         ["Next:", "  pytest *", "  rageval explain latest CASE *", "  pytest --rageval-update-*"]
     )
@@ -63,15 +64,20 @@ def test_nothing_is_overwritten(empty: Project):
         empty.write(name, text)
     empty.cases([a_case("mine")], "evalcases/mine.jsonl")
     before = tree(empty.path)
-    result = empty.rageval("init", "--yes", "--ci", "gitlab")
+    result = empty.rageval("init", "--yes", "--ci", "gitlab", "--target", "demo")
     assert result.ret == 0
     after = tree(empty.path)
     assert {name: after[name] for name in before} == before
-    assert after.keys() - before.keys() == {"rageval.toml.new", ".gitlab-ci.yml.new", "reports/.gitignore.new"}
+    assert after.keys() - before.keys() == {
+        "rageval.toml.new",
+        ".gitlab-ci.yml.new",
+        "reports/.gitignore.new",
+        "evalcases/.gitignore",
+    }
     result.stdout.fnmatch_lines(
         ["rageval.toml.new * written beside yours*", "*not written: there are cases already*mine*"]
     )
-    empty.rageval("init", "--yes", "--ci", "gitlab")
+    empty.rageval("init", "--yes", "--ci", "gitlab", "--target", "demo")
     assert tree(empty.path) == after, "what it wrote before is there already"
     empty.write("rageval.toml.new", "and mine\n")
     assert empty.rageval("init", "--yes").ret == 0
@@ -250,62 +256,6 @@ def test_a_shell_gets_verbs_and_options(empty: Project, words: str, completions:
     asking = {"_RAGEVAL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
     result = empty.process(str(Path(sys.executable).parent / "rageval"), **asking)
     assert {line.partition(",")[2] for line in result.outlines} == completions
-
-
-REPLY = '{"answer": "Water boils at 100 degrees.", "sources": [{"path": "water.md", "text": "at sea level"}]}'
-
-
-def test_a_sample_reply_needs_the_path_of_its_server(empty: Project):
-    empty.write("reply.json", REPLY)
-    shown = empty.rageval("init", "--yes", "--target", "http://127.0.0.1:9", "--reply", "reply.json").stdout.str()
-    assert "missing: the path of the server; --path names it, as in /ask" in shown
-    again = ["init", "--yes", "--target", "http://127.0.0.1:9", "--reply", "reply.json", "--path", "ask/v2"]
-    (empty.path / "rageval.toml").unlink()
-    assert "missing: the path" not in empty.rageval(*again).stdout.str()
-    table = tomllib.loads((empty.path / "rageval.toml").read_text(encoding="utf-8"))
-    assert table["target"]["mapping"]["path"] == "/ask/v2"
-
-
-@pytest.mark.child_process
-def test_a_sample_reply_has_its_path_asked_for_at_a_terminal(empty: Project):
-    empty.write("reply.json", REPLY)
-    command = ["init", "--target", "http://127.0.0.1:9", "--notes", ".", "--ci", "none", "--reply", "reply.json"]
-    with Terminal(empty.path, "-m", "pytest_rageval", *command) as terminal:
-        terminal.until("Path where the server takes a question")
-        terminal.type("/chat\n")
-        assert terminal.ended() == 0
-    table = tomllib.loads((empty.path / "rageval.toml").read_text(encoding="utf-8"))
-    assert table["target"]["mapping"]["path"] == "/chat"
-
-
-async def wants_a_key(connection: Connection) -> None:
-    if connection.request.headers.get("authorization") == "Bearer q7Xw9-Kp3Lm5zR":
-        await connection.reply(200, REPLY.encode())
-    else:
-        await connection.reply(401, b'{"error": "no key"}')
-
-
-def test_a_server_that_wants_a_key_gets_that_of_the_environment(empty: Project, monkeypatch: pytest.MonkeyPatch):
-    with FaultServer(wants_a_key) as server:
-        refused = empty.rageval("init", "--yes", "--target", server.url).stdout.str()
-        assert "it wants a key: set RAGEVAL_TARGET_TOKEN" in refused
-        monkeypatch.setenv("RAGEVAL_TARGET_TOKEN", "q7Xw9-Kp3Lm5zR")
-        shown = empty.rageval("init", "--yes", "--target", server.url).stdout.str()
-    assert "mapping: answer = answer" in shown
-    assert "it wants a key" not in shown
-
-
-@pytest.mark.child_process
-def test_a_server_that_wants_a_key_has_one_asked_for_at_a_terminal(empty: Project):
-    with FaultServer(wants_a_key) as server:
-        command = ["init", "--target", server.url, "--notes", ".", "--ci", "none"]
-        with Terminal(empty.path, "-m", "pytest_rageval", *command) as terminal:
-            terminal.until("It wants a key")
-            terminal.type("q7Xw9-Kp3Lm5zR\n")
-            assert terminal.ended() == 0
-            assert "mapping: answer = answer" in terminal.written
-            assert "q7Xw9" not in terminal.written
-    assert "q7Xw9" not in "".join(tree(empty.path).values())
 
 
 def test_a_point_of_a_sweep_is_never_the_run_before(empty: Project):

@@ -42,6 +42,32 @@ def test_rageval_toml_may_hold_the_table_with_or_without_its_name(tmp_path: Path
     assert load_settings(a_project(tmp_path, "[tool.rageval]\nk = 4\n", "rageval.toml"), {}, {}).k == 4
 
 
+@pytest.mark.parametrize(
+    ("pasted", "remedies"),
+    [
+        (
+            '[tool.rageval.gates]\nrun = ["mrr >= 1"]\n',
+            ["[tool.rageval.gates]: leave out the prefix in this file: [gates]"],
+        ),
+        (
+            '[[tool.rageval.regression]]\nmetric = "mrr"\nmax_drop = 0.1\n[tool.rageval.weights]\nanswer = 2\n',
+            ["in this file: [[regression]]", "in this file: [weights]"],
+        ),
+        ("[tool.rageval]\nk = 3\n", ["[tool.rageval] next to keys without it: leave out the line"]),
+        ("[tool.ragevla.gates]\nrun = []\n", ["[tool.ragevla] means nothing"]),
+        ("[tool.black]\nline-length = 3\n", ["above the first table"]),
+    ],
+)
+def test_a_table_with_its_prefix_below_keys_without_it_is_refused(tmp_path: Path, pasted: str, remedies: list[str]):
+    root = a_project(tmp_path, f'target = "bot:answer"\nknown_failures = "ratchet"\n{pasted}', "rageval.toml")
+    with pytest.raises(SettingsError) as raised:
+        load_settings(root, {}, {})
+    assert len(raised.value.problems) == len(remedies)
+    for problem, remedy in zip(raised.value.problems, remedies, strict=True):
+        assert problem.startswith("rageval.toml: ")
+        assert remedy in problem
+
+
 def test_every_option_sets_a_setting():
     assert {option.field for option in OPTIONS} <= set(Settings.model_fields)
 
@@ -171,6 +197,8 @@ def test_headers_come_from_the_environment_when_they_say_so(tmp_path: Path):
     assert settings.resolved_headers({"BOT_TOKEN": "t"}) == {"Authorization": "t", "X": "plain"}
     with pytest.raises(SettingsError, match="BOT_TOKEN is not set"):
         settings.resolved_headers({})
+    with pytest.raises(SettingsError, match=r"^headers\.Authorization cannot be sent, .* BOT_TOKEN is empty"):
+        settings.resolved_headers({"BOT_TOKEN": " "})
 
 
 def test_what_a_judges_provider_is_told_is_a_table_of_its_own(tmp_path: Path):
@@ -179,7 +207,10 @@ def test_what_a_judges_provider_is_told_is_a_table_of_its_own(tmp_path: Path):
     assert (settings.judge_options.max_tokens, settings.judge_options.api) == (500, "azure")
     assert settings.resolved_judge_headers({"GATEWAY": "t"}) == {"X": "t"}
     assert "a-secret-value" in settings.secrets({"GATEWAY": "a-secret-value"})
-    with pytest.raises(SettingsError, match=r"judge_options.headers.X: the environment variable GATEWAY is not set"):
+    with pytest.raises(
+        SettingsError,
+        match=r"judge_options.headers.X cannot be sent, because .* GATEWAY is not set",
+    ):
         settings.resolved_judge_headers({})
 
 

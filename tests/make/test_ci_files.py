@@ -15,6 +15,7 @@ from project import Project
 
 from pytest_rageval.make.ci_files import CI_FILES
 
+TWO_FOLDERS = " tests/cases more"
 LOCAL = "http://localhost:8080"
 
 
@@ -64,7 +65,8 @@ def test_a_server_of_the_same_machine_is_started_before_the_cases(
     [
         ({}, "pytest-rageval"),
         ({"requirements.txt": "x"}, "-r requirements.txt pytest-rageval"),
-        ({"pyproject.toml": "[build-system]\nrequires = []\n"}, ". pytest-rageval"),
+        ({"pyproject.toml": "[build-system]\nrequires = []\n"}, "-e . pytest-rageval"),
+        ({"setup.py": "", "requirements.txt": "x"}, "-r requirements.txt -e . pytest-rageval"),
         ({"pyproject.toml": "not TOML"}, "pytest-rageval"),
         ({"pyproject.toml": "[tool.other]\n"}, "pytest-rageval"),
     ],
@@ -77,6 +79,103 @@ def test_the_project_is_installed_as_it_can_be(project: Project, files: dict[str
     project.rageval("init", "--yes", "--ci", "github")
     content = yaml.safe_load((project.path / CI_FILES["github"]).read_text(encoding="utf-8"))
     assert scripts(content, "github")[0] == f"python -m pip install {installed}"
+
+
+@pytest.mark.parametrize("ci", ["github", "gitlab"])
+@pytest.mark.parametrize(
+    ("table", "files", "arguments"),
+    [
+        ("", [], " evalcases"),
+        ("", ["evalcases/sub/a.jsonl"], " evalcases"),
+        ("", ["evalcases/a.jsonl", "b.eval.jsonl"], ""),
+        (
+            'cases = ["tests/cases/**/*.jsonl", "more/*.csv"]\n',
+            ["tests/cases/a.jsonl", "more/b.csv"],
+            " tests/cases more",
+        ),
+        ('cases = ["-p/*.jsonl"]\n', ["-p/a.jsonl"], ""),
+        ('cases = ["**/*.jsonl"]\n', ["some/a.jsonl"], ""),
+        ('cases = ["a ${{ b/*.jsonl"]\n', ["a ${{ b/a.jsonl"], ""),
+    ],
+)
+def test_pytest_is_given_the_folders_of_the_cases(
+    project: Project, ci: str, table: str, files: list[str], arguments: str
+):
+    configured(project, f'target = "bot:answer"\n{table}')
+    for file in files:
+        project.write(file, '{"id": "a", "question": "What?"}\n')
+    command = next(command for command in scripts(added(project, ci), ci) if "-m pytest" in command)
+    assert command.removesuffix(" --junitxml=report.xml") == f"python -m pytest{arguments}"
+
+
+def configured(project: Project, table: str) -> None:
+    for path in project.path.iterdir():
+        path.unlink()
+    project.write("rageval.toml", table)
+
+
+def added(project: Project, ci: str, *options: str) -> dict[str, Any]:
+    """The file of a service, which `rageval init` adds to a configured project."""
+    before = {path: path.read_bytes() for path in project.path.rglob("*") if path.is_file()}
+    result = project.rageval("init", "--ci", ci, *options)
+    assert result.ret == 0, result.stderr.str()
+    files = {path for path in project.path.rglob("*") if path.is_file()}
+    assert files - before.keys() == {project.path / CI_FILES[ci]}
+    assert all(path.read_bytes() == content for path, content in before.items())
+    content = yaml.safe_load((project.path / CI_FILES[ci]).read_text(encoding="utf-8"))
+    assert isinstance(content, dict)
+    return content
+
+
+KEYED = """\
+headers = { X-Api-Key = "env:BOT_KEY", X-Team = "search" }
+[target]
+url = "http://127.0.0.1:9/ask"
+[target.mapping]
+request = { q = "{question}" }
+response = { answer = "a" }
+"""
+
+
+@pytest.mark.parametrize("ci", ["github", "gitlab"])
+def test_a_configured_project_gets_the_file_for_ci_alone_with_its_server_and_keys(
+    project: Project, ci: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("BOT_KEY", raising=False)
+    configured(project, KEYED)
+    project.write("evalcases/first.jsonl", '{"id": "mine", "question": "What?"}\n')
+    content = added(project, ci, "--start", "python -m mybot")
+    assert any("(python -m mybot) > bot.log" in command for command in scripts(content, ci))
+    text = (project.path / CI_FILES[ci]).read_text(encoding="utf-8")
+    assert "http://127.0.0.1:9/ask" in text
+    assert "RAGEVAL_TARGET_TOKEN" not in text
+    if ci == "gitlab":
+        assert "masked: BOT_KEY\n" in text
+        assert content["evaluation"]["artifacts"]["paths"] == ["reports/runs", "bot.log"]
+        return
+    steps = content["jobs"]["evaluation"]["steps"]
+    asking = next(step for step in steps if "-m pytest" in step.get("run", ""))
+    assert asking["env"] == {"BOT_KEY": "${{ secrets.BOT_KEY }}"}
+    starting = next(step for step in steps if "bot.log" in step.get("run", ""))
+    assert starting["env"] == {"URL": "http://127.0.0.1:9/ask", "BOT_KEY": "${{ secrets.BOT_KEY }}"}
+    stored = next(step for step in steps if "upload-artifact" in step.get("uses", ""))
+    assert stored["with"]["path"].split() == ["reports/runs", "bot.log"]
+    assert content["concurrency"]["group"] == "evaluation-${{ github.ref }}"
+
+
+def test_a_broken_configuration_is_named_before_a_file_for_ci_is_written(project: Project):
+    configured(project, 'taget = "bot:answer"\n')
+    result = project.rageval("init", "--ci", "github")
+    assert result.ret == 2
+    assert "rageval.toml: taget is not a known key; did you mean 'target'?" in result.stderr.str()
+    assert not (project.path / CI_FILES["github"]).exists()
+
+
+def test_a_start_needs_a_server_in_the_configuration_too(project: Project):
+    configured(project, 'target = "bot:answer"\n')
+    result = project.rageval("init", "--ci", "github", "--start", "x")
+    assert result.ret == 2
+    assert "--start goes with --ci and a server" in result.stderr.str()
 
 
 @pytest.mark.child_process
@@ -104,7 +203,7 @@ def _start_step(project: Project, ci: str, url: str, start: str) -> tuple[str, d
     if ci == "gitlab":
         return next(script for script in scripts(content, ci) if "bot.log" in script), {}
     step = next(step for step in content["jobs"]["evaluation"]["steps"] if "bot.log" in step.get("run", ""))
-    return step["run"], step["env"]
+    return step["run"], {"URL": step["env"]["URL"]}
 
 
 def _bash(folder: Path, script: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:

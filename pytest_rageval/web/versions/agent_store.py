@@ -268,12 +268,12 @@ _PLACE = re.compile(r"(?:rageval\.toml: )?(?P<key>[a-z_]+)\b")
 
 def _field_problem(problem: str) -> Problem:
     """Return a run's error message with the field whose name it begins with."""
-    if isinstance(problem, UnknownMetric):
-        return "metrics", problem
+    bare = problem.removeprefix("rageval.toml: ")
+    if isinstance(problem, UnknownMetric) and not bare.startswith("gates."):
+        return "metrics", bare
     prompt = _PROMPT.fullmatch(problem)
     if prompt is not None:
         return f"prompt.{prompt['name']}", prompt["message"]
-    bare = problem.removeprefix("rageval.toml: ")
     if bare.startswith(_MAPPING):
         return "mapping", bare.removeprefix(_MAPPING)
     match = _PLACE.match(problem)
