@@ -58,12 +58,12 @@ def _told(problems: Mapping[str, str], *, is_all_errors: bool) -> Mapping[str, s
 def reservations(facts: VerdictFacts) -> Iterator[str]:
     """Yield what a reader must know of a verdict besides its reasons, the most serious first.
 
-    That answers were not measured stands in the headline of a run that passes.
+    That answers or retrieval were not measured stands in the headline of a run that passes.
     """
     if facts.is_partial:
         yield _ran_in_part(facts.metrics)
-    if facts.lacks_answers and reasons_to_fail(facts):
-        yield ANSWERS_NOT_MEASURED
+    if reasons_to_fail(facts):
+        yield from _not_measured(facts)
     yield from unjudged_counts(facts.metrics)
     if facts.cases and facts.cases == facts.outcome("skipped"):
         yield "nothing was examined"
@@ -90,7 +90,19 @@ def reservations(facts: VerdictFacts) -> Iterator[str]:
 def passing_words(facts: VerdictFacts) -> str:
     """Return what a run that passes has shown: `nothing got worse`, and that it was not all if so."""
     words = _shown(facts)
-    return f"{words}, but {ANSWERS_NOT_MEASURED}" if facts.lacks_answers else words
+    missed = " and ".join(_not_measured(facts))
+    return f"{words}, but {missed}" if missed else words
+
+
+def _not_measured(facts: VerdictFacts) -> Iterator[str]:
+    """Yield what was not measured, though the cases or the other run have something to measure."""
+    if facts.lacks_answers:
+        yield ANSWERS_NOT_MEASURED
+    if facts.lost_retrieval:
+        cases = counted(facts.lost_retrieval, "case that the baseline measured", "cases that the baseline measured")
+        yield f"retrieval was not measured in {cases}"
+    elif facts.unmeasured_retrieval:
+        yield f"retrieval was not measured in {counted(facts.unmeasured_retrieval, 'case')}"
 
 
 def _shown(facts: VerdictFacts) -> str:

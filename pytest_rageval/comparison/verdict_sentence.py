@@ -25,6 +25,7 @@ WORDS = (
     "Nothing examined",
     "Not judged",
     "Answers unmeasured",
+    "Retrieval unmeasured",
     "Not comparable",
     "Partly comparable",
     "Worse",
@@ -181,5 +182,7 @@ def _amber_words(facts: VerdictFacts) -> Iterator[str]:
         yield "Worse"
     if facts.has_lost_answers:
         yield "Answers unmeasured"
+    if facts.lost_retrieval:
+        yield "Retrieval unmeasured"
     if facts.changed:
         yield "Partly comparable"

@@ -38,6 +38,8 @@ GATE_CAUSES = "gate_causes"
 NO_CAUSE = "none"
 """The word of the filter for a case that does not fail."""
 _ORDER = {kind: place for place, kind in enumerate(TITLES)}
+UNMEASURED = "unmeasured: "
+"""The beginning of the reason of a case that fails since this run could not measure what the baseline did."""
 _JUDGE_ERROR = "judge"
 _OF_EVALUATION = frozenset({"metric", "hook", "record", "setup", "crash"})
 """Kinds of error that are neither of the system nor of its judge."""
@@ -173,8 +175,11 @@ def _cause_of_error(error: Mapping[str, Any]) -> Cause:
 
 def _cause_without_gate(record: Mapping[str, Any]) -> Cause:
     """Return the cause of a case that failed though all of its gates passed, or none examined it."""
-    if record["verdict"]["unexamined"]:
-        return Cause("unmeasured", ", ".join(record["verdict"]["unexamined"]))
+    verdict = record["verdict"]
+    # A metric that no gate could examine fails no case by itself if another gate examined it.
+    is_unmeasured = not verdict.get("gold_examined") or UNMEASURED in (record["reason"] or "")
+    if verdict["unexamined"] and is_unmeasured:
+        return Cause("unmeasured", ", ".join(verdict["unexamined"]))
     return Cause("own_test")
 
 

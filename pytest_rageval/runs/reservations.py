@@ -16,6 +16,9 @@ RERUN = "passed_when_rerun"
 """The key in metrics.json of the cases that did not pass at their first attempt; a run without any is without it."""
 ANSWERS_UNMEASURED = "answers_unmeasured"
 """The key in metrics.json of a run that measured no answers, though it had answers to measure."""
+RETRIEVAL_UNMEASURED = "retrieval_unmeasured"
+"""The key in metrics.json of the number of cases whose gold names places that no gate could look for; absent if 0."""
+RETRIEVAL_LAYER = "L2"
 ANSWER_LAYER = "L5"
 WITHOUT_CONTENT = frozenset({"abstention", "operations"})
 """The layers that look at no content: whether something was answered, and what it took."""
@@ -89,6 +92,20 @@ def unmeasured_answers(rows: Iterable[Row], layers: Mapping[str, Any], *, is_ret
     is_nothing_measured = layers.keys() <= WITHOUT_CONTENT and any(map(_should_be_answered, answered))
     is_unmeasured = has_gold or is_nothing_measured or (answered and is_retrieval_only)
     return {ANSWERS_UNMEASURED: True} if is_unmeasured else {}
+
+
+def unmeasured_retrieval(rows: Iterable[Row], metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how many cases have gates on retrieval that found nothing to examine; empty if none.
+
+    metrics  of metrics.json, with the layer of each
+    """
+    count = 0
+    for row in rows:
+        if row.outcome == "error":
+            continue
+        layers = {metrics[name]["layer"] for name in row.unexamined if name in metrics}
+        count += RETRIEVAL_LAYER in layers
+    return {RETRIEVAL_UNMEASURED: count} if count else {}
 
 
 def _is_own_test(row: Row) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pytest_rageval.comparison.changes import gain
 from pytest_rageval.comparison.gate_lines import p_text, paired_cases
 from pytest_rageval.io.suggestions import and_more, listed
-from pytest_rageval.text import NO_VALUE, change, score_text
+from pytest_rageval.text import NO_VALUE, change, counted, score_text
 from pytest_rageval.views.operations import operations_section
 from pytest_rageval.views.parts import Block, FigureTable, Line, TableRow, Tone
 
@@ -61,6 +61,14 @@ def _interval(metric: Content) -> str:
     return f"{low:+.3f} to {high:+.3f}"
 
 
+def change_text(metric: Content) -> str:
+    """Return the change of a compared metric, or in how many cases it is no longer measured."""
+    lost = metric.get("lost")
+    if lost:
+        return f"lost in {counted(lost, 'case')}"
+    return change(metric["delta"], metric.get("unit"))
+
+
 def _p_value(metric: Content) -> str:
     p = metric["p_adjusted"]
     return NO_VALUE if p is None else p_text(p)
@@ -69,7 +77,7 @@ def _p_value(metric: Content) -> str:
 METRIC_COLUMNS = (
     MetricColumn("before", lambda metric: score_text(metric["before"], metric.get("unit"))),
     MetricColumn("after", _after, ""),
-    MetricColumn("change", lambda metric: change(metric["delta"], metric.get("unit"))),
+    MetricColumn("change", change_text),
     MetricColumn("95 %", _interval, "95 % of the change"),
     MetricColumn("p", _p_value),
     MetricColumn("n", paired_cases, ""),
@@ -123,7 +131,7 @@ def moved_metrics(content: Content) -> list[ComparedMetric]:
 
 
 def _is_to_show(name: str, metric: Content) -> bool:
-    is_moved = change(metric["delta"], metric.get("unit")) not in ("=", NO_VALUE)
+    is_moved = change_text(metric) not in ("=", NO_VALUE)
     is_renamed = metric["label"] != name
     return metric["verdict"] not in QUIET or is_moved or is_renamed
 
