@@ -18,6 +18,7 @@ from pytest_rageval.comparison.changes import (
 )
 from pytest_rageval.comparison.cut_offs import at_shared_cut_off, cut_off_label, paired_cut_offs
 from pytest_rageval.comparison.gates_now import Both, case_flips, decided_by_gates_now, gate_changes, gates_of
+from pytest_rageval.comparison.known_failures import known_failures_content
 from pytest_rageval.comparison.lost_retrieval import LOST_RETRIEVAL, lost_retrieval
 from pytest_rageval.comparison.operation_changes import are_times_scored, timed_otherwise
 from pytest_rageval.comparison.severity import worst_first
@@ -117,6 +118,7 @@ def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
         "layers": compared_layers(compared, lost.by_metric),
         **({LOST_RETRIEVAL: lost.cases} if lost.cases else {}),
         **_cases_content(both, compared, metrics_after),
+        **known_failures_content(both, before.cases, compared.described),
         **_changed_cases_content(ground, after),
     }
     results = verdicts.results(regressions, is_heuristic=both.gates_now.is_heuristic, is_stopped=is_stopped)

@@ -14,6 +14,7 @@ from pytest_rageval.comparison.case_diff import detail
 from pytest_rageval.comparison.changes import gain, paired
 from pytest_rageval.comparison.compared_sides import Comparison, compare_sides
 from pytest_rageval.comparison.gates_now import Both
+from pytest_rageval.comparison.known_failures import ADDED_GATES, WORSE_KNOWN_FAILURES
 from pytest_rageval.comparison.lost_retrieval import LOST_RETRIEVAL
 from pytest_rageval.comparison.new_gates import new_causes_of_side, with_new_causes
 from pytest_rageval.comparison.notes import comparison_notes
@@ -59,7 +60,7 @@ COPIED = (
     "paired",
 )
 """Parts of a comparison that the content copies."""
-OPTIONAL = (LOST_RETRIEVAL,)
+OPTIONAL = (LOST_RETRIEVAL, WORSE_KNOWN_FAILURES, ADDED_GATES)
 """Parts that the content copies if they are there."""
 WITHOUT_CASE_GATES = {
     "gates": Gates(),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_rageval.comparison.gate_lines import is_regression
+from pytest_rageval.comparison.known_failures import WORSE_KNOWN_FAILURES
 from pytest_rageval.comparison.lost_retrieval import LOST_RETRIEVAL
 from pytest_rageval.runs.reservations import ANSWER_LAYER, ANSWERS_UNMEASURED, RETRIEVAL_UNMEASURED
 
@@ -81,6 +82,16 @@ class VerdictFacts:
     def lost_retrieval(self) -> int:
         """Return in how many cases the other run measured retrieval, and this one did not."""
         return self.flips(LOST_RETRIEVAL)
+
+    @property
+    def worse_known_failures(self) -> int:
+        """Return how many cases that fail as before got clearly worse."""
+        return self.flips(WORSE_KNOWN_FAILURES)
+
+    @property
+    def removed(self) -> int:
+        """Return how many cases only the other run has; 0 in a run of a part of the cases."""
+        return 0 if self.is_partial else self.flips("only_before")
 
     @property
     def unmeasured_retrieval(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_rageval.comparison.gate_lines import gate_reason
+from pytest_rageval.comparison.known_failures import added_gate_words
 from pytest_rageval.comparison.verdict_facts import VerdictFacts
 from pytest_rageval.runs.flaky_cases import flaky_counts
 from pytest_rageval.runs.reservations import unjudged_counts
@@ -63,6 +64,7 @@ def reservations(facts: VerdictFacts) -> Iterator[str]:
     if facts.is_partial:
         yield _ran_in_part(facts.metrics)
     if reasons_to_fail(facts):
+        yield from _worse_known_failures(facts)
         yield from _not_measured(facts)
     yield from unjudged_counts(facts.metrics)
     if facts.cases and facts.cases == facts.outcome("skipped"):
@@ -75,6 +77,10 @@ def reservations(facts: VerdictFacts) -> Iterator[str]:
     unmeasured = facts.flips("not_measured")
     if unmeasured:
         yield counted(unmeasured, "case that failed was", "cases that failed were") + " not measured"
+    if facts.comparison is not None and facts.is_compared:
+        yield from added_gate_words(facts.comparison)
+    if facts.removed:
+        yield counted(facts.removed, "case of the baseline was", "cases of the baseline were") + " removed"
     skipped = facts.outcome("skipped")
     if 0 < skipped < facts.cases:
         yield f"{skipped:,} skipped"
@@ -221,6 +227,7 @@ def _let_pass(facts: VerdictFacts) -> str:
     if newly_failing:
         newly = counted(newly_failing, "case newly fails", "cases newly fail")
         worse.append(f"{newly}, which fails no build here")
+    worse += _worse_known_failures(facts)
     waived = [gate for gate in facts.gates if gate["passed"] is False]
     if waived and not facts.is_partial:
         worse.append(counted(len(waived), "gate is", "gates are") + " let pass")
@@ -228,6 +235,12 @@ def _let_pass(facts: VerdictFacts) -> str:
         metrics = counted(len(facts.regressed), "metric without a gate got", "metrics without a gate got")
         worse.append(f"{metrics} worse")
     return ", ".join(worse)
+
+
+def _worse_known_failures(facts: VerdictFacts) -> Iterator[str]:
+    number = facts.worse_known_failures
+    if number:
+        yield counted(number, "known failure", "known failures") + " got worse"
 
 
 def _ran_in_part(metrics: Mapping[str, Any]) -> str:

@@ -178,7 +178,8 @@ def _amber_words(facts: VerdictFacts) -> Iterator[str]:
         yield "Nothing examined"
     if is_unjudged(facts.metrics):
         yield "Not judged"
-    if facts.flips("flipped_to_fail") or facts.flips("fails_new_gate") or facts.regressed:
+    newly_failing = facts.flips("flipped_to_fail") or facts.flips("fails_new_gate")
+    if newly_failing or facts.worse_known_failures or facts.regressed:
         yield "Worse"
     if facts.has_lost_answers:
         yield "Answers unmeasured"

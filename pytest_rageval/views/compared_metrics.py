@@ -61,7 +61,7 @@ def _interval(metric: Content) -> str:
     return f"{low:+.3f} to {high:+.3f}"
 
 
-def change_text(metric: Content) -> str:
+def shown_change(metric: Content) -> str:
     """Return the change of a compared metric, or in how many cases it is no longer measured."""
     lost = metric.get("lost")
     if lost:
@@ -77,7 +77,7 @@ def _p_value(metric: Content) -> str:
 METRIC_COLUMNS = (
     MetricColumn("before", lambda metric: score_text(metric["before"], metric.get("unit"))),
     MetricColumn("after", _after, ""),
-    MetricColumn("change", change_text),
+    MetricColumn("change", shown_change),
     MetricColumn("95 %", _interval, "95 % of the change"),
     MetricColumn("p", _p_value),
     MetricColumn("n", paired_cases, ""),
@@ -131,7 +131,7 @@ def moved_metrics(content: Content) -> list[ComparedMetric]:
 
 
 def _is_to_show(name: str, metric: Content) -> bool:
-    is_moved = change_text(metric) not in ("=", NO_VALUE)
+    is_moved = shown_change(metric) not in ("=", NO_VALUE)
     is_renamed = metric["label"] != name
     return metric["verdict"] not in QUIET or is_moved or is_renamed
 

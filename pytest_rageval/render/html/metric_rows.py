@@ -24,9 +24,9 @@ from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.text import NO_VALUE, change, denominator, score_text
 from pytest_rageval.views.compared_metrics import (
     ComparedMetric,
-    change_text,
     compared_metric,
     moved_metrics,
+    shown_change,
 )
 from pytest_rageval.views.parts import Tone
 
@@ -173,7 +173,7 @@ def metric_row(name: str, page: PageRun) -> MetricRow:
         change_figure=change_figure(moved["delta"], moved["ci"], scale),
         tone=compared.tone,
         why=moved["why"],
-        change="" if moved["delta"] is None else change_text(moved),
+        change="" if moved["delta"] is None else shown_change(moved),
     )
 
 
