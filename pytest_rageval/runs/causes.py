@@ -20,6 +20,7 @@ TITLES: Mapping[str, str] = {
     "tool_missed": "not the expected tool calls",
     "too_many_tool_calls": "more tool calls than the case allows",
     "nothing_retrieved": "nothing was retrieved",
+    "no_paths": "no retrieved chunk names its path",
     "gold_not_retrieved": "the gold was not retrieved",
     "gold_partly_retrieved": "only a part of the gold was retrieved",
     "refused": "refused although an answer exists",
@@ -225,7 +226,12 @@ def _cause_behind_retrieval(record: Mapping[str, Any], failed: Sequence[Mapping[
 
 def _cause_in_retrieval(record: Mapping[str, Any]) -> Cause:
     is_any_retrieved = any(chunk["matches"] for chunk in record["retrieved_chunks"] or ())
-    return Cause("gold_partly_retrieved" if is_any_retrieved else "gold_not_retrieved")
+    if is_any_retrieved:
+        return Cause("gold_partly_retrieved")
+    chunks = record["retrieved_chunks"] or ()
+    if record["gold"] == "anchors" and chunks and not any(chunk["rel_path"] for chunk in chunks):
+        return Cause("no_paths")
+    return Cause("gold_not_retrieved")
 
 
 def _cause_in_answer(record: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> Cause:

@@ -84,3 +84,21 @@ def test_a_gate_that_was_already_there_is_not_new(project: Project):
     project.run("--rageval-gate", "mrr >= 0.9", "--rageval-update-baseline")
     project.run("--rageval-gate", "mrr >= 0.9")
     assert "new gate" not in sentence(project)
+
+
+def test_a_misspelt_key_of_the_answer_is_named(project: Project):
+    project.write("typo.py", "def answer(question):\n    return {'anwser': 'hot', 'retrieved_chunks': []}\n")
+    project.configure('target = "typo:answer"')
+    project.cases([a_case("one")])
+    result = project.run()
+    assert "'answer' is not among the keys, but anwser" in " ".join(result.outlines)
+    assert project.outcomes() == {"one": "error"}
+
+
+def test_a_run_in_which_some_cases_have_no_answer_does_not_count_all_as_a_part(project: Project):
+    project.cases([a_case("one"), a_case("two")])
+    project.write("answers.jsonl", '{"id": "one", "answer": "100 degrees"}\n')
+    project.configure('target = "answers:answers.jsonl"')
+    project.run("--rageval-allow-partial")
+    assert "only 2 of 2 cases ran" not in sentence(project)
+    assert "not all cases have an answer; " in sentence(project)
