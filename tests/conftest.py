@@ -50,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--quick"):
         sys.addaudithook(_watch)
     config.pluginmanager.register(ReliabilityTable(config.getoption("--reliability-table")))
-    _hear_ctrl_c()
+    _hear_signals()
 
 
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
@@ -61,10 +61,13 @@ def _watch(event: str, arguments: tuple[Any, ...]) -> None:
         _started.append(event)
 
 
-def _hear_ctrl_c() -> None:
-    """Started in the background, we would ignore Ctrl-C, and so would every process that a test starts."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+def _hear_signals() -> None:
+    """Started in the background, or by nohup, we would ignore them, and so would every process that a test starts."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
