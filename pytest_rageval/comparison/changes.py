@@ -278,7 +278,7 @@ def compared_layers(compared: ComparedMetrics, lost: Mapping[str, int] = NOTHING
     """Return the mean change of each layer's metrics as a share of their scales, or why it has none.
 
     It is over the metrics that both sides have; `without` names those of one side, or judged otherwise. A layer of
-    which no metric is compared has no change, nor has one of which cases are no longer measured.
+    which no metric is compared has no change, nor has one that did not fall and lost cases.
 
     lost  in how many cases a metric is no longer measured
     """
@@ -292,14 +292,12 @@ def compared_layers(compared: ComparedMetrics, lost: Mapping[str, int] = NOTHING
             continue
         uncompared = [name for name in valued if changes[name].delta is None]
         gains = [gain(changes[name].delta, described[name]) for name in valued]
-        lost_in = max((lost.get(name, 0) for name in valued), default=0)
-        if lost_in:
-            layers[layer] = {
-                "delta": None,
-                "why": f"not measured in {counted(lost_in, 'case')} that the other run measured",
-            }
-            continue
         delta = mean([each for each in gains if each is not None])
+        lost_in = max((lost.get(name, 0) for name in valued), default=0)
+        if lost_in and not (delta is not None and delta < -ROUNDING):
+            why = f"not measured in {counted(lost_in, 'case')} that the other run measured"
+            layers[layer] = {"delta": None, "why": why}
+            continue
         if delta is None:
             reason = reasons.get(uncompared[0]) or "not of the same metrics"
             layers[layer] = {"delta": None, "why": f"{reason}: {listed(uncompared)}"}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pytest_rageval.comparison.changes import Pairs
 from pytest_rageval.comparison.gates_now import Both, gates_of_case
 from pytest_rageval.runs.columns import values_at
-from pytest_rageval.runs.reservations import RETRIEVAL_LAYER
+from pytest_rageval.runs.reservations import is_of_retrieval
 
 LOST_RETRIEVAL = "lost_retrieval"
 """The key of these cases in a comparison; a comparison without any is without it."""
@@ -30,7 +30,7 @@ def lost_retrieval(both: Both, pairs: Mapping[str, Pairs], metrics: Mapping[str,
 
     metrics  of the metrics.json of the later run
     """
-    of_retrieval = [name for name in pairs if metrics.get(name, {}).get("layer") == RETRIEVAL_LAYER]
+    of_retrieval = [name for name in pairs if name in metrics and is_of_retrieval(name)]
     lost: dict[int, list[str]] = {}
     for name in of_retrieval:
         if pairs[name].lost:

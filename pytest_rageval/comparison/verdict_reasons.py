@@ -245,10 +245,11 @@ def _worse_known_failures(facts: VerdictFacts) -> Iterator[str]:
 
 def _ran_in_part(metrics: Mapping[str, Any]) -> str:
     selection = metrics.get("selection")
-    is_counted_whole = bool(selection) and selection["recorded"] == selection["cases"]
-    if is_counted_whole and metrics["outcomes"].get("skipped"):
-        # An answer file lacks some answers, which allow_partial permits.
-        return "not all cases have an answer"
-    if not selection or is_counted_whole:
+    if not selection:
+        return "only a part of the cases ran"
+    if selection["recorded"] == selection["cases"]:
+        if metrics["outcomes"].get("skipped"):
+            # An answer file lacks some answers, which allow_partial permits.
+            return "not all cases have an answer"
         return "only a part of the cases ran"
     return f"only {selection['recorded']:,} of {counted(selection['cases'], 'case')} ran"

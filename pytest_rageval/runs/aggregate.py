@@ -80,7 +80,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         **_counts(rows),
         **_reservations(rows),
         **unmeasured_answers(rows, layers, is_retrieval_only=plan.settings.retrieval_only),
-        **unmeasured_retrieval(rows, metrics),
+        **unmeasured_retrieval(rows),
         **_flaky(rows, facts),
         **failed_rewrites(row.follow_up for row in rows),
         "metrics": metrics,

@@ -18,7 +18,23 @@ ANSWERS_UNMEASURED = "answers_unmeasured"
 """The key in metrics.json of a run that measured no answers, though it had answers to measure."""
 RETRIEVAL_UNMEASURED = "retrieval_unmeasured"
 """The key in metrics.json of the number of cases whose gold names places that no gate could look for; absent if 0."""
-RETRIEVAL_LAYER = "L2"
+OF_RETRIEVAL = frozenset(
+    {
+        "recall_any",
+        "recall_all",
+        "context_recall",
+        "precision",
+        "mrr",
+        "ndcg",
+        "map",
+        "r_precision",
+        "f1",
+    }
+)
+"""The metrics that compare the retrieved chunks with gold places.
+
+Others of their layer look at references, which an answer that declines has not: they are missing for good reasons.
+"""
 ANSWER_LAYER = "L5"
 WITHOUT_CONTENT = frozenset({"abstention", "operations"})
 """The layers that look at no content: whether something was answered, and what it took."""
@@ -94,17 +110,17 @@ def unmeasured_answers(rows: Iterable[Row], layers: Mapping[str, Any], *, is_ret
     return {ANSWERS_UNMEASURED: True} if is_unmeasured else {}
 
 
-def unmeasured_retrieval(rows: Iterable[Row], metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how many cases have gates on retrieval that found nothing to examine; empty if none.
+def is_of_retrieval(name: str) -> bool:
+    """Return True for a metric, with or without its cut-off, that compares the retrieved chunks with gold places."""
+    return name.partition("@")[0] in OF_RETRIEVAL
 
-    metrics  of metrics.json, with the layer of each
-    """
+
+def unmeasured_retrieval(rows: Iterable[Row]) -> dict[str, Any]:
+    """Return how many cases have gates on retrieval that found nothing to examine; empty if none."""
     count = 0
     for row in rows:
-        if row.outcome == "error":
-            continue
-        layers = {metrics[name]["layer"] for name in row.unexamined if name in metrics}
-        count += RETRIEVAL_LAYER in layers
+        if row.outcome != "error" and any(map(is_of_retrieval, row.unexamined)):
+            count += 1
     return {RETRIEVAL_UNMEASURED: count} if count else {}
 
 

@@ -64,7 +64,7 @@ def _interval(metric: Content) -> str:
 def shown_change(metric: Content) -> str:
     """Return the change of a compared metric, or in how many cases it is no longer measured."""
     lost = metric.get("lost")
-    if lost:
+    if lost and metric["verdict"] == "unmeasured":
         return f"lost in {counted(lost, 'case')}"
     return change(metric["delta"], metric.get("unit"))
 

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 from project import Project, a_case, lines_with
 
+from pytest_rageval.metrics import load_registry
+from pytest_rageval.runs.reservations import OF_RETRIEVAL
+
 pytestmark = pytest.mark.reliability("false greens", "retrieval that nothing measured", costs="false green")
 
 WHOLE = """
@@ -104,3 +107,20 @@ def test_what_was_switched_off_is_not_missed(measured: Project, how: tuple[str, 
     if how[0] != "--rageval-gate":
         measured.run(*how)
         assert "retrieval was not measured" not in measured.metrics()["verdict"]["sentence"]
+
+
+def test_every_metric_that_compares_chunks_with_gold_counts_as_retrieval():
+    needy = {
+        metric.name for metric in load_registry() if {"chunks", "gold"} <= {*metric.needs} and metric.layer == "L2"
+    }
+    # Unanswerable cases have no gold place; the searches of an agent may be missing where its chunks are reported.
+    others = {"negative_accuracy", "search_recall", "searches_to_gold"}
+    assert needy - others == OF_RETRIEVAL
+
+
+def test_an_answer_that_declines_loses_no_retrieval(measured: Project):
+    declines = "    return whole.answer(question) | {'answer': 'I do not know.', 'abstained': True}\n"
+    measured.write("declines.py", f"import whole\ndef answer(question):\n{declines}")
+    measured.configure('target = "declines:answer"\nknown_failures = "ratchet"')
+    measured.run()
+    assert "retrieval was not measured" not in measured.metrics()["verdict"]["sentence"]
