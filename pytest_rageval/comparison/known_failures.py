@@ -56,7 +56,8 @@ def _new_gates(key: str, metrics: Collection[str], both: Both) -> list[str]:
     """Return the current gates on these metrics that a case did not have before, as text."""
     gates_was = both.gates_was.of(both.was[key].decision_hash) or ()
     gates_now = both.gates_now.of(both.now[key].decision_hash) or ()
-    return sorted(gate for gate in {*gates_now}.difference(gates_was) if _metric_of(gate) in metrics)
+    added = {*gates_now}.difference(gates_was)
+    return sorted(gate for gate in added if _metric_of(gate) in metrics)
 
 
 def _metric_of(gate: str) -> str:

@@ -192,7 +192,8 @@ class MappedTarget(BaseTarget):
         mapped = dict(self._response.parts())
         with_items = {field for name, field in mapped.items() if name not in self._unfound_parts}
         parts = [name for name, field in self._unfound_parts.items() if field in with_items]
-        return [f"{PLACE}.response.{name} {nowhere}" for name in sorted([*unfound, *parts])]
+        names = sorted([*unfound, *parts])
+        return [f"{PLACE}.response.{name} {nowhere}" for name in names]
 
     async def ask(self, request: AskRequest) -> Answer:
         """Answer one question; raise TargetError if no usable answer arrives."""
