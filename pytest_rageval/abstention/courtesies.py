@@ -72,6 +72,7 @@ def _opener(text: str) -> _Courtesy | None:
     if lead_in is None or _pattern("denial").search(lead_in[0]):
         return None
     says_more = _LETTER.search(text[lead_in.end() : end]) is not None
+    # "Unfortunately," alone would leave nothing to judge.
     if not says_more:
         return None
     return _Courtesy("lead-in", text[lead_in.end() :].lstrip())
@@ -116,6 +117,7 @@ def _kind(sentence: str) -> str:
     # A figure is content: "Take it back within 14 days" only sounds like a farewell.
     elif not _FIGURE.search(folded) and _is_sentence_of("courtesy", folded):
         kind = "courtesy"
+    # "No problem" denies nothing, so idioms are taken out first.
     if kind and _pattern("denial").search(_pattern("idiom").sub("", folded)):
         return ""
     return kind

@@ -70,6 +70,7 @@ def _words(text: str) -> list[str]:
 
 
 def _runs_of_word(word: str) -> tuple[str, ...]:
+    # Words of these scripts are often of two characters.
     size = 2 if _EAST_ASIAN.search(word) else 3
     last_start = max(1, len(word) - size + 1)
     return tuple(word[start : start + size] for start in range(last_start))

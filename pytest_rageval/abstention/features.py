@@ -155,6 +155,7 @@ def _read(text: str, asked: frozenset[str]) -> _Sentence:
     plain = _nfkc(text).replace("’", "'")
     flags = set[str]()
     if not plain.isascii():
+        # In scripts without spaces cues are no words of their own.
         flags.update(flag for flag, (_, cue) in _cues().items() if cue.search(plain))
     repeated = 0
     words: list[Word] = []
@@ -227,6 +228,7 @@ def _signs_of_answer(sentences: list[_Sentence], question: str, length: int) -> 
     """Return the sentences' cues and their places, the answer's length, and its fit with the question."""
     said = sum(len(sentence.words) for sentence in sentences if _UNSAID.isdisjoint(sentence.flags))
     shapes = tuple([(sentence.flags, _size(sentence)) for sentence in sentences])
+    # By doublings: a length in characters would be another sign in each answer.
     size = min(length.bit_length(), 12)
     return _signs_of_shapes(shapes, said=min(said.bit_length(), 7), kind=_kind(question), size=size)
 

@@ -38,6 +38,7 @@ def untrained_language(answer: str) -> str | None:
             counts[language] += 1
     likeliest = max(counts, key=counts.__getitem__)
     runner_up = max((counts[language] for language in TRAINED if language in counts), default=0)
+    # In doubt trained: a wrong warning would send readers after nothing.
     if likeliest in TRAINED or counts[likeliest] < FEWEST_WORDS or counts[likeliest] <= runner_up:
         return None
     return likeliest
@@ -193,6 +194,7 @@ def language_of(text: str) -> str | None:
     for script, pattern in _OTHER_SCRIPTS.items():
         counts[script] = len(pattern.findall(text))
     likeliest = max(counts, key=counts.__getitem__)
+    # Half in one script and half in another has no language of its own.
     if 2 * counts[likeliest] <= letters:
         return None
     if likeliest == "latin":

@@ -76,6 +76,7 @@ class _Reader:
             self._at += 1
             sequence = self._sequence()
             beginnings |= sequence.beginnings
+            # One alternative in ASCII is enough for a text in ASCII.
             is_foreign = is_foreign and sequence.is_foreign
         return PatternNeeds(beginnings, is_foreign)
 
@@ -100,6 +101,7 @@ class _Reader:
             return item
         self._at = repetition.end()
         beginnings = item.beginnings
+        # Repeated, the item may follow itself within the beginning.
         if not repetition[0].startswith("?"):
             beginnings |= _followed(beginnings, beginnings)
         if repetition[0].startswith(_MAY_BE_NONE):
@@ -111,6 +113,7 @@ class _Reader:
             return self._group(len("(?:"))
         lookaround = _LOOKAROUND.match(self._pattern, self._at)
         if lookaround is not None:
+            # A lookaround takes no characters: it says nothing of the beginning.
             self._group(len(lookaround[0]))
             return _NOTHING
         if self._is_next("("):

@@ -83,6 +83,7 @@ def sign_of(name: str) -> Sign | None:
         for sign, pattern in _NAMES.items():
             if pattern.fullmatch(form):
                 return sign
+    # Japanese, Chinese and Korean names have no spaces that would divide words.
     unspaced = words.replace(" ", "")
     for ending in _ENDINGS:
         unspaced = unspaced.removesuffix(ending).removeprefix(ending)
@@ -166,6 +167,7 @@ def truth_of(value: Json) -> bool | None:
     """Return a flag of a table or a document as true or false; None for all else."""
     if isinstance(value, bool):
         return value
+    # Of numbers only 0 and 1 are flags: a column may hold scores or counts.
     if isinstance(value, (int, float)):
         return bool(value) if value in (0, 1) else None
     if not isinstance(value, str) or len(value) > _LONGEST_LABEL:

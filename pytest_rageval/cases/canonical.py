@@ -92,6 +92,7 @@ def asked_hash(case: EvalCase) -> str:
 
 def _hashes(case: EvalCase) -> tuple[str, str]:
     """Return both hashes, computed once for each case; each of its parts is encoded once."""
+    # Kept in the case, since each record, comparison and baseline needs both.
     if case.hashes is not None:
         return case.hashes
     mapping = case_content(case)
@@ -110,6 +111,7 @@ def _sha256(members: str) -> str:
 
 
 def _written(part: Json) -> str:
+    # Most parts are a text or a flag, for which the encoder need not be set up.
     if part.__class__ is str:
         return encode_basestring_ascii(part)
     if part.__class__ is bool:

@@ -182,6 +182,7 @@ def row_texts(text: str) -> Iterator[tuple[int, str]]:
         if not rows:
             first = number
         rows.append(line)
+        # A quotation mark within a quoted cell is doubled, so that an odd number opens or closes a cell.
         is_open ^= line.count('"') % 2 == 1
         if not is_open:
             yield first, "".join(rows)
@@ -201,6 +202,7 @@ def edited_row(text: str, header: list[str], cells: Mapping[str, str]) -> str:
         row[header.index(name)] = value
     written = io.StringIO()
     csv.writer(written, lineterminator="").writerow(row)
+    # The row keeps its own line end, as every byte outside of the changed cells.
     line_end = text[len(text.rstrip("\r\n")) :]
     return written.getvalue() + line_end
 

@@ -46,11 +46,14 @@ class CaseWriter:
         """Replace the file; raise ChangedMeanwhile if another program changed it, CaseError if it cannot be written."""
         with self._locked():
             now = self._read()
+            # By content, not by time: an editor may save without a change, and clocks are coarse.
             if _hash(now) != self._hash:
                 raise ChangedMeanwhile(f"{self.path}: was changed by another program meanwhile; it was left as it is")
+            # A write without a change would touch the file, and others would read it again.
             if content == now:
                 return
             try:
+                # An atomic write makes a new file, which would have the mode of the temporary one.
                 mode = os.stat(self._file).st_mode & 0o777 if self._file.exists() else 0o644
                 if not self._is_backed_up and self._file.exists():
                     write_bytes(self.backup, now, mode)

@@ -53,6 +53,7 @@ class _Reading:
         self._defaults = {name: value for name, value in record.items() if name not in CONVERSATION and name != "id"}
         self._id = record.get("id")
         if self._id is None:
+            # A hash of the content: it stays when the line moves within its file.
             self._id = hashlib.sha256(written_small(record).encode()).hexdigest()[:12]
 
     def cases(self) -> list[Converted]:
@@ -261,6 +262,7 @@ def alone(case: EvalCase) -> EvalCase:
     """Return a turn as a single case, for what knows no conversations: its history is made of the references."""
     if case.turn is None:
         return case
+    # A turn is then asked as if the system had given the references: no label depends on its answers.
     history = said_before(case, [turn.reference for turn in case.earlier]) or None
     return replace(case, history=history, conversation=None, turn=None, is_last=False, earlier=())
 

@@ -55,6 +55,7 @@ def usual_case(text: str, source: Source) -> Converted | None:
 def _keys_of(line: Mapping[str, Any]) -> int:
     """Return how many different keys a line has at least, in all of its objects; -1 for one with an odd number."""
     keys = 0
+    # Grows while it is gone through: no recursion into what a file nests.
     values: list[Any] = [line]
     for value in values:
         kind = value.__class__
@@ -96,6 +97,7 @@ def _converted(
     has_question = "question" in values.case or "question" in broken
     if not has_question:  # then a key with another tool's name for it is the problem that is reported
         has_question = any(field_of(key, is_exact=True) == QUESTION for key in record if key not in KEYS)
+    # So that the other problems of the line are found, too.
     values.case.setdefault("question", "?")
     case = _case(values, given, spelling, source)
     for (part, *steps), message in contradictions(case, given, broken):
@@ -142,6 +144,7 @@ def _readable(record: dict[str, Json]) -> tuple[dict[str, Any], set[Path]]:
     known = {key: value for key, value in record.items() if key in KEYS}
     if isinstance(gold := known.get("gold"), dict):
         known["gold"] = {key: value for key, value in gold.items() if key in IN_GOLD}
+    # Dropping one wrong key can reveal another problem, such as one of a whole object.
     while True:
         try:
             return LINES.read(known), unread
@@ -251,6 +254,7 @@ def _case(values: _FieldValues, given: Collection[str], spelling: Collection[str
         gold["ids_are_prefixes"] = True
     chunk_ids = gold.get("chunk_ids", ())
     if "relevance" in gold:
+        # A grade of 0 says that the chunk is not relevant.
         graded = [chunk_id for chunk_id, grade in gold["relevance"].items() if grade > 0]
         gold["chunk_ids"] = chunk_ids = tuple(dict.fromkeys((*chunk_ids, *graded)))
     if not chunk_ids:

@@ -105,6 +105,7 @@ class _Table:
         self._max = max_bytes
         self._buffer: list[str] = []
         self._size = 0
+        # Strict: else a stray quote would join cells or rows without a word.
         self._reader = csv.reader(self._texts(), delimiter=separator, strict=True)
 
     @property
@@ -204,6 +205,7 @@ def _is_header(
     report = table.report
     line = table.start
     before = len(report)
+    # Bounded: each name is compared with the names of all earlier columns.
     for position, name in enumerate(names[:200]):
         if not name:
             report.add_unread(line, 1, f"column {position + 1} of the header has no name")

@@ -37,6 +37,7 @@ def find_case_files(root: Path, globs: Sequence[str], *, is_named: bool = False)
     paths = [root / relative for relative in _files(root, rule, may_lose)]
     if any(path.is_symlink() for path in paths):
         ordered = sorted(paths, key=lambda path: (path.is_symlink(), path))
+        # In reverse, so that of one file's names the first one wins: its own before those of links.
         paths = [*{os.path.realpath(path): path for path in reversed(ordered)}.values()]
     return sorted(path for path in paths if not is_reference_file(path))
 
@@ -106,6 +107,7 @@ def has_references(path: Path) -> bool:
     """Return True if the first line of this file has a reference and no question."""
     try:
         with path.open(encoding="utf-8-sig", errors="replace") as file:
+            # Bounded: this is read of any file with such a name, in every test session.
             line = file.readline(_LONGEST_HEADER)
     except OSError:
         return False
@@ -207,6 +209,7 @@ def _files(root: Path, rule: _Rule, may_lose: Callable[[str], bool]) -> Iterator
             if may_lose(folder):
                 yield folder
             continue
+        # By device and inode: links may lead back to a folder above.
         if (here.st_dev, here.st_ino) in seen:
             continue
         seen.add((here.st_dev, here.st_ino))

@@ -131,6 +131,7 @@ def _missing(gold: int, anchor: Anchor, notes: NoteFolder) -> MissingPlace | Non
         remedy = _remedy(notes.nearest(anchor.rel_path), "name the note that holds it now")
         return MissingPlace(gold, "file", message, remedy)
     sections_of_notes = map(notes.sections, there)
+    # A note that cannot be read (a PDF, say) may well have the heading.
     outlines = [sections for sections in sections_of_notes if sections is not None]
     if not outlines:
         return None

@@ -38,6 +38,7 @@ def edited_json(text: str, values: Mapping[ValuePath, Json]) -> str:
     New values are compact or spaced, and escaped or not, as the document is. `text` is valid strict JSON without
     duplicate keys.
     """
+    # New values look as those that stand there, so that a diff shows the change alone.
     is_compact = '":' in text and '": ' not in text
     separators = (",", ":") if is_compact else (", ", ": ")
     style = _Style(separators, text.isascii() and "\\u" in text)
@@ -76,6 +77,7 @@ def _members(text: str, start: int) -> _Members:
         if is_object:
             key, colon = _DECODER.raw_decode(text, at)
             at = _after_blank(text, _after_blank(text, colon) + 1)
+        # The decoder finds the end of a value; the value itself is not needed.
         _, last = _DECODER.raw_decode(text, at)
         values[key] = (at, last)
         at = _after_blank(text, last)

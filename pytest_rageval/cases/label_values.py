@@ -36,6 +36,7 @@ def changed_values(record: Record, case: EvalCase, marks: Marks, hashes: Mapping
     if marks.kind == "anchors" and hashes:
         values["metadata", NOTE_HASHES] = dict(hashes)
     elif marks.kind == "anchors" and _inner(record, "metadata").get(NOTE_HASHES) is not None:
+        # Hashes of former golds would report changes of notes that no longer matter.
         values["metadata", NOTE_HASHES] = {}
     return _checked(record, case, marks, values)
 
@@ -125,6 +126,7 @@ def _written(places: Sequence[Place], before: Sequence[Place], written: Json) ->
 def _checked(record: Record, case: EvalCase, marks: Marks, values: dict[KeyPath, Json]) -> dict[KeyPath, Json]:
     """Return the values if the changed record reads back as this case with these marks; else raise CaseError."""
     try:
+        # Read back before anything is written: a label that reads otherwise would be lost unnoticed.
         made, _ = case_from_record(deepcopy(with_values(record, values)), case.source)
     except Unsound as unsound:
         raise CaseError(*(f"case {case.id!r}: {finding}" for finding in unsound.findings.first)) from None

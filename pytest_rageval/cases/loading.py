@@ -150,6 +150,7 @@ def _converted_rows(rows: Iterable[JsonRow | CsvRow], report: Report, partner: P
                 lines_by_id[usual[0].id] = row.line
                 yield usual
                 continue
+            # Read once more, in full: the message about the double needs the record.
             row = row._replace(record=parse(row.text), value=None)
         converted: list[Converted] = []
         problems: list[Findings] = []
@@ -218,6 +219,7 @@ def _used_at(line: int, record: Mapping[str, Json]) -> str:
 def shown_name(path: Path, root: Path) -> str:
     """Return the file's name in messages, keys and node ids; bytes that are not UTF-8 are escaped."""
     name = path.as_posix()
+    # A link keeps its own name if that is inside; else the real paths may be, as with a linked project.
     for absolute in (os.path.abspath, os.path.realpath):
         inner = Path(absolute(path))
         outer = Path(absolute(root))
@@ -299,11 +301,13 @@ class Partner:
             raise invalid(f"reference belongs into {self._report.file}; leave it out here")
         if case_id in self._lines:
             record["reference"] = self._references[case_id]
+        # The reference may stand in a line that could not be read, which is reported itself.
         elif not self._report.unread:
             raise invalid(f"id has no reference in {self._report.file}")
 
     def problems(self) -> tuple[str, ...]:
         """Return all problems of the references; call it after all questions are joined."""
+        # As above: a question that could not be read may have this id.
         if not self._of_questions.unread:
             for case_id, line in self._lines.items():
                 if case_id not in self._asked:

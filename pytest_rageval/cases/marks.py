@@ -17,7 +17,8 @@ Kind = Literal["anchors", "ids"]
 class Marks:
     """Golds and irrelevant places, all of one kind.
 
-    groups  positions in `golds` as an OR of ANDs; empty if all golds are needed together, as group 1
+    groups  positions in `golds` as an OR of ANDs; empty if no gold was put into a group: any of them is enough then,
+            and all are needed in categories such as `multi_hop`
     """
 
     kind: Kind = "anchors"
@@ -31,6 +32,7 @@ class Marks:
         """Return the marks of a case: places if it names any, else ids."""
         gold = case.gold
         has_ids = bool(gold.chunk_ids or gold.irrelevant_ids) or gold.ids_are_prefixes
+        # A label has one kind only: a chunk found by its place and by its id would count twice.
         if has_ids and not gold.supports and not gold.irrelevant_supports:
             return cls("ids", gold.chunk_ids or (), (), gold.irrelevant_ids or (), case.answerable)
         supports = gold.supports or ()
@@ -59,10 +61,16 @@ class Marks:
             return marks
         return marks.in_group(marks.golds.index(place), group)
 
+    def with_grouped_gold(self, place: Place, group: int) -> Marks:
+        """Add a gold to a group, which is written down even if it is the first one."""
+        marks = self.with_gold(place, group)
+        return marks.in_group(marks.golds.index(place), group)
+
     def in_group(self, gold: int, group: int) -> Marks:
         """Move a gold into a 1-based group and write all groups down; empty groups are removed."""
         if self.groups and self.group_of(gold) == group:
             return self
+        # Golds without groups are one group.
         members = [list(inner) for inner in self.groups] or [list(range(len(self.golds)))]
         for inner in members:
             if gold in inner:
@@ -76,6 +84,7 @@ class Marks:
         """Remove golds by position, also from their groups."""
         gone = set(golds)
         kept = [at for at in range(len(self.golds)) if at not in gone]
+        # Groups name golds by position: those behind a removed one move up.
         position = {old: new for new, old in enumerate(kept)}
         groups: list[tuple[int, ...]] = []
         for group in self.groups:

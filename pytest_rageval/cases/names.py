@@ -24,11 +24,13 @@ ALTERNATIVES: Final = "gold.alternatives"
 """More right answers, beside the first one."""
 ANSWERABLE: Final = "answerable"
 GIVEN: Final = "answer"
-"""The answer that a system gave; it belongs in an answers file, as do the three below."""
+"""The answer that a system gave; it belongs in an answers file, as do the four below."""
 RETRIEVED: Final = "retrieved"
 RETRIEVED_IDS: Final = "retrieved_ids"
 RETRIEVED_PATHS: Final = "retrieved_paths"
-OF_SYSTEM = frozenset({GIVEN, RETRIEVED, RETRIEVED_IDS, RETRIEVED_PATHS})
+ABSTAINED: Final = "abstained"
+"""Whether a system declined to answer."""
+OF_SYSTEM = frozenset({GIVEN, ABSTAINED, RETRIEVED, RETRIEVED_IDS, RETRIEVED_PATHS})
 LABELS = (
     "id",
     *PROMINENT_NAMES,
@@ -51,7 +53,7 @@ _OF_CASE = (
     CONTEXTS,
     *LABELS,
 )
-FIELDS = (*_OF_CASE, GIVEN, RETRIEVED, RETRIEVED_IDS, RETRIEVED_PATHS)
+FIELDS = (*_OF_CASE, GIVEN, ABSTAINED, RETRIEVED, RETRIEVED_IDS, RETRIEVED_PATHS)
 """What a name can mean, and what `--map` can set."""
 
 _WORDS: Mapping[str, str] = {

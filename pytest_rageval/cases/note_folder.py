@@ -187,6 +187,7 @@ def note_at(notes: Path, rel_path: str) -> Path | None:
         if skipped and steps[:skipped] != folder.parts[len(folder.parts) - skipped :]:
             continue
         note = folder.joinpath(*steps[skipped:])
+        # `..` or a link in a case file must not lead out of the notes.
         if note.resolve().is_relative_to(folder) and note.is_file():
             return note
     return None

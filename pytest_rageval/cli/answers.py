@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from pytest_rageval.cases.exchange.formats import parsed_fields, read_other_answers
+from pytest_rageval.cases.exchange.formats import read_other_answers
+from pytest_rageval.cases.exchange.mapped_fields import parsed_fields
 from pytest_rageval.cli.conversion import MAP, show_guess
 from pytest_rageval.cli.options import EXISTING_FILE, FORCE, exit_codes, output_option
 from pytest_rageval.cli.record_files import check_can_be_written, write_records

@@ -11,7 +11,8 @@ import click
 
 from pytest_rageval.cases.conversations import cases_from_record
 from pytest_rageval.cases.exchange.exchange import OtherTestSet
-from pytest_rageval.cases.exchange.formats import READERS, ReadOptions, looks_like_gold, parsed_fields, read_other
+from pytest_rageval.cases.exchange.formats import READERS, ReadOptions, looks_like_gold, read_other
+from pytest_rageval.cases.exchange.mapped_fields import parsed_fields
 from pytest_rageval.cases.gold_places import whole_notes_line
 from pytest_rageval.cases.names import GIVEN
 from pytest_rageval.cases.note_folder import NoteFolder

@@ -149,13 +149,13 @@ def _verdict(gate: Mapping[str, Any], *, is_partial: bool) -> str:
     """Return the verdict; if the change may be noise, add whether the gate fails and the setting that decides it."""
     if gate["verdict"] != "beyond tolerance, may be noise" or not is_warning(gate):
         return str(gate["verdict"])
-    ends = "holds"
+    verdict = "holds, may be noise"
     if gate["passed"] is False:
-        ends = "beyond tolerance" if is_partial else "fails"
+        verdict = "may be noise, beyond tolerance" if is_partial else "fails, may be noise"
     if gate.get("decided_by") == "one-sided p":
-        return f"may be noise, {ends}"
+        return verdict
     significant = "true" if gate["significant"] else "false"
-    return f"may be noise, {ends} (significant = {significant})"
+    return f"{verdict} (significant = {significant})"
 
 
 def p_text(value: float) -> str:

@@ -88,7 +88,24 @@ def layer_notes(comparison: Content | None) -> list[str]:
     """Return why each layer without a change has none."""
     layers = (comparison or {}).get("layers", {})
     reasons = {layer: compared["why"] for layer, compared in layers.items() if compared["why"]}
-    return [f"{layer}: no change is shown, {why}" for layer, why in reasons.items()]
+    return [f"{layer}: not compared, {reason_in_words(why)}" for layer, why in reasons.items()]
+
+
+def reason_in_words(why: str) -> str:
+    """Return a recorded reason, as `not of the same cases: mrr`, as the end of a sentence."""
+    reason, _, names = why.partition(": ")
+    words = _REASONS.get(reason)
+    if words is None or not names:
+        return why
+    return words.format(names)
+
+
+_REASONS = {
+    "judged otherwise": "since {} was judged by another judge or prompt",
+    "not of the same metrics": "since only one of the runs has a value of {}",
+    "not of the same cases": "since the runs have {} in different cases",
+}
+"""Recorded reasons, with the place of the metrics."""
 
 
 def _score(names: Iterable[str], scored: Content, described: Content) -> float | None:

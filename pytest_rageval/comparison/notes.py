@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_rageval.comparison.changes import JUDGED_OTHERWISE, OVERALL
 from pytest_rageval.comparison.known_failures import ADDED_GATES, added_gate_words
-from pytest_rageval.comparison.layer_table import layer_notes
+from pytest_rageval.comparison.layer_table import layer_notes, reason_in_words
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.matching.dialects import DOUBTS, is_ambiguous_flag, is_missed_flag
 from pytest_rageval.runs.comparable import relabelled_note
@@ -23,7 +23,7 @@ def comparison_notes(content: Mapping[str, Any], cases: int) -> Iterator[str]:
         names = listed(judged_otherwise)
         yield f"not compared, since judged otherwise: {names}; --ignore-invariants compares them all the same"
     if content["gate_changes"]:
-        yield f"gates changed, and those of now decide about both runs: {', '.join(content['gate_changes'])}"
+        yield f"the gates changed; the present ones decide about both runs: {', '.join(content['gate_changes'])}"
     for words in added_gate_words(content):
         yield f"{words}: {listed(sorted(content[ADDED_GATES]))}"
     if content["changed_cases"]:
@@ -45,7 +45,7 @@ def missing_changes(content: Mapping[str, Any]) -> Iterator[str]:
     metrics = content["metrics"]
     why = metrics.get(OVERALL, {}).get("why")
     if why:
-        yield f"overall score: no change is shown, {why}"
+        yield f"overall score: not compared, {reason_in_words(why)}"
     yield from layer_notes(content)
 
 

@@ -107,7 +107,8 @@ def change_at_a_time(parts: Mapping[str, Mapping[str, Any]], changes: Sequence[S
     unknown = [part for part, version in parts.items() if version["changed"] is None]
     sentence = f"{_joined(changed)} changed" if changed else "no recorded version changed"
     if unknown:
-        sentence += f"; whether {_joined(unknown)} changed is not known"
+        have = "has" if len(unknown) == 1 else "have"
+        sentence += f"; {_joined(unknown)} {have} no version on both sides"
     settings = [name for name, _, _ in changes if name in ("k", "folder_mode") or name.startswith(_RETRIEVER)]
     # A budget of chunks is sent with each question, and decides about the index as well.
     if set(changed) == {"index", "retriever"} and len(settings) == 1:

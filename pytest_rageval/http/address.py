@@ -63,6 +63,7 @@ def probe(url: str, timeout: float = 5.0) -> str | None:
 
     Skip the try and return None if a proxy of the environment applies.
     """
+    # The proxy resolves the name: this machine may not know it, and need not reach it.
     if proxy_of(url) is not None:
         return None
     parsed = httpx.URL(url)
@@ -91,10 +92,12 @@ def proxy_of(url: str) -> str | None:
     # As curl and httpx read them: HTTP_PROXY before ALL_PROXY, and NO_PROXY before both.
     name = parsed.scheme if proxies.get(parsed.scheme) else "all"
     proxy = proxies.get(name)
+    # A proxy elsewhere cannot reach this machine by that name.
     if not proxy or is_loopback(parsed.host):
         return None
     if urllib.request.proxy_bypass(parsed.netloc.decode("ascii", "replace")):
         return None
+    # As curl, which takes a proxy without a scheme for one of HTTP.
     if "://" not in proxy:
         proxy = f"http://{proxy}"
     problem = _problem_of_proxy(proxy)

@@ -102,6 +102,7 @@ async def make_attempts(
                 # Another failure says nothing of the limit, so an earlier refusal is not the reason to give up.
                 refusal = None
                 tried += 1
+                # From when it was sent: the wait for its turn is not the request's time.
                 spent += now() - call.sent_at
                 if not failure.is_retryable or tried > rule.retries or spent >= rule.seconds:
                     if tried > 1:
@@ -111,6 +112,7 @@ async def make_attempts(
             await asyncio.sleep(wait)
             spent += wait
     finally:
+        # Also of a call that failed: its requests were sent.
         count.report()
 
 

@@ -155,6 +155,7 @@ class CallLimit:
         now = asyncio.get_running_loop().time()
         call.refusals += 1
         self.refusals += 1
+        # The first one: patience counts from when the server stopped taking calls.
         if self._refused_since is None:
             self._refused_since = now
         self.served.note_refusal(now)
@@ -168,6 +169,7 @@ class CallLimit:
                 self._shared.extend(pause + jitter)
         clock = current_clock()
         if clock is not None:
+            # A refusal is the server's "not now": its time is no part of the answer's.
             clock.give_back(now - call.sent_at)
 
     def note_success(self) -> None:

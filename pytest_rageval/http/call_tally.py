@@ -50,6 +50,7 @@ def tallied() -> Iterator[CallTally]:
         yield tally
     finally:
         _tally.reset(token)
+        # The outer block is active again, and gets what the inner one counted.
         add_to_tally(tally.requests, tally.queued_ms, tally.retry_wait_ms)
         if tally.ttft_ms is not None:
             note_first_token(tally.ttft_ms)
@@ -89,6 +90,7 @@ class CallClock:
                 waited = now() - self._began
                 self.waited_s += waited
                 if self._timeout is not None and self._ends_at is not None:
+                    # By the time that was left, not by the whole limit.
                     self._timeout.reschedule(self._ends_at + waited)
 
     def give_back(self, seconds: float) -> None:

@@ -136,6 +136,7 @@ class SlottedClient:
             form = httpx.Request(method, to.url, files=files)
             content.append((b"content-type", form.headers["content-type"].encode()))
             body = form.read()
+        # A server may answer 411 to a POST that states no length.
         if body or method not in ("GET", "HEAD"):
             content.append((b"content-length", b"%d" % len(body)))
         rule = RetryRule(self.retries, self.backoff, self.timeout)
@@ -280,6 +281,7 @@ class SlottedClient:
         meant = self._status_in(status, body)
         if meant != status:
             raise self._error_of(call, incoming, body, meant, seconds_left)
+        # A server may repeat the credentials that it was sent, as an echo or in an error.
         return HttpReply(status, headers, call.to.mask.bytes(body), call.count.sent)
 
     def _error_of(
@@ -298,6 +300,7 @@ class SlottedClient:
         if is_refusal(status, retry_after, body):
             return HttpFailure(kind, message, status=status, is_refusal=True, retry_after=retry_after, body=body)
         is_retryable = status in self._retried_status
+        # To wait would only end in a time-out, which says less.
         if is_retryable and retry_after is not None and retry_after > seconds_left:
             left = max(0.0, seconds_left)
             message += f"; asks to wait {retry_after:.6g} s, more than the {left:.3g} s left for this request"

@@ -87,6 +87,7 @@ class HttpConnection(asyncio.Protocol):
             if isinstance(error, TimeoutError):
                 reason = f"no connection within {CONNECT_TIMEOUT:g} s"
             elif isinstance(error, UnicodeError):
+                # A name that IDNA cannot encode: nobody can have it.
                 reason = "Name or service not known"
             elif isinstance(error, OSError | ValueError | HttpFailure):
                 reason = os_words_in(error)
@@ -213,10 +214,12 @@ class HttpConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse the data; end the connection if it belongs to no request."""
+        # What comes before a request could be taken for its reply.
         if self._parser.our_state is h11.IDLE:
             self._is_ended = True
             self._transport.abort()
             return
+        # Enough for a message that shows what came in place of HTTP.
         self._beginning = (self._beginning + data[:200])[:200]
         self._parser.receive_data(data)
         self._wake()
@@ -300,6 +303,7 @@ class Reply:
                 watch(bytes(body[length:]))
             if len(body) > limit:
                 return bytes(body[:limit]), False
+        # zlib does not complain of a stream that was cut off.
         if gzip is not None and has_begun and not gzip.eof:
             raise ValueError("the gzip body ends before its end")
         return bytes(body), True

@@ -107,6 +107,7 @@ _ALTERNATIVES = re.compile(r"(?<=[0-9T]),\s*")
 def seconds_of(retry_after: str) -> float | None:
     """Return a Retry-After header in seconds from now (0 for a past date), or None if it is invalid."""
     text = retry_after.strip()
+    # Not `float` alone, which reads "nan", "inf" and "-1" too.
     if re.fullmatch(r"[0-9]+(\.[0-9]*)?", text):
         return float(text)
     try:

@@ -92,9 +92,11 @@ class LearnedPace:
             self._refused_pace = refused if share >= 0.9 else refused * (1 + share) / 2
             self._is_probing = False
         if self._pace < LEAST:
+            # At the least pace no curve is computed: the limit is looked for anew from below.
             self._pace = LEAST
             self._is_probing = True
         self._fell_at = now
+        # Not before the pause is over, in which nothing is sent.
         self._rises_from = now + pause
         self._good = 0
 
@@ -106,6 +108,7 @@ class LearnedPace:
         """
         if pause > 0:
             return max(1, self._all_good) / max(1.0, pause)
+        # Calls of one moment have no time between them.
         elapsed = max(0.01, now - (self._first_sent or now))
         return min(FIRST_MOST, self._sent / elapsed) / 2
 

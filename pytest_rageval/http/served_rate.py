@@ -106,6 +106,7 @@ class BackOff:
             f"the system refused {counted(self.refusals, 'call')} (429 or 503): down to {self.lowest} of {self.most} "
             "questions were in flight"
         )
+        # Rounded down: what the line advises must not be refused again.
         per_minute = int(60 * self.a_second)
         if per_minute < 1:
             return note

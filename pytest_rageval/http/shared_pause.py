@@ -27,8 +27,10 @@ class SharedPause:
 
     def __init__(self, path: Path) -> None:
         """Open the file or make it; raise OSError if that fails."""
+        # Not through a link: the folder is shared, and another user could point the name at a file of ours.
         opened = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
         try:
+            # A new file is full of zeros: a moment long past. In one of another worker the moment stays.
             os.ftruncate(opened, _MOMENT.size)
             self._memory = mmap.mmap(opened, _MOMENT.size)
         finally:
@@ -53,6 +55,7 @@ def shared_pause(server: str) -> SharedPause | None:
     if not group:
         return None
     name = hashlib.sha256(f"{group} {server}".encode("utf-8", "replace")).hexdigest()[:32]
+    # Without it each worker hears of a pause by a refusal of its own.
     with suppress(OSError, ValueError):
         return SharedPause(Path(tempfile.gettempdir()) / f"rageval-pause-{name}")
     return None

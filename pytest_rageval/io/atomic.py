@@ -116,6 +116,7 @@ def open_regular(path: Path, buffering: int = -1) -> BinaryIO:
     """Open a file for reading; OSError for a pipe or device, which would be waited for, and for a folder."""
     # Without O_NONBLOCK, to open a pipe that nobody writes to never ends.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0))
+    # Asked of what was opened: the path may be another file by now.
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))

@@ -45,6 +45,7 @@ def at_once(
         try:
             for item in items:
                 waiting.append(loop.create_task(work_on(item, slots)))
+                # Not all at once: items may come from a file of a million lines.
                 if len(waiting) >= STARTED * limit:
                     yield runner.run(_result(waiting.popleft()))
             while waiting:
@@ -67,5 +68,6 @@ async def _result(task: asyncio.Task[T]) -> T:
 async def _end(tasks: Iterable[asyncio.Task[Any]], close: Callable[[], Coroutine[Any, Any, None]]) -> None:
     for task in tasks:
         task.cancel()
+    # First the calls, then the client that they use.
     await asyncio.gather(*tasks, return_exceptions=True)
     await close()

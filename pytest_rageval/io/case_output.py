@@ -36,6 +36,7 @@ class Output:
         kept = self._texts.setdefault(stream, [])
         if self._clean is not None:
             lines, end, rest = "".join([*kept, text]).rpartition("\n")
+            # An unfinished line waits for its end: half of a secret could not be masked.
             kept[:] = [rest[:MOST_CHARACTERS]]
             return self._clean(lines + end)
         room = self._room[stream]
@@ -135,11 +136,13 @@ class Stream:
             self.write(line)
 
     def isatty(self) -> bool:
+        # No colours and no progress bars in what is kept for a report.
         return self._output() is None and bool(self._beneath.isatty())
 
     @property
     def buffer(self) -> Any:
         """Return the binary buffer beneath, or this stream while a case is under way."""
+        # Bytes written past the text layer are a case's output, too.
         return self._beneath.buffer if self._output() is None else self
 
     # Everything else that text streams offer is that of the stream beneath. No subclass of `io.TextIOBase`, which

@@ -48,6 +48,7 @@ def _with_timer(seconds: float, call: Callable[[], T]) -> T:
     is_over = False
 
     def end(_number: int, _frame: FrameType | None) -> None:
+        # The timer may still go off between the call's return and its own end.
         if not is_over:
             raise MissedDeadline
 
@@ -72,6 +73,7 @@ def _in_thread(seconds: float, call: Callable[[], T]) -> T:
     """Return the result of a call in a daemon thread, as long as it arrives in time."""
     results: list[T] = []
     errors: list[BaseException] = []
+    # Output of the call belongs to its case, which a context variable names.
     context = contextvars.copy_context()
 
     def run() -> None:

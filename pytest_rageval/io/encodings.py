@@ -38,7 +38,9 @@ def _encoding(content: bytes) -> str:
     except UnicodeDecodeError as error:
         from charset_normalizer import from_bytes  # here, because most files are UTF-8
 
+        # Around the first byte that is not ASCII: what comes before tells nothing.
         start = max(0, error.start - SAMPLE // 2)
+        # Without UTF-8, which failed, and UTF-16, which has its mark.
         names = [name for name, _ in ENCODINGS[1:-1]]
         sample = content[start : start + SAMPLE]
         best = from_bytes(sample, cp_isolation=names).best()

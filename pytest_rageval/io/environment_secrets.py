@@ -40,6 +40,7 @@ def secrets_of_environment(environment: Mapping[str, str]) -> Iterator[str]:
     """
     for name, value in environment.items():
         is_named = is_secret_name(name)
+        # We send these ourselves: they are secrets whatever their form.
         if name in SENT_FROM_ENVIRONMENT:
             yield value
         elif is_named and _is_secret_value(value):
@@ -73,6 +74,7 @@ def _secrets_by_form(value: str, *, is_named: bool) -> Iterator[str]:
     if _USER_AT_HOST.fullmatch(value):
         yield from _secrets_of_userinfo(f"//{value}")
     yield from _secrets_of_pem(value, is_named=is_named)
+    # As the key of a service account is kept: JSON in one variable.
     if is_named and value.lstrip().startswith("{"):
         try:
             members: Any = parse(value)

@@ -220,6 +220,7 @@ def _items(of: Any) -> Any:
 @cache
 def _hints(of: type) -> Mapping[str, Any]:
     hints = get_type_hints(of, include_extras=True)
+    # Nobody can write these fields into a file.
     derived = {member.name for member in fields(of) if not member.init} if is_dataclass(of) else ()
     return {name: hint for name, hint in hints.items() if name not in derived}
 

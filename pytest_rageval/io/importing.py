@@ -52,6 +52,7 @@ def import_object(what: str, module: str, attributes: str, root: Path | None = N
 
 def plugged_in(group: str) -> EntryPoints:
     """Return the entry points of installed packages in a group."""
+    # By the path as well: what is installed depends on it.
     return _installed(group, tuple(sys.path))
 
 

@@ -33,6 +33,7 @@ def compiled(written: str) -> Any:
         reason = getattr(error, "message", None) or getattr(error, "msg", None)
         at = f" at column {getattr(error, 'lex_position', 0) + 1}"
         raise ValueError("it is empty" if reason is None else f"{reason}{at}") from None
+    # Now, at the settings: the search of the first case would end in a RecursionError.
     if _depth(expression.parsed) > MOST_LEVELS:
         raise ValueError("it is nested too deep")
     if problems := list(function_problems(expression.parsed)):

@@ -56,6 +56,7 @@ def lines_of_stream(file: BinaryIO, report: Report, max_bytes: int) -> Iterator[
             start = offset - len(raw)
         if raw[:1] in _STRANGE and (strange := _strangeness(raw, number)):
             report.add_unread(number, 1, strange)
+            # What follows a conflict or a pointer is no record.
             if not raw.startswith(codecs.BOM_UTF8):
                 return
             yield FileLine(number, "", False, start)
@@ -68,6 +69,7 @@ def lines_of_stream(file: BinaryIO, report: Report, max_bytes: int) -> Iterator[
         try:
             yield FileLine(number, raw.decode(), True, start)
         except UnicodeDecodeError as error:
+            # In characters, as editors count; up to the bad byte it is UTF-8.
             column = len(raw[: error.start].decode()) + 1
             what = (
                 f"byte {raw[error.start]:#04x} at offset {start + error.start:,} is not UTF-8; save the file as UTF-8"
@@ -127,6 +129,7 @@ def json_rows(
         text = line.rstrip()  # a column past the end of the line would be counted on the next one
         if not text or not is_sound:
             continue
+        # One clear message, in place of one for each line of a pretty-printed file.
         if is_first and text.lstrip() in ("{", "["):
             report.add_unread(number, 1, "is JSON over several lines; write one object a line (JSONL)")
             return

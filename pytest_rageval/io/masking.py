@@ -49,6 +49,7 @@ def public_url(url: str) -> str:
     if any(is_secret_field(name) for name, _ in query):
         masked = [(name, MASK if is_secret_field(name) else value) for name, value in query]
         query_text = "&".join(f"{name}={value}" for name, value in masked)
+    # The last @: a password may hold one.
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme, host, parts.path, query_text, ""))
 
@@ -81,6 +82,7 @@ def secrets_of_url(url: str) -> list[str]:
     user, _, password = userinfo.partition(":")
     if user or password:
         secret = password or user
+        # httpx sends user and password of a URL as a Basic header.
         basic = b64encode(unquote(userinfo).encode()).decode()
         secrets += [basic, secret, unquote(secret)]
     return secrets
@@ -164,6 +166,7 @@ class Mask:
         for secret in secrets:
             if len(secret) >= SHORTEST_SECRET:
                 spellings.update(_spellings(secret))
+            # With a space it may be a sentence, whose pieces stand in others.
             if len(secret) >= SHORTEST_SLICED and " " not in secret:
                 self._sliced.append(secret)
         # The longest first: a secret may be a part of another one.
@@ -177,6 +180,7 @@ class Mask:
     def text(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, MASK)
+        # Most texts are whole: the search for pieces is for the others alone.
         is_cut = "…" in text or "..." in text
         if is_cut and self._secrets:
             return _replaced(text, sorted(set(self._pieces(text))))
@@ -256,6 +260,7 @@ class Mask:
             parts = [self._masked(member) for member in value]
             if all(masked is member for masked, member in zip(parts, value, strict=True)):
                 return value
+            # A named tuple takes its members one by one, not as one list.
             is_named_tuple = hasattr(value, "_fields")
             return type(value)(*parts) if is_named_tuple else type(value)(parts)
         return value
@@ -335,6 +340,7 @@ _WRITTEN_AS_NUMBERS = re.compile(r"""[+&<>='"]""")
 def _spellings(secret: str) -> Iterator[str]:
     """Yield a secret as it is, percent-encoded, and as any of JSON, HTML and Python's repr, one in the other."""
     yield quote(secret, safe="")
+    # As PHP and some other writers of JSON do.
     yield secret.replace("/", "\\/")
     spellings = {secret, dumps(secret)[1:-1]}
     # Some writers of JSON escape more than they must, in lower or upper case.

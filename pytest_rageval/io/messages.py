@@ -58,6 +58,7 @@ class Findings:
 
     def unknown(self, path: Path, keys: Collection[str], otherwise: str = "", meaning: str = "") -> None:
         """Add an unknown key with a remedy: its `meaning` if known, a similar known key, or `otherwise`."""
+        # Before the look for a similar key, which is slow.
         if len(self.first) >= MOST_OF_A_RECORD:
             self.more += 1
             return

@@ -72,6 +72,7 @@ def json_for(stream: object, text: str) -> str:
 
 def take_any_text(stream: object, *, is_for_click: bool = False) -> Callable[[], None]:
     """Let a stream write any text; return what undoes it. Streams that are no files of the process stay as they are."""
+    # pytest and IDEs put objects of their own in its place.
     if not isinstance(stream, io.TextIOWrapper):
         return _nothing
     encoding = stream.encoding

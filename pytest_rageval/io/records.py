@@ -77,6 +77,7 @@ class RecordReader(Generic[T]):
         try:  # as text: only from JSON does strict pydantic accept lists for tuples and objects for dataclasses
             return self._validate(_json(value) if text is None else text, context=context)
         except ValidationError as error:
+            # Only a refused record is looked at again: most are right at once, in the engine alone.
             sound = value if error.error_count() > _MOST_ERRORS else self._mended(value, error)
         try:
             return self._validate(_json(sound), context=context)
@@ -198,6 +199,7 @@ def flaws_of(
     # A key that is missing because it was mistyped is one problem, not two.
     mistyped: set[tuple[str | int | None, ...]] = set()
     unknown = [flaw for flaw in flaws if flaw.is_unknown]
+    # Looks for similar keys are slow, and no more of them are shown.
     for flaw in unknown[:MOST_OF_A_RECORD]:
         meant = suggestion(str(flaw.path[-1]), flaw.known, cutoff=KEY_CUTOFF)
         mistyped.add((*flaw.path[:-1], meant))
@@ -315,6 +317,7 @@ def _order(record: Json, positions: dict[int, Mapping[str | int, int]], flaw: Fl
     order = list[float]()
     for step in flaw.path[:-1] if flaw.is_missing else flaw.path:
         if isinstance(record, Mapping):
+            # By identity, once an object: its keys may be as many as its problems.
             if id(record) not in positions:
                 positions[id(record)] = {key: position for position, key in enumerate(record)}
             order.append(positions[id(record)][step])

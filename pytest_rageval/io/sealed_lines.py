@@ -90,6 +90,7 @@ def check_seal(line: bytes) -> None:
     start = end - _SEAL
     if start <= 0 or line[start : start + len(_KEY)] != _KEY or line[end - len(_END) : end] != _END:
         raise DamagedLineError("has no checksum at its end")
+    # A view: a slice would copy the line.
     if b"%08x" % crc32(memoryview(line)[:start]) != line[start + len(_KEY) : end - len(_END)]:
         raise DamagedLineError("does not match its checksum")
 

@@ -84,6 +84,7 @@ def secrets_by_form(text: str, depth: int = 0) -> Iterator[str]:
             yield from (match["password"], unquote(match["password"]))
     json_value = _json(text)
     if json_value is not None:
+        # A text of nested JSON may be made to exhaust the stack.
         if depth < _DEEPEST:
             yield from _of_members(json_value, depth + 1)
         return
@@ -152,6 +153,7 @@ def without_forms(text: str, mask: str) -> str:
     parts: list[str] = []
     done = 0
     for start, end in _fields(text, "=", but=_ORDINARY):
+        # Fields may lie within one another: one that is masked already is passed over.
         if start >= done and is_value(text[start:end]):
             parts += [text[done:start], mask]
             done = end

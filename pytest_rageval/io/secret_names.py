@@ -29,6 +29,7 @@ _BORDERS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z
 def is_secret_name(name: str) -> bool:
     """Check whether an environment variable, header, option, parameter or field of this name usually holds a secret."""
     words = [word.lower() for word in _BORDERS.split(name) if word]
+    # `API_KEY_2` is the second of two keys.
     while len(words) > 1 and words[-1].isdecimal():
         words.pop()
     if not words:

@@ -40,6 +40,7 @@ def parse(text: str | bytes) -> Json:
                 value = _DECODER.decode(text)
         else:
             value = _DECODER.decode(text)
+        # Only an escape can give a lone surrogate: UTF-8 has none.
         if "\\" in text and _MAY_BE_LONE.search(text):
             json.dumps(value, ensure_ascii=False).encode()
     except (_RefusedError, UnicodeEncodeError):
@@ -162,6 +163,7 @@ class _RefusedError(Exception):
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
+    # The standard library keeps the last of two values without a word.
     if len(members) != len(pairs):
         raise _RefusedError
     return members
@@ -169,6 +171,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _finite(digits: str) -> float:
     number = float(digits)
+    # 1e999 is a number in JSON, and infinite in Python.
     if math.isinf(number):
         raise _RefusedError
     return number
@@ -276,6 +279,7 @@ def _of(path: Path) -> str:
 
 def limits_broken(value: Json, max_depth: int = MAX_DEPTH, max_bits: float = MAX_BITS) -> str:
     """Describe how a strict JSON value exceeds the limits of records, as the end of a sentence; empty if it fits."""
+    # Level by level: recursion would need as much stack as the value is deep.
     level: list[Any] = [[value]]
     for _ in range(max_depth + 1):
         deeper: list[Any] = []

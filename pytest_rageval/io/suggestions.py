@@ -60,4 +60,5 @@ def _nearest(name: str, names: Collection[str], cutoff: float) -> str | None:
 
 
 def _folded(name: str) -> str:
+    # Full-width letters, as Japanese keyboards give them, look alike and are others.
     return unicodedata.normalize("NFKC", name).casefold().strip()

@@ -42,6 +42,7 @@ def assertion_requests(
 
     `dialogue`: what was said before, for a turn of a conversation.
     """
+    # A blank answer meets no criterion; a request would be paid for to learn that.
     if not case.assertions or answer.text is None or not answer.text.strip():
         return []
     return [*_criteria(judge, case, answer, k, trial, dialogue), *_similarities(judge, case, answer, trial)]
@@ -50,6 +51,7 @@ def assertion_requests(
 def _criteria(
     judge: BaseJudge, case: EvalCase, answer: Answer, k: int, trial: int, dialogue: Dialogue | None
 ) -> Iterator[JudgeRequest]:
+    # Words alone cannot tell whether an answer meets a criterion.
     if judge.heuristic or not judge.takes_own_rubrics:
         return
     wanted = judged_assertions(case.assertions, MODEL)
@@ -66,6 +68,7 @@ def _criteria(
         shared["history"] = [{"role": turn.role, "text": turn.text} for turn in case.history]
     for assertion in wanted:
         name = judged_name(assertion)
+        # Under a name of its own: a case may have several criteria, each with its score.
         own = replace(rubric, name=name, scores={name: "score"})
         yield JudgeRequest(name, own.prompt_version, {**shared, "criterion": assertion.value}, trial, own)
 

@@ -58,6 +58,7 @@ class Canary:
         if self.is_good is None:
             return scale
         share = GOOD_FROM if self.is_good else BAD_TO
+        # Rounded: 0.8 of a scale is no binary fraction, and a score at the limit passes.
         bound = round(low + share * (high - low), 6)
         return (bound, high) if self.is_good else (low, bound)
 
@@ -97,6 +98,7 @@ def _file() -> dict[str, Any]:
 @cache
 def shipped_canaries() -> Mapping[str, tuple[Canary, ...]]:
     """Return the canaries by rubric. For abstention, the top of the scale means that the system abstained."""
+    # Imported here, since a run that judges nothing need not pay for building it.
     from pydantic import TypeAdapter
 
     file = _file()

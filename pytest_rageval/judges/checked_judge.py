@@ -45,6 +45,7 @@ class CheckedJudge(BaseJudge):
         self.is_pinned = judge.is_pinned
         self.options = judge.options
         self.tariff = judge.tariff
+        # A time limit needs a loop that runs.
         self.answers_at_once = limit is None and judge.answers_at_once
         self.takes_turns = judge.takes_turns
         self.takes_own_rubrics = judge.takes_own_rubrics
@@ -57,6 +58,7 @@ class CheckedJudge(BaseJudge):
         self._mask = mask
         self._limit = limit
         self._ask: Callable[[JudgeRequest], Awaitable[Judgement]] = judge.judge
+        # One that takes turns by itself would wait twice.
         if limit is not None and not judge.takes_turns:
             self._ask = judge_in_turns(judge, limit.calls, limit.seconds)
 
@@ -117,6 +119,7 @@ class CheckedJudge(BaseJudge):
                         return await self._ask(request)
                     finally:
                         if clock_of_case is not None:
+                            # What the judge waited for is no time of the case either.
                             clock_of_case.waited_s += clock.waited_s
         except TimeoutError:
             if not timeout.expired():

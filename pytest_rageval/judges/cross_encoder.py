@@ -124,6 +124,7 @@ class CrossEncoder:
         self._files = files
         self._head = head_of(files.config)
         self.most_tokens = _most_tokens(files)
+        # Judgements come from several threads, and a pass uses all cores already.
         self._lock = threading.Lock()
         self._loaded: tuple[Any, Tokenizer] | None = None
 
@@ -149,6 +150,7 @@ class CrossEncoder:
             support: list[list[float]] = []
             for claim, parts_of_claim in enumerate(parts):
                 rows = [best[claim, part] for part in range(len(parts_of_claim))]
+                # A claim is supported as a whole only if each of its parts is.
                 support.append([min(of_parts) for of_parts in zip(*rows, strict=True)])
             return support
 
@@ -158,9 +160,11 @@ class CrossEncoder:
 
         try:
             tokenizer = Tokenizer.from_file(str(self._files.tokenizer))
+            # The tokenizer's file may set both; we cut and pad by ourselves.
             tokenizer.no_padding()
             tokenizer.no_truncation()
             options = onnxruntime.SessionOptions()
+            # Errors only: the warnings of an export are nothing that a user can mend.
             options.log_severity_level = 3
             session = onnxruntime.InferenceSession(
                 str(self._files.model), sess_options=options, providers=["CPUExecutionProvider"]
@@ -243,6 +247,7 @@ def _support_in(logits: numpy.ndarray[Any, Any], mask: numpy.ndarray[Any, Any], 
     if head.chance == "sigmoid":
         chances = 1 / (1 + numpy.exp(-numpy.clip(logits[:, head.index], -500, 500)))
     else:
+        # Less the largest: the power of a large logit would overflow.
         raised = numpy.exp(logits - logits.max(axis=1, keepdims=True))
         chances = raised[:, head.index] / raised.sum(axis=1)
     return [float(chance) for chance in chances]
@@ -348,6 +353,7 @@ def _digest(paths: Iterable[Path | None]) -> str:
     for path in paths:
         if path is None:
             continue
+        # With the lengths, bytes cannot move from one file to the next unnoticed.
         digest.update(f"{path.stat().st_size}\n".encode())
         with path.open("rb") as file:
             while part := file.read(_CHUNK):

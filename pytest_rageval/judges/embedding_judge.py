@@ -208,6 +208,7 @@ class EmbeddingJudge(PaidEndpoint, ShareJudge):
 
     async def vectors(self, texts: Iterable[str], bill: list[Cost]) -> dict[str, Vector]:
         """Return the vector of each text that is not blank, by text; raise JudgeError for an unusable reply."""
+        # Some servers refuse a blank text.
         distinct = dict.fromkeys(text for text in texts if text.strip())
         vectors = {text: self._known[text] for text in distinct if text in self._known}
         missing = [text for text in distinct if text not in vectors]
@@ -219,6 +220,7 @@ class EmbeddingJudge(PaidEndpoint, ShareJudge):
                 raise JudgeError(failure.kind, str(failure), status=failure.status) from None
         for text, vector in vectors.items():
             self._known[text] = vector
+            # Those that were used last stay: passages come again in the next questions.
             self._known.move_to_end(text)
         while len(self._known) > MOST_VECTORS:
             self._known.popitem(last=False)
@@ -242,6 +244,7 @@ class EmbeddingJudge(PaidEndpoint, ShareJudge):
             raise ValueError("the response has no list of embeddings")
         if len(entries) != expected:
             raise ValueError(f"{len(entries)} embeddings came for {expected} texts")
+        # Servers need not keep the order of the texts.
         indices = [entry.get("index", position) for position, entry in enumerate(entries)]
         if not all(type(index) is int for index in indices) or sorted(indices) != list(range(expected)):
             raise ValueError(f"the indices of the embeddings are not 0 to {expected - 1}")
@@ -252,6 +255,7 @@ class EmbeddingJudge(PaidEndpoint, ShareJudge):
         numbers = written if isinstance(written, list) else []
         if not 0 < len(numbers) <= MOST_DIMENSIONS or not all(type(x) in (int, float) for x in numbers):
             raise ValueError(f"an embedding is not a list of 1 to {MOST_DIMENSIONS:,} numbers")
+        # Another length is another model behind the same name.
         if self._dimensions is not None and len(numbers) != self._dimensions:
             raise ValueError(f"an embedding has {len(numbers)} dimensions, others have {self._dimensions}")
         try:

@@ -118,6 +118,7 @@ def sum_costs(parts: Iterable[Any]) -> dict[str, Any]:
     parts = list(parts)
     for name in ("tokens_in", "tokens_out", "cost_usd", "latency_ms"):
         values = [getattr(part, name) for part in parts]
+        # Not 0: a sum without an unknown part would look like the whole cost.
         if None in values:
             sums[name] = None
         elif all(type(value) is int for value in values):

@@ -189,6 +189,7 @@ def _score(stated: Mapping[str, Json], name: str, rubric: Rubric) -> float:
         raise UnreadableReply(f'"{name}" is {quoted_json(value)}, expected {low:g} to {high:g}')
     if rubric.step is not None:
         steps = (number - lowest) / rubric.step
+        # Within rounding: 0.3 / 0.1 is not exactly 3.
         if abs(steps - round(steps)) >= 1e-9:
             expected = "a whole number" if rubric.step == 1 else f"a multiple of {rubric.step:g}"
             raise UnreadableReply(f'"{name}" is {quoted_json(value)}, expected {expected}')
@@ -209,7 +210,9 @@ def _verdicts(name: str, value: Json, claims: int | None) -> list[bool]:
     for entry in value:
         if not isinstance(entry, Mapping):
             raise UnreadableReply(f'"{name}" holds {value_in_words(entry)}, expected an object for each claim')
+        # By number, not by place: a model may answer in another order.
         number = int(number_of("number", value_of(entry, "number"), 1, expected))
+        # Of two verdicts on one claim none can be trusted.
         if number in verdicts:
             raise UnreadableReply(f'"{name}" has two verdicts on claim {number}')
         verdicts[number] = _boolean("supported", value_of(entry, "supported"))

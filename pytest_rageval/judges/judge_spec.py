@@ -124,6 +124,7 @@ def judge_from_spec(spec: str, *, root: Path | None = None, options: EndpointOpt
         if needs_rest and KINDS[name].forms:
             forms = " or ".join(KINDS[name].forms)
             raise SettingsError(f"judge {spec!r} lacks what follows its kind; write it as {forms}")
+    # After our own kinds, so that no package can take their names.
     for entry in plugged_in(GROUP):
         if entry.name == name:
             place = f"judge {spec!r}: entry point {entry.value!r}"
@@ -160,6 +161,7 @@ def judge_from_object(candidate: object) -> BaseJudge | None:
         return None
     if isinstance(candidate, Judge) and not inspect.isclass(candidate):
         _check_parts(candidate)
+        # A subclass of the project's own is foreign code: its calls need a limit.
         if isinstance(candidate, BaseJudge) and type(candidate).__module__.startswith("pytest_rageval."):
             return candidate
         return OwnJudge(candidate)

@@ -48,6 +48,7 @@ def judge_in_turns(judge: BaseJudge, limits: Limits, seconds: float) -> Callable
 def _refusal_in(error: BaseException) -> HttpFailure | None:
     """Return the refusal that an exception or one of its causes stands for, or None."""
     cause: BaseException | None = error
+    # Bounded: exceptions can be chained in a circle.
     for _ in range(MOST_CAUSES):
         if cause is None:
             return None

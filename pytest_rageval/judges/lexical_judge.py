@@ -128,6 +128,7 @@ def _correctness(variables: Mapping[str, Any]) -> Share:
         shares.append(math.fsum(map(weighted, facts)) / len(facts))
         compared += chain.from_iterable(facts)
     if references:
+        # Any one of the gold answers is right; the others need not be covered.
         best = max(references, key=weighted)
         shares.append(weighted(best))
         compared += best
@@ -208,6 +209,7 @@ class Evidence:
     def __init__(self, passages: Iterable[str]) -> None:
         self._sentences = list(chain.from_iterable(map(terms_by_sentence, passages)))
         self._counts: Mapping[str, int] = Counter(chain.from_iterable(self._sentences))
+        # Overlapping chunks repeat sentences: each is compared once.
         self._different_sentences = {*self._sentences}
 
     def coverage(self, claim: Claim, *, small_share: float = SMALL_SHARE) -> Coverage:

@@ -87,6 +87,7 @@ class ModelJudge(AsksModel):
         self.rubrics = frozenset(rubric_names())
         self.judge_together = self._judgements if is_joint else None
         if is_joint:
+            # A judgement that was asked for along with others is another one, with a key of its own.
             self.sampling = {**self.sampling, "joint": VERSION}
 
     async def judge(self, request: JudgeRequest) -> Judgement:
@@ -116,6 +117,7 @@ class ModelJudge(AsksModel):
         is_joint = self.judge_together is not None and can_join(rubric_of(requests[0]))
         whole = joint_request(requests) if is_joint else requests[0]
         rubric = rubric_of(whole)
+        # The conversation goes on: the material stands between the same marks.
         marker = before.marker if before else new_marker(whole.variables, self.secret)
         prompt = render(rubric, whole, marker)
         messages = _messages(prompt, rubric)
@@ -125,6 +127,7 @@ class ModelJudge(AsksModel):
             # No API takes an empty message.
             messages.append(Message("assistant", said or "(an empty reply)"))
             messages.append(Message("user", repair_prompt(rubric, before.reason)))
+        # A joint reply holds one for each rubric.
         most_tokens = self._chat.max_tokens or MOST_TOKENS * len(requests)
         if before is not None and before.is_truncated:
             most_tokens *= 2

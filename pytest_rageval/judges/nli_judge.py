@@ -30,6 +30,7 @@ PACKAGES = ("onnxruntime", "tokenizers", "huggingface_hub")
 
 def nli_judge(spec: JudgeSpec) -> NliJudge:
     """Create the judge of `nli:FOLDER` or `nli:OWNER/NAME`; raise SettingsError if a package or file is missing."""
+    # Found, not imported: they are loaded at the first judgement.
     if missing := [package for package in PACKAGES if find_spec(package) is None]:
         raise SettingsError(f"{', '.join(missing)} is not installed; pip install 'pytest-rageval[nli]'")
     return NliJudge(spec.rest, spec.root)

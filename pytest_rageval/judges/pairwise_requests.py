@@ -84,6 +84,7 @@ def pairwise_requests(before: AnsweredCase, after: AnsweredCase) -> tuple[JudgeR
         variables = {**shared, "first_answer": first, "second_answer": second}
         return JudgeRequest(PAIRWISE, rubric.prompt_version, variables, 0, rubric)
 
+    # In both orders: models prefer an answer for its place.
     return request(answers[0], answers[1]), request(answers[1], answers[0])
 
 
@@ -113,6 +114,7 @@ def _contexts(before: AnsweredCase, after: AnsweredCase) -> list[Json]:
 def _history(before: AnsweredCase, after: AnsweredCase) -> list[Json]:
     """Return the earlier turns; where the systems answered them differently, only what the person said."""
     turns = after.history
+    # An answer that only one system gave would tell which is which.
     if before.history != turns:
         turns = tuple(turn for turn in turns if turn.role == _OF_PEOPLE)
     return [{"role": turn.role, "text": turn.text} for turn in turns]

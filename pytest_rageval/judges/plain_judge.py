@@ -63,6 +63,7 @@ class PlainJudge(BaseJudge):
             raised = excerpt(f"{type(error).__name__}: {error}")
             raise JudgeError("exception", printable(f"judge {self.model!r}: {method} raised {raised}")) from error
         low, high = self._scale
+        # True is an int to Python. NaN fails the comparison.
         if isinstance(score, bool) or not isinstance(score, int | float) or not low <= score <= high:
             has_own_scale = bool(self.sampling)
             remedy = "" if has_own_scale else "; if its scores go further, give it an attribute, as in scale = (0, 5)"

@@ -88,9 +88,11 @@ def requests_for(
 
     requests: list[JudgeRequest] = []
     for rubric in applying:
+        # Asked once: a second request would be paid for, and might say otherwise.
         if _is_covered(rubric, applying):
             continue
         variables: dict[str, Json] = {}
+        # Sorted, since the order of a set of texts differs from process to process.
         for name in sorted(rubric.variables):
             variables[name] = contexts if name == "contexts" else _VALUES[name](case, answer)
         requests.append(JudgeRequest(rubric.name, rubric.prompt_version, variables, trial, rubric))

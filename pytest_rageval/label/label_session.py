@@ -197,7 +197,7 @@ class LabelSession:
         marks = self.marks
         for gold in self._selected_of(golds):
             marks = marks.in_group(gold, group)
-        self._mark(marks, lambda marks, place: marks.with_gold(place, group), skip=golds)
+        self._mark(marks, lambda marks, place: marks.with_grouped_gold(place, group), skip=golds)
         self.group = group
 
     def next_group(self) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
 from rich.text import Text
 
 from pytest_rageval.cases.conversations import said_before
+from pytest_rageval.cases.gold_places import ALL_NEEDED
 from pytest_rageval.label.label_session import LabelSession
 from pytest_rageval.label.pools import Candidate, MatchedMarks
 from pytest_rageval.language.words import fold
@@ -28,7 +29,7 @@ class ChunkView(NamedTuple):
 
     mark     gold, irrelevant, or nothing
     origin   its groups, and S if only the search found it, – if only the case names it
-    groups   of its golds; 0 for a gold without one
+    groups   of its golds; 0 for a gold without one, 1 for all golds if the case has no groups
     beginning  the first words of its text, on one line
     """
 
@@ -54,6 +55,7 @@ class MarksView(NamedTuple):
     """The case on screen.
 
     groups   numbers of the chunks by group of golds
+    needed   by group, how the run reads its golds: `any of`, `all of`, or nothing for a single gold
     text     of the chunk pointed at
     spans    of the snippets in that text
     note     who gave that chunk; blank if there is nothing to say
@@ -62,6 +64,7 @@ class MarksView(NamedTuple):
     title: str
     rows: list[ChunkView]
     groups: dict[int, list[int]]
+    needed: dict[int, str]
     irrelevant: list[int]
     text: str
     spans: list[tuple[int, int]]
@@ -91,6 +94,7 @@ def marks_view(session: LabelSession, *, hides_ranks: bool = False) -> MarksView
         title=f"chunks of {pool.asked} ({len(rows)})",
         rows=rows,
         groups=groups,
+        needed={group: _needed(session, group) for group in groups},
         irrelevant=[row.number for row in rows if row.mark == "irrelevant"],
         text=text,
         spans=spans,
@@ -98,12 +102,25 @@ def marks_view(session: LabelSession, *, hides_ranks: bool = False) -> MarksView
     )
 
 
+def _needed(session: LabelSession, group: int) -> str:
+    """Return whether the run asks for any or all golds of a group; '' if it is a single one."""
+    marks = session.marks
+    groups = [marks.group_of(gold) for gold in range(len(marks.golds))]
+    if groups.count(group) < 2:
+        return ""
+    if marks.groups or session.case.category in ALL_NEEDED:
+        return "all of"
+    return "any of"
+
+
 def _rows(session: LabelSession, matches: MatchedMarks) -> Iterator[ChunkView]:
     marked = zip(session.pool.candidates, matches.golds, matches.irrelevant, strict=True)
     for at, (candidate, golds, irrelevant) in enumerate(marked):
         chunk = candidate.chunk
         groups = tuple(sorted({session.marks.group_of(gold) or 0 for gold in golds}))
-        origin = " ".join(str(group) for group in groups if group)
+        origin = ""
+        if session.marks.groups:
+            origin = " ".join(str(group) for group in groups if group)
         if not session.is_blind:
             origin += _source_sign(candidate)
         mark = ""
@@ -209,17 +226,26 @@ def expected_line(session: LabelSession) -> str:
 
 def golds_line(session: LabelSession, view: MarksView) -> str:
     """Return the numbers of the golds by group, of the irrelevant chunks, and of the steps to undo."""
-    golds = "none, unanswerable"
-    if session.marks.answerable:
-        last = max(max(view.groups, default=0), session.group, 2)
-        golds = "   ".join(_group_text(group, view.groups.get(group, ())) for group in range(1, last + 1))
+    golds = _golds_text(session, view) if session.marks.answerable else "none, unanswerable"
     irrelevant = ",".join(map(str, view.irrelevant)) or "–"
     return f"golds: {golds}     irrelevant: {irrelevant}     undo: {counted(session.undo_steps, 'step')}"
 
 
-def _group_text(group: int, numbers: Sequence[int]) -> str:
-    chunks = ",".join(map(str, numbers))
-    return f"group {group} = {{{chunks}}}" if numbers else f"group {group} = –"
+def _golds_text(session: LabelSession, view: MarksView) -> str:
+    """Return the groups of golds; `any of {1,2}` for a case without any."""
+    if not session.marks.groups:
+        following = f"   the next into group {session.group}" if session.group > 1 else ""
+        return _chunks_text(view, 1) + following
+    last = max(max(view.groups, default=0), session.group, 2)
+    return "   ".join(f"group {group} = {_chunks_text(view, group)}" for group in range(1, last + 1))
+
+
+def _chunks_text(view: MarksView, group: int) -> str:
+    """Return the numbers of the chunks of a group, after how many of its golds the run asks for."""
+    numbers = ",".join(map(str, view.groups.get(group, ())))
+    if not numbers:
+        return "–"
+    return f"{view.needed[group]} {{{numbers}}}".strip()
 
 
 def row_text(row: ChunkView, *, has_words: bool = False) -> Text:

@@ -58,6 +58,7 @@ class FileNames:
             for path in sorted(paths):
                 by_name.setdefault(path_key(read_path(path).name), []).append(path)
             for namesakes in by_name.values():
+                # Two show that a name is ambiguous: more would only make messages longer.
                 ambiguous += namesakes[:2]
         return sorted(ambiguous)
 
@@ -248,6 +249,7 @@ class _Search:
                 by_gold.setdefault(match.gold, []).append(match)
         surest: list[LooseMatch] = []
         for matches in by_gold.values():
+            # A gold that a sure step found needs no guess beside it.
             kind = min((match.kind for match in matches), key=_ORDER.index)
             surest += [match for match in matches if match.kind == kind]
         return LooseMatches(tuple(sorted(surest)), tuple(self._ambiguous))
@@ -269,6 +271,7 @@ class _Search:
         is_guessed = place.has_other_folders or place.doubt is not None or path.name != wanted.name
         if is_guessed and self._is_ambiguous(path):
             return None
+        # Last, since it searches texts, and notes a doubt that only a match may have.
         if not self._quotes(gold, passage, at + 1):
             return None
         is_decided = fit.kind == "normalised" or (fit.kind == "document" and self._is_decided(anchor, passage))

@@ -18,6 +18,7 @@ def missed_golds(obs: Observation, rules: PlaceRules) -> Iterator[str]:
     golds = obs.gold.supports or ()
     matched = frozenset[int]().union(*obs.hits)
     missed = [gold for gold in range(len(golds)) if gold not in matched]
+    # Before the texts are folded, which takes the most time.
     if not missed:
         return
     chunks = obs.answer.chunks or ()

@@ -50,6 +50,7 @@ def page_of_passage(passage: Chunk | Reference, fragment: str) -> ReportedPage |
 def _member(members: Mapping[str, Json]) -> ReportedPage | None:
     for name in NAMES:
         value = members.get(name)
+        # True is an int to Python, and no page.
         if isinstance(value, bool) or not isinstance(value, int | str):
             continue
         written = str(value).strip()

@@ -30,6 +30,7 @@ def contexts(case: EvalCase, answer: Answer, k: int) -> list[Passage]:
     Absent and blank texts are left out.
     """
     for sources in (in_rank_order(answer.chunks or ())[:k], answer.references or ()):
+        # Blank passages would be numbered, and could support nothing.
         with_text = [source for source in sources if not _is_blank(source.text)]
         if with_text:
             return [Passage(source.chunk_id, source.text or "") for source in with_text]

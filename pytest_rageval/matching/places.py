@@ -69,6 +69,7 @@ def observe(
     """Combine a case and an answer to an observation: chunks in rank order, matched with the gold."""
     if answer.chunks is not None:
         chunks = in_rank_order(answer.chunks)
+        # Most answers are in order already, and are not copied.
         if chunks is not answer.chunks:
             answer = replace(answer, chunks=chunks)
     matching = match(case, answer, gold_by, rules)
@@ -125,6 +126,7 @@ def _match(
     elif gold.supports and kind == "anchors":
         golds = _AnchorGolds(gold.supports, unsure=True)
     hits = None
+    # None, not nothing: a system that reports texts alone cannot be measured by places.
     if chunks is not None and (not golds.count or _names_places(chunks)):
         hits = golds.hits(chunks)
     loose = NO_LOOSE_MATCHES
@@ -155,6 +157,7 @@ def relevant_ids(gold: Gold) -> tuple[str, ...]:
     if gold.relevance:
         graded = [chunk_id for chunk_id, grade in gold.relevance.items() if grade > 0]
         ids = (*ids, *graded)
+    # One that is graded and listed would be two golds, of which one chunk finds both.
     return ids if len(ids) < 2 else tuple(dict.fromkeys(ids))
 
 
@@ -247,6 +250,7 @@ class _AnchorGolds:
 
         `chunks`: of the same answer, if the passages are references: a system that names headings there names them.
         """
+        # Most cases end here: looser steps take many times as long.
         if len(_NONE.union(*hits)) == self.count:
             return hits, NO_LOOSE_MATCHES
         loose = loose_matches(self._anchors, passages, hits, rules, self._quotes_gold, chunks)

@@ -263,6 +263,7 @@ def read_headings(heading_path: str, *, is_whole: bool = False) -> Headings:
 def _plain(heading_path: str) -> str:
     """Return a heading path without HTML and links; read a list or an object, in JSON or Python's syntax, as one."""
     if heading_path[:1] in ("[", "{"):
+        # Whatever a system writes there: what is no literal stays a heading.
         with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
             read = heading_text(ast.literal_eval(re.sub(r"\bnull\b", "None", heading_path)))
             return read if isinstance(read, str) else heading_path

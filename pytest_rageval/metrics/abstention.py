@@ -68,6 +68,7 @@ def _decided(obs: Observation) -> AbstentionVerdict:
     if obs.answer.text is None:
         return AbstentionVerdict(False, "no answer")
     texts = context_texts(obs.case, obs.answer, obs.k)
+    # The gold of an unanswerable case may itself be a refusal, which is no right answer to find.
     golds = (obs.gold.answers or ()) if obs.case.answerable else ()
     detected = declines(obs.answer.text, obs.case.question, obs.refusals, texts, golds)
     return AbstentionVerdict(detected.abstained, "phrasing")
@@ -82,6 +83,7 @@ _IN_WORDS = {True: "abstained", False: "did not abstain", None: "undecided"}
 
 
 def _undecided(obs: Observation) -> NotApplicable | None:
+    # A system that says it abstained need not give a text.
     if obs.answer.text is None and obs.answer.abstained is None:
         return NO_ANSWER
     return IN_DOUBT if abstention(obs).value is None else None

@@ -46,6 +46,7 @@ SWITCHED_ON = frozenset({*(each.name for each in OF_TOOLS), OF_CONVERSATIONS})
 
 def added_metrics(cases: Iterable[EvalCase]) -> list[str]:
     """Return the metrics that these cases add to a run."""
+    # Gone through more than once, and callers may give an iterator.
     known = list(cases)
     names = [*assertion_metrics(known), *_tool_metrics(known)]
     if any(case.turn is not None for case in known):
@@ -56,10 +57,12 @@ def added_metrics(cases: Iterable[EvalCase]) -> list[str]:
 def _tool_metrics(cases: Iterable[EvalCase]) -> list[str]:
     names: dict[str, None] = {}
     for case in cases:
+        # An empty list expects that no tool is called.
         if case.expected_tools is not None:
             names.update((each.name, None) for each in EXPECTED)
         if case.forbidden_tools:
             names[forbidden_tool_called.name] = None
+        # 0 is a limit, too.
         if case.max_tool_calls is not None:
             names[tool_calls_over_limit.name] = None
     if names:

@@ -122,7 +122,7 @@ def token_f1(obs: Observation, *, normalizer: Normalizer = "default", hangul: Ha
 @compared(
     needs=("answer", "gold.key_facts"),
     gates=("key_fact_recall >= 1 when answer=none tag L5_missing_fact",),
-    terms=lambda obs, _: f"of {len(obs.gold.key_facts or ())} key facts",
+    terms=lambda obs, _: _count_of_facts(facts_in_answer(obs)),
 )
 def key_fact_recall(obs: Observation) -> float | NotApplicable:
     """Key facts found in the answer / key facts.
@@ -138,13 +138,22 @@ def key_fact_recall(obs: Observation) -> float | NotApplicable:
     >>> score("key_fact_recall", answered(answer, facts=["236 metres", "opened in 1975", "by the river"]))
     0.6666666666666666
     """
-    facts = [fact for fact in obs.gold.key_facts or () if fact.strip()]
+    facts = facts_in_answer(obs)
     if not facts:
         return NO_KEY_FACTS
+    return sum(is_stated for _, is_stated in facts) / len(facts)
+
+
+def facts_in_answer(obs: Observation) -> list[tuple[str, bool]]:
+    """Return each key fact, and whether the answer states it; a refusal of an answerable question states none."""
+    facts = [fact for fact in obs.gold.key_facts or () if fact.strip()]
     if is_refused(obs):
-        return 0.0
-    matches = stated_facts(obs.answer.text or "", facts)
-    return sum(matches) / len(matches)
+        return [(fact, False) for fact in facts]
+    return list(zip(facts, stated_facts(obs.answer.text or "", facts), strict=True))
+
+
+def _count_of_facts(facts: Sequence[tuple[str, bool]]) -> str:
+    return f"{sum(is_stated for _, is_stated in facts)} of {counted(len(facts), 'key fact')}"
 
 
 def stated_facts(answer: str, facts: Sequence[str]) -> list[bool]:
@@ -233,6 +242,7 @@ def best_f1(answer: str, golds: Sequence[str], normalizer: Normalizer = "default
     if cut is not tokens:
         without_tokens = float(cut is not korquad_characters)
         return max(_f1(answer_tokens, cut(gold), without_tokens) for gold in golds)
+    # Compounds are Korean: text in ASCII has none to look for.
     if answer.isascii():
         return max(_f1(*with_bound_figures(answer_tokens, tokens(gold))) for gold in golds)
     return max(_f1(*with_bound_figures(*split_compounds(answer_tokens, tokens(gold)))) for gold in golds)
@@ -294,6 +304,7 @@ def _bound(words: Sequence[str], disputed: Collection[str]) -> list[str]:
 
 def shared_tokens(answer: Sequence[str], gold: Sequence[str]) -> int:
     """Return the size of the multiset intersection of both token lists."""
+    # With repetitions: else "no no no" would share three tokens with one "no".
     left = Counter(gold)
     shared = 0
     for token in answer:
@@ -319,6 +330,7 @@ def split_compounds(answer: Sequence[str], gold: Sequence[str]) -> tuple[list[st
 def _parts(word: str, other_words: frozenset[str]) -> list[str]:
     if word in other_words or not 2 < len(word) <= _LONGEST_COMPOUND or not has_hangul(word):
         return [word]
+    # The longest part first, as a reader sees it.
     for cut in range(len(word) - 1, 1, -1):
         if word[:cut] in other_words:
             return [word[:cut], *_parts(word[cut:], other_words)]

@@ -68,6 +68,7 @@ def assertions(obs: Observation, prices: PriceList = LISTED_PRICES) -> Scored:
         detail["broken"] = [cut(outcome.line, LONGEST_LINE) for outcome in broken]
     if unchecked:
         detail["not_checked"] = [cut(outcome.line, LONGEST_LINE) for outcome in unchecked]
+    # A refusal often repeats what it cannot tell: "I do not know the price".
     if _forbids_words(broken) and abstention(obs).value:
         detail["note"] = ABOUT_A_REFUSAL
     return _share(obs, outcomes, detail)

@@ -70,6 +70,7 @@ def load_registry(extra: Iterable[Metric] = ()) -> Registry:
     """
     registry = Registry(builtin_metrics())
     problems: list[str] = []
+    # Sorted: entry points come in the order in which packages lie on the disk.
     for point in sorted(plugged_in(GROUP), key=lambda point: (point.name, point.value)):
         loaded = _load(point, problems)
         problems += _add(registry, loaded, f"entry point {point.name} = {point.value}: ")

@@ -210,6 +210,7 @@ def _newest(places: Sequence[Anchor]) -> frozenset[int]:
 
 
 def _names_all(obs: Observation, text: str) -> bool:
+    # A mark beyond the references names nothing.
     marked = [obs.cited[number - 1] for number in _marks(text) if number <= len(obs.cited)]
     named = set().union(*marked)
     folded = fold(text)
@@ -217,6 +218,7 @@ def _names_all(obs: Observation, text: str) -> bool:
     dates = [place.date for place in places]
     for at, place in enumerate(places):
         names = [*place.snippets, *_file_names(place.rel_path)]
+        # A date that two golds share tells neither from the other.
         if place.date is not None and dates.count(place.date) == 1:
             names.append(place.date)
         if _contains_any(folded, names):
@@ -237,6 +239,7 @@ def _file_names(path: str) -> Iterator[str]:
     words = re.sub(r"[-_\s]+", " ", stem).strip()
     if name != stem:
         yield name
+    # A stem of one word, such as `setup`, stands in too many sentences to name a file.
     if " " in words:
         yield stem
         yield words

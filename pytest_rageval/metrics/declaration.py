@@ -58,6 +58,7 @@ def _wrong_function(metric: Any) -> Iterator[str]:
     if "k" in signature.parameters and "k" not in options:
         cut_off = [1]
     try:
+        # Found here, once, in place of the same TypeError in each case of a run.
         signature.bind(None, *cut_off, **options)
     except TypeError as error:
         what = "the facts of a run" if metric.run_level else "an observation"

@@ -58,6 +58,7 @@ class TokenRecall(NamedTuple):
 
     @property
     def value(self) -> float:
+        # A gold answer without words asks for none.
         return self.shared / self.total if self.total else 1.0
 
 
@@ -123,6 +124,7 @@ def gold_in_answer(obs: Observation) -> Score | NotApplicable:
     details = {}
     if fit.sentence:
         details["missing"] = fit.sentence
+    # Another figure in place of the gold one explains more than that it is missing.
     if fit.other_figure:
         details["instead"] = fit.other_figure
     return Score(fit.share, details)

@@ -17,6 +17,7 @@ def grades(obs: Observation) -> Sequence[float] | None:
     by_gold: list[float] = []
     for gold_id in relevant_ids(obs.gold):
         grade = relevance.get(gold_id, 1.0)
+        # A gold that is listed is relevant, even if its grade contradicts that.
         by_gold.append(grade if grade > 0 else 1.0)
     return by_gold if set(by_gold) - {1.0} else None
 

@@ -115,6 +115,7 @@ def _wrong(place: str, counts: Coverage, names: tuple[str, ...], others: tuple[s
 
 
 def _count(value: Json) -> int | None:
+    # Not `isinstance`: True is no count.
     return value if type(value) is int and value >= 0 else None
 
 
@@ -160,6 +161,7 @@ def _sum(counts: Iterable[int | None]) -> int | None:
 def _rate(part: Json, total: Json) -> float | None:
     if type(part) is not int or type(total) is not int:
         return None
+    # A rate of nothing, or above 1, is no rate: None keeps it out of gates and means.
     if total == 0 or not 0 <= part <= total:
         return None
     return part / total

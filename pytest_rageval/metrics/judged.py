@@ -223,6 +223,7 @@ def judged_score(
     """Return the judge's score on the metric's scale, with its spread if the judge was asked repeatedly."""
     if obs.answer.text is None:
         return NO_ANSWER
+    # A refusal claims nothing: full marks for it would raise the mean of a system that refuses much.
     if not even_if_abstained and abstention(obs).value:
         return ABSTAINED
     judgement = obs.judged(name)

@@ -117,5 +117,6 @@ def percentile(values: Iterable[float], q: float) -> float | None:
     ordered = sorted(values)
     if not ordered:
         return None
+    # Nearest rank: always a value that was measured, nothing in between.
     rank = max(1, math.ceil(q * len(ordered)))
     return ordered[rank - 1]

@@ -77,6 +77,7 @@ def formula_of(terms: Callable[[], Any], seconds: float) -> str:
         formula = call_within(seconds, terms)
     except MissedDeadline:
         return f"(terms did not return within {seconds:g} s)"
+    # A project's own code may raise SystemExit, too; it must cost the formula alone.
     except BaseException as error:
         if ends_the_run(error):
             raise

@@ -29,6 +29,7 @@ def compares(part: str, gold: str, *gates: str) -> Metric:
     unlabelled = NotApplicable(f"no {part} are labelled")
 
     def missing(obs: Observation) -> NotApplicable | None:
+        # None is not labelled; an empty list says that there is nothing to find.
         if getattr(obs.gold, gold) is None:
             return unlabelled
         return NO_TRACE if _names(obs, part) is None else None
@@ -96,6 +97,7 @@ def labels(names: Iterable[str]) -> set[str]:
 def set_f1(reported: Set[object], expected: Set[object]) -> float:
     """Return 2·|both| / (|reported| + |expected|), in [0, 1]; 1 if both are empty."""
     if not reported and not expected:
+        # Nothing was expected and nothing came: the system is right.
         return 1.0
     return 2 * len(reported & expected) / (len(reported) + len(expected))
 

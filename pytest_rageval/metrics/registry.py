@@ -221,6 +221,7 @@ class Measure:
             if missing is not None and (reason := missing(obs)) is not None:
                 return reason
             value = function(obs, *arguments)
+            # The usual score first: each case takes this way once a metric.
             if value.__class__ is float and low <= value <= high:
                 return value
             return value if value.__class__ is NotApplicable else checked(value)
@@ -298,6 +299,7 @@ class Registry:
 
             check_declaration(metric, get_args(Layer))
         registered = self._metrics.get(metric.name)
+        # The same metric twice does no harm.
         if registered is not None and registered.function is not metric.function:
             raise SettingsError(f"metric {metric.name!r} is declared twice; rename one of the two")
         self._metrics[metric.name] = metric
@@ -356,6 +358,7 @@ class Registry:
             raise SettingsError(f"{written!r}: {metric.name} has no cut-off; write {metric.name!r}")
         if cut == "k":
             return Measure(metric, k)
+        # ASCII: "²" is a digit to `isdigit`, and no number to `int`.
         if not cut.isascii() or not cut.isdigit() or int(cut) < 1:
             raise SettingsError(f"{written!r}: a cut-off is a whole number from 1, as in {metric.name}@5")
         return Measure(metric, int(cut))

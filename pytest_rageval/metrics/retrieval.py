@@ -64,6 +64,14 @@ def _precision(obs: Observation, k: int) -> str:
     return f"{matching} matching of {counted(len(top), 'chunk')} returned in the top {k}"
 
 
+def _harmonic(obs: Observation, k: int) -> str:
+    # Not the matching chunks of `precision`: a second chunk of the same gold counts there, and not here.
+    bring = counted(_relevant(obs.matching, k), "rank brings", "ranks bring")
+    returned = counted(min(len(obs.hits), k), "chunk")
+    matched_golds = _count_matched(obs.matching, k)
+    return f"{bring} a new gold, of {returned} returned in the top {k}; {matched_golds} of {_golds(obs)} found"
+
+
 def _reciprocal(obs: Observation, k: int) -> str:
     ranks = _ranks(obs, k)
     return f"1 / rank {ranks[0]}" if ranks else "no chunk matches"
@@ -275,14 +283,13 @@ def r_precision(obs: Observation) -> float | NotApplicable:
     >>> score("r_precision", retrieved("a x b c", gold="a b c"))
     0.6666666666666666
     """
+    # What was not asked for could not come: the value would be of the question, not of the system.
     if obs.asked_k is not None and obs.golds > obs.asked_k:
         return not_asked_for(obs.asked_k, obs.golds)
     return _relevant(obs.matching, obs.golds) / obs.golds
 
 
-@ranked(
-    terms=lambda obs, k: f"{_precision(obs, k)}; {_count_matched(obs.matching, k)} of {_golds(obs)} found",
-)
+@ranked(terms=_harmonic)
 def f1(obs: Observation, k: int) -> float | NotApplicable:
     """Harmonic mean of P and R in the top k: P = relevant ranks / chunks returned, R = golds found / golds.
 

@@ -27,12 +27,14 @@ NOT_ASKED = "needs follow-ups asked as their rewrites, too: add --rageval-rewrit
 def rewrite_gap(facts: RunFacts, *, of: str = "") -> float | NotApplicable:
     """The mean over follow-ups of a metric when asked as the `rewrite`, minus when asked in conversation.
 
-    Lower is better, for a metric where lower is better higher. 0: the system resolves every reference. The range is
-    that of differences on the metric's scale; `rewrite_gap@recall_any@5` is about `recall_any@5`. Follow-ups are the
-    cases with a `rewrite` and a question before theirs. Each run with `--rageval-rewrites` asks them once more, as
-    their `rewrite` and without history but for instructions, and has this metric for those that gates of cases read.
-    Several trials count with their means. A follow-up without a value on one of the two sides does not count; how many
-    do is in metrics.json. Not applicable where none does.
+    Lower is better; if lower values of the metric itself are better, a higher gap is better. It is a mean: a
+    follow-up that scores higher in conversation cancels one that scores lower, so 0 does not mean that every reference
+    is resolved. `rageval explain` shows each pair. The range is that of differences on the metric's scale;
+    `rewrite_gap@recall_any@5` is about `recall_any@5`. Follow-ups are the cases with a `rewrite` and a question before
+    theirs. Each run with `--rageval-rewrites` asks them once more, as their `rewrite` and without history except
+    instructions, and has this metric for the metrics that gates of cases read. Several trials count with their means.
+    A follow-up without a value on one of the two sides does not count; metrics.json has how many do. Not applicable
+    where none does.
 
     Two follow-ups score 1 and 1 as their rewrites, and 0 and 1 in conversation: (1 - 0 + 1 - 1) / 2.
 

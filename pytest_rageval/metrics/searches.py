@@ -32,6 +32,7 @@ def _unmatched(obs: Observation) -> NotApplicable | None:
     missing = _unsearched(obs)
     if missing is not None:
         return missing
+    # None is a search without places, and an empty list one that brought nothing.
     return None if any(hits is not None for hits in obs.matching.searches) else NO_PLACES
 
 
@@ -42,6 +43,7 @@ def _found(obs: Observation, k: int) -> frozenset[int]:
     """Return the golds among the top k chunks of any search."""
     found: frozenset[int] = frozenset()
     for hits in obs.matching.searches:
+        # Each search has ranks of its own: the union counts a gold once.
         found = found.union(*(hits or ())[:k])
     return found
 
@@ -111,6 +113,7 @@ def repeated_searches(obs: Observation) -> float | NotApplicable:
 
 def _identity(search: ToolCall) -> str:
     arguments = {name: _plain(value) for name, value in search.arguments.items()}
+    # The order in which a model writes arguments means nothing.
     return json.dumps([search.server, search.name, arguments], sort_keys=True)
 
 

@@ -92,6 +92,7 @@ def match_calls(obs: Observation, fit: Fits = fits) -> ToolMatches:
     """
     expected = obs.case.expected_tools or ()
     calls = obs.answer.tool_calls or ()
+    # The others count as calls that nobody expected.
     compared = calls[:MOST_COMPARED]
     table = [[fit(tool, call) for call in compared] for tool in expected]
     if obs.case.tools_match in ("in_order", "exact"):
@@ -115,6 +116,7 @@ def _in_any_order(expected: Sequence[ExpectedTool], table: Sequence[Sequence[boo
                 return True
         return False
 
+    # Required ones first (False before True): an optional call must not take the call of one.
     numbers = sorted(range(len(expected)), key=lambda number: expected[number].optional)
     for number in numbers:
         assign(number, set())
@@ -163,6 +165,7 @@ _latest = _LatestMatches()
 def matches_of(obs: Observation) -> ToolMatches:
     """Return the matches of an observation by names and arguments."""
     latest = _latest.matched
+    # By identity: to compare two observations takes longer than to match one.
     if latest is None or latest[0] is not obs:
         latest = (obs, match_calls(obs))
         _latest.matched = latest

@@ -110,6 +110,7 @@ def tools_as_expected(obs: Observation) -> Score | NotApplicable:
     detail: dict[str, Json] = {}
     if matches.missing:
         detail["missing"] = [expected_words(tool) for tool in matches.missing[:MOST_LISTED]]
+    # An empty list says that no tool may be called.
     allows_no_other = obs.case.tools_match == "exact" or not matches.expected
     if allows_no_other and matches.extra:
         detail["not_expected"] = counted(matches.extra, "call")
@@ -137,6 +138,7 @@ def _forbidden_calls(obs: Observation) -> Iterator[str]:
     patterns = [(pattern, pattern.casefold()) for pattern in obs.case.forbidden_tools]
     for call in obs.answer.tool_calls or ():
         for pattern, folded in patterns:
+            # Not `fnmatch`, whose rules are those of the operating system's file names.
             if fnmatchcase(call.name.casefold(), folded):
                 yield cut(printable(f"{call.name} is forbidden by {pattern!r}"), LONGEST_CALL)
                 break

@@ -69,5 +69,6 @@ def turn_decay(facts: RunFacts, *, of: str = "") -> float | NotApplicable:
 
 
 def _mean_of(columns: Sequence[Sequence[float]]) -> float | None:
+    # Over turns, not over conversations: a long one counts by its turns.
     values = [value for column in columns for value in column]
     return math.fsum(values) / len(values) if values else None

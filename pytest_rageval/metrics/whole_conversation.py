@@ -37,6 +37,7 @@ def _why_not(obs: Observation) -> NotApplicable | None:
         return LATER
     if obs.dialogue is None:
         return NO_DIALOGUE
+    # A judge would score the references, which are not the system's words.
     return GOLD_HISTORY if obs.dialogue.is_gold else None
 
 
@@ -58,6 +59,7 @@ def knowledge_retention(obs: Observation) -> float | Score | NotApplicable:
     if not any(turn.role == "user" for turn in obs.dialogue.history):
         return NOTHING_BEFORE
     judgement = obs.judgements.get("knowledge_retention")
+    # Of an empty list of facts there is no share.
     if judgement is not None and judgement.error is None and not judgement.scores:
         return NOTHING_TOLD
     scored = _judged(obs, "knowledge_retention")

@@ -76,6 +76,7 @@ class ActiveSession:
         self._collectors: list[EvalFile] = []
         self._uncounted = FIRST_CALLS
         """How many more calls of this process can decide that the run breaks off."""
+        # Before the settings are read: an error in them may quote a variable.
         self.mask = Mask(secrets_of_environment(os.environ))
         self._prepared: Preparation | RagevalError
         try:
@@ -152,10 +153,12 @@ class ActiveSession:
     def pytest_collection_finish(self) -> None:
         """Look up the hooks of all items, without those of `conftest.py` files of other folders."""
         for collector in self._collectors:
+            # Now, since pytest knows all `conftest.py` files only once it has collected.
             collector.hooks = collector.ihook
 
     def load(self, path: Path) -> CaseFile:
         """Read a case file once, and apply the project's hook to its cases."""
+        # Several collectors, checks and marks ask for the same file.
         if path not in self._files:
             limit = {"max_line_bytes": self.settings.max_line_bytes} if self.is_prepared else {}
             file = load_file(path, self.session.root, **limit)
@@ -198,6 +201,7 @@ class ActiveSession:
         """
         if self.is_prepared and self.settings.shard is not None:
             self._deselect_other_shards(items, Shard.parse(self.settings.shard))
+        # By its real path: a link to a case file would ask its cases twice. Once a file, as each look asks the disk.
         real_path = cache(os.path.realpath)
         kept: dict[object, pytest.Item] = {}
         for number, item in enumerate(items):
@@ -220,6 +224,7 @@ class ActiveSession:
             is_own = case is None or shard.takes(case.unit)
             (own if is_own else others).append(item)
         if others:
+            # pytest counts them, and other plugins hear of them.
             self.config.hook.pytest_deselected(items=others)
             items[:] = own
 
@@ -311,6 +316,7 @@ class ActiveSession:
         def evaluate(case: EvalCase) -> tuple[Evaluation, Ending]:
             self.check_asking_allowed()
             run = self.opened(node)
+            # A plugin may run the test again: its answer is then another attempt.
             runs_before = node.stash.get(RUNS, {}).get(case.key, 0)
             decided = run.decided_now(case, target, cached_judge, runs_before + 1, own_nodeid(node))
             self._show(decided.printed)

@@ -134,6 +134,7 @@ class BlockScheduling:
         """Take a worker's collection, unless it arrived too late and was told to end."""
         if node not in self.node2pending:
             return
+        # A worker that replaces a dead one must have collected the same.
         if self.collection is None or list(collection) == self.collection:
             self.node2collection[node] = list(collection)
 
@@ -189,6 +190,7 @@ class BlockScheduling:
             self._hand_out(node)
 
     def remove_pending_tests_from_node(self, node: Any, indices: Sequence[int]) -> None:
+        # xdist calls it under `--dist worksteal` alone.
         raise NotImplementedError
 
     def _hand_out(self, node: Any) -> None:
@@ -203,9 +205,11 @@ class BlockScheduling:
             if len(handed) <= PORTION // 2:
                 portion = [own.popleft() for _ in range(min(PORTION, len(own)))]
         elif not self._shared:
+            # A worker begins its last test only when it knows that none follows.
             node.shutdown()
         elif len(handed) < max(2, share // 4):
             most = max(2, share // 2) - len(handed)
+            # The turns of a conversation stay with one worker.
             most = end_of_unit(self._shared, most, self._unit)
             portion = self._shared[:most]
             self._shared = self._shared[most:]

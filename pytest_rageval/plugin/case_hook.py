@@ -77,6 +77,7 @@ def metrics_of_hook(config: pytest.Config) -> list[Metric]:
 
 def add_to_config(config: pytest.Config, run_config: dict[str, Any]) -> None:
     """Let the project's hooks add to config.json; raise SettingsError for a changed key or what no file can hold."""
+    # As text: a hook may change what is nested, too.
     before = written_small(run_config)
     names = list(run_config)
     where = "pytest_rageval_run_config: run_config"
@@ -108,6 +109,7 @@ def with_case_hook(file: CaseFile, session: pytest.Session) -> CaseFile:
     """
     _load_conftests(file.path, session)
     hook = session.gethookproxy(file.path).pytest_rageval_case
+    # Most projects have no such hook: their cases are not copied.
     if not hook.get_hookimpls():
         return file
     cases: dict[str, EvalCase] = {}
@@ -207,7 +209,9 @@ def selector(expression: str) -> Callable[[list[str]], bool] | None:
 
     python = _WORD.sub(as_name, " ".join(expression.split()))
     try:
+        # Python reads the expression, with words as names. Nothing of it is executed.
         tree = ast.parse(python, mode="eval").body
+        # Once without keywords, so that what is no such expression is found here.
         _holds(tree, words, [])
     except (SyntaxError, RecursionError):
         return None

@@ -141,6 +141,7 @@ class Controller:
         if not items:
             return
         self.active.expected |= {item.nodeid: item.case for item in items}
+        # pytest is about to end the session: no run begins that asks nothing.
         if session.testsfailed and not option.continue_on_collection_errors:
             return
         self._open([item.case for item in items], {item.path for item in items})
@@ -271,6 +272,7 @@ class Controller:
 
     def _end_run(self, run: OngoingRun, session: pytest.Session, exitstatus: int) -> None:
         self.interrupts.begin_finishing()
+        # What is still under way costs money, and nobody waits for it.
         run.loop.cancel()
         of_workers = self._workers.back_off if self._workers is not None else None
         back_off = of_workers or run.prefetcher.back_off

@@ -58,6 +58,7 @@ class Evaluator:
     def evaluate(self, case: EvalCase) -> Evaluated:
         """Ask, judge and score; a failure to ask or judge fails the test in one line."""
         evaluation, ending = self._evaluate(case)
+        # Before it may fail: the record of a failed case is wanted as well.
         self._node.stash.setdefault(RESULTS, []).append(evaluation)
         if (error := evaluation.overall.error) is not None:
             pytest.fail(printable(f"{error.kind}: {error.message}"), pytrace=False)

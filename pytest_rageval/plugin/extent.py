@@ -97,6 +97,7 @@ def _overcounted(active: ActiveSession) -> Iterator[str]:
 def _counted(config: pytest.Config, failed: set[str]) -> frozenset[str]:
     """Return the tests that pytest counted as failed and that its terminal does not show as good."""
     terminal = config.pluginmanager.get_plugin("terminalreporter")
+    # With `-p no:terminal`, pytest's own count is all there is.
     if terminal is None:
         return _plain(failed)
     shown: set[str] = set()

@@ -87,6 +87,7 @@ class FixtureAdapter:
 
     def target_and_judge(self, client: object, judge: object, cache: object) -> tuple[BaseTarget, BaseJudge | None]:
         """Return the target and judge for these objects; the same for the same objects."""
+        # By identity: objects of a project need not be hashable or comparable.
         key = (id(client), id(judge), id(cache))
         if key not in self._pairs:
             problems = Problems()

@@ -46,11 +46,13 @@ class Arrivals:
         session = self._session
         facts = report.__dict__
         if report.when == "call" or not report.passed:
+            # Before other hooks, which may raise.
             session.ended.add(report.nodeid)
         if "rageval" in facts:
             self._control().take_report(report)
         counted = session.of_pytest.testsfailed
         result = yield
+        # By pytest's own count, after all hooks: one of them may have changed the outcome.
         if session.of_pytest.testsfailed > counted:
             session.failed.add(report.nodeid)
         if "rageval_calls" in facts:

@@ -40,6 +40,7 @@ class ItemBatch:
 class EvalFile(pytest.Module):
     """A case file. A Module, because module-scoped autouse fixtures of a user's conftest break under anything else."""
 
+    # pytest would import the file as a module of Python.
     obj = None
 
     def __init__(self, *, runner: Any, **collector: Any) -> None:
@@ -150,6 +151,7 @@ class EvalItem(pytest.Function):
         try:
             self.verdict = self.file.runner.evaluate(self)
         except pytest.fail.Exception as failure:
+            # Ours have no traceback; what interrupts us has one.
             if not failure.pytrace:
                 raise
             interruption = failure.msg

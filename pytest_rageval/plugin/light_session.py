@@ -110,6 +110,7 @@ class LightSession:
 
     def owns(self, path: Path) -> bool:
         """Return True if this is a case file: found by the globs, or named and with a case as its first record."""
+        # The suffix first: this is asked of every file of every suite.
         if path.suffix not in SUFFIXES or path.is_relative_to(self.reports_folder):
             return False
         is_named = path in self.named_files

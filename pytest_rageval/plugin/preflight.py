@@ -54,6 +54,7 @@ def overrides(session: LightSession, fixture: str, case_files: Iterable[Path]) -
         conftest = folder / "conftest.py"
         if (function := _function(manager.get_plugin(str(conftest)), fixture)) is not None:
             place = conftest.relative_to(root).as_posix()
+            # A `conftest.py` may import its fixture: then the module is what decides.
             is_written_there = inspect.getsourcefile(function) == str(conftest)
             conftests[folder] = Override(place, place if is_written_there else function.__module__)
     of_plugins = max(_in_plugins(session, fixture), default=None)

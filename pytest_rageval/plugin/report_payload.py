@@ -41,6 +41,7 @@ def attach(
     lines: Sequence[RecordLine]
     if not isinstance(item, EvalItem):
         evaluations = item.stash[RESULTS]
+        # Handed over once: the teardown has a report of its own.
         item.stash[RESULTS] = []
         _count_runs(item, evaluations)
         lines = _records_of_test(item, evaluations, report, raised, run)
@@ -54,6 +55,7 @@ def attach(
     elif lines:
         text = "\n".join(line.text for line in lines)
         report.__dict__["rageval"] = text
+        # On disk as well: a worker that dies may not have sent its report.
         run.journal.results(text)
     return evaluations
 
@@ -97,11 +99,13 @@ def _records_of_test(
 ) -> list[RecordLine]:
     """Return the records of a test of the project's own, with the outcome that pytest gives it."""
     outcome = _outcome(report)
+    # A hook made the report of a failed gate harmless: the record keeps the verdict.
     if outcome in HARMLESS and isinstance(raised, GateFailure):
         outcome = "failed"
     lines: list[RecordLine] = []
     for evaluation in evaluations:
         overall = evaluation.overall
+        # The resumed run has its record already: a second one would count it twice.
         if run.unfinished is not None and run.unfinished.is_done(overall.key):
             continue
         is_error = overall.error is not None and outcome != "xfailed"
@@ -220,6 +224,7 @@ def _broken(evaluation: Evaluation, problem: Problem) -> Evaluation:
 def _fail(report: pytest.TestReport, message: str) -> None:
     report.outcome = "failed"
     report.longrepr = printable(message)
+    # With it, pytest would show the failure as an expected one.
     report.__dict__.pop("wasxfail", None)
 
 

@@ -73,4 +73,5 @@ def _end_with(controller: int) -> None:
     """
     while os.getppid() == controller:
         time.sleep(LOOKED_EVERY_S)
+    # `sys.exit` would end this thread alone.
     os._exit(pytest.ExitCode.INTERRUPTED)

@@ -99,6 +99,7 @@ class ControlledWorkers:
         run = self._active.run
         if self._are_blocks_arranged:
             node.workerinput["rageval_blocks"] = "yes"
+        # The controller has reported their problems: workers need not once more.
         node.workerinput["rageval_checked"] = os.pathsep.join(map(str, self._session.collected))
         if run is not None and run.own_writer is not None:
             node.workerinput["rageval_config_hash"] = run.config_hash
@@ -141,6 +142,7 @@ class ControlledWorkers:
         """Take a worker's notes and the tests that a dead one left, before the scheduler hears of it."""
         output: dict[str, Any] = getattr(node, "workeroutput", None) or {}
         notes = self._session.notes
+        # Workers have the same settings, and so the same notes: each is told once.
         notes += [note for note in output.get(NOTES, ()) if note not in notes]
         if BACK_OFF in output:
             self.back_off = (self.back_off or BackOff()) + BackOff(**output[BACK_OFF])

@@ -24,6 +24,7 @@ def gate_tests(finished: FinishedRun, plan: Plan) -> Iterator[GateTest]:
         yield GateTest(name, "failed", message)
     if finished.is_partial:
         return
+    # A run that becomes the baseline accepts its regressions, as one that allows them does.
     is_waived = plan.settings.allow_regressions or plan.settings.update_baseline
     for gate in finished.metrics["gates"]:
         is_regression = gate["op"] in ("drop", "rise")
@@ -34,6 +35,7 @@ def gate_tests(finished: FinishedRun, plan: Plan) -> Iterator[GateTest]:
             yield GateTest(name, "skipped", gate_line(gate))
         else:
             message = gate_line(gate)
+            # The name of a gate is the same for every tag: the tag stands in the message.
             if gate.get("tag"):
                 message += f" ({gate['tag']})"
             yield GateTest(name, "failed", message)

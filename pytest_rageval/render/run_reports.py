@@ -51,6 +51,7 @@ def write_all_reports(folder: Path, plan: Plan, cases: Cases, baseline: Path, *,
         from pytest_rageval.render.html.report_writer import end_report
 
         page = end_report(folder, plan.settings, baseline, exit_status=exit_status)
+    # Last, since it raises: the page is written by then.
     problems = write_reports(folder, plan, cases, baseline)
     return RunReports((*problems, *left_out), page)
 

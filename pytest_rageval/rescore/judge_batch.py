@@ -95,6 +95,7 @@ class BatchedRun:
         judge = self.make_judge()
         if not isinstance(judge, ModelJudge) or judge.batch_wire is None:
             raise SettingsError(f"judge {judge.model!r}: batches are for {' and '.join(BATCHED)}")
+        # The fences of the run: requests are known by their text, which a new secret would change.
         RunFolder(self.run.path).give_secret(judge)
         judge.defer_to(self.client)
         return judge
@@ -174,6 +175,7 @@ class BatchedRun:
     def give_up(self, states: Iterable[BatchState]) -> None:
         """Let the waiting requests fail that ended batches have left without a reply."""
         words = "; ".join(dict.fromkeys(state.words for state in states))
+        # Only those that were in a batch: others wait to be submitted.
         for key in self.client.waiting.keys() & {*self.submission.requests}:
             self.client.replies[key] = BatchReply(0, problem=f"no reply in its batch ({words})")
             del self.client.waiting[key]

@@ -51,6 +51,7 @@ def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> No
             key = record["case_key"]
             if where.setdefault(key, run.run_id) != run.run_id:
                 doubled.setdefault((where[key], run.run_id), []).append(key)
+            # Other keys end with a test of the project's own, which is no case of the dataset.
             if key == f"{record['source']['file']}::{record['test_case_id']}":
                 contents[key] = record["content_hash"]
     for (first_id, second_id), keys in doubled.items():
@@ -71,6 +72,7 @@ def merge(
     writer = RunWriter.new(reports, plan, config)
     try:
         writer.folder.log(f"merged from {', '.join(run.run_id for run in runs)}")
+        # By lines: the records of all shards need not fit into memory.
         for line in lines_in_order((run.path / RESULTS for run in runs), RESULT):
             writer.take(line.encode())
         for line in lines_in_order((run.path / OBSERVATIONS for run in runs), OBSERVATION):

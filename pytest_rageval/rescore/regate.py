@@ -128,6 +128,7 @@ def _failed_judgement(records: Sequence[Line], first: CaseResult, plan: Plan) ->
     """Return the error of a case if a gate reads a metric whose judgement failed."""
     is_heuristic = any(record["judge"] and record["judge"]["heuristic"] for record in records)
     gates = plan.gates_reading(first.case, records[0]["gold"] or "none")
+    # A default gate does not read a heuristic's scores, a written one does.
     read = {gate.name for gate in gates if not (gate.is_default and is_heuristic)}
     for record in records:
         if record.get("confirms"):

@@ -44,6 +44,7 @@ class Rejudge:
         """
         limit = self.plan.settings.concurrency
         yield from at_once(self._line, lines, limit, close=self.judge.aclose, watch=self.watch)
+        # A wrong key or a dead server: the judgements that were paid for stay.
         if self.problem is not None and self.failed == self.judged:
             what = printable(f"{self.problem.kind}: {self.problem.message}")
             raise SettingsError(f"none of {self.judged} answers could be judged, run {self.run.run_id} stays: {what}")

@@ -131,8 +131,10 @@ def _changed(cases: Mapping[str, EvalCase], records: Mapping[str, Line], run: St
     changed: dict[str, str] = {}
     for key, case in cases.items():
         written = records[key]["question"]
+        # Records hold cut questions; None was left out of them.
         if written is not None and case.question[:CUT] != written[:CUT]:
             changed[key] = "question"
+    # Observations hold what a record lacks: the whole question, the history, the parameters.
     for place in run.observation_places().values():
         old = case_from_mapping(record_at(place)["case"])
         new = cases.get(old.key)

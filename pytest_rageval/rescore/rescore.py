@@ -131,6 +131,7 @@ class Rescoring:
                     writer.note(record)
                 return finish(writer, plan, same_extent(writer, earlier), self.baseline)
             writer = RunWriter(folder, plan, self.config)
+            # First, since they cannot be computed again: killed after this, the run is scored from them.
             self._write_observations(judged)
             writer.config = self._write_records(records, writer)
             finished = finish(writer, plan, same_extent(writer, earlier), self.baseline)
@@ -145,6 +146,7 @@ class Rescoring:
         with replacing(self.run.path / RESULTS) as new_file:
             with new_file.open("wb") as file:
                 file.writelines(f"{line}\n".encode() for line in _noted(records, writer))
+            # Noted before the file is replaced: killed between the two, a run was refused by every command.
             seal = seal_of(new_file, writer.rows.keys())
             config = {**self.config, DECIDED_AGAIN: seal}
             write_json(self.run.path / CONFIG, config)

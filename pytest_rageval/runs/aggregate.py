@@ -235,6 +235,7 @@ def _interval(measure: Measure, values: Sequence[float], clusters: Clusters | No
     if clusters is not None and len(set(clusters)) < len(clusters):
         scale = (0, math.inf) if measure.metric.unit is not None else measure.metric.scale
         return cluster_interval(values, clusters, scale)
+    # With repeats a case's value may be a share, which Wilson's interval is not for.
     if values and measure.metric.binary and all(value in (0, 1) for value in values):
         return share_interval(sum(values) / len(values), len(values))
     if measure.metric.unit is not None:

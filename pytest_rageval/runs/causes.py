@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
+from pytest_rageval.gates.gate import HOLDS
 from pytest_rageval.model import BLOCKED
 from pytest_rageval.text import cut
 
@@ -19,6 +20,7 @@ TITLES: Mapping[str, str] = {
     "tool_forbidden": "a forbidden tool was called",
     "tool_missed": "not the expected tool calls",
     "too_many_tool_calls": "more tool calls than the case allows",
+    "reference_not_resolved": "passes only as its rewrite",
     "nothing_retrieved": "nothing was retrieved",
     "no_paths": "no retrieved chunk names its path",
     "gold_not_retrieved": "the gold was not retrieved",
@@ -88,12 +90,27 @@ def cause_of(record: Mapping[str, Any]) -> Cause | None:
     in_tools = _cause_in_tools(failed)
     if in_tools is not None:
         return in_tools
+    if _passes_alone(record, failed):
+        return Cause("reference_not_resolved")
     is_answer_bad = not layers.isdisjoint(("L2", "L5", "abstention"))
+    # Whatever gate fails then, nothing could be answered from: retrieval is the earlier stage.
     if is_answer_bad and _retrieved_nothing(record):
         return Cause("nothing_retrieved")
     if "L2" in layers or (is_answer_bad and _missed_gold(record)):
         return _cause_in_retrieval(record)
     return _cause_behind_retrieval(record, failed, layers)
+
+
+def passed_alone(thresholds: Mapping[str, str], scores: Mapping[str, float]) -> dict[str, float]:
+    """Return those scores of a rewrite that reach the thresholds, as in `>= 1`, of gates that fail in conversation."""
+    passed: dict[str, float] = {}
+    for metric, threshold in thresholds.items():
+        sign, _, limit = threshold.partition(" ")
+        if metric not in scores or limit.endswith("%"):
+            continue  # a limit in percent depends on the scale, which no record has
+        if HOLDS[sign](scores[metric], float(limit)):
+            passed[metric] = scores[metric]
+    return passed
 
 
 def causes_of_gates(record: Mapping[str, Any]) -> dict[str, Cause]:
@@ -106,6 +123,8 @@ def causes_of_gates(record: Mapping[str, Any]) -> dict[str, Cause]:
         layers = _layers_of([gate], record["layers"])
         if "abstention" in layers and not record["answerable"]:
             cause = Cause("answered_unanswerable")
+        elif _passes_alone(record, [gate]):
+            cause = Cause("reference_not_resolved")
         elif "L2" in layers and _retrieved_nothing(record):
             cause = Cause("nothing_retrieved")
         elif "L2" in layers:
@@ -164,6 +183,7 @@ def _cause_of_error(error: Mapping[str, Any]) -> Cause:
     message = error["message"] or ""
     lines = (line.strip() for line in message.splitlines())
     first_line = next(filter(None, lines), "")
+    # Equal errors of many cases are one cause: ids and times in them would make each its own.
     detail = cut(_IDENTIFIER.sub("…", first_line), _LONGEST_DETAIL) or kind
     if kind == BLOCKED:
         return Cause("blocked", f"turn {error['turn']}" if error.get("turn") else "")
@@ -205,6 +225,15 @@ _CAUSES_IN_TOOLS = {
 }
 
 
+def _passes_alone(record: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> bool:
+    """Check whether a follow-up that was asked as its rewrite, too, passes all of these gates as that."""
+    rewrite = record.get("rewrite")
+    if not rewrite or rewrite["error"] is not None:
+        return False
+    thresholds = {gate["metric"]: gate["threshold"] for gate in failed}
+    return len(passed_alone(thresholds, rewrite["scores"])) == len(thresholds)
+
+
 def _retrieved_nothing(record: Mapping[str, Any]) -> bool:
     return "chunks" in record["reported"] and not record["retrieved_chunks"]
 
@@ -236,6 +265,7 @@ def _cause_in_retrieval(record: Mapping[str, Any]) -> Cause:
 
 def _cause_in_answer(record: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> Cause:
     metrics = {gate["metric"].partition("@")[0] for gate in failed}
+    # Only if these alone fail: an answer that is wrong as well is explained better by that.
     if metrics <= {"groundedness", "faithfulness"}:
         return Cause("not_grounded")
     if metrics == {"assertions"}:

@@ -252,6 +252,7 @@ def _cases(columns: dict[str, list[Any]], cases: int) -> CaseColumns:
     keys = columns["case_key"]
     categories = columns["category"]
     if (
+        # By types and sets, in C: a run may have a million values.
         any(len(column) != cases for column in columns.values())
         or not all({*map(type, columns[name])} <= kinds for name, kinds in _TYPES.items())
         or not _OPTIONAL_TEXT.issuperset(map(type, conversations))

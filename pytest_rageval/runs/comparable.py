@@ -24,6 +24,7 @@ class Mismatch:
     """A value that must be the same on both sides but differs, with optional details.
 
     is_ignorable  there is something to compare if the user ignores it
+    sentence      is shown in place of name and values; if empty, made of them
     """
 
     what: str
@@ -31,8 +32,11 @@ class Mismatch:
     after: str
     more: str = ""
     is_ignorable: bool = True
+    sentence: str = ""
 
     def __str__(self) -> str:
+        if self.sentence:
+            return self.sentence
         more = f": {self.more}" if self.more else ""
         return f"{self.what} was {self.before} and is {self.after}{more}"
 
@@ -67,11 +71,13 @@ def comparable_of(
     """Build it from metrics.json and, if known, from config.json and the cases."""
     config = config or {}
     dataset = config.get("dataset_hash")
+    # A part of the cases has another hash than all of them, which says nothing of the dataset.
     if dataset is None and cases is not None and not metrics["partial"]:
         dataset = dataset_hash_of(zip(cases.case_keys, cases.content_hashes, strict=True))
     total = metrics["total_tests"]
     judge = metrics.get("judge")
     temperature = None
+    # A heuristic has no temperature, whatever the settings say.
     if judge and not judge["heuristic"]:
         temperature = config.get("settings", {}).get("judge_temperature")
     reported = None
@@ -234,13 +240,17 @@ def _reported(before: Comparable, after: Comparable) -> Iterator[Mismatch]:
     gained = [] if before.is_partial else sorted(after.reported - before.reported)
     if lost or gained:
         parts = []
+        sentences = []
         if lost:
             parts.append(f"without {', '.join(lost)}")
+            sentences.append(f"no longer sends {', '.join(lost)}")
         if gained:
             parts.append(f"newly with {', '.join(gained)}")
+            sentences.append(f"now sends {', '.join(gained)}, which it did not before")
         was = ", ".join(sorted(before.reported)) or "nothing"
         now = ", ".join(sorted(after.reported)) or "nothing"
-        yield Mismatch("what the system reports", was, now, "; ".join(parts))
+        sentence = f"the system {' and '.join(sentences)}"
+        yield Mismatch("what the system reports", was, now, "; ".join(parts), sentence=sentence)
 
 
 def other_configuration(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:

@@ -134,6 +134,7 @@ def _or_server_default(weight: float | None) -> float | str:
 def _written_settings(settings: Settings, target: str) -> dict[str, Any]:
     """Return the settings that can change results, without credentials."""
     written = settings.deciding()
+    # The target may be a fixture, which no setting names.
     written["target"] = written["target"] or target
     for name in ("target", "judge", "judge_base_url"):
         written[name] = written[name] and public_target(written[name])
@@ -250,8 +251,10 @@ def _git(root: Path, *arguments: str) -> str | None:
             capture_output=True,
             encoding="utf-8",
             errors="replace",
+            # A git on a slow network drive must not hold the run.
             timeout=10,
             check=False,
+            # git may ask for a password, and nobody would answer.
             stdin=subprocess.DEVNULL,
         )
     except (OSError, subprocess.TimeoutExpired):
@@ -280,6 +283,7 @@ def _version(distribution: str) -> str | None:
 
 def _hash(value: Any) -> str:
     """Return the SHA-256 of the canonical JSON."""
+    # Sorted and in ASCII: equal values have one form, and lone surrogates can be encoded.
     text = json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 

@@ -107,6 +107,7 @@ def _follows(name: str, differing: set[str], before: Mapping[str, Json], after: 
         return "k" in differing
     if name == "index_build_version":
         return not differing.isdisjoint(_INDEX)
+    # Another model has other settings as well: one change is listed, not five.
     if name.startswith("judge.") or name == _SERVED:
         return name not in _JUDGE and not differing.isdisjoint(_JUDGE)
     # An added or removed metric is listed under `metrics`; a baseline does not store libraries.

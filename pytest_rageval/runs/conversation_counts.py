@@ -37,6 +37,7 @@ def conversation_counts(rows: Sequence[Row]) -> dict[str, Any]:
     for row in turns:
         if row.error_kind == BLOCKED and row.conversation is not None and row.broken_at is not None:
             blocked_turns += 1
+            # With repeats each trial may break at another turn: the earliest counts.
             broken[row.conversation] = min(row.broken_at, broken.get(row.conversation, row.broken_at))
     errors = {(row.conversation, row.turn) for row in turns if row.outcome == "error"}
     broken_by_error = errors.intersection(broken.items())
@@ -55,6 +56,7 @@ def conversation_counts(rows: Sequence[Row]) -> dict[str, Any]:
 def pass_rate_interval(rows: Sequence[Row]) -> Interval | None:
     """Return the 95 % interval of the share of cases that pass, each conversation one observation."""
     passed = [float(row.outcome == "passed") for row in rows]
+    # A single case depends on no other: it is a cluster of its own.
     clusters = [row.conversation or row.key for row in rows]
     return cluster_interval(passed, clusters, (0, 1))
 

@@ -29,6 +29,7 @@ FIRST = ("partial", "selection")
 def check_reports(reports: Path) -> None:
     """Raise SettingsError unless a run can be written below this folder."""
     existing = reports
+    # The folder is made with the first run: only what exists can be asked whether it may be written.
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
     if not existing.is_dir():
@@ -84,6 +85,7 @@ class RunFolder:
         name = wanted or utc_name()
         folder = new_folder(reports / "runs", name)
         if wanted is not None and folder.name != wanted:
+            # Only empty folders can be removed this way: nothing of another run can get lost.
             folder.rmdir()
             raise _taken(reports, wanted)
         return cls(folder)
@@ -134,17 +136,21 @@ class RunFolder:
         written = 0
         try:
             if name not in self._files:
+                # Unbuffered: what was appended survives the death of this process.
                 flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
                 self._files[name] = os.open(self.path / name, flags, 0o666)
+            # A write may be short, as on a disk that fills up.
             while written < len(data):
                 written += os.write(self._files[name], data[written:])
         except OSError as error:
             if written:
+                # A torn line would join the next one, and both would be lost.
                 os.ftruncate(self._files[name], os.fstat(self._files[name]).st_size - written)
             raise OSError(error.errno, error.strerror, str(self.path / name)) from None
 
     def log(self, message: str) -> None:
         """Append a line with the time to run.log; escape line breaks and terminal control characters."""
+        # Messages quote what systems send: a line break would forge a line of the log.
         shown = printable(message.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r"))
         self.append("run.log", f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {shown}")
 

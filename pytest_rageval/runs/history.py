@@ -73,6 +73,7 @@ def read_history(reports: Path) -> tuple[list[PastRun], list[UnreadableFolder]]:
             runs.append(past_run(StoredRun(path)))
         except SettingsError as error:
             skipped.append(UnreadableFolder(path.name, str(error)))
+    # The id decides between runs that ended within the same second.
     runs.sort(key=lambda run: (run.timestamp, run.run_id))
     return list(with_changes(runs)), skipped
 
@@ -150,6 +151,7 @@ def with_changes(runs: Iterable[PastRun]) -> Iterator[PastRun]:
     last: dict[str, PastRun] = {}
     before: PastRun | None = None
     for run in runs:
+        # The last run of the same cases, since only with that one metrics are compared.
         other = last.get(run.dataset_hash, before)
         if other is not None:
             settings = with_reported(run.settings, other.settings)
@@ -241,6 +243,7 @@ def runs_to_prune(
     for run in beyond:
         if before is not None and run.timestamp > before:
             continue
+        # Without its run a baseline has no texts to compare with.
         if run.run_id == baseline:
             pruned.kept.append((run, "the baseline came from it"))
         elif run.state == "being written" or is_locked(run.path):
@@ -256,6 +259,7 @@ def remove(runs: Iterable[RunSummary]) -> PruneResult:
     for run in runs:
         folder = RunFolder(run.path)
         try:
+            # Under its lock, since the run may have been resumed after it was listed.
             folder.lock()
             shutil.rmtree(run.path)
         except SettingsError:

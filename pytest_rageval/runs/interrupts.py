@@ -61,6 +61,7 @@ class Interrupts:
 
     def install(self) -> None:
         """Handle the signals that have their default handlers; leave a program's own handlers alone."""
+        # Python handles signals in the main thread alone, and lets only that one install handlers.
         if threading.current_thread() is not threading.main_thread():
             return
         for number in (getattr(signal, name) for name in SIGNALS if hasattr(signal, name)):
@@ -80,6 +81,7 @@ class Interrupts:
         for number, handler in self._replaced.items():
             signal.signal(number, last.handle if last is not None else handler)
             if is_heeded:
+                # Python runs these before it removes its own handlers.
                 atexit.register(signal.signal, number, signal.SIG_IGN)
         self._replaced = {}
         self._to_repeat.put(None)
@@ -128,6 +130,7 @@ class Interrupts:
             number, seconds = signalled
             time.sleep(seconds)
             if self._phase == "running" and self._replaced:
+                # To the main thread itself: a signal to the process may go to another thread, and would wake nothing.
                 signal.pthread_kill(threading.main_thread().ident or 0, number)
 
 
@@ -139,6 +142,7 @@ def _breaks_what_it_interrupts(frame: FrameType | None) -> bool:
     """
     if frame is not None and frame.f_lineno is None:
         return True
+    # Frames of the standard library stand between pytest and what is interrupted.
     while frame is not None and _package(frame) in sys.stdlib_module_names:
         frame = frame.f_back
     return frame is not None and _package(frame) in ("_pytest", "pluggy")

@@ -29,6 +29,7 @@ def judge_notes(
     """
     judge = config.get("judge") or {}
     models = sorted({each["model"] for each in judges if each and not each["heuristic"]})
+    # Of judges that fixtures give, the configuration says nothing.
     if judge.get("model") in models:
         yield from (doubt.text for doubt in doubts_about(judge, config.get("judge_check")))
     served = served_names(judges)
@@ -51,6 +52,7 @@ def served_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | 
     """Return the note that the judge's server now reports another model; both arguments are contents of config.json."""
     was = before.get("observed", {}).get("judge")
     now = after.get("observed", {}).get("judge")
+    # Another judge is told as a change of the configuration: this is about the same one.
     if was is None or now is None or was == now or before.get("judge") != after.get("judge"):
         return None
     return (
@@ -71,6 +73,7 @@ def served_names(judges: Judges) -> list[str]:
 def kinship_notes(llm: str, models: Sequence[str], served: Sequence[str] = ()) -> Iterator[str]:
     """Yield a note if the system's model is the judge's own or of its family, by its configured or its served name."""
     names = [*models, *(name for name in served if name not in models)]
+    # By the served name as well: a gateway may hide one model behind the name of another.
     itself = next((name for name in names if same_model(llm, name)), None)
     if itself is not None:
         under = "" if itself in models else f" ({', '.join(models)} is served by {itself})"
@@ -93,6 +96,7 @@ class JudgeDoubt(NamedTuple):
 def doubts_about(judge: Mapping[str, Any], check: Mapping[str, Any] | None) -> Iterator[JudgeDoubt]:
     """Yield notes about a judge as config.json describes it, and its check with answers of known quality."""
     model = judge["model"]
+    # None is unknown, which is no reproach.
     if judge.get("pinned") is False:
         remedy = "name a dated or numbered version"
         yield JudgeDoubt(f"judge {model} is not pinned: the name may mean another model tomorrow; {remedy}")
@@ -129,6 +133,7 @@ def estimate_at(tariff: Tariff | None, plan: Plan, cases: int) -> str | None:
     dollars = tariff.estimate(prompts, passages=settings.k, times=times)
     if dollars is None:
         return None
+    # "Up to": not every rubric applies to every case.
     most = counted(times * len(plan.wordings), "judgement")
     if len(prompts) < len(plan.wordings):
         most += f" in {counted(times * len(prompts), 'request')}"

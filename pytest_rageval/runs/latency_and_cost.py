@@ -68,6 +68,7 @@ def operations_of(trials: Iterable[Row]) -> dict[str, dict[str, Any]]:
 
 def statistics_of(values: Sequence[float]) -> dict[str, float | None]:
     """Return the median, the 95th percentile and the largest of the values; None where there are too few."""
+    # Of fewer values the 95th percentile is the largest one, which a single slow call decides.
     is_enough = len(values) >= FEWEST_FOR_P95
     return {
         "p50": percentile(values, 0.5),
@@ -112,6 +113,7 @@ def _sums(usages: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:
     values_by_name: dict[str, list[float]] = {}
     for usage in usages:
         for name, value in usage.items():
+            # Not `isinstance`: True is no amount.
             if type(value) in (int, float):
                 values_by_name.setdefault(name, []).append(value)
     totals = {}

@@ -80,6 +80,7 @@ def write_ratings(folder: Path, ratings: Mapping[str, Rating]) -> None:
 def with_rating(record: dict[str, Any], ratings: Mapping[str, Rating]) -> dict[str, Any]:
     """Return the record with `thumb` and `note` if its answer was rated."""
     rating = ratings.get(record["case_key"])
+    # The thumb was for another answer: a run can be resumed, or its case asked again.
     if rating is None or not rating.is_of(record):
         return record
     return record | {"thumb": rating.thumb, "note": rating.note or None}

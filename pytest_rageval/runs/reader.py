@@ -101,6 +101,7 @@ class StoredRun:
     def state(self) -> State:
         """Return the progress of the run, from its files and its lock."""
         try:
+            # Read first, since a folder without a configuration holds no run, whatever else it holds.
             _ = self._written_config
             if self.metrics is not None:
                 return "partial" if self.metrics["partial"] else "complete"

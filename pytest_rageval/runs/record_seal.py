@@ -55,6 +55,7 @@ def records_damage(path: Path, config: Mapping[str, Any], metrics: Mapping[str, 
 
     Nothing is said while another process writes the run.
     """
+    # Its writer appends while we read: counts would differ without any damage.
     if is_locked(path.parent):
         return None
     if is_decision_interrupted(path, config):
@@ -168,4 +169,5 @@ def _checksums(path: Path) -> tuple[list[bytes], int]:
 
 def _digest(checksums: Iterable[bytes]) -> str:
     """Return the SHA-256 over the checksums in any order."""
+    # Sorted: workers end in any order, and equal runs have equal seals.
     return hashlib.sha256(b"\n".join(sorted(checksums))).hexdigest()

@@ -22,6 +22,7 @@ def from_spec(spec: str, given: Surroundings) -> RecordedTarget | None:
     runs = given.reports / "runs"
     if not run_id:
         return None
+    # The id becomes a path: no slash and no `..` may lead out of the reports.
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", run_id):
         quoted = shown_value(run_id)[1:-1]
         raise SettingsError(f"target run:{quoted}: that is not the id of a run, as in 20251218_063617")
@@ -69,6 +70,7 @@ class RecordedTarget(BaseTarget):
 
     def _rewritten_answer(self, request: AskRequest) -> Answer:
         recorded = self._rewrites.get((request.case_key, request.trial))
+        # An answer to another wording of the rewrite is no answer to this one.
         if recorded is None or recorded[0] != request.question:
             what = f"no answer is recorded for {request.case_key} asked as its rewrite"
             raise TargetError("missing", f"{self.name}: {what}")

@@ -61,6 +61,7 @@ def _rated(trials: Iterable[Row]) -> list[list[Row]]:
 
 
 def _share(known: Sequence[bool | None]) -> float | None:
+    # One case that was decided early leaves the share unknown: as 0 or 1 it would bias it.
     return None if None in known else _mean([float(each or False) for each in known])
 
 

@@ -53,12 +53,14 @@ def not_judged(rows: Sequence[Row]) -> dict[str, Any]:
     judged = sum(bool(row.judge or why) for row, why in zip(rows, reasons, strict=True))
     kinds: Counter[str] = Counter()
     for each in failed:
+        # Once a case: two failed rubrics of one answer are one case of that kind.
         kinds.update(each)
     return {UNJUDGED: {"cases": len(failed), "of": judged, "kinds": dict(sorted(kinds.items()))}}
 
 
 def judge_left_out(rows: Sequence[Row]) -> dict[str, Any]:
     """Return the same for a run whose judge could not be asked: no answer was judged."""
+    # A case without an answer had nothing to judge.
     answered = sum(row.outcome != "error" for row in rows)
     return {UNJUDGED: {"cases": answered, "of": answered, "kinds": {LEFT_OUT: answered}}} if answered else {}
 

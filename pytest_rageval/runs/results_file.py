@@ -212,6 +212,7 @@ class RunWriter:
         """Rebuild the rows from the file if they differ: an interrupt may come between writing and noting a record."""
         self._write()
         path = self.folder.path / RESULTS
+        # By size, without reading the file.
         size = path.stat().st_size if path.exists() else 0
         if size == self._noted_bytes:
             return
@@ -251,6 +252,7 @@ class RunWriter:
         self._has_replaced |= (row.key, row.trial) in self.rows
         self.rows[row.key, row.trial] = row
         if noted.coverage is not None:
+            # As text, since mappings have no hash; systems repeat the same coverage with each answer.
             written = json.dumps(noted.coverage, sort_keys=True)
             self._coverages.setdefault(written, (row.key, noted.coverage))
         self.versions = self.versions or noted.versions

@@ -24,6 +24,7 @@ def follow_up_of(record: Mapping[str, Any], unit: str) -> RewrittenFollowUp | No
     for name, value in rewrite["scores"].items():
         if name in scores:
             pairs[name] = ScorePair(value, scores[name])
+    # An error on either side leaves no pair.
     errors = frozenset({*rewrite["metric_errors"], *record.get("metric_errors", ())})
     return RewrittenFollowUp(unit, pairs, errors)
 
@@ -75,6 +76,9 @@ def gap_counts(of: str, facts: RunFacts) -> dict[str, Any]:
     if pairs:
         over_all = _mean_pair(pairs)
         counts |= {"rewritten": over_all.rewritten, "in_conversation": over_all.in_conversation}
+        # Gaps of both signs cancel in the mean.
+        counts["n_higher_alone"] = len([pair for pair in pairs if pair.gap > 0])
+        counts["n_lower_alone"] = len([pair for pair in pairs if pair.gap < 0])
     return counts
 
 

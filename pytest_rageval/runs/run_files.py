@@ -53,6 +53,7 @@ def fold_journals(
     others = journals(folder, kind.file)
     places = index([own, *others], kind, notes)
     kept = select(places)
+    # A file that is whole is left alone, not rewritten for nothing.
     if others or len(kept) < sum(1 for _ in lines_of(own)) or not ends_well(own):
         write_lines(own, (places[key].text() for key in kept))
     for path in others:

@@ -27,6 +27,7 @@ def run_gate_result(gate: Gate, metric: Mapping[str, Any], values: Sequence[floa
         "value": value,
         "when": None,
         "tag": gate.tag,
+        # No value is no pass: a gate that looks at nothing would be green for ever.
         "passed": value is not None and gate.holds(value),
         "n_scored": metric["n_scored"],
         "n_expected": metric["n_expected"],

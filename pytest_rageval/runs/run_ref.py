@@ -83,6 +83,7 @@ def _back_from_latest(runs: Path, reference: str, *, is_finished: bool) -> Path:
 def _run_of_baseline(runs: Path, file: Path) -> Path:
     volatile = read_json(file, "baseline").get("volatile")
     run_id = volatile.get("run_id") if isinstance(volatile, dict) else None
+    # Baselines come from repositories: a path in place of an id must not lead elsewhere.
     if not isinstance(run_id, str) or Path(run_id).name != run_id:
         raise SettingsError(f"baseline: {file} does not name its run; write one with --rageval-update-baseline")
     if not (runs / run_id / "config.json").is_file():

@@ -20,5 +20,6 @@ class Shard(NamedTuple):
 
     def takes(self, key: str) -> bool:
         """Return True if the shard has the case: the first 8 bytes of its key's SHA-256, modulo `of`."""
+        # Not `hash`, which Python salts anew in each process.
         digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
         return int.from_bytes(digest[:8], "big") % self.of == self.number - 1

@@ -60,6 +60,7 @@ def settings_of(run: StoredRun, current: Settings) -> Settings:
         # A run of another release may have settings that this one does not know.
         if name in Settings.model_fields:
             then[name] = tuples_of(value)
+    # Nothing is asked again, so that the place of the answer in a reply is not needed.
     then["mapping"] = None
     then["metric_options"] = options
     then["gates"] = Gates(case=tuple(gates["case"]), run=tuple(gates["run"]))

@@ -57,8 +57,11 @@ class Assignment(BaseModel):
         """Return the project with this worker's share in its settings."""
         # The sender has validated them. Not strict, since JSON has lists in place of tuples.
         settings = Settings.model_validate_json(self.settings, strict=False)
+        # The whole of which this worker takes its part again: `prepare` divides by the workers.
         cost = None if self.share.max_cost is None else self.share.max_cost * self.share.of
+        # Not resumed there: the command knows what is done, and hands out the rest.
         own = {"concurrency": self.share.concurrency, "max_cost": cost, "resume": None}
+        # Workers know nothing of each other's requests; together they keep the limit.
         if settings.requests_per_minute is not None:
             own["requests_per_minute"] = settings.requests_per_minute / self.share.of
         return Project(Path(self.root), settings.model_copy(update=own))

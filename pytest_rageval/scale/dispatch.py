@@ -140,12 +140,14 @@ class Dispatch:
         portion = self._busy[event.worker]
         portion.recorded += block.cases
         assert portion.recorded <= len(portion.cases), "a worker sent more cases than it was given"
+        # A finished case shows that workers can live: only losses in a row count.
         if block.cases:
             self._futile = 0
         self._in_flight[event.worker] = block.in_flight
         share = self._shares[event.worker]
         if share.max_cost is not None:
             left = max(0.0, share.max_cost - block.cost_usd)
+            # A worker that replaces this one begins with what is left, not with the whole share.
             self._shares[event.worker] = share._replace(max_cost=left)
         return block._replace(portion=portion.number, is_last=not portion.unrecorded)
 
@@ -167,6 +169,7 @@ class Dispatch:
         self._refused[worker] = problems
         for problem in problems:
             note = f"a worker was left out: {problem}"
+            # Machines of one kind refuse for one reason: it is told once.
             if note not in self.notes:
                 self.notes.append(note)
         if len(self._refused) == len(self._shares):
@@ -177,6 +180,7 @@ class Dispatch:
         """Start another worker, and put back the rest of this one's portion."""
         portion = self._busy.pop(worker, None)
         self._in_flight.pop(worker, None)
+        # Lost before its first portion: the machine, not a case, is the cause.
         if portion is None:
             self._false_starts[worker] += 1
             if self._false_starts[worker] == MOST_FALSE_STARTS:
@@ -273,6 +277,7 @@ class ClusterRun:
         self.tally.judged += block.judged
         self.tally.cost_usd += block.cost_usd
         self._run.count(block.calls)
+        # What was paid for is written at once, out of order: a crash must not cost it.
         if not block.is_free or block.portion < self._turn:
             self.is_ordered = False
             self._write(block)

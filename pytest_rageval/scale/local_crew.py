@@ -125,6 +125,7 @@ class LocalCrew:
         if process is not None:
             assert process.stdin is not None
             process.kill()
+            # Waited for, or it would stay a zombie until the command ends.
             process.wait()
             with suppress(BrokenPipeError):
                 process.stdin.close()
@@ -180,6 +181,7 @@ def _messages(stream: IO[bytes]) -> Iterator[Any]:
         with suppress(EOFError, OSError):
             while True:
                 arrived.put(pickle.load(stream))  # noqa: S301 because it is the command that started this process
+        # `sys.exit` would end this thread alone.
         os._exit(0)
 
     threading.Thread(target=receive, daemon=True).start()

@@ -176,6 +176,7 @@ def _check_same(prepared: Preparation, assigned: Assignment) -> None:
     own_release = own["libraries"]["pytest-rageval"]
     if release != own_release:
         raise SettingsError(f"pytest-rageval is {own_release} there and {release} here; install the same one")
+    # Known failures depend on it: another one gives other outcomes.
     if baseline_hash(prepared) != assigned.baseline:
         raise SettingsError(f"{prepared.project.baseline_file} is another one there than here; copy it there")
     other = other_configuration(commands, own)

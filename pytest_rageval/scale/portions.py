@@ -66,6 +66,7 @@ class Portions:
         """
         losses = portion.losses + 1
         cases = portion.unrecorded
+        # Once is chance, as of a machine that was taken away.
         if losses < LOSSES:
             parts = [cases]
         elif len(cases) == 1:
@@ -83,6 +84,7 @@ class Portions:
 
 def _end_of_unit(cases: Sequence[EvalCase], at: int) -> int:
     """Return the first position from `at` on that divides no conversation."""
+    # A turn needs the answers before it, which only its own worker has.
     while 0 < at < len(cases) and cases[at].unit == cases[at - 1].unit:
         at += 1
     return at

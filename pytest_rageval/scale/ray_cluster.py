@@ -74,6 +74,7 @@ class RayCrew:
         self._ray = ray
         self._prepared = prepared
         self._config_hash = config_hash
+        # No restarts by Ray: a portion would be asked, and paid for, as a whole again.
         self._class = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(ProcessWorker)
         self._actors: dict[int, Any] = {}
         self._waits: dict[Any, int] = {}
@@ -188,9 +189,11 @@ def check_address(address: str) -> None:
         raise SettingsError(f"--address {address}: expected HOST:PORT, as in 10.0.0.1:6379, auto or local")
     try:
         with socket.create_connection((host.strip("[]"), int(port)), PATIENCE_S) as connection:
+            # The preface would be no handshake: that somebody listens must do.
             if os.environ.get("RAY_USE_TLS") == "1":
                 return
             connection.settimeout(PATIENCE_S)
+            # A server of gRPC answers the preface at once, and other servers with something else.
             connection.sendall(PREFACE)
             reply = connection.recv(9)
     except OSError as error:

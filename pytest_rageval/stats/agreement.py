@@ -227,6 +227,7 @@ def spearman(pairs: Sequence[tuple[float, float]]) -> float | None:
     if len(set(ours)) < 2 or len(set(theirs)) < 2:
         return None
     correlation = _correlation(_ranks(ours), _ranks(theirs))
+    # Rounding may carry a perfect correlation beyond 1.
     return max(-1.0, min(1.0, correlation))
 
 
@@ -276,9 +277,11 @@ def auroc(pairs: Sequence[LabelPair]) -> Estimate | None:
     beaten = [(total - own) / n_bad for total, own in zip(good_among_all, _ranks(good), strict=True)]
     beaten_by = [1 - (total - own) / n_good for total, own in zip(bad_among_all, _ranks(bad), strict=True)]
     area = math.fsum(beaten) / n_good
+    # One answer has no variance.
     if n_good < 2 or n_bad < 2:
         return Estimate(area, None)
     variance = _variance(beaten) / n_good + _variance(beaten_by) / n_bad
+    # A variance of 0 would claim certainty, and the logit of 0 or 1 is infinite.
     if variance <= 1e-12 or not 0 < area < 1:
         return Estimate(area, _newcombe(area, n_good, n_bad))
     centre = math.log(area / (1 - area))
@@ -304,6 +307,7 @@ def _newcombe(area: float, n_good: int, n_bad: int) -> Interval:
 
     def bound(outer: float) -> float:
         inner = area
+        # Halved to the last digit of a float.
         for _ in range(60):
             middle = (inner + outer) / 2
             spread = (1 - middle) / (2 - middle) + middle / (1 + middle)

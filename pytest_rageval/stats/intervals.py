@@ -105,6 +105,7 @@ def gaffke(values: Sequence[float], scale: Sequence[float], moments: Moments | N
     moments = moments or moments_of(values)
     lower = _quantile(moments, low, -Z)
     upper = _quantile(moments, high, Z)
+    # The expansion, unlike the exact limits, may leave the scale.
     return max(low, lower), min(high, upper)
 
 
@@ -183,6 +184,7 @@ def _quantile(moments: Moments, end: float, z: float) -> float:
     """
     n, mean, second, third, fourth = _with(moments, end)
     variance = second / (n * (n + 1))
+    # All values, and the one more, lie at one end of the scale.
     if variance <= 0:
         return mean
     spread = math.sqrt(variance)

@@ -253,6 +253,7 @@ def adjusted(p_values: Mapping[str, float]) -> dict[str, float]:
     ascending = sorted(p_values.items(), key=lambda item: item[1])
     ranked = list(enumerate(ascending, start=1))
     for rank, (name, p) in reversed(ranked):
+        # The running minimum keeps the order: a smaller p is never adjusted to a larger one.
         least = min(least, p * len(p_values) / rank)
         adjusted_p[name] = least
     return adjusted_p

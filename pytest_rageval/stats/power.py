@@ -98,6 +98,7 @@ def _exact_power(n: int, changing: float, drop: float) -> float:
         chances_of_losses = _binomial(n - gained, worse_of_rest)
         too_few = math.fsum(islice(chances_of_losses, _needed(gained)))
         total += likely * (1 - too_few)
+        # Only behind the middle: before it the terms are small, too, and still rise.
         if gained > n * better and likely < UNLIKELY:
             break
     return total

@@ -144,6 +144,7 @@ def _best(pairs: Sequence[LabelPair], scale: Interval, present: float, aim: Aim)
 def _limits(scale: Interval) -> Iterator[float]:
     low, high = scale
     for step in range(1, STEPS + 1):
+        # Rounded, so that a limit is shown, and compared with the present one, as 0.7 and not 0.7000000000000001.
         yield round(low + (high - low) * step / STEPS, 9)
 
 
@@ -153,6 +154,7 @@ def _folds(pairs: Sequence[LabelPair]) -> Iterator[tuple[list[LabelPair], list[L
     fold_of: dict[int, int] = {}
     for kind in (True, False):
         places = [place for place, pair in enumerate(pairs) if pair.passes is kind]
+        # Each kind apart, so that every fold has its share of the rare one.
         generator.shuffle(places)
         fold_of |= {place: number % FOLDS for number, place in enumerate(places)}
     for fold in range(FOLDS):

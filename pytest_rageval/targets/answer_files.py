@@ -47,6 +47,7 @@ class AnswersFile:
         self.records = records
         self.notes = notes
         self._path = path
+        # Kept open, so that answers come from the file that was checked, even if another one takes its name.
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         weakref.finalize(self, os.close, self._descriptor)
         self._state = self._present_state()
@@ -59,6 +60,7 @@ class AnswersFile:
             answers = cls(Path(checked.path), checked.file, checked.system, {}, checked.notes)
         except OSError as error:
             raise SettingsError(f"{checked.file} cannot be read: {error.strerror}") from None
+        # Places of lines are offsets: in a changed file they would be parts of other answers.
         if answers._state != checked.state:
             raise SettingsError(f"{checked.file} was changed while it was used; run again")
         return answers
@@ -105,8 +107,10 @@ def load_answers(
     reading = _Reading(path, report)
     lines = read_lines(path, report, max_bytes)
     if most_rows is not None:
+        # Unreadable lines give no row, so the limit on rows would never stop a file of them.
         lines = _while_few_broken(lines, report, most_rows)
     is_table = path.suffix == ".csv"
+    # Many small objects that all live on: the garbage collector would go through them again and again.
     with no_collection():
         for number, row in enumerate(_rows(lines, report, max_bytes, is_table=is_table)):
             if most_rows is not None and number >= most_rows:
@@ -164,6 +168,7 @@ class _Reading:
 
     def take(self, row: JsonRow | CsvRow) -> None:
         """Add one row, or report its problems."""
+        # Only a line without renamed keys can be read again from its bytes in the file.
         is_as_written = isinstance(row, JsonRow) and row.record.keys() <= KNOWN
         if isinstance(row, JsonRow) and not is_as_written:
             names = _known_names([*row.record])
@@ -310,6 +315,8 @@ def _complete(row: CsvRow) -> None:
     if "answer" in row.columns and "answer" not in record:
         if not record.get("abstained"):
             raise invalid("answer is empty; where the system declined, say so with abstained = true")
+        # An empty cell is also how spreadsheets leave an answer out, so that only a stated abstention is a blank
+        # answer.
         record["answer"] = ""
     if record.get("contexts", "").lstrip().startswith("["):
         try:

@@ -22,6 +22,7 @@ def from_spec(spec: str, given: Surroundings) -> AnswersTarget | None:
         return None
     name = rest
     system: str | None = None
+    # A file of this whole name wins: `#` is a legal character of file names.
     if "#" in rest and not (given.root / rest).is_file():
         name, _, system = rest.rpartition("#")
     path = given.root / name
@@ -57,6 +58,7 @@ class AnswersTarget(BaseTarget):
         """Return the records with the answers to these cases, and to the turns before them."""
         names: dict[str | None, None] = {}
         for case in cases:
+            # The history of a turn holds the answers before it.
             before = map(case.earlier_case, range(1, len(case.earlier) + 1))
             names |= {self._name(each.key, each.question): None for each in (*before, case)}
         return [self._answers.records[name] for name in names if name is not None]
@@ -67,12 +69,14 @@ class AnswersTarget(BaseTarget):
 
     async def ask(self, request: AskRequest) -> Answer:
         """Return the answer to the case with this key; TargetError if the file has none or its question differs."""
+        # The uploaded answer is to the question as it was asked, not to its rewrite.
         if request.is_rewrite:
             raise TargetError("missing", f"{self._answers.file}: no answer for {request.case_key} asked as its rewrite")
         name = self._name(request.case_key, request.question)
         if name is None:
             raise TargetError("missing", f"{self._answers.file}: no answer for {request.case_key}")
         record = self._answers.records[name]
+        # An id alone may be that of another data set: its answers would be scored against the wrong questions.
         if record.question is not None and fold(record.question) != fold(request.question):
             place = f"{self._answers.file}:{record.line}"
             found = f"question is {shown_value(record.question)}"

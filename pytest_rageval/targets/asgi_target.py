@@ -51,6 +51,7 @@ class AsgiTarget(BaseTarget):
         self._max_bytes = connection.max_bytes
         self._lifespan = _Lifespan(app, self.name)
         self._starting: asyncio.Future[None] | None = None
+        # The transport needs an address; no connection is made to it.
         self._http = HttpTarget("http://localhost", replace(connection, app=self._guarded), name=self.name)
 
     async def ask(self, request: AskRequest) -> Answer:
@@ -81,11 +82,13 @@ class AsgiTarget(BaseTarget):
 
     async def _started(self) -> None:
         if self._starting is None:
+            # Here and not in the constructor: the lifespan belongs to the loop that asks.
             self._starting = asyncio.ensure_future(self._lifespan.start(self._timeout))
         # Shielded: the first case may be cancelled while others wait for the same start.
         await asyncio.shield(self._starting)
 
     async def _guarded(self, scope: Message, receive: Any, send: Any) -> None:
+        # A copy for each request, as the ASGI specification asks for.
         scope["state"] = dict(self._lifespan.state)
         size = 0
 
@@ -143,6 +146,7 @@ class _Lifespan:
         # An application without lifespan may raise any exception for this scope; servers take that as unsupported.
         with contextlib.suppress(Exception, SystemExit):
             await self._app(scope, self._to_app.get, self._from_app.put)
+        # An application without lifespan sends nothing: the start must not wait for its time limit.
         await self._from_app.put({"type": "ended"})
 
 

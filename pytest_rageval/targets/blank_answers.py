@@ -36,6 +36,7 @@ def _objects(reply: Json) -> Iterator[Mapping[str, Json]]:
         return
     yield reply
     choices = reply.get("choices")
+    # The answer is read from the first choice alone.
     first = choices[0] if isinstance(choices, Sequence) and choices and not isinstance(choices, str) else None
     for part in (reply.get("message"), reply.get("debug"), first):
         if isinstance(part, Mapping):

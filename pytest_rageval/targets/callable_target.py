@@ -64,6 +64,7 @@ class CallableTarget(BaseTarget):
         started = time.perf_counter()
         result = await call_foreign(lambda: call.ask(request), self.name, self._timeout, is_async=call.is_async)
         if stream_of(result) is not None:
+            # A function that returns a generator has returned before it did the work, so the time limit begins again.
             result, first_text_at = await whole(result, self.name, self._timeout, self._max_bytes, _size)
             if first_text_at is not None:
                 note_first_token(round((first_text_at - started) * 1000, 3))
@@ -71,6 +72,7 @@ class CallableTarget(BaseTarget):
             record = foreign_record(result) or _meaningless(result, self.name)
             calls = calls_of_framework(result)
             result = {**record, "tool_calls": calls} if calls else record
+        # The limit that a reply over the network has: a record of any size would fill memory and disk.
         if _size(result) > self._max_bytes:
             raise TargetError("too_large", too_large(self.name, self._max_bytes))
         answer = answer_of(result, self.name)
@@ -184,12 +186,14 @@ def _parts_taken(function: Callable[..., Any], name: str) -> tuple[str, ...]:
     except (ValueError, TypeError):  # some built-in callables have none
         return ()
     parameters = list(signature.parameters)
+    # Taken from its class, the method would receive the question as `self`.
     if parameters[:1] == ["self"]:
         raise SettingsError(f"{name}: is the method of a class; give that of an instance")
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     named = [each for each in parameters[1:] if signature.parameters[each].kind in by_name]
     parts = tuple(part for part in _PARTS if part in named)
     try:
+        # A function that needs more than it is given would fail with the same TypeError in each case.
         signature.bind("", **dict.fromkeys(parts))
     except TypeError as error:
         raise SettingsError(f"{name} cannot be called with a question alone: {error}") from None

@@ -27,6 +27,7 @@ from pytest_rageval.targets.target import USUAL, BaseTarget, Connection, Surroun
 PROMPT_VERSION = "contexts-1"
 """Recorded as `versions.prompt`; change it whenever `prompt_of` changes."""
 
+# Parameters of retrieval: providers refuse fields that they do not know.
 _NOT_FOR_MODELS = frozenset({"folder_mode", "rerank_vector_weight", "rerank_lexical_weight"})
 
 
@@ -55,6 +56,7 @@ class ChatTarget(BaseTarget):
         self._model = model
         own_headers = {name.lower(): value for name, value in connection.headers.items()}
         looked_up = partial(target_key, environment=connection.environment)
+        # A header that the user wrote replaces the key, so a missing key is no problem then.
         key_of: KeySource = unneeded_key if "authorization" in own_headers else looked_up
         self._wire = wire_of(provider, self.url, key_of)
         self._endpoint = Endpoint(
@@ -75,6 +77,7 @@ class ChatTarget(BaseTarget):
             reply = read_by(self._wire.read, data, self._endpoint.where)
         except ModelFailure as failure:
             raise TargetError(failure.kind, str(failure), status=failure.status) from None
+        # Servers that put the opening tag of the thoughts into the prompt send only the closing one.
         _, text = unopened_thoughts(reply.text or "")
         if not text.strip() and not _is_withheld(reply) and not _calls_tool(reply):
             self._raise_without_answer(reply)
@@ -112,6 +115,7 @@ def prompt_of(question: str, contexts: tuple[str, ...]) -> str:
     """Return the question alone, or after numbered contexts, in fences longer than any inside a context."""
     if not contexts:
         return question
+    # A passage with a fence of the same length could end its own quotation and add instructions.
     fences_inside = re.findall("`{3,}", "\n".join(contexts))
     longest = max(map(len, fences_inside), default=2)
     fence = "`" * (longest + 1)
@@ -127,6 +131,7 @@ INSTRUCTION = (
 
 def _parameters(request: AskRequest) -> dict[str, Json]:
     """Return the user's parameters over our defaults; null removes a default."""
+    # A test should give the same answer twice, as far as the model allows it.
     params = {"temperature": 0, **request.params}
     return {name: value for name, value in params.items() if value is not None and name not in _NOT_FOR_MODELS}
 

@@ -66,6 +66,7 @@ async def first_contact(url: str, question: str, connection: Connection, key: st
 
     `url`: of the server, of its path, or of its OpenAPI description in JSON. `key`: of the question, if it is known.
     """
+    # Most tries are expected to fail: repeating each of them would take minutes.
     impatient = replace(connection, retries=0, limits=IMPATIENT)
     client = SlottedClient(headers=connection.headers, **impatient.of_client)
     try:
@@ -102,6 +103,7 @@ async def _contact(client: SlottedClient, url: str, question: str, known: str) -
                 is_refused = is_refused or failure.status in (401, 403)
                 if not problem or failure.status not in (404, 405):  # those only say that the path is another one
                     problem = str(failure)
+                # Only these say that the path is right and the body is not.
                 if failure.status not in (400, 422):
                     break
                 # FastAPI and its like name the field that they miss: `"loc": ["body", "query"]`.
@@ -188,6 +190,7 @@ def _read(body: bytes, status: str, path: str, key: str, question: str = "") -> 
     except StrictJsonError as error:
         return FirstContact((status, f"the reply is no JSON: {error}"), is_answered=True)
     keys = f"keys of the reply: {listed(shown_keys(data), 16)}"
+    # Other contracts have an `answer` too; `debug` tells ours apart.
     if isinstance(data, dict) and "answer" in data and "debug" in data and path in (NATIVE, ""):
         said = (status, keys, "it speaks the native contract: no mapping is needed")
         return FirstContact(said, is_answered=True, is_native=True)

@@ -57,6 +57,7 @@ _NO_CONNECTION = frozenset(
 def _has_no_connection(error: BaseException) -> bool:
     """Return True if the exception or one of its causes means that the connection was refused or the host not found."""
     behind: BaseException | None = error
+    # Bounded: chains of causes can be circular.
     for _ in range(10):
         if behind is None:
             return False
@@ -75,6 +76,7 @@ def must_pass(error: BaseException) -> bool:
     """Return True for the end of the program and the cancellation of the current task, which are not errors."""
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
+        # Foreign code may raise CancelledError by itself; then nobody asked for the end of this task.
         return task is not None and task.cancelling() > 0
     return ends_the_run(error) or isinstance(error, GeneratorExit)
 
@@ -90,6 +92,7 @@ class _ThreadError(Exception):
 def _in_thread(call: Callable[[], T]) -> Awaitable[T]:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
+    # A thread begins with an empty context: the tally and the clock of this call would be lost.
     context = contextvars.copy_context()
 
     def hand_over(result: Any, raised: BaseException | None) -> None:
@@ -109,9 +112,11 @@ def _in_thread(call: Callable[[], T]) -> Awaitable[T]:
             raised = error
         try:
             loop.call_soon_threadsafe(hand_over, result, raised)
+        # The loop may have been closed while the call hung: there is no waiter left, and nothing to report.
         except RuntimeError:
             if not loop.is_closed():
                 raise
 
+    # A daemon, and not an executor's thread: Python waits for those at exit, however long they hang.
     threading.Thread(target=run, name="rageval-call", daemon=True).start()
     return future

@@ -151,6 +151,7 @@ def _documents(result: Any) -> Sequence[Any] | None:
     for name in DOCUMENTS:
         value = member(result, name)
         if isinstance(value, list | tuple):
+            # Texts under `sources` are names of files, under any other name passages.
             are_names = name == "sources" and _are_texts(value)
             return [{"source": each} for each in value] if are_names else value
     answers = member(result, "answers")
@@ -169,6 +170,7 @@ def chunk_of(document: Any) -> dict[str, Json] | None:
     if isinstance(document, tuple) and len(document) == 2:  # a document with its score
         chunk = chunk_of(document[0])
         return chunk if chunk is None else chunk | {"score_final": float(document[1])}
+    # LlamaIndex wraps a node together with its score.
     node = member(document, "node") or document
     metadata = _first((node,), ("metadata", "meta"), Mapping) or {}
     sources = (node, document, metadata)

@@ -48,11 +48,13 @@ async def listed_chunks(page: Callable[[str | None], Awaitable[Json]], where: st
         listed = data.get("chunks") if isinstance(data, dict) else None
         if not isinstance(listed, list):
             raise TargetError("invalid_response", f"{where}: chunks is {describe(listed)}, expected a list")
+        # Checked as strictly as the chunks of an answer: labels refer to both.
         answer = answer_from_response({"answer": "", "debug": {"retrieved_chunks": listed}}, where)
         chunks += answer.chunks or ()
         following = data.get("next")
         if following is None:
             return chunks
+        # A server that returns the same cursor would be asked for the same page for ever.
         if not isinstance(following, str) or following == cursor:
             raise TargetError(
                 "invalid_response", f"{where}: next is {describe(following)}, expected another cursor or null"
@@ -93,6 +95,7 @@ class HttpTarget(BaseTarget):
         try:
             reply = await self._client.request("POST", self._ask, json=ask_body(request))
         except HttpFailure as failure:
+            # The statuses of a server that has another path or another body.
             remedy = OTHER_API if failure.status in (404, 405, 422) else ""
             raise TargetError(failure.kind, f"{failure}{remedy}", status=failure.status) from None
         return answer_from_body(reply.body, self._where)
@@ -156,6 +159,7 @@ class ClientTarget(BaseTarget):
     def __init__(
         self, client: Any, name: str | None = None, *, timeout: float = 120.0, max_bytes: int = 16 * 2**20
     ) -> None:
+        # httpx always has a base URL, which is blank by default and then has no host.
         base = getattr(client.base_url, "host", client.base_url)
         if not base:
             raise SettingsError(f"rag_client: the {type(client).__name__} has no base URL; give it one")

@@ -23,6 +23,7 @@ def ask_in_turns(target: BaseTarget, settings: Settings) -> Callable[[AskRequest
     async def ask(question: AskRequest) -> Answer:
         async def attempt(_seconds_left: float) -> Answer:
             try:
+                # The turn holds the place of this call already: requests inside it must not wait for another one.
                 with in_places(None):
                     return await target.ask(question)
             except TargetError as error:

@@ -231,9 +231,11 @@ class MappedTarget(BaseTarget):
                 self._unfound_parts.pop(name, None)
         answer = self._response.fields.get("answer")
         holds_none = values.keys().isdisjoint(("answer", "retrieved_chunks")) and values.get("abstained") is not True
+        # A reply without the mapped answer is a wrong mapping or a failed system, and no abstention.
         if isinstance(answer, Expression) and holds_none:
             message = f"{self._where}: {PLACE}.response.answer {answer.written!r} finds nothing in the response"
             raise TargetError("no_answer", message)
+        # A tool call or an error also leaves the text blank: taken for an abstention, it would pass unanswerable cases.
         is_blank = isinstance(values.get("answer"), str) and not values["answer"].strip()
         if is_blank and values.get("abstained") is None and (sign := sign_of_no_answer(data)) is not None:
             raise TargetError("no_answer", f"{self._where}: the mapped answer is blank, and {sign}")

@@ -67,6 +67,7 @@ def data_from_body(body: bytes, where: str) -> Json:
         if error.kind == "size":
             kind = "invalid_response" if "deep" in oddity.message else "invalid_json"
             raise TargetError(kind, f"{where}: the response {oddity.message}") from None
+        # Python's parser accepts NaN and lone surrogates, which the strict one has just refused.
         data = json.loads(error.text)
         try:
             plain_json(data)
@@ -217,6 +218,7 @@ def _apart(value: Json, kind: type) -> Json:
             members[name] = heading_text(inner)
         elif inner is not None:
             is_whole = name in _WHOLE and isinstance(inner, float) and inner % 1 == 0
+            # JavaScript and some JSON libraries have no whole numbers and write 3.0.
             members[name] = int(inner) if is_whole else inner
     return members
 
@@ -230,6 +232,7 @@ def _read(data: Json, reader: ResponseReader[Any], text: str | None = None) -> A
         found = f"holds neither 'answer' nor 'retrieved_chunks': {shown_value(data)}"
         raise LacksAnswer(Findings(Finding((), found)))
     if answer.text is not None and not answer.text.strip() and answer.abstained is None:
+        # A blank answer counts as an abstention, and must not do so if the system failed.
         sign = sign_of_no_answer({**answer.extra, "tool_calls": data.get("tool_calls")})
         if sign is not None:
             raise LacksAnswer(Findings(Finding((), f"holds a blank answer, and {sign}")))
@@ -253,6 +256,7 @@ def answer_in(response: NativeResponse, extra: Mapping[str, Json]) -> Answer:
     chunks, selection, latency, trace, coverage, usage, versions = parts
     if versions:
         _check_versions(versions, ("versions",) if _has(response, "versions") else ("debug", "versions"))
+    # A phase that is null was not measured: as 0 ms it would lower the mean.
     if latency and None in latency.values():
         latency = {phase: duration for phase, duration in latency.items() if duration is not None}
     if debug.extra:

@@ -31,6 +31,7 @@ class OwnTarget(BaseTarget):
 
     async def ask(self, request: AskRequest) -> Answer:
         """Ask the object; raise TargetError if what it returns is no sound answer."""
+        # An Answer is a plain dataclass: code from outside may have put anything into its fields.
         return answer_of(await self.own.ask(request), self.name)
 
     def params_problem(self, names: Sequence[str]) -> str:

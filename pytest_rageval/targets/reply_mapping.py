@@ -48,6 +48,7 @@ def _answer_path(data: Json, question: str, chunks_path: str | None) -> str | No
     """Return the path of the text that is the answer: the best by name, of equal ones the longest."""
     texts: list[tuple[int, int, str]] = []
     for path, value in _leaves(data):
+        # The longest text of a reply is often a passage.
         is_of_chunk = chunks_path is not None and path.startswith(f"{chunks_path}[")
         if isinstance(value, str) and value != question and not is_of_chunk:
             texts.append((_rank(path, ANSWERS), -len(value), path))
@@ -110,6 +111,7 @@ def _chunk_fields(items: Sequence[Json]) -> dict[str, str]:
             found[field] = expression
     chunk_id = found.get("chunk_id")
     if chunk_id is not None and isinstance(leaves[chunk_id], int):
+        # Ids are texts in labels; a database may number its chunks.
         found["chunk_id"] = f"to_string({chunk_id})"
     return {field: found[field] for field in _FIELDS_IN_ORDER if field in found}
 

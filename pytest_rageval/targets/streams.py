@@ -41,6 +41,7 @@ async def whole(result: Any, where: str, seconds: float, most: int, size_of: Cal
         if first_text_at is None and _holds_text(piece):
             first_text_at = time.perf_counter()
         pieces.append(piece)
+        # At least 1: an endless stream of empty pieces would never reach the limit.
         size += max(size_of(piece), 1)
         if size > most:
             raise TargetError("too_large", too_large(where, most))
@@ -55,6 +56,7 @@ async def whole(result: Any, where: str, seconds: float, most: int, size_of: Cal
 
     async def read_async() -> None:
         size = 0
+        # An abandoned async generator is closed by the garbage collector, perhaps after its loop.
         async with aclosing(stream) if hasattr(stream, "aclose") else nullcontext():
             async for piece in stream:
                 size = keep(piece, size)

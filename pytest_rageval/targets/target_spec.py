@@ -58,9 +58,11 @@ def target_from_object(
     """Return the target for an object: a Target, an HTTP client with a base URL, a function, a chain or an engine."""
     if isinstance(obj, type):
         raise SettingsError(f"{name or 'rag_client'}: is the class {obj.__name__}; give an instance, or a function")
+    # First: a Target may be callable, or have a `post`, too.
     if isinstance(obj, Target):
         if not isinstance(obj.name, str):
             raise SettingsError(f"{name or 'rag_client'}: its name is {shown_value(obj.name)}, expected a text")
+        # A subclass from outside may return anything, and so is checked like any other object.
         if isinstance(obj, BaseTarget) and type(obj).__module__.startswith("pytest_rageval."):
             return obj
         from pytest_rageval.targets.own_target import OwnTarget  # here, because most targets are ours

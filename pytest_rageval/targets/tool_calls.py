@@ -67,6 +67,7 @@ def calls_in_messages(messages: Sequence[Json]) -> list[Json]:
     """Return the tool calls since the last question of the user, each with its result."""
     since = 0
     for position, message in enumerate(messages):
+        # Anthropic sends the results of tools as messages of the user.
         if _role(message) == "user" and not any(_parts_of(message, "tool_result")):
             since = position + 1
     calls: list[Json] = []

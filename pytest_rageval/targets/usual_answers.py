@@ -15,6 +15,7 @@ from pytest_rageval.language.words import fold
 from pytest_rageval.model import Chunk, Reference
 from pytest_rageval.model.versions import LONGEST_VERSION
 
+# Names of answers are ids and questions in one mapping: this mark tells them apart.
 ASKING = "\0"
 
 

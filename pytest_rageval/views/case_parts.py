@@ -30,6 +30,8 @@ OUTCOMES = {
 """The symbol and the word of each outcome."""
 FACT_METRIC = "key_fact_recall"
 """The metric that counts the stated facts."""
+FACT_MARKS = {True: "✔ ", False: "✘ ", None: "· "}
+"""The mark of a key fact: stated, missing, or not scored."""
 
 
 def limited(text: str | None) -> str | None:

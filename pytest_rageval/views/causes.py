@@ -11,6 +11,8 @@ ADVICE = {
     "judge_error": "The judge gives no scores: check its address, key and limits, then run `rageval judge`.",
     "evaluation_error": "The evaluation itself fails: read the error, and mend the case, the metric or the hook.",
     "answered_unanswerable": "The system answers what its documents do not hold: raise the abstention threshold.",
+    "reference_not_resolved": "The rewrite alone passes: the system does not resolve the reference. Look at the "
+    "history that it gets, and at how it rewrites questions.",
     "nothing_retrieved": "Nothing is retrieved: lower the score threshold, and check filters, folders and the index.",
     "no_paths": "Chunks name no path, which golds need: report rel_path, or correct its expression in target.mapping.",
     "gold_not_retrieved": "The right passages are not retrieved: look at chunking, the query and k.",

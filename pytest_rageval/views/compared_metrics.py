@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.changes import gain
@@ -143,11 +143,35 @@ def metrics_section(content: Content) -> Iterator[Block]:
     if moved:
         rows = tuple(_metric_row(metric) for metric in moved)
         yield FigureTable(heads, rows, "Metrics", "metrics", has_verdicts=True, least=4)
-    rest = len(content["metrics"]) - len(moved)
-    if rest:
-        yield Line(f"{rest} more metric{'s' if rest != 1 else ''} did not move")
+    yield from _unmoved_line(content, {metric.name for metric in moved})
     yield from map(Line, fallen_lines(content))
     yield from operations_section(content.get("operations") or {})
+
+
+def _unmoved_line(content: Content, moved: Collection[str]) -> Iterator[Line]:
+    """Yield how many other metrics did not move, how many have no value at all, and how many only one to compare."""
+    unmoved = 0
+    uncompared = 0
+    unmeasured = 0
+    for name, metric in content["metrics"].items():
+        if name in moved:
+            continue
+        if metric["delta"] is not None:
+            unmoved += 1
+        elif metric["before"] is None and metric["after"] is None:
+            unmeasured += 1
+        else:
+            uncompared += 1
+    parts = []
+    if unmoved:
+        parts.append(f"{counted(unmoved, 'more metric')} did not move")
+    if uncompared:
+        parts.append(f"{uncompared:,} could not be compared")
+    if unmeasured:
+        have = "has" if unmeasured == 1 else "have"
+        parts.append(f"{unmeasured:,} {have} no value in either run")
+    if parts:
+        yield Line("; ".join(parts))
 
 
 def _metric_row(metric: ComparedMetric) -> TableRow:

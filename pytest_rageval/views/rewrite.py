@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_rageval.comparison.case_diff import place_of
+from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.metrics.rewrites import rewrite_gap
-from pytest_rageval.text import score_text
+from pytest_rageval.text import counted, score_text
 from pytest_rageval.views.case_parts import error_line, limited
+from pytest_rageval.views.parts import Line
 
 Record = Mapping[str, Any]
 MOST_PLACES = 5
@@ -78,3 +80,32 @@ def _gaps(record: Record, metrics: Mapping[str, Any]) -> Iterator[tuple[str, str
             yield gap, f"{terms} = {difference}"
         elif name in written["scores"] or name in scores:
             yield gap, "no part: the metric has no value on one of the two sides"
+
+
+def rewrite_line(metrics: Record) -> Line | None:
+    """Return how follow-ups score as their rewrites and in conversation; None if none was asked as its rewrite.
+
+    A gap of 0 may hide follow-ups that differ either way, so their numbers are shown.
+    """
+    gaps: list[tuple[int, str]] = []
+    for name, metric in metrics["metrics"].items():
+        is_gap = name.startswith(f"{rewrite_gap.name}@") and metric["mean"] is not None
+        if is_gap and "n_higher_alone" in metric:
+            gaps.append((metric["n_higher_alone"] + metric["n_lower_alone"], name))
+    if not gaps:
+        return None
+    # The metric in which most follow-ups differ; of equal ones the first.
+    differing, name = max(gaps, key=lambda gap: gap[0])
+    metric = metrics["metrics"][name]
+    follow_ups = counted(metric["n_scored"], "follow-up")
+    if not differing:
+        return Line(f"rewrites: {follow_ups} with equal scores as the rewrite and in conversation")
+    compared = name.removeprefix(f"{rewrite_gap.name}@")
+    alone = score_text(metric["rewritten"])
+    in_conversation = score_text(metric["in_conversation"])
+    means = f"{compared} {alone} as rewrites, {in_conversation} in conversation"
+    numbers = f"{metric['n_higher_alone']} higher as the rewrite, {metric['n_lower_alone']} lower"
+    text = f"rewrites: {follow_ups}, {means}; {numbers}"
+    if len(gaps) > 1:
+        text += f" ({and_more(len(gaps) - 1, 'metrics')}: -v)"
+    return Line(text)

@@ -20,6 +20,7 @@ from pytest_rageval.text import NO_VALUE, case_count, change, counted, denominat
 from pytest_rageval.views.compared_metrics import shown_change
 from pytest_rageval.views.operations import operation_lines
 from pytest_rageval.views.parts import Block, FigureTable, Line, NameList, Section, TableRow, Tone
+from pytest_rageval.views.rewrite import rewrite_line
 from pytest_rageval.views.turns import turns_line
 
 Content = Mapping[str, Any]
@@ -276,6 +277,9 @@ def run_notes(metrics: Content, rows: Sequence[Row] = ()) -> Iterator[Line]:
         if judge["heuristic"]:
             kind = ", a heuristic without a model; its scores gate only where you wrote the gate"
         yield Line(f"judge: {judge['model']}{kind}")
+    rewrites = rewrite_line(metrics)
+    if rewrites is not None:
+        yield rewrites
     yield from operation_lines(metrics)
     yield from map(Line, _judging(metrics["volatile"]["cost"], metrics["total_tests"]))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_rageval.cases.canonical import case_from_mapping
 from pytest_rageval.comparison.baseline import side_of_run
 from pytest_rageval.comparison.case_changes import changes_of, new_causes_of
 from pytest_rageval.comparison.case_list import list_cases
@@ -15,9 +16,10 @@ from pytest_rageval.comparison.what_changed import changes_since
 from pytest_rageval.runs.config_diff import arrow_text
 from pytest_rageval.runs.flaky_cases import CASES as FLAKY_CASES
 from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.runs.records.line_form import RESULTS
+from pytest_rageval.runs.records.line_form import OBSERVATIONS, RESULTS
 from pytest_rageval.runs.records.line_scan import trials_of
 from pytest_rageval.text import NO_VALUE
+from pytest_rageval.views.case_parts import FACT_MARKS, FACT_METRIC, key_facts
 from pytest_rageval.views.causes import CauseView, causes_of
 from pytest_rageval.views.compared_metrics import ComparedMetric, moved_metrics
 
@@ -31,7 +33,7 @@ class FailingCase(NamedTuple):
     """A failing case.
 
     cause     in words; '' in a run from before causes were recorded
-    expected  the gold answers or the abstention; None if no answer is labelled or kept
+    expected  the gold answers, key facts with their marks, or the abstention; None if none is labelled or kept
     is_known  it is a known failure that fails a new gate
     """
 
@@ -130,14 +132,32 @@ def _with_texts(
     keys = {case.key for case in cases}
     cause_by_key = {key: cause.text for cause in causes for key in cause.keys}
     trials = trials_of(run.path / RESULTS, keys, {"case_key", "trial"})
+    records: dict[str, Content] = {}
+    with_facts: set[str] = set()
+    for key, by_trial in trials.items():
+        record = next(iter(by_trial.values()))
+        records[key] = record
+        if FACT_METRIC in record.get("scores", ()):
+            with_facts.add(key)
+    # Key facts stand in the observations alone, which most runs need not read for this.
+    observed = trials_of(run.path / OBSERVATIONS, with_facts, {"case_key", "trial", "case", "answer"})
     for case in cases:
-        record = next(iter(trials.get(case.key, {}).values()), None)
-        yield FailingCase(case, cause_by_key.get(case.key, ""), _expected(record), case.key in known)
+        expected = None
+        if case.key in records:
+            record = records[case.key]
+            expected = _expected(record, observed.get(case.key, {}).get(record["trial"]))
+        yield FailingCase(case, cause_by_key.get(case.key, ""), expected, case.key in known)
 
 
-def _expected(record: Content | None) -> str | None:
-    if record is None:
-        return None
+def _expected(record: Content, observed: Content | None) -> str | None:
+    """Return what a case expects. `observed`: its line of observations.jsonl, if the run keeps one."""
     if not record.get("answerable", True):
         return ABSTENTION
-    return " / ".join(record.get("reference_answers") or ()) or None
+    parts = list(record.get("reference_answers") or ())
+    if observed is not None and observed["answer"] is not None:
+        facts = case_from_mapping(observed["case"]).gold.key_facts or ()
+        marked = key_facts(facts, record, observed["answer"].get("answer"))
+        # A cell is cut: the missing facts stand first.
+        missing_first = sorted(marked, key=lambda fact: fact.is_stated is not False)
+        parts += [FACT_MARKS[fact.is_stated] + fact.text for fact in missing_first]
+    return " / ".join(parts) or None

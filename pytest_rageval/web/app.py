@@ -80,10 +80,12 @@ def create_web_app(settings: WebSettings) -> FastAPI:
     key = open_key(settings.data)
     app = FastAPI(
         title="rageval",
+        # The pages of Swagger and ReDoc load scripts from elsewhere, which the policy of the guard forbids.
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
         redirect_slashes=False,
+        # Of the whole app, so that no route that writes can forget the check of its form.
         dependencies=[Depends(submitted)],
         **NO_TELEMETRY,
     )
@@ -102,6 +104,7 @@ def create_web_app(settings: WebSettings) -> FastAPI:
         app.include_router(router, include_in_schema=router is api.router)
     for kind in (HTTPException, RequestValidationError, RagevalError, OSError, Exception):
         app.add_exception_handler(kind, error_page)
+    # Added before the sessions, and so inside of them: the guard reads the login from the session.
     app.add_middleware(Guard, settings=settings, tokens=tokens, refusal_page=refusal_page)
     app.add_middleware(Sessions, key=key, data=settings.data)
     return app
@@ -152,6 +155,7 @@ def error_page(request: Request, error: Exception) -> Response:
     reason = ""  # the text of any other exception may hold what a person typed
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
+    # The path alone: a query may hold a filter that somebody typed.
     LOG.error("%s %s: %s: %s", request.method, request.url.path, type(error).__name__, reason)
     if not isinstance(error, OSError):
         words = "Something went wrong here; what it was stands where rageval web was started."

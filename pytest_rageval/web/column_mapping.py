@@ -54,6 +54,7 @@ _MEANT: Mapping[str | None, str] = {
     HEADINGS: "section",
     PAGES: "page",
     **{name: name for name in LABELS if name != "history"},
+    # Answers of a system are scored by a run; taken for references, they would all be right.
     **dict.fromkeys(OF_SYSTEM, LEFT_OUT),
 }
 _SAME = {"query": "question", "reference_answer": "reference", "expected_answers": "reference"}
@@ -76,6 +77,7 @@ def guess_mapping(names: Sequence[str], choices: Sequence[str] = CHOICES) -> lis
     guesses = [_guess(name) for name in names]
     fields = [METADATA] * len(names)
     given: set[str] = set()
+    # The surest guesses first: a likeness must not take the field of a column with its very name.
     for position in sorted(range(len(names)), key=lambda position: guesses[position][1]):
         field = guesses[position][0]
         meaning = _SAME.get(field, field)

@@ -46,6 +46,7 @@ class Look(NamedTuple):
     fields: Mapping[str, str] | None = None
 
 
+# The steps of an import look at the same files again; its key holds path and format.
 @lru_cache(maxsize=4)
 def look(part: Part) -> Look:
     """Return the beginning of a file, or raise CaseError if it has too many columns."""
@@ -157,6 +158,7 @@ def _rows(part: Part, report: Report) -> Iterator[Row]:
     else:
         within = RowReport(part.name, has_lines=False)
         check_yaml(part, within)
+        # Aliases and nesting are found in the events: loading such a document may fill the memory.
         is_safe = not len(within)
         number = 0
         for number, (_, record) in enumerate(rows_in(part.path, within) if is_safe else (), start=1):

@@ -88,11 +88,13 @@ def ask_one_question(
     told = FirstAnswer(question.strip() or QUESTION)
     if agent.target is None:
         return told._replace(problems=["Answers are uploaded for this agent: there is nobody to ask."])
+    # Until the settings are read, no secret is known.
     mask = Mask(())
     try:
         with configured(agent, registry) as (settings, _):
             pass
         mask = Mask(settings.secrets(environment))
+        # A target may be an importable name: without the list, a form of the browser would run any code.
         check_listed(settings, root)
         with closing(BackgroundLoop(min(WITHIN_S, settings.longest_call))) as loop:
             told = loop.run(_told(told, agent, registry, Project(root, settings), environment, key))
@@ -126,6 +128,7 @@ async def _told(
     if agent.target_kind != "http" or agent.mapping is not None:
         return told._replace(problems=[answer.message])
     contact = await _contact(project, environment, told.question, key)
+    # The path may be a wrong guess of the person: the usual paths are tried at the root of the server.
     if not contact.is_answered and answer.status in NO_SUCH_PLACE:
         of_server = project.settings.model_copy(update={"target": _server_of(project.settings.target or "")})
         found = await _contact(Project(project.root, of_server), environment, told.question, key)

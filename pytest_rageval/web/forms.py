@@ -35,6 +35,7 @@ async def submitted(request: Request) -> AsyncIterator[FormData]:
     kind, _, rest = request.headers.get("content-type", "").partition(";")
     if kind.strip().lower() not in KINDS:
         raise HTTPException(415, f"A form is sent as {' or '.join(KINDS)}.")
+    # Starlette decodes by this charset: an odd one would change what was typed, or raise.
     if any(name == "charset" and value != "utf-8" for name, value in _parameters(rest)):
         raise HTTPException(415, "A form is sent in UTF-8.")
     limits = request.app.state.site.settings.limits

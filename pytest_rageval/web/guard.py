@@ -108,6 +108,7 @@ class Guard:
         settings = self.settings
         host = headers.get("host", "")
         names = (settings.host, *settings.host_names)
+        # A name that an attacker's DNS points at this machine would read the pages (DNS rebinding).
         if len(headers.getlist("host")) != 1 or not is_own_host(host, names, is_loopback=settings.is_loopback):
             raise HTTPException(421, "This app is not called so; --host-name NAME allows a name.")
         if "transfer-encoding" in headers and "content-length" in headers:  # a proxy may use the other one (smuggling)
@@ -124,6 +125,7 @@ class Guard:
         site = headers.get("sec-fetch-site")
         if scope["method"] not in SAFE_METHODS:
             return not is_own_origin(scope["scheme"], host, origin, site)
+        # Another port of this host is another app, though browsers call it the same site.
         if site not in ("cross-site", "same-site"):
             return False
         is_link = headers.get("sec-fetch-mode") == "navigate"
@@ -169,9 +171,11 @@ def bounded_receive(receive: Receive, headers: Headers, limits: WebLimits) -> Re
         nonlocal size, separators, is_over, began
         if is_over:  # only the end of the connection is left to wait for
             return await receive()
+        # Refused by its announced size, before 64 MB are received in vain.
         if announced.isdecimal() and int(announced) > most:
             raise await _too_large(most, receive)
         began = began or time.monotonic()
+        # A body may take longer the more of it has come: a large upload over a slow line is no attack.
         left = began + limits.body_seconds + size / SLOWEST - time.monotonic()
         try:
             message = await asyncio.wait_for(receive(), max(0.0, min(left, limits.body_seconds)))

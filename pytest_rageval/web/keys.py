@@ -18,6 +18,7 @@ from pytest_rageval.web.versions.agent import Agent
 LARGEST = 64 * 1024
 """Bytes."""
 _LINE = re.compile(r"(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*(?P<value>.*)")
+# No escapes and no `$`: readers of `.env` differ in them, and a key read differently is hard to find.
 _QUOTED = re.compile(r"""(?P<mark>['"])(?P<value>[^'"\\$]*)(?P=mark)(?:[ \t]+#.*)?""")
 _PLAIN = re.compile(r"""[^\s'"\\$#`]*""")
 
@@ -78,6 +79,7 @@ def key_environment(env_file: Path | None, environment: Mapping[str, str] | None
     if env_file is not None:
         variables |= read_env_file(env_file)
     variables |= os.environ if environment is None else environment
+    # An agent's header may name any variable of these: it could send the app's own token to its server.
     variables.pop(WEB_TOKEN, None)
     return variables
 

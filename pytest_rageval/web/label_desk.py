@@ -60,6 +60,7 @@ def _system(
     if version.agent.target is None:
         raise SettingsError(f"{version.title} names no system to ask; choose another for the chunks")
     with configured(version.agent, agents.registry, project.reports) as (settings, _):
+        # A stored agent may name code that the project has not listed for the browser.
         check_listed(settings, project.root)
     try:
         return asked_system(Project(project.root, settings), version.agent.target, cases, environment, version.title)
@@ -174,6 +175,7 @@ class OpenLabelling:
         session.row = min(place.row, last)
         session.group = place.group
         session.range_start = None if place.start is None else min(max(0, place.start), last)
+        # A confirmation is for the case that asked for it, not for another one that was opened meanwhile.
         is_same_place = before == (session.case.id, session.row)
         session.asks_to_clear = session.asks_to_clear and is_same_place
 

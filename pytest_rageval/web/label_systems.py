@@ -47,6 +47,7 @@ def _answered(runs: Rows) -> Set[str]:
     """Return the agent versions and the targets of pytest that answered a case of a run."""
     answered = set()
     for run in runs:
+        # A run of errors alone shows that the system did not answer.
         if run.past is None or run.past.outcomes.get("error", 0) >= run.past.total:
             continue
         if run.agent is not None and run.agent_version is not None:

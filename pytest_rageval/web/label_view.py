@@ -66,6 +66,7 @@ def label_view(session: LabelSession, *, hides_scores: bool = False) -> LabelVie
         is_marked = any(first < end and last > start for first, last in view.spans)
         shown = line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}… ({len(line):,} characters)"
         lines.append(LineView(number, shown, is_marked))
+        # With the line end, which `split` removed.
         start = end + 1
     return LabelView(
         session,
@@ -151,6 +152,7 @@ _COMMANDS: Mapping[str, tuple[Any, ...]] = {
 
 def _toggle(session: LabelSession, row: int) -> None:
     """Mark the chunk of a checkbox as gold, or unmark it."""
+    # The page may be older than the list: its last chunk may be gone.
     last = max(0, len(session.pool.candidates) - 1)
     session.row = min(row, last)
     session.range_start = None
@@ -188,6 +190,7 @@ def _snippet(session: LabelSession, form: LabelForm) -> None:
 
 def _edit(session: LabelSession, form: LabelForm) -> None:
     if session.drafts is not None and form.draft.strip():
+        # A line of JSONL is one line; line breaks between the members of JSON mean nothing.
         session.do("edit_draft", " ".join(line.strip() for line in form.draft.splitlines()))
 
 

@@ -78,6 +78,7 @@ class OpenedRuns:
         """
         folders = [self._site.stored_run(name).path for name in (run_id, other) if name and name != BASELINE]
         files = [folder / name for folder in folders for name in (CONFIG, METRICS, RESULTS, OBSERVATIONS, SCORES)]
+        # Gates and comparisons depend on the configuration as well.
         files += [self._site.settings.root / name for name in CONFIG_FILES]
         stamp = states_of([*files, self._site.settings.reports / "baseline.json"])
         return self._result(run_id, other, stamp, lambda: self._opened(run_id, other))
@@ -113,6 +114,7 @@ class OpenedRuns:
             if opened is not None:
                 return opened  # another window has read it meanwhile
             try:
+                # Many small objects that stay: the garbage collector would go through them at each of its rounds.
                 with no_collection(is_for_good=True):
                     opened = read()
             except (KeyError, TypeError, ValueError, AttributeError, LookupError) as error:

@@ -69,6 +69,7 @@ def _query(
     for word, value in (("outcome", outcome), ("category", category), ("tag", tag)):
         if not value:
             continue
+        # One term a menu: two of them would find nothing.
         q = re.sub(_TERM_OF.format(word), " ", q).strip()
         if value != ANY:
             quoted = json.dumps(value, ensure_ascii=False) if re.search(r'[\s",]', value) else value
@@ -208,6 +209,7 @@ class RunCases:
             keys = [case.key for case in self.matching(query.q, query.sort)]
         except FilterError:
             keys = []
+        # A case that was opened may have left the filter since.
         if key not in keys:
             return Neighbours(None, len(keys))
         place = keys.index(key)
@@ -247,5 +249,6 @@ class RunCases:
             raise FilterError(f"{name!r} is nothing to sort by; there are id, {known}")
         measured = {number: value for number in left if (value := column[number]) is not None}
         in_order = sorted(measured, key=measured.__getitem__, reverse=is_turned)
+        # Last in both directions: what has no value is neither best nor worst.
         without_value = [number for number in left if number not in measured]
         return [*in_order, *without_value]

@@ -139,12 +139,14 @@ class RunChoice:
         cases = self.datasets.run_path(dataset.slug, dataset.number)
         (folder / CASES).mkdir()
         shutil.copyfile(cases, folder / CASES / f"{dataset.slug}.jsonl")
+        # A gate that looks at nothing fails a run, and without contexts these can look at nothing.
         arguments = [f"--gate={metric} off" for metric in self.left_out(answers)]
         if file is not None:
             shutil.copyfile(file, folder / f"answers{file.suffix}")
             arguments += ["--target", f"answers:answers{file.suffix}"]
         if description:
             arguments.append(f"--description={description}")
+        # Always named: the baseline of the project's configuration is not meant for runs of the browser.
         arguments += ["--baseline", "none" if baseline is None else f"run:{baseline}"]
         job = Job(
             id=folder.name,

@@ -57,8 +57,10 @@ class RunFolders:
         folders = self._folders()
         with self._reading:  # a later request waits, and has little left to read
             for run_id, (path, stamp) in folders.items():
+                # Only folders that changed are read: each has a file of aggregates, and there may be hundreds.
                 if self._known.get(run_id, (None,))[0] != stamp:
                     self._known[run_id] = stamp, self._row(Path(path))
+            # Deleted runs are forgotten.
             self._known = {run_id: self._known[run_id] for run_id in folders}
             rows = [row for _, row in self._known.values() if row is not None]
         archived = self._shelf.archived()
@@ -68,6 +70,7 @@ class RunFolders:
     def _folders(self) -> dict[str, tuple[str, object]]:
         """Return the path of each run by id, with a stamp that changes when its row does."""
         jobs = _entries(self._jobs)
+        # A job's own folder stands for it only until its run has one.
         paths = jobs | _entries(self._runs)
         return {printable(name): (path, _stamp(path, jobs.get(name))) for name, path in paths.items()}
 
@@ -94,6 +97,7 @@ def _stamp(folder: str, job: str | None) -> object:
     """Return the state of a run's files and job, and whether a process writes it."""
     files = states_of([f"{folder}/{name}" for name in (METRICS, CONFIG, RESULTS)])
     ended = states_of([f"{job}/{JOB}", f"{job}/{ENDED}"]) if job else ()
+    # A killed run changes no file: only its lock is free.
     return files, ended, files[0] is None and is_locked(Path(folder))
 
 
@@ -203,6 +207,7 @@ def latest_of_series(rows: Rows, most: int) -> list[RunRow]:
     latest: dict[object, RunRow] = {}
     for run in rows:
         if run.is_complete:
+            # Newest first, so the first of each is its last.
             latest.setdefault(run.series, run)
     return list(latest.values())[:most]
 

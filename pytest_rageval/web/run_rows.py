@@ -109,6 +109,7 @@ class RunRow:
     def series(self) -> tuple[str | None, ...]:
         """Return what the runs of one series have in common: agent and dataset, or else target and cases."""
         if self.agent or self.dataset:
+            # Without their versions: a new version is the next point of the same line.
             return "", self.agent, self.dataset
         return self.target, self.past.dataset_hash if self.past else None
 
@@ -196,6 +197,7 @@ def _ended_row(run: StoredRun, row: RunRow) -> RunRow:
         points=_points(paired) if paired and paired["cases"] else None,
         compared_with=comparison.get("baseline_run_id"),
         speed=_speed(metrics),
+        # A clock that is set back must not make a negative time.
         seconds=max(seconds, 0),
         description=past.description,
         tone=verdict["tone"],

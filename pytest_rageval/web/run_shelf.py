@@ -62,9 +62,11 @@ class RunShelf:
                 problems.append(f"there is no run {run_id!r}")
             elif any(is_locked(folder / known[run_id]) for folder in self._parts.values()):
                 problems.append(f"run {run_id} is going on; cancel it first")
+        # All or none: nothing changes if one of them cannot be deleted.
         problems.raise_all()
         for run_id in run_ids:
             place = self._deleted / known[run_id]
+            # Of an earlier run of this name, deleted before.
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir(parents=True)
             for name, folder in self._parts.items():

@@ -38,6 +38,7 @@ def open_socket(settings: WebSettings) -> socket.socket:
 def browser_address(listening: socket.socket, settings: WebSettings) -> str:
     """Return the address for a browser on this machine."""
     host = settings.host
+    # These mean all addresses of the machine, and lead nowhere in a browser.
     if host in ("0.0.0.0", "::"):  # noqa: S104 compared, not bound
         host = "localhost"
     elif ":" in host:

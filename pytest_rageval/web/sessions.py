@@ -44,6 +44,7 @@ def open_key(data: Path) -> bytes:
         if not ignore.exists():
             ignore.write_text(NOT_FOR_GIT, encoding="utf-8")
         try:
+            # Two servers that start at once must not use two keys: the second one reads the first one's.
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
             key = path.read_bytes()
@@ -116,6 +117,7 @@ class TokenCheck:
 
     def __init__(self, token: str | None, key: bytes) -> None:
         self.token = token
+        # A cookie holds this mark and not the token, and another token ends all logins.
         self._mark = hmac.new(key, (token or "").encode(), sha256).hexdigest()
         self._failures = LoginFailures()
 

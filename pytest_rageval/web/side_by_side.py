@@ -107,6 +107,7 @@ class SideBySide:
         for b in self.b.listed.cases:
             a = of_a.get(b.key)
             if a is not None:
+                # The same key with another question is another case: its answers say nothing about the systems.
                 is_other = a.question != b.question
                 scores = sorted(moved.get(b.key, ()), key=lambda score: -abs(score.gain))
                 if is_other:
@@ -151,6 +152,7 @@ class SideBySide:
         """Return a page of the cases that meet a filter, or the last page if the number is beyond it."""
         found = self.matching(direction)
         pages = max(1, math.ceil(len(found) / ROWS))
+        # A filter may leave fewer pages than the address asks for.
         number = min(number, pages)
         return PairedPage(found[ROWS * (number - 1) : ROWS * number], len(found), number, pages)
 

@@ -141,6 +141,7 @@ class Site:
         if run_id in folders:
             return StoredRun(self.runs / run_id)
         for name in folders:
+            # Pages show a folder's name without control characters, and link to it so.
             if printable(name) == run_id:
                 return StoredRun(self.runs / name)
         raise UnknownPageError(f"there is no run {run_id!r} in {self.runs}")
@@ -174,6 +175,7 @@ def check_listed(settings: Settings, root: Path, *, is_asked: bool = True) -> No
     if not specs:
         return
     own = load_settings(root)
+    # What the project itself names runs in the terminal anyway.
     listed = {*own.web_allows, own.target, own.judge}
     problems = [_problem(name, spec) for name, spec in specs if not _is_listed(spec, listed)]
     if problems:

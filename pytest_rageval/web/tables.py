@@ -51,6 +51,7 @@ def guess_table(content: bytes) -> TableFormat:
     encoding, text = decoded(content)
     beginning = content[:SAMPLE].decode("utf-8", "replace") if text is None else text[:SAMPLE]
     header = next((line for line in beginning.splitlines() if line.strip()), "")
+    # Separators inside of quoted names separate nothing.
     unquoted = "".join(header.split('"')[::2])
     separator = max(dict(SEPARATORS), key=unquoted.count)
     return TableFormat(encoding, separator)

@@ -55,6 +55,7 @@ class Upload(NamedTuple):
         if name not in self.names:
             raise UnknownUpload(f"this upload holds no {name}")
         suffix = _suffix(self.names[name])
+        # By its part, never by the name that the browser sent: that may be a path.
         path = self.folder / f"{name}{suffix}"
         if suffix in (".csv", ".tsv"):
             table = table or guess_table(path.read_bytes())
@@ -86,14 +87,17 @@ class Uploads:
         files  by part, a plain word of ours
         about  the other fields of the form
         """
+        # First, so that there are never more than `MOST_KEPT`.
         self._make_room(session)
         names = {part: _shown_name(file.filename or part) for part, file in files.items()}
         for name in names.values():
             if _suffix(name) is None:
                 raise CaseError(f"{name}: is none of {', '.join(SUFFIXES)}; save it as CSV, XLSX or JSONL")
+        # Not to be guessed: whoever knows it can see the file.
         upload_id = secrets.token_hex(16)
         upload = Upload(upload_id, self.folder / upload_id, names, about, self.limits)
         with ExitStack() as undone:
+            # A file that is too large, or broken off, leaves nothing behind.
             undone.callback(shutil.rmtree, upload.folder, ignore_errors=True)
             try:
                 upload.folder.mkdir(parents=True)
@@ -121,6 +125,7 @@ class Uploads:
         with path.open("xb") as file:
             while piece := content.read(_PIECE):
                 size += len(piece)
+                # Counted while it is read: the length that a browser states may be wrong.
                 if size > self.limits.upload_bytes:
                     raise CaseError(f"{name}: is larger than {self.limits.upload_bytes:,} bytes; split it")
                 file.write(piece)
@@ -131,6 +136,7 @@ class Uploads:
         """Return a waiting upload, or raise UnknownUpload if there is none."""
         folder = self.folder / upload_id
         is_there = _ID.fullmatch(upload_id) is not None and not folder.is_symlink() and (folder / _ABOUT).is_file()
+        # A link in the folder could make the app read another file of the machine.
         if not is_there or _age(folder) > KEPT_S or any(file.is_symlink() for file in folder.iterdir()):
             raise UnknownUpload("this upload is gone: it was confirmed, replaced, or is older than a day; begin again")
         record = read_json(folder / _ABOUT, "upload")

@@ -14,7 +14,8 @@ from click.testing import CliRunner
 from foreign_files import FOREIGN, read, read_rows
 from project import Project, lines_with
 
-from pytest_rageval.cases.exchange.formats import format_of, parsed_fields, read_other
+from pytest_rageval.cases.exchange.formats import format_of, read_other
+from pytest_rageval.cases.exchange.mapped_fields import parsed_fields
 from pytest_rageval.cli.cases import cases as cases_command
 from pytest_rageval.errors import CaseError
 from pytest_rageval.model import Anchor
@@ -180,9 +181,9 @@ def test_a_map_takes_names_and_expressions(tmp_path):
         ("length(Frage, Frage)", "length() takes 1 arguments, not 2"),
     ],
 )
-def test_functions_of_a_map_are_checked_before_a_row_is_read(written, problem):
+def test_functions_of_a_map_are_checked_before_a_row_is_converted(tmp_path, written, problem):
     with pytest.raises(CaseError) as raised:
-        parsed_fields([f"question={written}"])
+        read_rows(tmp_path, {"Text": "Wann?"}, fields=parsed_fields([f"question={written}"]))
     assert str(raised.value).endswith(problem)
 
 

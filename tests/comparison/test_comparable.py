@@ -52,8 +52,8 @@ def said(problems: Iterable[object], content: Mapping[str, Any]) -> list[str]:
         (rows_of("q1"), rows_of("q1"), {}, []),
         (rows_of("q1"), rows_of("q1", "q2"), {}, []),
         (rows_of("q1", "q2"), rows_of("q1"), {}, []),
-        (rows_of("q1"), rows_of("q1"), {"reported_fields": [*REPORTED, "trace.x"]}, ["newly with trace.x"]),
-        (rows_of("q1"), rows_of("q1"), {"reported_fields": ["chunks"]}, ["chunks: without references"]),
+        (rows_of("q1"), rows_of("q1"), {"reported_fields": [*REPORTED, "trace.x"]}, ["now sends trace.x, which"]),
+        (rows_of("q1"), rows_of("q1"), {"reported_fields": ["chunks"]}, ["no longer sends references"]),
         (rows_of("q1", judge=JUDGE), rows_of("q1", judge=JUDGE | {"model": "m-2"}), {}, ["judge was m-1 and is m-2"]),
         (
             rows_of("q1", judge=JUDGE),

@@ -62,7 +62,7 @@ BOTH = {"index_build_version": "i2", "retriever_version": "r2"}
         ({"answerer_version": "a2", "index_build_version": "i2"}, "index and answerer changed: more than one", True),
         ({"params": {"size": 40}, **BOTH}, "index and retriever changed, both with size", False),
         ({"params": {"size": 40, "overlap": 3}, **BOTH}, "index and retriever changed: more than one", True),
-        ({"index_build_version": None}, "no recorded version changed; whether index changed is not known", False),
+        ({"index_build_version": None}, "no recorded version changed; index has no version on both sides", False),
     ],
 )
 def test_versions_that_changed_are_named_and_more_than_one_is_a_warning(
@@ -71,7 +71,7 @@ def test_versions_that_changed_are_named_and_more_than_one_is_a_warning(
     content = changed(tmp_path, **config)
     assert content["changed"]["said"].startswith(said)
     assert content["changed"]["warning"] is warning
-    assert (content["versions"]["index"]["changed"] is None) == ("not known" in said)
+    assert (content["versions"]["index"]["changed"] is None) == ("has no version" in said)
 
 
 def test_metrics_at_different_cut_offs_are_paired_by_their_names(tmp_path: Path):

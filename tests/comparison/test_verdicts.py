@@ -273,9 +273,12 @@ def test_a_written_gate_of_judged_text_does_what_it_says_and_one_of_retrieval_is
 @pytest.mark.parametrize(
     ("losses", "line"),
     [
-        ([5.0, 4.0, 3.0, -3.0, -2.0, -1.0], "may be noise, holds · 95 % at most 0.902, one-sided p 0.24 by itself"),
+        (
+            [5.0, 4.0, 3.0, -3.0, -2.0, -1.0],
+            "holds, may be noise · 95 % at most 0.902, one-sided p 0.24 by itself",
+        ),
         ([2.0] * 4, "regressed · 95 % at most -0.0745, one-sided p 0.031 by itself"),
-        ([2.0, 2.0, 2.0], "may be noise, fails (significant = false) · 95 % "),
+        ([2.0, 2.0, 2.0], "fails, may be noise (significant = false) · 95 % "),
     ],
 )
 def test_the_line_of_such_a_gate_says_what_decided(losses: list[float], line: str):
@@ -297,7 +300,10 @@ def test_a_regression_in_one_line():
 
 @pytest.mark.parametrize(
     ("significant", "said"),
-    [(False, "may be noise, fails (significant = false)"), (True, "may be noise, holds (significant = true)")],
+    [
+        (False, "fails, may be noise (significant = false)"),
+        (True, "holds, may be noise (significant = true)"),
+    ],
 )
 def test_what_may_be_noise_says_which_switch_decided(significant: bool, said: str):
     gate = a_gate(30, 27, significant=significant)

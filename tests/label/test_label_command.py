@@ -61,6 +61,29 @@ def test_numbers_by_line_mark_and_save(desk: Project, typed: Any):
     assert "Q  What is the price of 0?" in result.outlines
 
 
+@pytest.mark.parametrize(
+    ("category", "lines", "state", "groups"),
+    [
+        ("factual", ["1 2"], "golds: any of {1,2} ", None),
+        ("multi_hop", ["1 2"], "golds: all of {1,2} ", None),
+        ("factual", ["1 2", "g2 2", "z"], "golds: any of {1,2}   the next into group 2 ", None),
+        ("factual", ["1 2", "g2 2"], "golds: group 1 = {1}   group 2 = {2} ", ((0,), (1,))),
+        ("factual", ["1 2", "g2 2", "g1 2"], "golds: group 1 = all of {1,2}   group 2 = – ", ((0, 1),)),
+        ("factual", ["g1 1 2"], "golds: group 1 = all of {1,2}   group 2 = – ", ((0, 1),)),
+        ("factual", ["g1 1", "2"], "golds: group 1 = all of {1,2}   group 2 = – ", ((0, 1),)),
+    ],
+)
+def test_the_state_says_how_many_golds_the_run_asks_for(
+    desk: Project, typed: Any, category: str, lines: list[str], state: str, groups: object
+):
+    desk.cases([{"id": "c0", "question": "What is the price of 0?", "category": category}], "cases.jsonl")
+    typed(*lines, "q")
+    result = desk.rageval("label", "cases.jsonl", "--plain")
+    last = [line for line in result.outlines if "golds: " in line][-1]
+    assert state in last
+    assert case(desk, "c0").gold.support_groups == groups
+
+
 def test_all_words_of_the_plain_face(desk: Project, typed: Any):
     typed("1", "z", "Z", "w elder", "/ anything else", "show 1", "a", "s", "p", "t", "y", "99", "x", "g0 1", "v 1",
           "v 1 7", "%", "/", "u", "q")  # fmt: skip

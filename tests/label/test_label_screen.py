@@ -103,7 +103,10 @@ def test_space_x_digits_and_g_mark_and_enter_saves_and_goes_on(file: Path):
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ("space", ["▸  1 (✔) 1 ", "○ unsaved", "golds: group 1 = {1}   group 2 = –", "undo: 1 step "]),
+        ("space", ["▸  1 (✔) ·", "○ unsaved", "golds: {1} ", "undo: 1 step "]),
+        ("space down space", ["golds: any of {1,2} "]),
+        ("1 down 1", ["▸  2 (✔) 1 ", "golds: group 1 = all of {1,2}   group 2 = –"]),
+        ("space down space g", ["golds: any of {1,2}   the next into group 2 "]),
         ("space x", ["▸  1 (✘) ·", "irrelevant: 1"]),
         ("x x", ["▸  1 ( ) ·", "undo: 2 steps"]),
         ("space x z z", ["▸  1 ( ) ·", "undo: 0 steps"]),
@@ -115,7 +118,7 @@ def test_space_x_digits_and_g_mark_and_enter_saves_and_goes_on(file: Path):
         ("pagedown", ["▸  5"]),
         ("pagedown pageup", ["▸  1"]),
         ("space u", ["u again clears 1 gold; anything else keeps them"]),
-        ("space u down u", ["golds: group 1 = {1}", "u again clears"]),
+        ("space u down u", ["golds: {1} ", "u again clears"]),
         ("space u u", ["answerable? [u] no", "golds: none, unanswerable"]),
         ("u a", ["answerable? [a] yes"]),
         ("v", ["snippet: ↑↓ to the last line"]),

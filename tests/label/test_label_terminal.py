@@ -119,7 +119,7 @@ def test_plain_lines_on_a_terminal_prompt(folder: Path):
     with Terminal(folder, *LABEL, "--plain", TERM="xterm-256color") as terminal:
         terminal.until("> ")
         terminal.type("1\n")
-        terminal.until("group 1 = {1}")
+        terminal.until("golds: {1}")
         terminal.press_ctrl_c("stopped; what was marked is in cases.jsonl")
         terminal.ended()
         assert labelled(folder) == ["case-0"]

@@ -46,7 +46,7 @@ def test_a_regression_fails_the_run_as_a_test_of_its_own(settled: Project):
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.assert_outcomes(passed=7, xfailed=3, failed=1)
     assert lines_with(
-        result, "recall_any@5 1.0 → 0.7, tolerated drop 0.05: may be noise, fails (significant = false) · "
+        result, "recall_any@5 1.0 → 0.7, tolerated drop 0.05: fails, may be noise (significant = false) · "
     )
     comparison = settled.metrics()["comparison"]
     found = comparison["metrics"]["recall_any@5"]

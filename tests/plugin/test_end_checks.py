@@ -205,7 +205,7 @@ def test_a_changed_gate_flips_no_case_of_an_unchanged_system(settled: Project, c
     paired = comparison["paired"]
     assert paired["passed_before"] == paired["passed_after"]
     assert [gate for gate in named if gate not in comparison["gate_changes"]] == []
-    assert len(lines_with(result, "gates changed, and those of now decide about both runs: ")) == 1
+    assert len(lines_with(result, "the gates changed; the present ones decide about both runs: ")) == 1
     verdict = settled.metrics()["verdict"]
     assert verdict["word"] == "Not worse"
     compared = settled.rageval("compare", "baseline", "latest")

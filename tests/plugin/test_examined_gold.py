@@ -249,8 +249,8 @@ def test_layers_and_the_overall_score_of_other_metrics_show_no_change_and_why(se
     assert overall["why"].startswith("not of the same metrics: ")
     assert answer["why"].startswith("not of the same metrics: ")
     compared = settled.rageval("compare", "baseline", "latest").stdout.str()
-    assert "overall score: no change is shown, not of the same metrics: " in compared
-    assert "L5: no change is shown, not of the same metrics: " in compared
+    assert "overall score: not compared, since only one of the runs has a value of " in compared
+    assert "L5: not compared, since only one of the runs has a value of " in compared
 
 
 def test_tiles_of_whole_runs_show_no_change_where_the_cases_are_others(settled: Project):

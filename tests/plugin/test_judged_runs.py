@@ -70,7 +70,7 @@ def test_where_phrasing_alone_decided_a_gate_the_case_says_so_and_the_project_ca
     result = project.run("--rageval-target", "talk:answer", "--rageval-judge", judge)
     result.stdout.fnmatch_lines(["*abstention_accuracy is 0, gate >= 1 (abstention_fail)*"])
     result.stdout.fnmatch_lines(
-        ["*phrasing   alone decided that this is no abstention;*[[]tool.rageval.abstention[]] phrases*"]
+        ["*phrasing   no abstention, by the wording of the answer alone: if that is wrong,*abstention.phrases*"]
     )
     assert project.records()["gym"]["abstention"]["decided_by"] == "phrasing"
     project.configure("", '[tool.rageval.abstention]\nphrases = ["will call you back"]')

@@ -130,12 +130,12 @@ def test_reports_that_pytest_keeps_hold_no_records_and_each_property_once(projec
     process = project.start("-q", "-n", "1", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     output = process.communicate(timeout=PATIENCE_S)[0].decode()
     assert process.returncode == 0, output
-    for process in ("controller", "gw0"):
-        words = (project.path / f"{process}.txt").read_text(encoding="ascii").split()
+    for name in ("controller", "gw0"):
+        words = (project.path / f"{name}.txt").read_text(encoding="ascii").split()
         reports, with_records, of_scores, lists = map(int, words)
-        assert reports >= 6, process
-        assert with_records == 0, process
-        if process == "controller":
+        assert reports >= 6, name
+        assert with_records == 0, name
+        if name == "controller":
             assert (of_scores, lists) == (12, 6)
 
 

@@ -89,6 +89,20 @@ def test_groups_undo_and_the_question_before_golds_are_cleared(app: WebApp, file
     assert person.title == "price"
 
 
+def test_the_page_says_whether_any_or_all_golds_are_asked_for(app: WebApp, file: Path):
+    person = Labeller(app, f"/label/cases?file={FILE}&case=price")
+    person.point("price.md")
+    person.press("gold")
+    person.point("old.md")
+    person.press("gold")
+    assert re.search(r">golds = any of \d, \d ·", person.page)
+    assert "required_support_groups" not in stored(file)["price"]
+    person.press("group-1")
+    assert re.search(r">group 1 = all of \d, \d ·", person.page)
+    person.press("next")
+    assert stored(file)["price"]["required_support_groups"] == [[0, 1]]
+
+
 def test_words_are_found_and_the_systems_are_asked_for_more(app: WebApp):
     person = Labeller(app, f"/label/cases?file={FILE}&case=place")
     assert "no chunk here holds" in person.press("find", words="zebra")

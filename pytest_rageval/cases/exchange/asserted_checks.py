@@ -162,6 +162,7 @@ def _name_of_metric(written: str) -> str:
     name = re.sub(r"[^a-z0-9]+", "_", written[:50].lower()).strip("_")
     if not name[:1].isalpha():
         name = f"metric_{name}".rstrip("_")
+    # One name for two metrics would mix their scores.
     return f"{name}_checks" if name in _TAKEN_NAMES else name
 
 

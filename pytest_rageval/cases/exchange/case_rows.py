@@ -46,6 +46,7 @@ def case_rows(rows: Sequence[PlacedRow], header: Sequence[str], note: Callable[[
             cases.append((place, row))
         else:
             skipped.append((place, text))
+    # If nothing is left, the rules do not fit this table: it is read as it stands.
     if not cases:
         return list(rows)
     if skipped:
@@ -71,6 +72,7 @@ class _Shape:
         self._columns = len(header)
         several = [row for row in rows if len(row) > 1]
         ids = [name for name in header if field_of(name) == "id" or name.strip() in ("#", "№")]
+        # A column of ids tells headings apart only if every other row has one.
         self._ids = [name for name in ids if several and all(name in row for row in several)]
         asked = list(chain.from_iterable(map(self._asked, several)))
         self._all_ask = bool(asked) and all(map(_ASKS.search, asked))
@@ -132,6 +134,20 @@ def _filled(row: Mapping[str, Json]) -> Cells:
 
 
 def is_header(names: Iterable[str]) -> bool:
-    """Return True for a row of names of which one means the question, and another one anything."""
-    fields = [field_of(name.strip(), is_exact=True) for name in names if name_words(name)]
-    return QUESTION in fields and len([each for each in fields if each is not None]) > 1
+    """Return True for a row of names of which one means the question, and another one anything.
+
+    The name of the question may have words of its own, as in `Question (customer)`; that of the other may not.
+    """
+    named = [name.strip() for name in names if name_words(name)]
+    known = [name for name in named if field_of(name, is_exact=True) is not None]
+    questions = [name for name in named if _names_question(name)]
+    return any(other != question for question in questions for other in known)
+
+
+def _names_question(name: str) -> bool:
+    is_sentence = len(name) > _LONGEST_NAME or bool(_ASKS.search(name))
+    return field_of(name, is_exact=is_sentence) == QUESTION
+
+
+_LONGEST_NAME = 40
+"""Letters of a name with words of its own; a longer text in a cell is a title or a question."""

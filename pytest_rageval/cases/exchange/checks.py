@@ -81,6 +81,7 @@ def _needed_of_set(check: Mapping[str, Json], members: int) -> Json:
     threshold = check.get("threshold")
     if not isinstance(threshold, int | float) or isinstance(threshold, bool) or threshold >= 1:
         return "all"
+    # Only then one member is enough; other thresholds have no counterpart here.
     return id(check) if threshold * members <= 1 else None
 
 
@@ -98,6 +99,7 @@ _CODE = frozenset({".py", ".js", ".cjs", ".mjs", ".ts"})
 def path_below(folder: Path, written: str) -> Path:
     """Return the file that `file://PATH` means; raise ValueError unless it is a text below the folder."""
     path = (folder / written.removeprefix("file://")).resolve()
+    # Test sets are downloaded: one must not put another file of this machine into the cases.
     if not path.is_relative_to(folder.resolve()):
         raise ValueError("lies outside of the folder of the test set")
     if path.suffix in _CODE:

@@ -26,6 +26,7 @@ from pytest_rageval.cases.exchange.printed import is_nothing
 from pytest_rageval.cases.exchange.sign_columns import FoundSigns, find_signs
 from pytest_rageval.cases.keys import KEYS
 from pytest_rageval.cases.names import (
+    ABSTAINED,
     ALTERNATIVES,
     ANSWER,
     ANSWERABLE,
@@ -150,6 +151,8 @@ _SAID_BY_SYSTEM: Mapping[str | None, str] = {
 
 
 def _of_system(column: Column) -> str | None:
+    if name_words(column.name) in ("abstained", "is abstained"):
+        return ABSTAINED
     meaning = meaning_by_name(column.path)
     if meaning == ANSWER and not is_plain_answer(column.path):
         return ANSWER
@@ -186,6 +189,7 @@ class _Decision:
             meaning = None if path.partition(".")[0] in KEPT else self._meaning(column)
             if meaning is not None:
                 self._meanings[path] = meaning
+        # After all columns: the metadata count only if none of them names a document.
         self._look_into_metadata()
         self._number()
         self._part_answers()

@@ -84,6 +84,7 @@ def _checked(conversations: Iterable[_Placed], report: RowReport, form: str) -> 
         unit = cases[0][0].conversation or cases[0][0].id
         if unit in records:
             repeated += 1
+            # An exact repetition loses nothing; another conversation under this id would.
             if records[unit] != record:
                 twice = "id already used by an earlier row for another conversation; ids are unique in a file"
                 report.add_row(place, [Finding((), twice)], name)

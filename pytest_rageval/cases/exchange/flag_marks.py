@@ -43,6 +43,7 @@ def marks_in(column: Column, sign: Sign, rows: int, answered: Collection[int]) -
     says_yes = {mark for mark in others if answerable_by("answerable", mark) is True}
     says_no = {mark for mark in others if mark in _EMPTY or answerable_by("answerable", mark) is False}
     is_alone = not says_yes and not ticks - _CROSSES
+    # The letter o is among the words for yes, whatever stands beside it.
     for tick in ticks - {"o"}:
         flags[tick] = True if tick not in _CROSSES else is_alone
     if is_alone and ticks and not blank and not says_no:

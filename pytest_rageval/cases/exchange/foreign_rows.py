@@ -47,6 +47,7 @@ class ForeignRow:
 
 def foreign_row(written: Mapping[str, Json], folder: Path = Path(), *, may_be_own: bool = True) -> ForeignRow:
     """Take a row apart; files that it names are read below the folder."""
+    # Our own cases are taken as they are: guesses could only spoil them.
     if may_be_own and is_case(written):
         own = {name: value for name, value in written.items() if value is not None}
         for name in ("reference", "reference_answer"):

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jmespath
-from jmespath.exceptions import JMESPathError
 
 from pytest_rageval.cases.answerability import sign_of
 from pytest_rageval.cases.conversion import case_from_record
@@ -20,6 +19,7 @@ from pytest_rageval.cases.exchange.columns import Columns
 from pytest_rageval.cases.exchange.conversations import MTRAG, TURNS, conversations_in
 from pytest_rageval.cases.exchange.exchange import Answers, OtherTestSet, ToolFiles
 from pytest_rageval.cases.exchange.foreign_rows import ForeignRow, columns_of, foreign_row
+from pytest_rageval.cases.exchange.mapped_fields import expressions_for
 from pytest_rageval.cases.exchange.ragtruth import RESPONSES, SOURCES, is_ragtruth, read_ragtruth
 from pytest_rageval.cases.exchange.reading import RowReading
 from pytest_rageval.cases.exchange.retrieval_sets import is_topics, read_beir, read_trec, write_beir, write_trec
@@ -36,18 +36,17 @@ from pytest_rageval.cases.names import (
     ANSWER,
     CONTEXTS,
     FACTS,
-    FIELDS,
     GIVEN,
     IDS,
+    OF_SYSTEM,
     PLACES,
     QUESTION,
     RETRIEVED,
     field_of,
 )
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.jmespaths import function_problems
 from pytest_rageval.io.messages import Finding, Unsound
-from pytest_rageval.io.suggestions import did_you_mean, listed
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import NOTHING, NOWHERE, EvalCase, Json
 from pytest_rageval.text import counted
 
@@ -145,6 +144,7 @@ def read_other(path: Path, name: str, form: str | None = None, options: ReadOpti
         return read_trec(path, name, options.qrels, options.run)
     report = RowReport(name, has_lines=path.suffix.lower() in SEPARATORS)
     rows = rows_of_questions(path, report)
+    # Expressions of the user name the parts of single questions.
     conversations = None if options.fields else conversations_in(rows, form, report)
     if conversations is not None:
         return conversations
@@ -155,30 +155,6 @@ def _form(path: Path, options: ReadOptions) -> str | None:
     if path.is_dir():
         return "ragtruth" if is_ragtruth(path) else "beir"
     return "trec" if options.qrels is not None or options.run is not None or is_topics(path) else None
-
-
-def parsed_fields(written: Iterable[str]) -> dict[str, str]:
-    """Return the expressions of `--map field=EXPRESSION` by field; raise CaseError for unknown or broken ones.
-
-    An empty expression says that nothing in the file is the field.
-    """
-    fields: dict[str, str] = {}
-    for each in written:
-        field, equals, expression = each.partition("=")
-        if field in FIELDS and equals and not expression:
-            fields[field] = ""
-            continue
-        if field not in FIELDS or not equals:
-            remedy = did_you_mean(field, FIELDS, f"; fields: {', '.join(FIELDS)}")
-            raise CaseError(f"--map {each!r}: expected FIELD=EXPRESSION{remedy}")
-        try:
-            problems = [*function_problems(jmespath.compile(expression).parsed)]
-        except JMESPathError:
-            problems, expression = [], f'"{expression}"'  # the name of a column, as in "Expected answer"
-        if problems:
-            raise CaseError(f"--map {each!r}: {'; '.join(problems)}")
-        fields[field] = expression
-    return fields
 
 
 def format_of(row: Mapping[str, Json], name: str | None = None) -> Format | None:
@@ -217,6 +193,7 @@ class _TestSetReader:
 
     def read(self, rows: Sequence[PlacedRow]) -> OtherTestSet:
         """Return the test set; raise CaseError with what is wrong with it, or has to be asked."""
+        self._mapped = expressions_for(self._mapped, rows)
         if rows and not self._mapped:
             self._form = format_of(rows[0][1], self._name)
         fields = self._mapped or (self._form.fields if self._form else NOTHING)
@@ -292,25 +269,42 @@ def read_other_answers(path: Path, name: str, mapped: Mapping[str, str]) -> Othe
     used: dict[str, str] = {}
     kept: dict[str, None] = {}
     rows = list(rows_in(path, report))
+    fields = expressions_for(mapped, rows)
     taken = [foreign_row(row, path.parent, may_be_own=False) for _, row in rows]
-    columns = columns_of(taken, mapped, is_of_system=True, is_mapped=bool(mapped))
+    columns = columns_of(taken, fields, is_of_system=True, is_mapped=bool(fields))
+    knows_answers = not OF_SYSTEM.isdisjoint({*columns.meanings.values(), *fields})
     for (place, row), each in zip(rows, taken, strict=True):
-        reading = RowReading(each, mapped, path.parent, columns)
+        reading = RowReading(each, fields, path.parent, columns)
         names = {key: reading.case[key] for key in ("id", "question") if key in reading.case}
-        if not names or not reading.answer:
-            lacking = "no id and no question" if reading.answer else "no answer and no retrieved passages"
+        says_something = any(value is not False for value in reading.answer.values())
+        if names and says_something:
+            used |= {field: there for field, there in reading.used.items() if field not in used}
+            kept |= dict.fromkeys(reading.metadata)
+            record = names | reading.answer
+            if reading.metadata:
+                record["meta"] = reading.metadata
+            answers.append(record)
+        elif names and knows_answers:
+            report.add_row(place, [Finding((), _BLANK_ANSWER)], names.get("id"))
+        else:
+            lacking = "no id and no question" if says_something else "no answer and no retrieved passages"
             names_there = listed(list(row), 12)
             finding = Finding((), f"holds {lacking}; its names are {names_there}; --map FIELD=NAME says which is which")
             report.add_row(place, [finding])
+            break  # every other row lacks the same names
+        if len(report) >= MOST_PROBLEMS:
             break
-        used |= {field: there for field, there in reading.used.items() if field not in used}
-        kept |= dict.fromkeys(reading.metadata)
-        answers.append(names | reading.answer | ({"meta": reading.metadata} if reading.metadata else {}))
     if not answers and not len(report):
         report.add_whole("holds no answer")
     if len(report):
         raise CaseError(*report.problems)
-    return OtherTestSet([], answers, used=used, kept=tuple(kept), is_guessed=not mapped, notes=tuple(report.notes))
+    return OtherTestSet([], answers, used=used, kept=tuple(kept), is_guessed=not fields, notes=tuple(report.notes))
+
+
+_BLANK_ANSWER = (
+    "the answer is blank and nothing was retrieved; if the system declined, write true into a column abstained, "
+    "else leave the row out"
+)
 
 
 def _unknown_columns(

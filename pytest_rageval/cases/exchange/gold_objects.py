@@ -156,6 +156,19 @@ def _of_objects(objects: Sequence[Mapping[str, Json]], *, as_ids: bool) -> dict[
     return keys or None
 
 
+def place_of_chunk(written: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the path, the heading and the id of a chunk as far as it has them, under the names of our contract."""
+    value: Any = _flat(dict(written))
+    found = {
+        "chunk_id": next(_members(value, _IDS, is_id), None),
+        "rel_path": next(_members(value, _PATHS, _is_text), None),
+        "heading_path": next(_members(value, _HEADINGS, _is_text), None),
+    }
+    if found["chunk_id"] is not None:
+        found["chunk_id"] = str(found["chunk_id"])
+    return {name: part for name, part in found.items() if part is not None}
+
+
 def have_places(values: Sequence[Json]) -> bool:
     """Return True for objects that each name a file or an id, as chunks do with their `source`."""
     return bool(values) and all(isinstance(each, dict) and _has_place(each) for each in values)

@@ -69,6 +69,7 @@ def choose_id(
     possible = [column for column in (*named, *filled) if is_unique(column)]
     chosen = min(possible, key=lambda column: doubt_of_id(column.name), default=None)
     if chosen is None:
+        # Of ids that repeat, the check of the cases tells where.
         return IdChoice(first.path if first else None)
     if first is None:
         return IdChoice(chosen.path)

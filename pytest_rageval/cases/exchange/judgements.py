@@ -152,6 +152,7 @@ def _agree(group: Sequence[PlacedRow], but: Sequence[str]) -> bool:
     """Return True if the rows of a query differ in these columns only, and judge no document twice."""
     document_column = but[0]
     documents = {str(row.get(document_column)) for _, row in group}
+    # A document that is judged twice may have two grades, and nothing says which counts.
     if len(documents) < len(group):
         return False
     first = _others(group[0][1], but)

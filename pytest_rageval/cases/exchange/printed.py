@@ -44,6 +44,7 @@ def printed_value(text: str) -> Json:
     if (items := _flat_list(bare)) is not None:
         return items
     try:
+        # Literals alone: a cell of somebody's file is never run.
         value = ast.literal_eval(bare)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None

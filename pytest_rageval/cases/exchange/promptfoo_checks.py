@@ -55,6 +55,7 @@ def checks_of_assertions(case: EvalCase, one_is_enough: float) -> PromptfooCheck
     for kept in _kept_checks(case):
         kind = str(kept.get("type"))
         if kind in SERVICES and kept.keys() <= {"type", "value", "threshold", "metric", "weight"}:
+            # promptfoo would run it: what a case file says must not become code on another machine.
             if _holds_code(kept):
                 made.left_out.append(f"{kind} with a file or a template")
             else:
@@ -74,6 +75,7 @@ def _add_set(made: PromptfooChecks, group: Assertion, one_is_enough: float) -> N
             missing.append(why)
         else:
             members.append(written_assertion(member))
+    # Without one of its members an `any` would fail answers that it should pass.
     if missing and (group.type == "any" or not members):
         made.left_out.append(f"{group.type} with {missing[0]}")
         return

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import jmespath
 from jmespath.exceptions import JMESPathError
@@ -21,14 +20,12 @@ from pytest_rageval.cases.exchange.columns import Columns
 from pytest_rageval.cases.exchange.exchange import with_extra_parts
 from pytest_rageval.cases.exchange.field_readers import READERS
 from pytest_rageval.cases.exchange.foreign_rows import LISTED, SIMPLE, ForeignRow, columns_of, foreign_row, roots_of
+from pytest_rageval.cases.exchange.given_values import given_parts
 from pytest_rageval.cases.exchange.gold_objects import gold_places, graded_ids, have_places, joined_gold, with_pages
 from pytest_rageval.cases.exchange.printed import is_nothing, printed_value
 from pytest_rageval.cases.exchange.values import (
     TEXTS_OF_OBJECTS,
     conversation_of,
-    listed_values,
-    reference_of,
-    retrieved_chunk,
     texts_of,
     with_headings,
 )
@@ -46,7 +43,6 @@ from pytest_rageval.cases.names import (
     PAGES,
     PLACES,
     QUESTION,
-    RETRIEVED,
     RETRIEVED_IDS,
     RETRIEVED_PATHS,
     field_of,
@@ -112,6 +108,7 @@ class RowReading:
             if not is_nothing(value):
                 self._take_leaf(path, value)
         self._take_checks(taken.checks, has_own_assertions=taken.extra is not None)
+        # Now, since places, pages and grades may stand in columns before or behind their golds.
         self._join_alternatives()
         self._name_places()
         self._name_pages()
@@ -181,6 +178,7 @@ class RowReading:
             if name == "gold" and isinstance(held, dict):
                 self.case[name] = joined_gold(held, part)
             elif name in ("expected_key_facts", ALTERNATIVES) and held:
+                # Several columns may repeat one fact: it is kept once, at its first place.
                 self.case[name] = list(dict.fromkeys([*held, *part]))
             elif path in self._columns.numbered and held:
                 self.case[name] = [*held, *part]
@@ -222,16 +220,10 @@ class RowReading:
         return keys or None
 
     def _take_given(self, meant: str, path: str, value: Json) -> bool:
-        if meant == GIVEN:
-            self.answer["answer"] = (reference_of(value) or NOTHING).get("reference", value)
-        elif meant == RETRIEVED:
-            texts = value if isinstance(value, list) else [value]
-            self.answer["retrieved_chunks"] = [retrieved_chunk(text, rank) for rank, text in enumerate(texts, start=1)]
-        elif meant == RETRIEVED_IDS:
-            self.answer[meant] = [{"chunk_id": str(chunk_id)} for chunk_id in listed_values(value)]
-        else:
-            known: Any = gold_places(value, as_ids=False) or {}
-            self.answer[meant] = known.get("gold_supports") or [{"rel_path": each} for each in listed_values(value)]
+        parts = given_parts(meant, value)
+        if parts is None:
+            return False
+        self.answer |= parts
         self.used[meant] = path
         return True
 
@@ -319,6 +311,7 @@ class RowReading:
                 kinds[path] = value
             elif (flag := self._columns.answerable(path, value)) is not None:
                 said[path] = flag
+        # Not decided for the user: a wrong guess would turn the case's verdict round.
         if len({*said.values()}) > 1:
             yes = next(path for path, flag in said.items() if flag)
             no = next(path for path, flag in said.items() if not flag)

@@ -135,6 +135,7 @@ def _retrieved(path: Path, report: Report) -> dict[str, list[dict[str, Json]]]:
 
 def _ranked_chunks(entries: Iterable[tuple[float, str]]) -> list[dict[str, Json]]:
     """Return scored documents as chunks; equal scores stay in the order of the file."""
+    # By score: trec_eval ignores the rank that stands in the line.
     best_first = sorted(entries, key=lambda entry: -entry[0])
     return [
         {"chunk_id": plain_id(document), "rank": rank, "score_final": score}
@@ -229,6 +230,7 @@ def _grade(cell: str) -> float | None:
         grade = float(cell)
     except ValueError:
         return None
+    # Whole numbers alone, as trec_eval reads them; a score of a run is none.
     return grade if grade in range(-9, 1000) else None
 
 

@@ -50,6 +50,7 @@ def rows_in(path: Path, report: RowReport, *, is_included: bool = False) -> Iter
 
     `is_included`: another file names it, and it names no further ones.
     """
+    # Files name no further ones, so that none can include itself.
     folder = None if is_included else path.parent
     suffix = path.suffix.lower()
     if suffix == ".parquet":

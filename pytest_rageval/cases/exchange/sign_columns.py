@@ -71,6 +71,7 @@ def _read(column: Column, sign: Sign, marks: Marks) -> _Reading:
     if sign == "kind":
         says_no = False in read.values() or any(map(is_negative, column.values.values()))
         return _Reading(says_no)
+    # Behaviour that never refuses tells no case apart from another.
     if sign == "behaviour" and False not in read.values():
         return _Reading(is_sign=False)
     unread = [column.values[row] for row, flag in read.items() if flag is None]

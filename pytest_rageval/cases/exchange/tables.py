@@ -79,6 +79,7 @@ def _rows_above_header(text: str, separators: str, longest: int) -> int:
     """
     delimiter = _separator(text.partition("\n")[0], separators)
     with cells_up_to(longest):
+        # A title above the header may hold commas: the first line does not decide about the separator.
         for separator in dict.fromkeys((delimiter, *separators)):
             try:
                 if above := _titles(csv.reader(io.StringIO(text, newline=""), delimiter=separator)):
@@ -92,7 +93,8 @@ def _titles(reader: Iterable[Sequence[str]]) -> int:
     """Return how many rows stand above the header; a title in its first cell may name a question, too."""
     for number, cells in enumerate(reader):
         names = [cell for cell in cells if cell.strip()]
-        has_question = any(field_of(name.strip(), is_exact=True) == QUESTION for name in names)
+        questions = [name for name in names if field_of(name.strip(), is_exact=True) == QUESTION]
+        has_question = bool(questions) or is_header(names)
         is_title = number == 0 and has_question and len(names) == 1 < len(cells)
         if has_question and not is_title and (number == 0 or len(names) > 1):
             return number
@@ -170,7 +172,9 @@ def _csv_rows(
                 next(skipped)
             before = lines_before + skipped.line_num
             if above:
-                report.notes.append(f"{report.file}: {counted(above, 'row')} above the header were not read")
+                was = "was" if above == 1 else "were"
+                report.notes.append(f"{report.file}: {counted(above, 'row')} above the header {was} not read")
+            # Strict: an unclosed quotation mark is an error, and not one cell up to the end of the file.
             reader = csv.DictReader(file, strict=True, delimiter=delimiter)
             header = list(reader.fieldnames or ())
             if not _has_one_column_a_field(header, report):
@@ -181,6 +185,7 @@ def _csv_rows(
                     problem = "the row repeats the header, as two joined files have it; remove it"
                     report.add_row(before + reader.line_num, [Finding((), problem)])
                     continue
+                # So does `DictReader` keep the cells beyond the header.
                 if None in cells:
                     problem = "the row has more cells than the header; quote commas"
                     report.add_row(before + reader.line_num, [Finding((), problem)])
@@ -252,11 +257,13 @@ def questions_sheet(path: Path, name: str, most_bytes: int, most_rows: int) -> S
     try:
         check_workbook(path, name, most_bytes)
         with path.open("rb") as opened:  # by its name openpyxl would refuse it: ours says nothing of its kind
+            # The values that formulas came to, and row by row: a sheet is not held as a whole.
             book = load_workbook(opened, read_only=True, data_only=True)
             written = io.StringIO(newline="")
             sheet = _sheet_of_questions(book.worksheets)
             csv.writer(written, lineterminator="\n").writerows(_cells(sheet, name, most_rows))
             others = [other for other in book.worksheets if other is not sheet]
+            # Excel used to begin each workbook with three sheets: empty ones are nothing that was left out.
             filled = [other.title for other in others if _holds_something(other)]
             return Sheet(written.getvalue(), sheet.title, tuple(filled))
     except CaseError:
@@ -305,6 +312,7 @@ def _shown(value: object, number_format: str) -> object:
     """Return a value as the sheet shows it: a share as a percentage, a date without its midnight."""
     if value is None:
         return ""
+    # Before numbers: True is an int to Python.
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (int, float)):
@@ -312,6 +320,7 @@ def _shown(value: object, number_format: str) -> object:
             return ""  # 1E400, which no sheet shows either
         if "%" in number_format:
             return f"{100 * value:.10g}%"
+        # A number has no kind in a workbook: the id 7 may come as 7.0.
         return int(value) if value == int(value) else value
     if isinstance(value, date):
         return value.isoformat().removesuffix("T00:00:00")

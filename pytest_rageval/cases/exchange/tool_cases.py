@@ -39,6 +39,7 @@ def _golden(case: EvalCase, answer: Answer | None) -> dict[str, Json]:
         "source_file": case.source.file or None,
         "additional_metadata": {EXTRA_PARTS: {}},
     }
+    # What DeepEval has no field for goes there, so that a conversion back gives the same case.
     row["additional_metadata"] = {EXTRA_PARTS: {"id": case.id, **_extra_parts(case, row)}}
     return row
 
@@ -99,6 +100,7 @@ def _test(case: EvalCase, asserted: Sequence[dict[str, Json]]) -> dict[str, Json
         variables["context"] = "\n\n".join(case.contexts)
     checks: list[Json] = [{"type": "factuality", "value": text} for text in case.gold.answers or ()]
     if len(checks) > 1:
+        # Several gold answers: one of them is enough, where promptfoo asks for all checks.
         checks = [{"type": "assert-set", "threshold": FEWEST, "assert": checks}]
     facts: list[dict[str, Json]] = [{"type": "icontains", "value": fact} for fact in case.gold.key_facts or ()]
     checks += [*without_doubles(facts, asserted), *asserted]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from pytest_rageval.cases.exchange.gold_objects import place_of_chunk
 from pytest_rageval.cases.exchange.printed import is_nothing
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Json
@@ -95,18 +96,22 @@ def reference_of(value: Json) -> dict[str, Json] | None:
     if not texts:
         return None
     if isinstance(value[-1], dict) and "role" in value[-1]:
+        # Of a conversation the last message is the answer.
         texts = texts[-1:]
     texts = list(dict.fromkeys(texts))
     return {"reference": texts[0]} if len(texts) == 1 else {"expected_answers": texts}
 
 
-def retrieved_chunk(value: Json, rank: int) -> dict[str, Json]:
-    chunk: dict[str, Json] = {"text": _text(value) or str(value), "rank": rank}
-    if isinstance(value, dict):
-        for name in ("chunk_id", "id", "doc_id"):
-            if value.get(name) is not None:
-                return chunk | {"chunk_id": str(value[name])}
-    return chunk
+def retrieved_chunk(value: Json, rank: int) -> dict[str, Json] | None:
+    """Return a retrieved passage as a chunk; None for an object without a text, a path or an id."""
+    if not isinstance(value, dict):
+        return {"text": str(value), "rank": rank}
+    text = _text(value)
+    place = place_of_chunk(value)
+    if text is None and not place:
+        return None
+    chunk: dict[str, Json] = {"rank": rank} | place
+    return chunk if text is None else {"text": text} | chunk
 
 
 def with_headings(places: Any, headings: Json) -> list[Json]:

@@ -44,6 +44,7 @@ def check_workbook(path: Path, name: str, most_bytes: int) -> None:
     with zipfile.ZipFile(path) as file:
         members = file.infolist()
         _check(name, "files", len(members), MOST_MEMBERS)
+        # The declared sizes first: an honest large workbook is refused before it is unpacked.
         _check(name, "bytes", sum(member.file_size for member in members), most)
         unpacked = 0
         for member in members:
@@ -65,6 +66,7 @@ def _checked_size(file: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, mos
             _check(name, "bytes", size, most)
             if not is_streamed:
                 _check(name, f"bytes in {member.filename[:100]!r}", size, MOST_OF_A_PART)
+            # In UTF-16 the pattern of elements finds none, and so no limit would hold.
             if b"\0" in block and _XML.search(member.filename):
                 raise CaseError(f"{name}: is not written in UTF-8; save the sheet as CSV")
             text = end + block

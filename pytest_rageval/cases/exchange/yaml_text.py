@@ -54,6 +54,7 @@ def read_yaml(text: str) -> Json:
             return None
         _DocumentSize(yaml).check(node)
         document = loader.construct_document(node)
+        # Through JSON, since YAML also has dates, infinities and keys that are no texts.
         return json.loads(json.dumps(_with_flags(document), default=str), parse_constant=lambda _: None)
     except yaml.reader.ReaderError as error:
         raise UnreadableYamlError(f"the character {error.character:#x} at {error.position} is not allowed") from None
@@ -78,6 +79,7 @@ class _DocumentSize:
 
     def check(self, node: Any) -> int:
         """Return the size of a node in characters, each alias counted as what it refers to."""
+        # Each node once: counted anew at each alias, aliases of aliases would take exponential time.
         if id(node) in self._sizes:
             return self._sizes[id(node)]
         if id(node) in self._under_way:

@@ -148,11 +148,13 @@ def prune(
         before = (datetime.now(UTC) - timedelta(days=older_than_days)).strftime(TIME)
     which = {"before": before, "model": model, "rubric": rubric}
     with transaction(connection):
+        # Counted in the transaction that removes them: other processes may add some meanwhile.
         removed = [EntryGroup(*row) for row in connection.execute(_GROUPS, which)]
         if removed and not dry_run:
             connection.execute(_PRUNE, which)
     if removed and not dry_run:
         try:
+            # After the transaction: SQLite refuses to do it within one.
             connection.execute("VACUUM")
         except sqlite3.Error as error:
             raise SettingsError(
@@ -227,6 +229,7 @@ def _entry(record: dict[str, Json]) -> Entry:
     if problem := limits_broken(entry.judgement.extra, DEEPEST):
         raise BadEntry(f"judgement.extra {problem}")
     try:
+        # All lines are checked before the first is added: an import is whole or not at all.
         row_of(entry.key, entry.created, entry.parts, entry.judgement)
     except ValueError as error:
         raise BadEntry(f"cannot be kept: {error}") from None

@@ -62,6 +62,7 @@ def key_parts(request: JudgeRequest, model: str, sampling: Mapping[str, Json] = 
     """Return all that a judgement of this request by this model depends on."""
     variables = request.variables
     named = {name: _hash_unless_none(variables.get(name)) for name in _NAMED}
+    # By hash: a key has a few hundred bytes, whatever the answer and its contexts have.
     others = {name: _sha256(value) for name, value in sorted(variables.items()) if name not in _NAMED}
     asked = variables.get("question")
     if asked is not None:

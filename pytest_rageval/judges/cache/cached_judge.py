@@ -59,6 +59,7 @@ class CachedJudge(CheckedJudge):
         """Return the judgement or the error of each request; together, ask for those that are not stored."""
         cache = self._cache
         keyed = [(request, key_parts(request, self.identity, self.sampling)) for request in requests]
+        # By key: equal requests of one answer are judged once.
         missing = {parts.key: (request, parts) for request, parts in keyed}
         keys = [*missing]
         results: dict[str, Judgement | JudgeError] = self._stored(cache, missing)
@@ -119,6 +120,7 @@ class CachedJudge(CheckedJudge):
         else:
             self._unwritten += new
             try:
+                # Other judgements that are ready now get their turn, and are written along.
                 await asyncio.sleep(0)
             finally:  # the first to resume writes for all, even if it is cancelled
                 if self._unwritten:

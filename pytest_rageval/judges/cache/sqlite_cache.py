@@ -71,6 +71,7 @@ class SqliteCache:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.notes: list[str] = []
+        # One connection for all threads, whose statements must not mix.
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._inode: int | None = None
@@ -122,6 +123,7 @@ class SqliteCache:
         """
         for names in _ALIKE:
             values = [getattr(parts, name) for name in names]
+            # A rubric that does not read this part cannot have it in common.
             if None in values:
                 continue
             conditions = "".join(f" AND {name} = ?" for name in names)
@@ -144,6 +146,7 @@ class SqliteCache:
 
     def _read(self, statement: str, *values: Any) -> list[_Row]:
         with self._lock:
+            # A look-up makes no file: a run that judges nothing leaves none.
             if self._connection is None and not self.path.exists():
                 return []
             return self._run(lambda connection: connection.execute(statement, values).fetchall(), is_reading=True)
@@ -161,6 +164,7 @@ class SqliteCache:
             if is_broken(broken):
                 self._close()
                 continue
+            # Only this look-up is given up: the other process ends its write.
             if is_busy(broken):
                 self._note(f"{self.path}: busy for {BUSY_S:g} s; what could not be looked up or kept is judged again")
             elif is_reading:
@@ -168,6 +172,7 @@ class SqliteCache:
                 self._note(f"{self.path}: cannot be read ({broken}); judgements are no longer looked up or kept")
                 self._close()
             else:
+                # It may still be read: a full disk, or a folder without permission to write.
                 self._is_writable = False
                 self._note(f"{self.path}: cannot be written ({broken}); judgements are no longer kept")
             break
@@ -201,6 +206,7 @@ class SqliteCache:
         name = f"{self.path.name}.broken-{time.strftime('%Y%m%d-%H%M%S')}-{time.time_ns() % 10**9:09}"
         self.path.rename(self.path.with_name(name))
         for part in ("-wal", "-shm"):
+            # A file that was closed in order has no log beside it, and another process may be faster.
             with suppress(FileNotFoundError):
                 self.path.with_name(self.path.name + part).rename(self.path.with_name(name + part))
         self._note(f"{self.path}: not a usable judge cache ({error}); set aside as {name}, a new one is begun")
@@ -285,6 +291,7 @@ def open_exclusively(open_: Callable[[], sqlite3.Connection], folder: Path) -> s
         except (OSError, sqlite3.Error) as error:
             if not is_busy(error) or time.monotonic() >= deadline:
                 raise
+        # Of different length: processes that began together would else meet again.
         time.sleep(random.uniform(0.005, 0.05))  # noqa: S311  no secret, only spread
 
 
@@ -343,6 +350,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (layout,) = connection.execute("PRAGMA user_version").fetchone()
     (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    # Empty, as SQLite makes a missing file. Any other database is somebody's.
     if not (application or layout or objects):
         # In WAL mode readers do not wait for the writer: workers share the file.
         connection.execute("PRAGMA journal_mode = WAL")

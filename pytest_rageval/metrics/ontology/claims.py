@@ -103,6 +103,7 @@ def fact_of(written: Json) -> Fact | None:
     if isinstance(written, Mapping):
         value = written.get("object")
         if isinstance(value, bool | int | float):
+            # An edge has names alone: the number is put back in after its parts were read.
             edge = fact_of({**written, "object": "value"})
             return None if edge is None else edge._replace(object=Value(json.dumps(value)))
     try:

@@ -135,6 +135,7 @@ def _is_broken(rule: Rule, fact: Fact, among: FactIndex) -> bool:
     More work than MOST_STEPS is a ValueError.
     """
     for position, pattern in enumerate(rule.patterns):
+        # Types are not what is judged here: an inference breaks a rule by its own triple.
         bound = None if pattern.predicate == IS_A else _unify(pattern, fact, {})
         if bound is None:
             continue

@@ -65,6 +65,7 @@ def constraint_violation_rate(obs: Observation, ontology: Validator | None = Non
     if ontology is None:
         if trace.violations is None:
             return NO_ONTOLOGY
+        # A system may report more violations than inferences; a rate above 1 is none.
         count = min(total, sum(_entity_named(violation) is None for violation in trace.violations))
         return Score(count / total, {"self_reported": True, "inferences": total, "violating": count})
     violations = _checked(ontology, claims_of(trace)).inferences
@@ -181,6 +182,7 @@ def load_validator(places: Sequence[str], root: Path) -> Validator:
         from pytest_rageval.metrics.ontology.declared import DeclaredValidator
 
         validator = DeclaredValidator(places[0], texts[places[0]])
+    # With a byte between the files: moving text from one to the next must change it.
     validator.digest = hashlib.sha256(b"".join(text.encode() + b"\0" for text in texts.values())).hexdigest()
     return validator
 
@@ -192,6 +194,7 @@ def _read(places: Sequence[str], root: Path) -> dict[str, str]:
     for place in places:
         try:
             with (root / place).open("rb") as file:
+                # One byte more than is allowed shows that there is more, without reading all of it.
                 data = file.read(left + 1)
             content[place] = data.decode("utf-8-sig")
         except OSError as error:

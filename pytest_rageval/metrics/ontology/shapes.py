@@ -51,6 +51,7 @@ K = TypeVar("K", int, str)
 
 def shapes_validator(texts: Mapping[str, str]) -> ShapesValidator:
     """Return the validator of Turtle texts, by place. Raises SettingsError with every problem."""
+    # By default rdflib binds some thirty prefixes that the files do not declare.
     graph = Graph(bind_namespaces="none")
     problems = [problem for place, text in texts.items() for problem in _parse_problems(graph, place, text)]
     if problems:

@@ -60,6 +60,7 @@ class CapturedOutput:
         if self._level is not None:
             root.setLevel(min(root.level, self._level))
         for handler in self._handlers:
+            # Records of cases are kept, and shown with their test: here they would appear in another one's.
             handler.addFilter(_is_of_no_case)
 
     def end(self) -> None:
@@ -152,6 +153,7 @@ class _CaseHandler(logging.Handler):
             kept.msg = record.getMessage()
             kept.args = ()
             output.log(kept)
+        # With a handler at the root, Python no longer prints warnings by itself.
         elif logging.getLogger().handlers == [self] and logging.lastResort is not None:
             logging.lastResort.handle(record)
 
@@ -199,6 +201,7 @@ def clean_report(report: pytest.TestReport, mask: Mask, *, is_of_case: bool) -> 
         return "".join(part if number % 2 else printable(part) for number, part in enumerate(parts))
 
     longrepr: Any = report.longrepr
+    # pytest's form of a skip: path, line, reason.
     if isinstance(longrepr, tuple):
         report.longrepr = (*longrepr[:2], mask.output(longrepr[2]))
     elif longrepr is not None and (shown := clean(str(longrepr))) != str(longrepr):

@@ -35,6 +35,7 @@ def report_to_github(
         in_workspace = [_placed(case, config.rootpath) for case in cases]
         flaky = [_placed(case, config.rootpath) for case in digest.flaky]
         settings = _file_of_gates(config, [*cases, *digest.flaky])
+        # Commands count at the beginning of a line alone, and pytest's progress may stand on this one.
         terminal.ensure_newline()
         for line in annotation_lines(finished.metrics, in_workspace, flaky, settings):
             terminal.write_line(line)
@@ -68,5 +69,6 @@ def _in_workspace(path: Path, otherwise: str) -> str:
 def _append_summary(path: Path, digest: RunDigest) -> None:
     taken = path.stat().st_size if path.exists() else 0
     if LONGEST_SUMMARY - taken >= LEAST_SUMMARY:
+        # Appended: the file is shared by all that runs in the step.
         with path.open("a", encoding="utf-8") as file:
             file.write(run_markdown(digest) + "\n")

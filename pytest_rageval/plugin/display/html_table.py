@@ -81,6 +81,7 @@ class HtmlTable:
         prefix.append(above)
         keys = {nodeid: case.key for nodeid, case in self._active.expected.items()}
         shown = {case.key for case in table.cases}
+        # A browser takes minutes to build a table of many thousand rows.
         for nodeid in [nodeid for nodeid, key in keys.items() if key not in shown]:
             tests.pop(nodeid, None)
         detailed = {nodeid: parts[key] for nodeid, key in keys.items() if key in parts}

@@ -30,9 +30,11 @@ class ProgressLine:
     def show(self) -> None:
         with self._uncaptured() as writer:
             room = writer.fullwidth - writer.width_of_current_line - 2
+            # A line that wraps could not be wiped.
             if room < LEAST_WIDTH:
                 return
             text = shortened(self._text(), room)
+            # The cursor goes back: pytest goes on where it stopped.
             self._write(writer, f"\x1b[K {text}\x1b[{len(text) + 1}D")
         self._is_shown = True
 

@@ -129,6 +129,7 @@ FILE = "rageval-gates"
 
 def report_verdict(session: pytest.Session, finished: FinishedRun) -> None:
     """Add the run and its verdict as properties of the suite in JUnit XML, if one is written."""
+    # JUnit's plugin has no name of its own.
     for plugin in session.config.pluginmanager.get_plugins():
         if add := getattr(plugin, "add_global_property", None):
             add("rageval.run", str(finished.metrics["volatile"]["run_id"]))
@@ -144,6 +145,7 @@ def report_gates(session: pytest.Session, tests: list[GateTest]) -> None:
     remembering = [plugin for name in ("lfplugin", "stepwiseplugin") if (plugin := manager.get_plugin(name))]
     logreport = manager.subset_hook_caller("pytest_runtest_logreport", remembering)
     is_line = session.config.getoption("tbstyle", None) == "line"
+    # Before they are reported: pytest shows the share of the tests that it collected.
     session.testscollected += len(tests)
     with _beyond_progress(manager.get_plugin("terminalreporter"), len(tests)):
         for test in tests:
@@ -155,6 +157,7 @@ def report_gates(session: pytest.Session, tests: list[GateTest]) -> None:
                 report.longrepr = summarised(report.longrepr, FILE, is_line=is_line)
                 logreport(report=report)
             session.config.hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
+    # Only where it says that all is well: an interruption or an internal error says more.
     if any(test.outcome == "failed" for test in tests) and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

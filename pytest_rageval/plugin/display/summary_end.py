@@ -25,6 +25,7 @@ class FoldedFailures:
     def fold(self) -> None:
         """Take the further failing cases out of what pytest is about to show in full."""
         style = self._terminal.config.getoption("tbstyle", "auto")
+        # These styles show a line each, or nothing: there is nothing to fold.
         if self._terminal.verbosity > 0 or style in ("line", "no"):
             return
         for outcome in ("failed", "error"):

@@ -49,6 +49,7 @@ def case_views(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[CaseView 
         comparison=page.compared,
         turns=_turns(lines, page.config.get("k")) if units else {},
     )
+    # They are read for the conversation alone, and have no page of their own here.
     for key in others:
         lines.pop(key, None)
     for case in cases:
@@ -133,6 +134,7 @@ def recorded_case_of(
 def _earlier(run: StoredRun, key: str, baseline: Path) -> CaseLines | None:
     """Return the case in the run that this one was compared with, if that run keeps records and was comparable."""
     comparison = (run.metrics or {}).get("comparison")
+    # A case whose content changed is another case: its answer before says nothing.
     if comparison is None or not comparison["compared"] or key in comparison["changed_cases"]:
         return None
     side = compared_side(run, run.path.parent.parent, baseline)
@@ -166,6 +168,7 @@ def _read_answers(side: Side, keys: Set[str], damages: list[str]) -> dict[str, C
         return {key: CaseLines({record["trial"]: record}, {}) for key, record in side.records(keys).items()}
     try:
         records = trials_of(side.run.path / RESULTS, keys, READ)
+        # Observations are the largest file: only a cut answer needs its own.
         cut_keys = {key for key, trials in records.items() if _has_cut_answer(trials.values())}
         observations = _observations(side.run, cut_keys)
     except SettingsError as damage:
@@ -187,6 +190,7 @@ def _trials(run: StoredRun, name: str, keys: Set[str], fields: Set[str]) -> dict
     lines: dict[str, dict[int, Record]] = {}
     if not keys:
         return lines
+    # A killed run has a file for each worker as well.
     for path in record_paths(run.path, name):
         for key, trials in trials_of(path, keys, fields).items():
             lines.setdefault(key, {}).update(trials)

@@ -51,6 +51,7 @@ class CompiledTemplates(FileSystemBytecodeCache):
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         if not sys.dont_write_bytecode:
+            # A folder of packages may be read-only: templates are then compiled each time.
             with suppress(OSError):
                 Path(self.directory).mkdir(parents=True, exist_ok=True)
                 super().dump_bytecode(bucket)
@@ -62,9 +63,11 @@ def environment() -> Environment:
     pages = Environment(
         loader=PackageLoader("pytest_rageval.render.html"),
         autoescape=True,
+        # A name that is misspelt in a template is an error, not an empty cell.
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        # Templates belong to the installed package: no look at the disk at each use.
         auto_reload=False,
         bytecode_cache=CompiledTemplates(),
     )
@@ -147,6 +150,7 @@ def on_one_line(text: str | None, most: int = 90) -> str:
     """Return a text on one line, with … where it is cut."""
     if not text:
         return ""
+    # Only the beginning is split: an answer may have megabytes.
     line = " ".join(text[: most + 10].split())
     if len(line) <= most < len(text):  # much white space: more text fits
         line = " ".join(text[: 4 * most].split())
@@ -195,6 +199,7 @@ def filled_rows(rows: Iterable[Sequence[str]], pattern: str) -> Markup:
 
     All values are escaped in one call: a call for each takes a third of the time of a case's page.
     """
+    # NUL joins the values below, so that none may hold it.
     cells = [cell.replace("\0", "\\x00") for cell in chain.from_iterable(rows)]
     if not cells:
         return Markup("")

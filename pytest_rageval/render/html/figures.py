@@ -71,6 +71,7 @@ def spark(values: Iterable[float | None], least_span: float = 0.0) -> Spark | No
     low = min(numbers)
     high = max(numbers)
     middle = (low + high) / 2
+    # Equal values have no range: they are a line in the middle.
     span = max(high - low, least_span) or 1.0
     step = WIDTH / (len(values) - 1)
     inner_height = HEIGHT - 4
@@ -92,6 +93,7 @@ def line_path(places: Iterable[tuple[float, float] | None]) -> str:
     for place in places:
         if place is not None:
             x, y = place
+            # Round caps of the stroke make a dot of a line without a length.
             path += f"L{x:g} {y:g}" if is_drawing else f"M{x:g} {y:g}h0"
         is_drawing = place is not None
     return path
@@ -143,6 +145,7 @@ class Axis(NamedTuple):
         """Return an axis over some values, with a minimum length."""
         first = min(values, default=0.0)
         last = max(values, default=1.0)
+        # Never 0, by which the share of a value would be divided.
         room = max(0.06 * (last - first), 0.01, (least - last + first) / 2)
         return cls(first - room, last + room, first, last)
 
@@ -217,9 +220,11 @@ def doubling_histogram(values: Sequence[float], before: Mapping[str, float] | No
     chart = _bar_chart(edges, _counts(positive, edges), [0] * bins, "cases by ms")
     marks = []
     for name, time in (before or {}).items():
+        # A time of 0 has no logarithm.
         if time <= 0:
             continue
         at = FRAME.left + (math.log2(time) - first) / bins * (FRAME.right - FRAME.left)
+        # The baseline may have been faster or slower than all times of this run.
         if FRAME.left <= at <= FRAME.right:
             marks.append(AxisValue(at, name))
     return chart._replace(marks=marks)
@@ -228,12 +233,14 @@ def doubling_histogram(values: Sequence[float], before: Mapping[str, float] | No
 def _counts(values: Iterable[float], edges: Sequence[float]) -> list[int]:
     """Return how many values are between two edges; those beyond all edges count in the first and the last bin."""
     in_order = sorted(values)
+    # Sorted once and cut at the edges: no look for the bin of each value.
     inner_ends = [bisect_left(in_order, edge) for edge in edges[1:-1]]
     ends = [0, *inner_ends, len(in_order)]
     return [end - start for start, end in pairwise(ends)]
 
 
 def _bar_chart(edges: Sequence[float], counts: Sequence[int], before: Sequence[int], unit: str) -> Chart:
+    # At least 1: a run without scores still gets axes.
     most = max(*counts, *before, 1)
     step = (FRAME.right - FRAME.left) / len(counts)
     lefts = [round(FRAME.left + step * number, 1) for number in range(len(edges))]

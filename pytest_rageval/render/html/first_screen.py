@@ -167,6 +167,7 @@ def cause_lines(page: PageRun, causes: Sequence[CauseView]) -> list[CauseLine]:
     lines = []
     for cause in causes:
         query = f"cause:{cause.kind}"
+        # Without the outcomes the link would list known failures, too, more cases than the line counts.
         if is_mixed:
             query += f" outcome:{','.join(FAILING_BUILD)}"
         lines.append(CauseLine(cause.text, len(cause.keys), query))
@@ -177,6 +178,7 @@ def tiles(page: PageRun) -> Iterator[MetricRow]:
     """Yield the pass rate; metrics with gates, failing ones first; those that readers look for; the latency."""
     yield _pass_rate(page)
     gates: dict[str, Mapping[str, Any]] = {}
+    # Stable: among gates that fail, and among others, the order of the project stays.
     for gate in sorted(page.gates, key=lambda gate: gate["passed"] is not False):
         gates.setdefault(gate["metric"], gate)
     measured = page.metrics["metrics"]
@@ -223,6 +225,7 @@ def _speed(page: PageRun) -> MetricRow:
     # Of fewer than 20 cases, the 95th percentile would be the slowest one.
     statistic = "p50" if timed["p95"] is None else "p95"
     row = row._replace(name=f"{statistic} latency", value=duration(timed[statistic]))
+    # Other cases may be longer or shorter: a difference would not be the system's.
     if page.before is not None and page.compared is not None and not page.is_of_same_cases:
         return row._replace(why="not of the same cases")
     timed_before = page.operations_before.get("latency_ms") or {}
@@ -237,6 +240,7 @@ def _spent(page: PageRun) -> str:
     if cost:
         parts.append(f"system {dollars_text(cost['total'])}")
     dollars = (page.metrics["volatile"].get("cost") or {}).get("judge_total_usd")
+    # Unknown prices are no price of 0.
     if dollars is not None:
         parts.append(f"judge ${dollars:.2f}")
     return ", ".join(parts) or "cost unknown"
@@ -266,6 +270,7 @@ def _is_news(case: ListedCase, *, is_alone: bool) -> bool:
 
 
 def _note(case: ListedCase, page: PageRun) -> str:
+    # It failed before as well: without a note it would read as a change of the system.
     if case.key in (page.compared or {}).get("new_gates", ()):
         return "fails a new gate"
     return "flaky" if case.flaky == FLAKY else ""

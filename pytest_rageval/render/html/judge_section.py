@@ -41,6 +41,7 @@ def judge_rows(page: PageRun) -> list[JudgeRow]:
     if not page.calibrations:
         rows.append(JudgeRow("agreement with people", "not measured", "rageval calibrate measures it"))
     rows.append(_spot_check_row(page))
+    # None without a cache, which is no rate of 0.
     hits = page.metrics["volatile"].get("cache_hit_rate")
     rows.append(JudgeRow("judgements from the cache", "–" if hits is None else percent(hits)))
     return rows
@@ -61,6 +62,7 @@ def _agreement(record: CalibrationRecord, prompts: Mapping[str, str]) -> str:
     share = f"{record.agreement:.2f} ({interval_text(record.interval)}) of {counted(record.answers, 'answer')}"
     kappa = "" if record.cohens_kappa is None else f", kappa {record.cohens_kappa:.2f}"
     prompt = prompts.get(record.metric)
+    # Agreement was measured with a prompt; with another one it is not known.
     is_other_prompt = prompt is not None and record.prompt_versions and prompt not in record.prompt_versions
     caution = "; the rubric was worded otherwise then" if is_other_prompt else ""
     when = f"{record.labels}, {record.calibrated:%Y-%m-%d}"

@@ -101,6 +101,7 @@ def metric_layers(page: PageRun, names: Collection[str]) -> list[MetricLayer]:
     layers = []
     for layer, title in LAYERS.items():
         rows = []
+        # By name: the same place in every report, whatever was measured.
         for name in sorted(name for name in names if described[name]["layer"] == layer):
             row = metric_row(name, page)
             rows.append((row, _causes(row, page)))
@@ -113,6 +114,7 @@ def metric_layers(page: PageRun, names: Collection[str]) -> list[MetricLayer]:
             delta = moved["delta"]
             text = change(delta) if page.compared else ""
             tone: Tone = "plain"
+            # By the text: a change that rounds to nothing gets no colour.
             if text not in ("", "=", NO_VALUE):
                 tone = "better" if delta > 0 else "worse"
             layers.append(MetricLayer(layer, title, score_text(score), text, tone, why, rows))
@@ -181,6 +183,7 @@ def amounts_scale(metric: Mapping[str, Any]) -> Sequence[float]:
     """Return the room in which amounts are drawn: from 0 to the largest of mean, interval and values."""
     _, high = metric.get("ci") or (None, None)
     known = [value for value in (metric["mean"], high, metric.get("max")) if value is not None]
+    # An amount has no end of its scale; where all are 0, the room is 1.
     return 0.0, max([*known, 0.0]) or 1.0
 
 
@@ -211,6 +214,7 @@ def distributions(page: PageRun, names: Iterable[str]) -> Iterator[tuple[str, in
     for name in sorted(names, key=lambda name: (layers.index(described[name]["layer"]), name)):
         values = _present(page.listed.scores.get(name, ()))
         before = _present(page.before_columns.get(name, ()))
+        # Of two values, as in yes and no, the mean says all.
         if len(set(values)) > 2:
             scale = described[name]["scale"]
             if "unit" in described[name]:

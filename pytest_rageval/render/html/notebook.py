@@ -84,4 +84,5 @@ def _sized(page: PageRun, cases: Sequence[ListedCase], title: str) -> str:
         html = rendered("notebook.html", **variables(context))
         if not shown or len(html.encode()) <= MOST_BYTES:
             return html
+        # By halves: each try renders the page once more.
         shown = shown[: len(shown) // 2]

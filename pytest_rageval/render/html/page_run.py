@@ -131,6 +131,7 @@ class PageRun:
         """Return what asking took in the other run; empty if it is unknown, or of other cases."""
         if self.before is None or not self.compared or not self.is_of_same_cases:
             return {}
+        # A baseline holds no latency, but its run may still be kept.
         kept_metrics = self.before.run.metrics if self.before.run else None
         volatile = (kept_metrics or self.before.metrics).get("volatile") or {}
         return volatile.get("operations") or {}
@@ -149,6 +150,7 @@ class PageRun:
     def values_in_time(self, name: str) -> list[float | None]:
         """Return a metric's values in the runs of the trend; at the cut-off of this run's k, each at its own."""
         bare, _, cut_off = name.partition("@")
+        # So the line does not end where the project changed its k.
         if cut_off and cut_off == str(self.config.get("k")):
             name = f"{bare}@k"
         return [run.value(name) for run in self.trend]
@@ -159,6 +161,7 @@ class PageRun:
         decided = self.metrics.get("gates") or []
         if not self.is_chosen or self.compared is None:
             return decided
+        # Regressions were decided against the recorded baseline, not against the chosen run.
         absolute = [gate for gate in decided if gate["op"] not in ("drop", "rise")]
         return [*absolute, *self.compared["gates"]]
 
@@ -177,7 +180,9 @@ class PageRun:
             known_failures=self.decided.get("known_failures") or "fail",
         )
         verdict = run_verdict(facts)
+        # Runs of older versions have no verdict in their files.
         is_recorded = self.decided.get("word") in WORDS and "tone" in self.decided
+        # The page must not say otherwise than the exit status did, except where files were damaged since.
         if self.side.damage is None and is_recorded:
             return replace(verdict, tone=self.decided["tone"], word=self.decided["word"])
         return verdict
@@ -264,6 +269,7 @@ def compared_side(run: StoredRun, reports: Path, baseline: Path) -> Side | None:
             side = open_side(reports, baseline, reference)
         except SettingsError:  # gone, or replaced: try the next one
             continue
+        # Another run may have become the baseline since.
         if side.run_id == run_id:
             return side
     return None
@@ -277,12 +283,14 @@ def recent_runs(run: StoredRun) -> list[PastRun]:
     dataset = run.config["dataset_hash"]
     runs = [past_run(run)]
     for folder in reversed(folders):
+        # Newest first, so that a folder of hundreds of runs is not read to its end.
         if len(runs) == SHOWN_RUNS:
             break
         try:
             past = past_run(StoredRun(folder))
         except SettingsError:  # not finished, or damaged: `rageval history` names it
             continue
+        # A mean over other cases would be a step that is no change of the system.
         if past.dataset_hash == dataset and not past.is_partial:
             runs.append(past)
     return list(with_changes(reversed(runs)))

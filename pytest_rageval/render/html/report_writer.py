@@ -65,6 +65,7 @@ def sized_html(page: PageRun, budget: int | None = BUDGET, most_bytes: int | Non
     html = report_html(page, budget=budget)
     if most_bytes is None:
         return html
+    # At 0 no case has a page: nothing more can be left out.
     while budget != 0:
         size = len(html.encode())
         if size <= most_bytes:

@@ -219,6 +219,7 @@ def _cell(cell: LayerCell, columns: Columns, clusters: Clusters | None) -> HeatC
         return None
     value = score_text(cell.score)
     n = cases_with_values(columns)
+    # Turns of a conversation depend on each other: taken for single cases, the interval would be too narrow.
     if clusters is not None:
         columns = clustered_columns(columns, clusters)
     interval = interval_text(mean_of_means_interval(columns))
@@ -226,6 +227,7 @@ def _cell(cell: LayerCell, columns: Columns, clusters: Clusters | None) -> HeatC
     if moved in ("=", NO_VALUE):
         return HeatCell(value, interval, n, way="", shade=0, change="")
     way = "fall" if moved.startswith("-") else "rise"
+    # Rounded up: the smallest change that is shown has a colour.
     shade = min(math.ceil(abs(cell.change or 0) * SHADES_OF_A_SCALE), 9)
     return HeatCell(value, interval, n, way, shade, moved)
 
@@ -283,6 +285,7 @@ def history_chart(page: PageRun) -> Chart | None:
     dates = [run.timestamp[5:10] for run in page.trend]
     before: Mapping[str, Any] = page.before.metrics if page.before is not None else {}
     rate_before = _pass_rate(before.get("outcomes") or {}, before.get("total_tests", 0))
+    # The rate before is of other cases.
     if not page.is_of_same_cases:
         rate_before = None
     return time_chart(pass_rates(page.trend), dates, rate_before, 0.1)

@@ -128,6 +128,7 @@ def parameter_plot(sweep: Sweep, name: str) -> Plot:
     by_value: dict[str, list[ScoredPoint]] = {}
     scores: list[float] = []
     for point in sorted(sweep.points, key=lambda point: _order(point.point.params.get(name))):
+        # A point without a score has no height; 0 would be the worst.
         if point.scores.score is not None:
             scores.append(point.scores.score)
             by_value.setdefault(value_text(point.point.params.get(name)), []).append(point)
@@ -233,6 +234,7 @@ def _link(runs: Path, run: str) -> str | None:
 
 def _order(value: object) -> tuple[bool, float, str]:
     """Return a sort key: numbers by value, before all others by text."""
+    # True is an int to Python, and would stand among the numbers.
     if isinstance(value, bool):
         return True, float(value), str(value)
     if isinstance(value, int | float):

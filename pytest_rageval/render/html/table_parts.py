@@ -84,6 +84,7 @@ class CaseTable:
             if score is not None:
                 if unit is None:
                     scale = self._page.metrics["metrics"][metric]["scale"]
+                    # A metric of the project's own may leave its scale; a bar cannot.
                     share = min(max(normalised(score, scale, "higher"), 0.0), 1.0)
                 sorted_by[column] = score
             cells.append(self._cell(column, score_text(score, unit), share))

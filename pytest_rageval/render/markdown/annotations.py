@@ -32,6 +32,7 @@ def annotation_lines(
     toolkit (`%`, line ends; in properties `:` and `,` as well).
     """
     lines = []
+    # Means of a part of the cases fail no build.
     if not metrics["partial"]:
         failed = [gate for gate in metrics["gates"] if gate["passed"] is False]
         lines = [_error(file, 1, f"gate {gate_name(gate)}", gate_line(gate)) for gate in failed]
@@ -41,6 +42,7 @@ def annotation_lines(
         lines += map(_of_case, cases)
     if len(lines) > MOST:
         sentence = f"and {len(lines) - MOST + 1:,} more: {metrics['verdict']['sentence']}"
+        # The last of ten is for the count, or GitHub would drop the others without a word.
         lines[MOST - 1 :] = [_error(file, 1, "rageval", sentence)]
     yield from lines
     yield from _flaky_lines(metrics, flaky, file)
@@ -116,6 +118,7 @@ def _annotation(level: Literal["error", "warning"], file: str, line: object, tit
 
 
 def _data(text: str) -> str:
+    # The percent sign first: the other escapes hold one.
     return printable(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 
 from pytest_rageval.text import printable, score_text
 from pytest_rageval.views.case_content import CaseView
-from pytest_rageval.views.case_parts import ChunkRow
+from pytest_rageval.views.case_parts import FACT_MARKS, ChunkRow
 from pytest_rageval.views.conversation import ConversationView
 
 TURN_HEADS = ("turn", "outcome", "question and answer", "retrieved")
 HEADS = ("rank", "gold", "score", "place and text")
 NOT_KEPT = "not kept"
-STATED = {True: "✔ ", False: "✘ ", None: "· "}
+# As `\s` of JavaScript, which counts U+FEFF: the copy button of the page does the same.
 _SPACE = re.compile("[\\s\ufeff]+")
 _TICKS = re.compile("`+")
 
@@ -36,6 +36,7 @@ def conversation_markdown(conversation: ConversationView) -> str:
 
 def _fenced(text: str) -> str:
     text = printable(text).strip(" \t\n\r\ufeff\u00a0")
+    # A longer fence than any in the text, or an answer could end it and be markup.
     longest_ticks = max(map(len, _TICKS.findall(text)), default=0)
     fence = "`" * max(3, longest_ticks + 1)
     return f"{fence}text\n{text}\n{fence}"
@@ -46,6 +47,7 @@ def _parts(view: CaseView) -> Iterator[tuple[str, str]]:
     if view.conversation is not None:
         rows = [TURN_HEADS, *turn_rows(view.conversation)]
         yield "conversation", "\n".join(map(_row_text, rows))
+    # None was left out of the records; "" is an empty question.
     yield "question", NOT_KEPT if view.texts.question is None else view.texts.question
     yield "expected", "\n".join(_expected(view))
     before = view.comparison
@@ -105,7 +107,7 @@ def _expected(view: CaseView) -> Iterator[str]:
     if not view.texts.expected and view.texts.answerable:
         yield "no answer is labelled" if view.texts.has_observation else "not kept: this run has no observations.jsonl"
     if view.texts.stated:
-        facts = [STATED[fact.is_stated] + fact.text for fact in view.texts.stated]
+        facts = [FACT_MARKS[fact.is_stated] + fact.text for fact in view.texts.stated]
         yield "key facts " + " ".join(facts)
 
 

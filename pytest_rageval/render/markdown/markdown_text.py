@@ -21,6 +21,7 @@ TO_THE_LEFT = " --- "
 
 def escaped(text: object) -> str:
     """Return text that Markdown shows unchanged, on one line."""
+    # On one line, since a line end would close a table's row.
     line = " ".join(printable(str(text)).split())
     line = re.sub(r"([\\`*_{}\[\]<>|#~!&])", r"\\\1", line)
     return _LIST_OR_RULE.sub(r"\g<before>\\\g<mark>", line)
@@ -38,6 +39,7 @@ def as_code(text: str, most: int = TEXT) -> str:
 
 def as_html(text: str, most: int = NAME) -> str:
     """Return a name for a block of HTML, where nothing is Markdown and no backslash escapes anything."""
+    # A name with @ would notify a person, and one with # would be noted at an issue.
     shown = _REFERENCE.sub(r"<code>\1</code>", escape(printable(shortened(text, most)), quote=False))
     return shown.replace("://", "&#58;//").replace("www.", "www&#46;")
 
@@ -49,6 +51,7 @@ def bounded(text: str, most: int, shown: Callable[[str, int], str] = as_name) ->
         result = shown(text, width)
         if len(result) <= most or width <= 1:
             return result
+        # How long escapes make a text is known only once it is escaped.
         width = width * 3 // 4
 
 

@@ -33,6 +33,7 @@ def pull_request_of(environment: Mapping[str, str]) -> PullRequest:
     """Return the pull request of this GitHub Actions job from its environment; NoPullRequestError without one."""
     token = environment.get("GITHUB_TOKEN") or environment.get("GH_TOKEN")
     repository = environment.get("GITHUB_REPOSITORY", "")
+    # It becomes a part of the URL that the token is sent to.
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
         raise NoPullRequestError("GITHUB_REPOSITORY names no repository: this is no job of GitHub Actions")
     number = _number(environment)
@@ -53,12 +54,14 @@ def _number(environment: Mapping[str, str]) -> int | None:
     try:
         event = json.loads(Path(environment["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
         return int(event["pull_request"]["number"])
+    # Other events have no pull request, and a runner may have no file of the event.
     except (KeyError, OSError, ValueError, TypeError):
         return None
 
 
 async def renew_comment(pull_request: PullRequest, name: str, text: str) -> str:
     """Write the comment, or replace the one with the same name; return its address. HttpFailure if GitHub refuses."""
+    # Without `>`, a name cannot end the HTML comment.
     marker = f"<!-- pytest-rageval: {re.sub(r'[^A-Za-z0-9._/-]', '-', name)} -->"
     base = f"{pull_request.api.rstrip('/')}/repos/{pull_request.repository}/issues"
     headers = {
@@ -89,8 +92,10 @@ async def _find(client: SlottedClient, url: str, marker: str) -> int | None:
         if not isinstance(comments, list):
             return None
         for comment in comments:
+            # At the beginning: somebody who quotes ours must not lose their comment.
             if isinstance(comment, dict) and str(comment.get("body", "")).startswith(marker):
                 return int(comment["id"])
+        # A page that is not full is the last one.
         if len(comments) < 100:
             return None
     return None

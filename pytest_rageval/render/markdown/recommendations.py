@@ -34,10 +34,12 @@ def _about_causes(digest: RunDigest) -> Iterator[str]:
 def _about_baseline(metrics: Mapping[str, Any]) -> Iterator[str]:
     """Yield how to accept a run that passes."""
     verdict = metrics["verdict"]
+    # A failing run may become the baseline, but nothing advises it.
     if not metrics["can_be_baseline"] or verdict.get("fails_build", verdict["tone"] == "red"):
         return
     comparison = metrics["comparison"]
     if comparison is None:
         yield "`pytest --rageval-update-baseline` makes this run the first baseline."
+    # Without fixed cases the baseline is as strict already.
     elif comparison["flipped_to_pass"]:
         yield "`pytest --rageval-update-baseline` accepts the fixed cases, so that they may not fail again."

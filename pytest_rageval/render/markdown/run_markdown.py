@@ -44,6 +44,7 @@ def run_markdown(digest: RunDigest, *, link: str | None = None) -> str:
     ]
     parts = ["\n".join(section) for section in sections]
     text = without_gaps("\n\n".join(filter(None, parts))) + "\n"
+    # The cases last: only they can be made shorter.
     return text + _cases(digest, link, LONGEST - len(text))
 
 

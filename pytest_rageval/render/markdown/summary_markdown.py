@@ -67,6 +67,7 @@ def summary_markdown(digest: RunDigest, config: Content, previous: Content | Non
         _section("## More", [_links(metrics, has_page=has_page)]),
     ]
     taken = sum(len(section) for section in (*before, *after))
+    # The other sections are limited each; this one takes what they leave.
     most_metrics = max(FEWEST_METRICS, LINES - taken - LINES_AROUND_METRICS)
     moved = _section("## Moved metrics", _moved(digest, previous, most_metrics))
     lines = [line for section in (*before, moved, *after) for line in section]
@@ -284,6 +285,7 @@ def _moved(digest: RunDigest, previous: Content | None, most: int) -> Iterator[s
     is_same = bool(baseline and previous and baseline["baseline_run_id"] == previous["baseline_run_id"])
     yield f"{_compared_runs(baseline, previous, is_same=is_same)} {_refused(baseline)}".rstrip()
     sides = {"baseline": list(digest.moved)}
+    # Two equal columns would say one thing twice.
     if not is_same:
         sides["previous run"] = moved_against(previous)
     sides = {name: moved for name, moved in sides.items() if moved}

@@ -46,6 +46,7 @@ def view_markdown(view: Any) -> str:
         text = _whole(view, most)
         if len(text) <= LONGEST:
             return text
+    # Cut between lines, so that no tag or escape is cut in two.
     whole_lines, _, _ = text[: LONGEST - 2].rpartition("\n")
     return f"{whole_lines}\n…\n"
 

@@ -56,6 +56,7 @@ def blocks(rows: Sequence[Sequence[str]], width: int) -> list[list[list[str]]]:
     room = width - name_width
     for column, column_width in enumerate(widths, start=1):
         taken = column_width + 2
+        # A column wider than the terminal still gets a table.
         if groups[-1] and taken > room:
             groups.append([])
             room = width - name_width
@@ -77,6 +78,7 @@ def _cell(text: str, width: int, to_the_right: bool) -> str:
 def shortened(text: str, width: int) -> str:
     """Return the text on one line within a width, with … where it is cut."""
     line = " ".join(text.split())
+    # By cells: a Han character takes two columns of a terminal.
     if cell_len(line) <= width:
         return line
     return set_cell_size(line, width - 1).rstrip() + "…"
@@ -85,6 +87,7 @@ def shortened(text: str, width: int) -> str:
 def wrapped(text: str, width: int) -> list[str]:
     """Wrap the text to a width, between words, and inside words that are wider themselves."""
     lines: list[str] = []
+    # An empty text is one empty line: callers unpack the first.
     for paragraph in text.splitlines() or [""]:
         line = ""
         for word in paragraph.split(" "):

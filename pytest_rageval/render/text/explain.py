@@ -10,8 +10,8 @@ from pytest_rageval.model import Observation
 from pytest_rageval.render.text.columns import aligned, column_widths, last_wrapped, shortened, wrapped
 from pytest_rageval.text import printable, score_text
 from pytest_rageval.views.case_before import CaseBefore
-from pytest_rageval.views.case_content import CaseView
-from pytest_rageval.views.case_parts import ChunkRow
+from pytest_rageval.views.case_content import CaseTexts, CaseView
+from pytest_rageval.views.case_parts import FACT_MARKS, ChunkRow
 from pytest_rageval.views.conversation import ConversationView
 from pytest_rageval.views.rewrite import RewriteView
 
@@ -71,8 +71,7 @@ def _lines(explained: Explained, form: Form) -> Iterator[str]:
         yield from _labelled_text("question", case.texts.question, form)
     if case.conversation is not None:
         yield from _turns(case.conversation, form)
-    labels = [(name, _short(text)) for name, text in case.texts.labels]
-    yield from _section("expected", labels, form.width)
+    yield from _section("expected", list(_expected(case.texts)), form.width)
     yield ""
     yield from _answer(case, obs, form)
     yield from _retrieved(case, obs, form)
@@ -80,6 +79,7 @@ def _lines(explained: Explained, form: Form) -> Iterator[str]:
         yield from _rewrite(case.rewrite, form)
     yield from _section("tool calls", [(_short(line),) for line in case.retrieved.tool_calls], form.width)
     flags = (*obs.matching.flags, *case.retrieved.flags) if obs else case.retrieved.flags
+    # A flag may come from the matching and from the record.
     for flag in dict.fromkeys(flags):
         yield f"  note: {flag}"
     yield from _before(explained.before, form)
@@ -91,6 +91,18 @@ def _lines(explained: Explained, form: Form) -> Iterator[str]:
     yield from _section("gates", gates or [("no gate examined this case",)], form.width)
     skipped = [(f"{reason}: {', '.join(names)}",) for reason, names in case.figures.skipped]
     yield from _section("not applicable", skipped, form.width)
+
+
+def _expected(texts: CaseTexts) -> Iterator[tuple[str, str]]:
+    """Yield what the case expects, by name: an abstention too, and each key fact with a mark if it was scored."""
+    if not texts.answerable:
+        yield "an abstention", "the documents hold no answer"
+    for name, text in texts.labels:
+        if name != "key_facts" or not texts.stated:
+            yield name, _short(text)
+            continue
+        for fact in texts.stated:
+            yield name, FACT_MARKS[fact.is_stated] + _short(fact.text)
 
 
 def conversation_lines(conversation: ConversationView, form: Form) -> Iterator[str]:
@@ -179,6 +191,7 @@ def _retrieved(case: CaseView, obs: Observation | None, form: Form) -> Iterator[
     chunks = list(case.retrieved.chunks)
     has_retrieved = any(chunk.rank for chunk in chunks)
     reports_none = obs is not None and obs.answer.chunks is None
+    # To report no chunks is not to retrieve none.
     if not has_retrieved and not reports_none:
         chunks.insert(0, NOTHING_RETRIEVED)
     if not chunks:
@@ -211,6 +224,7 @@ def _chunk_text(chunk: ChunkRow, obs: Observation | None, form: Form) -> Iterato
     """Yield the text of a chunk under its row, in full as far as the run keeps it."""
     text = chunk.text
     if obs and obs.answer.chunks and chunk.rank:
+        # The record has the beginning of a text; the observation has all of it.
         text = obs.answer.chunks[chunk.rank - 1].text or text
     if not text:
         return

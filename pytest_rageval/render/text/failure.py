@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pytest_rageval.cases.conversations import ASKED, REPLY
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.metrics.abstention import abstention
+from pytest_rageval.metrics.answer import facts_in_answer
 from pytest_rageval.metrics.assertions import broken_assertions
 from pytest_rageval.metrics.tools import broken_tool_rules
-from pytest_rageval.model import Anchor, Answer, CaseResult, EvalCase, Gold, Observation
+from pytest_rageval.model import Anchor, Answer, CaseResult, Chunk, EvalCase, Gold, Observation
+from pytest_rageval.runs.causes import passed_alone
 from pytest_rageval.runs.records.tool_call_lines import tool_call_lines
-from pytest_rageval.text import printable
+from pytest_rageval.text import printable, score_text
+from pytest_rageval.views.case_parts import FACT_METRIC
 
 WIDTH = 160
 """Characters of a question or an answer that are shown."""
@@ -38,8 +42,8 @@ def _by_phrasing(obs: Observation) -> Iterator[str]:
     if seen.decided_by == "phrasing":
         verdict = "an abstention" if seen.value else "no abstention"
         yield (
-            f"  phrasing   alone decided that this is {verdict}; send 'abstained', use a model as judge, or name your "
-            "bot's refusals in [tool.rageval.abstention] phrases"
+            f"  phrasing   {verdict}, by the wording of the answer alone: if that is wrong, have the system send "
+            "'abstained', use a model as judge, or list your bot's refusals as abstention.phrases"
         )
 
 
@@ -47,10 +51,12 @@ def _facts(result: CaseResult) -> Iterator[tuple[str, str]]:
     case, obs = result.case, result.observation
     assert obs is not None
     yield "question", _cut(case.question)
+    yield from _said_before(result)
     needs_all = any(gate.metric.startswith("recall_all") for gate in result.failed_gates)
     expected = "  ·  ".join(_expected(case, needs_all=needs_all))
     if expected:
         yield "expected", expected
+    # None is a system that reports no chunks; an empty list retrieved none.
     if obs.answer.chunks is not None:
         yield from _retrieved(obs)
     yield from _tool_calls(obs)
@@ -59,9 +65,34 @@ def _facts(result: CaseResult) -> Iterator[tuple[str, str]]:
     missing = _missing(result)
     if missing:
         yield "missing", missing
+    yield from _key_facts(result)
     yield from _broken_assertions(result)
     for line in broken_tool_rules(result.details):
         yield "tools", line
+
+
+def _said_before(result: CaseResult) -> Iterator[tuple[str, str]]:
+    """Yield the rewrite of a follow-up, or the end of what was said before it; nothing for a first question."""
+    case = result.case
+    obs = result.observation
+    assert obs is not None
+    history = case.history or ()
+    if obs.dialogue is not None:
+        history = obs.dialogue.history
+    said = [turn.text for turn in history if turn.role in (ASKED, REPLY)]
+    if not said:
+        return
+    if case.rewrite and case.rewrite.strip():
+        yield "rewrite", _cut(case.rewrite)
+    else:
+        yield "before", _cut_front("  →  ".join(said))
+    if result.rewritten is None:
+        return
+    thresholds = {gate.metric: gate.threshold for gate in result.failed_gates}
+    alone = passed_alone(thresholds, result.rewritten.scores)
+    if alone and len(alone) == len(thresholds):
+        scores = [f"{metric} {score_text(score)}" for metric, score in alone.items()]
+        yield "alone", f"the rewrite scores {', '.join(scores)}: the system does not resolve the reference"
 
 
 def _expected(case: EvalCase, *, needs_all: bool) -> Iterator[str]:
@@ -74,9 +105,9 @@ def _expected(case: EvalCase, *, needs_all: bool) -> Iterator[str]:
         names = [_anchor_words(anchor) for anchor in gold.supports]
         yield _groups(gold, names, "all of  " if needs_all else "any of  ")
     elif gold.chunk_ids and len(gold.chunk_ids) > 1:
-        yield "any of " + ", ".join(gold.chunk_ids[:CHUNKS])
+        yield "any of chunks " + ", ".join(gold.chunk_ids[:CHUNKS])
     elif gold.chunk_ids:
-        yield gold.chunk_ids[0]
+        yield f"chunk {gold.chunk_ids[0]}"
     if gold.kg_entities and not gold.supports:
         yield "entities " + ", ".join(gold.kg_entities[:CHUNKS])
 
@@ -105,12 +136,21 @@ def _retrieved(obs: Observation) -> Iterator[tuple[str, str]]:
     label = "came"
     for rank, (chunk, is_hit) in enumerate(zip(shown, hits, strict=True), start=1):
         place = " > ".join(filter(None, (chunk.rel_path, chunk.heading_path)))
-        name = place or chunk.chunk_id or chunk.doc_id or "?"
+        name = place or _id(chunk)
         mark = "✓ " if is_hit else "  "
         yield label, f"{rank} {mark}{name}" if any(hits) else f"{rank} {name}"
         label = ""
     if len(chunks) > CHUNKS:
         yield "", and_more(len(chunks) - CHUNKS)
+
+
+def _id(chunk: Chunk) -> str:
+    """Return the id of a chunk without a place, with the kind of id: `1 0` would read as two numbers."""
+    if chunk.chunk_id:
+        return f"chunk {chunk.chunk_id}"
+    if chunk.doc_id:
+        return f"document {chunk.doc_id}"
+    return "?"
 
 
 def _tool_calls(obs: Observation) -> Iterator[tuple[str, str]]:
@@ -126,10 +166,26 @@ def _tool_calls(obs: Observation) -> Iterator[tuple[str, str]]:
 
 def _missing(result: CaseResult) -> str:
     """Return what of the gold answer is not in the answer, if that fails the case."""
+    # Where another gate failed, what is missing is not why.
     if not any(gate.metric == "gold_in_answer" for gate in result.failed_gates):
         return ""
     details = result.details.get("gold_in_answer", {})
     return _cut(str(details.get("missing", "")))
+
+
+def _key_facts(result: CaseResult) -> Iterator[tuple[str, str]]:
+    """Yield each key fact with a mark, missing ones first, if they fail the case."""
+    if not any(gate.metric == FACT_METRIC for gate in result.failed_gates):
+        return
+    assert result.observation is not None
+    facts = sorted(facts_in_answer(result.observation), key=lambda fact: fact[1])
+    label = "key facts"
+    for fact, is_stated in facts[:CHUNKS]:
+        mark = "✔" if is_stated else "✘"
+        yield label, f"{mark} {_cut(fact)}"
+        label = ""
+    if len(facts) > CHUNKS:
+        yield "", and_more(len(facts) - CHUNKS)
 
 
 def _broken_assertions(result: CaseResult) -> Iterator[tuple[str, str]]:
@@ -152,3 +208,10 @@ def _answer(answer: Answer) -> str:
 def _cut(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= WIDTH else line[: WIDTH - 1] + "…"
+
+
+def _cut_front(text: str) -> str:
+    line = " ".join(text.split())
+    if len(line) <= WIDTH:
+        return line
+    return "…" + line[1 - WIDTH :]

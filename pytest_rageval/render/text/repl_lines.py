@@ -92,6 +92,7 @@ def judged_lines(observation: Observation) -> Iterator[str]:
         else:
             text = f"{_value(scored):.2f}"
         yield f"  {title + ':':<18} {text}"
+    # One judgement may give several dimensions, with one reasoning.
     reasons = [judgement.reasoning for judgement in observation.judgements.values() if judgement.reasoning]
     explanation = "; ".join(dict.fromkeys(reasons)) or NO_VALUE
     yield f"  Explanation: {_one_line(explanation)}"
@@ -111,6 +112,7 @@ def report_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
     width = max(16, *(len(category or NO_VALUE) for category in categories))
     for category in categories:
         of_it = [observation for observation in observations if observation.case.category == category]
+        # Cases that ended in an error have no observation, and count all the same.
         n = sum(result.case.category == category for result in results)
         yield f"    {category or NO_VALUE:<{width}} n={n:<3} {_figures(of_it, '  ')}"
     yield "  " + THIN_RULE
@@ -191,6 +193,7 @@ def _names(observation: Observation) -> dict[str, str]:
 
 
 def _identity(chunk: Chunk) -> str:
+    # Two chunks of one section differ in their lines and texts alone.
     return chunk.chunk_id or f"{_place(chunk)} {chunk.start_line} {chunk.text}"
 
 
@@ -215,6 +218,7 @@ def _mean(observations: Iterable[Observation], metric: Metric, *, has_k: bool) -
         scored = Measure(metric, observation.k if has_k else None).score(observation)
         if not isinstance(scored, NotApplicable):
             values.append(_value(scored))
+    # No value is no mean of 0.
     return math.fsum(values) / len(values) if values else None
 
 

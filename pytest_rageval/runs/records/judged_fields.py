@@ -98,6 +98,7 @@ def judge_cost(judgements: Iterable[Judgement]) -> dict[str, Any]:
         else:
             paid.append(judgement)
     cost: dict[str, Any] = {f"judge_{name}": count for name, count in asked_of(paid).items()}
+    # Known to be nothing, since all came from the cache; without any judgement it is unknown.
     if kept and not paid:
         cost["judge_tokens"] = 0
         cost["judge_cost_usd"] = 0.0

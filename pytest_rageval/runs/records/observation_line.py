@@ -55,6 +55,7 @@ def observation_record(trial: Trial, observed: Observed, settings: Settings) -> 
 
 def _observation(trial: Trial, observed: Observed, settings: Settings) -> dict[str, Any]:
     answer = observed.answer
+    # Traces may quote whole documents, so that they are stored only where the user asks for them.
     if answer is not None and answer.trace is not None and not settings.save_traces:
         answer = replace(answer, trace=None)
     case: dict[str, Any] = case_to_mapping(trial.case)
@@ -84,6 +85,7 @@ def _observation(trial: Trial, observed: Observed, settings: Settings) -> dict[s
         record["asked_k"] = observed.asked_k
         record["k"] = observed.k
         if observed.params:
+            # Parameters may hold keys, and these files are shared.
             record["params"] = public_params(observed.params)
     else:
         record["error"] = observed.problem

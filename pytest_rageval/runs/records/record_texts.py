@@ -39,6 +39,7 @@ class RecordTexts:
     def detail(self, detail: Mapping[str, Any]) -> dict[str, Any]:
         """Return the details of a score; with `redact` only its numbers and booleans."""
         if self._redacts:
+            # Numbers say nothing of a text; any other detail may quote one.
             return {name: value for name, value in detail.items() if isinstance(value, bool | int | float)}
         return {name: self.tree(value) for name, value in detail.items()}
 

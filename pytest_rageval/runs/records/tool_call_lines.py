@@ -31,6 +31,7 @@ def tool_call_lines(answer: Answer, matching: Matching) -> list[str]:
                 hits = matching.searches[searches]
             searches += 1
         line = f"{number} {_call_words(call)} → {_outcome(call, hits, has_golds=matching.golds > 0)}"
+        # Arguments are the model's words: line breaks and control characters must not reach a terminal.
         lines.append(cut(" ".join(printable(line).split()), LONGEST_LINE))
     if len(calls) > MOST_CALLS:
         lines.append(and_more(len(calls) - MOST_CALLS, "calls"))

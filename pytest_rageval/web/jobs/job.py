@@ -189,6 +189,7 @@ class ProgressReader:
                 file.seek(self._offset)
                 rest = b""
                 while block := file.read(BLOCK):
+                    # A line without its end is still being written, and is read the next time.
                     *lines, rest = (rest + block).split(b"\n")
                     for line in lines:
                         self._count(line)
@@ -202,6 +203,7 @@ class ProgressReader:
             return
         if ended.judge_cost_usd is not None:
             self._cost = (self._cost or 0.0) + ended.judge_cost_usd
+        # Of several trials of a case only the first one counts as progress.
         if ended.is_first:
             self._outcomes[ended.outcome] += 1
 

@@ -88,6 +88,7 @@ def write_log(stream: IO[bytes], path: Path, mask: Mask, most_bytes: int = MOST_
             with suppress(OSError):  # on a full disk the run goes on without its log
                 log.write(f"{shown}\n".encode("utf-8", "replace"))
                 if log.tell() > most_bytes:
+                    # From the next line on: half a line could begin inside of a mask.
                     kept = _CUT + tail(path, most_bytes // 2).partition(b"\n")[2]
                     log.truncate(0)
                     log.write(kept)

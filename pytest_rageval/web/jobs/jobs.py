@@ -128,6 +128,7 @@ class Jobs:
         begun = datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
         for number in range(1, 1000):
             name = begun if number == 1 else f"{begun}_{number}"
+            # The job's name becomes the run's, which must be free in both folders.
             if (self._reports / "runs" / name).exists():
                 continue
             with suppress(FileExistsError):
@@ -141,9 +142,12 @@ class Jobs:
         going = [name for name in self._names() if is_locked(self._folder / name)]
         if len(going) >= MOST_AT_ONCE:
             raise SettingsError(f"{MOST_AT_ONCE} at most run at the same time; wait for one to end, or cancel one")
+        # The folder's own file alone: variables of the server must not change what the browser chose.
         settings = load_settings(folder, environment={})
+        # Checked again here: the list may have changed since the agent was saved.
         check_listed(settings, self._root, is_asked=job.source == "connector")
         for name in (ENDED, CANCELLED, PROCESS):
+            # What an earlier process of a resumed job left would be taken for its end.
             (folder / name).unlink(missing_ok=True)
         arguments = ["run", "--reports", str(self._reports.resolve()), how, job.id, *job.arguments]
         start_process(folder, arguments, run_environment(self._root, self._env_file))

@@ -86,6 +86,7 @@ class PairwiseJobs:
             try:
                 write_json(folder / ORDER, order.model_dump())
                 environment = run_environment(settings.root, settings.env_file)
+                # After `--` and with `=` no name from a form can be read as an option.
                 start_process(folder, [*arguments, "--", before, after], environment, find_root(settings.root))
             except (SettingsError, OSError):
                 shutil.rmtree(folder, ignore_errors=True)

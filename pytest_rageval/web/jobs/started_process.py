@@ -45,7 +45,9 @@ def start_process(
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,  # what the process prints before it masks its own output
+                # The lock belongs to the open file: the process keeps it when the server closes its own descriptor.
                 pass_fds=(lock,),
+                # Ctrl-C in the server's terminal ends the server, and no run.
                 start_new_session=True,
             )
     finally:

@@ -101,6 +101,7 @@ def agent_of_form(
     fields = _agent_fields(sent, state.values, registry, problems)
     if original is not None:
         fields |= {"more": dict(original.more), "judge_base_url": original.judge_base_url}
+        # An agent that names no metrics follows the defaults of later versions; the form ticks them one by one.
         if not original.metrics and set(fields["metrics"]) == {*shown_metrics(original, registry)}:
             fields["metrics"] = ()
     agent = Agent(**fields)

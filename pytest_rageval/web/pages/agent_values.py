@@ -81,6 +81,7 @@ def _model_values(spec: str, prefix: str, kind_field: str) -> dict[str, str]:
 
 
 def _written(value: Json) -> str:
+    # A text such as `5` is quoted, or the form would read it back as a number.
     is_plain = isinstance(value, str) and parameter_value(value) == value
     return str(value) if is_plain else json.dumps(value, ensure_ascii=False)
 

@@ -134,6 +134,7 @@ def _decide(request: Request, site: Site, store: AgentStore, submitted: FormData
     note = form.model.note.strip()
     author = form.model.author.strip()
     if original is not None:
+        # A version that was edited by hand is saved again, since its seal no longer fits.
         if agent == original.agent and original.problem is None and based_on == newest:
             return form_page(form.with_problem("", f"Nothing differs from version {based_on}."), status=422)
         note = note or changed_in_words(agent_changes(original.agent, agent))
@@ -153,6 +154,7 @@ def _ask(site: Site, store: AgentStore, submitted: FormData, form_page: Callable
     key_problem = ""
     if submitted.get("ask") == "key":
         submitted, key_problem = _with_key(site, submitted)
+    # What a question does not need may still be wrong in the form, and must not keep it from being asked.
     sound = {"name": "asked", "judge_kind": "lexical", "metrics": "token_f1", "other_metrics": "", "gates": ""}
     key = str(submitted.get("map_question", "")).strip()
     other_fields = [name for name in (*MAPPED, "mapping") if name != "map_question"]

@@ -144,6 +144,7 @@ def rate_answer(submitted: Submitted, site: TheSite, runs: TheRuns, run_id: str)
     thumb = None if is_old else before.thumb
     if sent.do in THUMBS:
         thumb = None if thumb == sent.do else cast("Thumb", sent.do)
+    # The answer's hash tells later whether the thumb is still of this answer.
     rating = Rating(thumb, sent.note.strip(), case.trial, answer_hash(case.answer))
     if sent.do == "clear":
         rating = Rating()
@@ -168,6 +169,7 @@ def save_draft_case(submitted: Submitted, site: TheSite, run_id: str) -> Respons
     if draft is None:
         raise SettingsError(f"run {run_id} keeps no texts (redact): there is no question to draft a case from")
     file = _drafts_file(project.root, drafts_file_of(record))
+    # Answers may quote keys, and drafts are meant for the repository.
     add_drafts(project.root / file, [Mask(project.settings.secrets()).value(draft)])
     return redirect(LabelPlace(file=file, case=str(draft["id"])).address)
 

@@ -73,6 +73,7 @@ def compare_answers(
         if len(selected) != 2:
             raise SettingsError(f"{len(selected)} runs are selected: select two")
         begun = {name: row.begun for name, row in rows.items()}
+        # Boxes are ticked in any order; the earlier run is read as the one before.
         a, b = sorted(selected, key=lambda name: (begun.get(name, ""), name))
         return redirect(path_to(*ADDRESS, a=a, b=b))
     if not (a and b):
@@ -117,6 +118,7 @@ def rivals(rows: Rows, agent: str, version: int) -> list[tuple[RunRow, RunRow]]:
         if not (row.is_complete and row.agent and row.dataset):
             continue
         if (row.agent, row.agent_version) == (agent, version):
+            # Rows come newest first, so the first one of each is the last run.
             own.setdefault(row.dataset, row)
         else:
             others.setdefault((row.agent, row.agent_version, row.dataset), row)

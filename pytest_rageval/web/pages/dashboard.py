@@ -122,6 +122,7 @@ def running(request: Request, folders: TheFolders, jobs: TheJobs) -> Response:
 def running_now(jobs: Jobs, rows: Rows) -> RunningPage:
     """Return the current runs that were started here, and the rows of others, the newest first."""
     going = list(jobs.going())
+    # A run that was started here has a folder too: it would be listed twice.
     started_here = {status.job.id for status in going}
     others = [run for run in RunFilter(state="running").of(rows) if run.run_id not in started_here]
     return RunningPage(going=going, others=others[:MOST_RUNNING])

@@ -110,6 +110,7 @@ def _open_case(store: Datasets, slug: str, number: int, position: str) -> OpenCa
     cases = store.cases(slug, number)
     original: EvalCase | None = None
     if position != NEW:
+        # `isdigit` also accepts digits such as ², for which `int` fails.
         is_number = position.isascii() and position.isdigit() and len(position) < 10
         if not is_number or not 0 < int(position) <= len(cases):
             raise UnknownPageError(f"there is no case {position!r}; this version has {len(cases)}")
@@ -252,6 +253,7 @@ def case_values(case: EvalCase) -> dict[str, str | Sequence[str]]:
     values["reference"] = gold.pop("answer") if isinstance(gold.get("answer"), str) else ""
     record.pop("answerable", None)
     values["answerable"] = "yes" if case.answerable else "no"
+    # The field divides tags at commas; tags that hold one stay in the JSON.
     if not any("," in tag for tag in case.tags):
         values["tags"] = ", ".join(record.pop("tags", []))
     if gold:
@@ -282,6 +284,7 @@ def case_of_form(form: FormData, original: EvalCase | None, most: int) -> tuple[
     try:
         case, _ = case_from_record(record, original.source if original else NOWHERE)
         if original is not None and original.turn is not None:
+            # A turn gets these from its line, which the form does not have.
             case = replace(case, conversation=original.conversation, turn=original.turn)
         return state, case
     except Unsound as unsound:

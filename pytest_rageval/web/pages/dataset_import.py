@@ -79,6 +79,7 @@ def take_dataset_upload(request: Request, site: TheSite, store: Datasets, submit
         upload = uploads.begin(request.session, files, about)
         try:
             for part in upload.names:
+                # Read at once: a file that is no table is told beside its field, not on the next page.
                 look(upload.part(part))
         except CaseError:
             uploads.remove(upload)
@@ -212,6 +213,7 @@ def _part_table(part: str, file: Part, fields: Sequence[str]) -> PartTable:
     """Return a file with its columns, by the chosen `fields` if there is one for each column."""
     beginning = look(file)
     columns = guess_mapping(beginning.columns, CHOICES if part == CASES else REFERENCE_CHOICES)
+    # The form may be of another encoding or separator, with other columns.
     if len(fields) == len(columns):
         columns = [column._replace(field=field) for column, field in zip(columns, fields, strict=True)]
     return PartTable(part, file, beginning, columns)
@@ -220,6 +222,7 @@ def _part_table(part: str, file: Part, fields: Sequence[str]) -> PartTable:
 def _forget(site: Site, upload: Upload) -> None:
     """Remove an upload that was confirmed or discarded, and what was read from it."""
     Uploads(site.settings.data, site.settings.limits).remove(upload)
+    # The files are gone: their cases would stay in memory until the next upload.
     read_dataset.cache_clear()
     look.cache_clear()
 

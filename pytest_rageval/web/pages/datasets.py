@@ -167,6 +167,7 @@ class VersionPages:
             problems = [*problems, *error.problems]
         found = [(position, case) for position, case in enumerate(cases, start=1) if _matches(case, q, category)]
         pages = max(1, math.ceil(len(found) / PAGE_SIZE))
+        # A search may leave fewer pages than the address asks for.
         at = min(max(at, 1), pages)
         first = (at - 1) * PAGE_SIZE
         categories = {case.category for case in cases if case.category}
@@ -252,6 +253,7 @@ def dataset_jsonl(store: Datasets, slug: str, number: int) -> Response:
 def dataset_csv(store: Datasets, slug: str, number: int) -> Response:
     """Return the cases as a table for a spreadsheet, with no text that it would run as a formula."""
     lines = write_csv(store.cases(slug, number), {}, as_text).files["cases.csv"]
+    # CSV ends its lines so (RFC 4180), and Excel expects it.
     content = "".join(f"{line}\r\n" for line in lines)
     headers = {"Content-Disposition": f'attachment; filename="{slug}-v{number}.csv"'}
     return PlainTextResponse(content, media_type="text/csv", headers=headers)
@@ -308,6 +310,7 @@ def _findings(site: Site, cases: Sequence[EvalCase]) -> tuple[list[AuditFinding]
     try:
         notes = site.project().notes
     except SettingsError as error:
+        # A broken configuration keeps nobody from the findings that need none.
         return findings, f"Golds were not looked for in the notes: {error}"
     if notes is None:
         return findings, "Golds were not looked for in the notes: name their folder as notes in the configuration."

@@ -54,9 +54,11 @@ def health_lines_with_target(root: Path) -> list[Line]:
 
     This runs in a process of its own: it imports the project's code afresh, and its side effects stay there.
     """
+    # The project's code runs there, and has no use for the app's token.
     environment = {name: value for name, value in os.environ.items() if name != WEB_TOKEN}
     try:
         done = subprocess.run(
+            # In a process of its own, which can be ended: code of the project may hang or exit.
             [sys.executable, "-m", "pytest_rageval", "doctor", "--json"],
             cwd=root,
             env=environment,

@@ -139,6 +139,7 @@ def mark(request: Request, site: TheSite, desk: TheDesk, submitted: Submitted) -
         if labelling.is_closed:
             raise HTTPException(409, CLOSED)
         _move_to(labelling, form)
+        # A mark is for what its page showed: rows may stand elsewhere by now.
         if form.seen != labelling.seen:
             theirs = "This case was marked or changed elsewhere meanwhile; nothing was overwritten. So it is now."
             problem = f"{theirs} Yours was: {words_of(form)}; press it again if it is still right."
@@ -171,6 +172,7 @@ def _wait_for_pool(labelling: OpenLabelling, place: LabelPlace, seconds: float) 
     with labelling.lock:
         _move_to(labelling, place)
         future = labelling.session.waits_for
+    # Outside of the lock, so that marks of other windows need not wait for the system.
     if future is not None:
         wait([future], seconds)
 

@@ -200,15 +200,18 @@ def start_run(request: Request, stores: TheStores, submitted: Submitted) -> Resp
         return _form_page(request, stores, form, status=422)
     chosen = form.model
     about = chosen.model_dump(include={"agent", "dataset", "source", "description", "baseline"})
+    # A redirect: the address then holds the choice, to be reloaded and shared.
     if chosen.action == "look":
         source = "" if chosen.source == "connector" else chosen.source
         return redirect(path_to("new-run", **about | {"source": source}))
+    # Without scripts the page does not follow the menus, and its cost would be that of another choice.
     if not chosen.is_as_shown:
         return _form_page(request, stores, form.with_problem("", _OTHER_CHOICE), status=422)
     field = ""  # at which a problem is shown
     try:
         choice = stores.choice(chosen.agent, chosen.dataset, chosen.source)
         if choice.is_asked:
+            # Raises where the choice cannot be run: before a process is started.
             choice.outlook()
             job = stores.start(choice, chosen.description, chosen.baseline)
             return redirect(path_to("jobs", job.id))
@@ -216,6 +219,7 @@ def start_run(request: Request, stores: TheStores, submitted: Submitted) -> Resp
         file = file_of(submitted, ANSWERS)
         if file is None:
             raise RagevalError("choose the file of answers")
+        # Kept before it is read: the page after this one shows what it holds.
         upload = stores.uploads.begin(request.session, {ANSWERS: file}, about)
         try:
             stores.answers(choice, upload)
@@ -353,6 +357,7 @@ def _form_page(request: Request, stores: Stores, form: FormState[NewRunForm], *,
     problems: Sequence[str] = ()
     try:
         if agent and dataset:
+            # A form that is shown again may hold any word.
             kind: Source = "uploaded answers" if source == "uploaded answers" else "connector"
             choice = stores.choice(agent, dataset, kind)
             outlook = choice.outlook(_last_pace(rows, choice))

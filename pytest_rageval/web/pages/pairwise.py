@@ -86,6 +86,7 @@ def pairwise_start(request: Request, site: TheSite, pairwise: ThePairwise, a: Na
     """Show the form for two runs, and what was compared of them before."""
     if not (a and b):
         return redirect(path_to("compare", a=a, b=b))
+    # A page of a run that is gone says so now, not after the form was filled in.
     site.stored_run(a)
     site.stored_run(b)
     return page(request, _start_page(site, pairwise, {"a": a, "b": b}))

@@ -96,6 +96,7 @@ def show_run(
 
 def _leave_for(request: Request, address: str) -> Response:
     """Return the redirect to another run, which a script loads as a whole page."""
+    # A script follows a redirect by itself, and would put the whole page into a part of this one.
     if request.headers.get("hx-request") == "true":
         return Response(headers={"HX-Redirect": address})
     return redirect(address)
@@ -116,6 +117,7 @@ def _versions(folders: RunFolders, run_id: str) -> list[tuple[str, str]]:
     found = {own.agent_version: own.run_id}
     for row in rows:
         if row.is_complete and row.agent_version and (row.agent, row.dataset) == (own.agent, own.dataset):
+            # Newest first: the first run of each version is its last.
             found.setdefault(row.agent_version, row.run_id)
     return [(found[version], f"v{version}") for version in sorted(found, reverse=True)[:MOST_VERSIONS]]
 
@@ -186,6 +188,7 @@ def export_run(
     opened = any_cases(runs, site.stored_run(run_id))
     keys = opened.keys(q)
     table = opened.table
+    # A name of a folder may hold quotes or line ends, which would end the header.
     name = re.sub("[^0-9A-Za-z]", "_", run_id)
     headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
     if form == "json":
@@ -214,6 +217,7 @@ def any_cases(runs: OpenedRuns, stored: StoredRun) -> RunCases:
 
 def _encoded(lines: Iterator[str]) -> Iterator[bytes]:
     for line in lines:
+        # A lone surrogate of a system's answer must not break off the file.
         yield f"{line}\n".encode("utf-8", "replace")
 
 
@@ -256,6 +260,7 @@ def _compare_selected(request: Request, rows: Rows, run_ids: list[str]) -> Respo
         first, second, *_ = [*run_ids, "", ""]
         return _choice_form(request, rows, first, second, f"{len(run_ids)} runs are selected: select two")
     begun = {run.run_id: run.begun for run in rows}
+    # Boxes are ticked in any order.
     before, after = sorted(run_ids, key=lambda name: (begun.get(name, ""), name))
     return redirect(path_to("compare", a=before, b=after))
 

@@ -120,6 +120,7 @@ def runs_page(
         archived=len(shelf.archived()),
         is_archived=is_archived,
         deleted=shelf.deleted(),
+        # Shown once: a later visit of the list has done nothing.
         done=request.session.pop(DONE, None),
     )
     return page(request, context)
@@ -150,6 +151,7 @@ def change_selected(request: Request, shelf: TheShelf, submitted: Submitted) -> 
         shelf.delete(form.run)
     else:
         shelf.restore(form.run)
+    # Bounded, since the session is a cookie.
     request.session[DONE] = {"action": form.action, "runs": form.run[:MOST_UNDONE]}
     return redirect("/runs")
 
@@ -281,4 +283,5 @@ def _value(run: PastRun, metric: str) -> float | None:
     if metric == PASSING:
         return run.outcomes["passed"] / run.total if run.total else None
     value = run.value(metric)
+    # A metric with a cut-off is recorded by it; `@k` follows it through runs with another k.
     return run.value(f"{metric}@k") if value is None else value

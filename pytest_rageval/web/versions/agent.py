@@ -38,6 +38,7 @@ def default_prompt(rubric: str) -> str:
 
 def own_prompt(rubric: str, written: str) -> str | None:
     """Return a prompt in its stored form, or None if it is blank or the shipped one."""
+    # Browsers send the lines of a text area with CRLF (HTML): else each save would change the prompt.
     text = written.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
     if not text.strip() or text == default_prompt(rubric).strip("\n"):
         return None
@@ -188,6 +189,7 @@ def agent_text(version: AgentVersion, registry: Registry) -> str:
         "prompts": dict(agent.prompts),
     }
     table = agent_table(agent, registry)
+    # TOML has no null, and an empty value says nothing.
     table[AGENT] = {key: value for key, value in about.items() if value}
     return toml_document(table)
 
@@ -269,6 +271,7 @@ def _other_gates(gates: Any, thresholds: Any, registry: Registry) -> Any:
             return None
     if not all(isinstance(threshold, int | float) for threshold in thresholds.values()):
         return None
+    # A threshold and its gate stand both in the file: read as two, the gate would survive its threshold.
     derived = set(threshold_gates(thresholds, registry))
     others = [gate for gate in of_cases if gate not in derived]
     others += [gate if gate.startswith("run ") else f"run {gate}" for gate in of_run]

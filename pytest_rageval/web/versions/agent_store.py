@@ -127,6 +127,7 @@ def agent_problems(agent: Agent, registry: Registry, root: Path) -> list[Problem
     Those of the keys come first, then those of the values without the wrong keys.
     """
     problems = [*_target_problems(agent), *_judge_problems(agent), *_threshold_problems(agent, registry)]
+    # Twice: the first round may find wrong keys, which hide what is wrong with the values.
     for _ in range(2):
         agent = _with_defaults(agent, {field for field, _ in problems})
         try:

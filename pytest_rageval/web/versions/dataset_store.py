@@ -96,6 +96,7 @@ class DatasetStore(VersionStore[DatasetVersion]):
         except (StrictJsonError, ValidationError, KeyError, AttributeError, TypeError):
             return bare.model_copy(update={"problem": f"{self.companion(slug, number, ABOUT)} {CHANGED}"})
         status = place.stat()
+        # Labels change the file of an open version with each mark; it is sealed at its end.
         if not is_open and seal != _seal(record, _content_hash(place, status.st_mtime_ns, status.st_size)):
             return version.model_copy(update={"problem": f"{place} {CHANGED}"})
         return version
@@ -188,6 +189,7 @@ class DatasetStore(VersionStore[DatasetVersion]):
         changes = dataset_changes(self.cases(slug, newest - 1), self.cases(slug, newest))
         record = version.model_dump(mode="json", include={"about", "created", "cases"})
         sealed = _sealed({**record, "note": f"labelled: {changes}"}, content)
+        # The seal first: killed in between, the version is still open and can be closed again.
         write_bytes(self.companion(slug, newest, ABOUT), sealed, 0o444)
         self.companion(slug, newest, OPEN).unlink(missing_ok=True)
 
@@ -202,6 +204,7 @@ class DatasetStore(VersionStore[DatasetVersion]):
         """Return the case file of a version for a run, closed for labels; SettingsError if it was changed."""
         if self.is_open(slug, number):
             self.close(slug)
+        # A file changed within the resolution of its clock keeps time and size: a run must not trust the cache.
         _content_hash.cache_clear()
         self.read(slug, number).check_sound()
         return self.path(slug, number)

@@ -53,6 +53,7 @@ def compared_text(value: Any) -> str:
 
 def agent_changes(before: Agent, after: Agent) -> list[ValueChange]:
     """Return the differences in the order of the form. An agent without its own prompt has the shipped one."""
+    # A prompt that one version lacks is compared with the shipped one, which it uses.
     own = {*before.prompts, *after.prompts}
     return list(value_changes(_agent_values(before, own), _agent_values(after, own)))
 

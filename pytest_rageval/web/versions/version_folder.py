@@ -40,6 +40,7 @@ def slug_of(name: str) -> str:
     """
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[: LONGEST_SLUG - 9].strip("-")
+    # Two names in Han or Hangul have no ASCII of their own: the hash tells them apart.
     lost = any(character.isalnum() and not character.isascii() for character in unicodedata.normalize("NFKC", name))
     if slug and not lost and not _RESERVED.fullmatch(slug):
         return slug
@@ -182,6 +183,7 @@ class VersionStore(Generic[V]):
             return []
         try:
             with os.scandir(home) as entries:
+                # A link would show a file from elsewhere as a version.
                 names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
         except OSError:
             return []
@@ -236,11 +238,13 @@ class VersionStore(Generic[V]):
             home.mkdir(parents=True, exist_ok=True)
             with locked(home):
                 newest = max(self.numbers(slug), default=0)
+                # Looked at under the lock: two windows may save at once.
                 if newest != based_on:
                     raise NewerVersion(slug, newest)
                 if newest >= MOST_VERSIONS:
                     raise SettingsError(f"{home}: holds {newest} versions, which is all that fit; begin another name")
                 self._write(slug, newest + 1, files_of(newest + 1))
+        # A program without this lock, or a file system that has none, was faster.
         except FileExistsError as error:
             raise NewerVersion(slug, max(self.numbers(slug), default=based_on)) from error
         except OSError as error:
@@ -248,6 +252,7 @@ class VersionStore(Generic[V]):
         return newest + 1
 
     def _write(self, slug: str, number: int, files: Mapping[str, bytes]) -> None:
+        # The version's own file comes last: with it, the version exists.
         for suffix in sorted(files, key=lambda suffix: suffix == self.suffix):
             path = self.companion(slug, number, suffix)
             if suffix != self.suffix:
@@ -292,6 +297,7 @@ def sealed_text(text: str) -> str:
 
 def seal_problem(content: bytes) -> str | None:
     """Return the problem of a sealed text as the end of a sentence, or None if it is unchanged."""
+    # Some editors put a byte order mark before a file they only looked at.
     content = content.removeprefix(b"\xef\xbb\xbf")
     seal = _SEAL.match(content)
     if seal is None:
@@ -318,6 +324,7 @@ class VersionChoice(NamedTuple):
 def version_choice(written: str) -> VersionChoice | None:
     """Return the named version, or None if the text names none."""
     slug, _, number = written.partition("/")
+    # ASCII: `int` reads figures of other scripts, too.
     if not is_slug(slug) or not (number.isascii() and number.isdecimal()) or len(number) > 5:
         return None
     return VersionChoice(slug, int(number))
@@ -341,6 +348,7 @@ def version_name(data: Path, kind: Kind, slug: str) -> str:
     store = VersionStore[StoredVersion](data / kind, ".toml" if kind == "agents" else ".jsonl")
     try:
         path = store.companion(slug, store.last(slug), ".toml" if kind == "agents" else ABOUT)
+        # By the time of its file: lists name every run's agent, and names change seldom.
         return _name_in(path, path.stat().st_mtime_ns) or slug
     except (SettingsError, OSError):
         return slug
