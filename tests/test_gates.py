@@ -247,7 +247,9 @@ def test_gold_is_unexamined_where_no_gate_that_is_meant_for_it_could_look():
     obs = observe(EvalCase("q", "Why?", gold=Gold(supports=(Anchor("a.md"),))), Answer("text"))
     grounded = gate_verdict(gates, [GatedTrial(obs, {"groundedness": 4.0}, ["recall_any@5"])])
     assert grounded.unexamined == ("recall_any@5",)
-    assert gate_verdict(gates, [GatedTrial(obs, {"token_f1": 1.0}, ["recall_any@5"])]).unexamined == ()
+    assert not grounded.is_gold_examined
+    compared = gate_verdict(gates, [GatedTrial(obs, {"token_f1": 1.0}, ["recall_any@5"])])
+    assert (compared.unexamined, compared.is_gold_examined) == (("recall_any@5",), True)
     ids = observe(EvalCase("q", "Why?", gold=Gold(chunk_ids=("a",))), Answer("text"))
     assert gate_verdict(gates, [GatedTrial(ids, {}, ["recall_any@5"])]).unexamined == ()
 

@@ -201,10 +201,11 @@ def edited_row(text: str, header: list[str], cells: Mapping[str, str]) -> str:
     for name, value in cells.items():
         row[header.index(name)] = value
     written = io.StringIO()
-    csv.writer(written, lineterminator="").writerow(row)
+    # Line ends in cells are quoted only if they are among those of the writer.
+    csv.writer(written, lineterminator="\r\n").writerow(row)
     # The row keeps its own line end, as every byte outside of the changed cells.
     line_end = text[len(text.rstrip("\r\n")) :]
-    return written.getvalue() + line_end
+    return written.getvalue().removesuffix("\r\n") + line_end
 
 
 def _cells(text: str) -> list[str]:

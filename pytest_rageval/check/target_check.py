@@ -26,7 +26,13 @@ from pytest_rageval.run.engine import ask_request
 from pytest_rageval.run.plan import make_plan
 from pytest_rageval.run.prepare import make_target
 from pytest_rageval.targets import check_target
-from pytest_rageval.targets.first_contact import CONTACT_QUESTION, REFUSED, first_contact, places_line
+from pytest_rageval.targets.first_contact import (
+    CONTACT_QUESTION,
+    REFUSED,
+    are_places_named,
+    first_contact,
+    places_line,
+)
 from pytest_rageval.targets.http_target import ListsChunks
 from pytest_rageval.targets.own_target import OwnTarget
 from pytest_rageval.targets.target import BaseTarget, Connection
@@ -69,6 +75,7 @@ def _of_target(project: Project) -> Iterator[Diagnosis]:
 
 ANSWER_S = 2.0
 """Seconds for the answer to the one question."""
+NAME_PATHS = "golds name places: report rel_path of each chunk, or correct its expression in target.mapping"
 
 
 async def _one_question(target: BaseTarget, spec: str, project: Project, cases: Sequence[EvalCase]) -> list[Diagnosis]:
@@ -92,7 +99,10 @@ async def _one_question(target: BaseTarget, spec: str, project: Project, cases: 
     listed_chunks = "no list of chunks" if chunks is None else counted(len(chunks), "chunk")
     found = [success(f"{name}: answers one question: {text}, {listed_chunks}")]
     if chunks:
-        found.append(success(places_line(chunks)))
+        if with_gold and not are_places_named(chunks):
+            found.append(warning(places_line(chunks), NAME_PATHS))
+        else:
+            found.append(success(places_line(chunks)))
         matching = match(case, answer, project.settings.gold_by, plan.place_rules)
         found += [warning(f"{case.id}: {flag}") for flag in matching.flags]
     return [*found, *await _index(target, project, cases)]

@@ -11,12 +11,14 @@ from typing import Any, NamedTuple, cast
 
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import LAYERS
+from pytest_rageval.model import NOTHING
 from pytest_rageval.runs.aggregate import mean
 from pytest_rageval.runs.columns import CaseColumns, Column, SharedCases, values_at
 from pytest_rageval.stats.clusters import Clusters, changed_clusters, clustered_test
 from pytest_rageval.stats.intervals import FEWEST, Interval, Moments, moments_of
 from pytest_rageval.stats.paired_test import LEVEL, PairedTest, Side, adjusted, level_among, paired_test
 from pytest_rageval.stats.power import detectable_in_clusters, detectable_mean, detectable_share
+from pytest_rageval.text import counted
 
 OVERALL = "overall_score"
 JUDGED_OTHERWISE = "judged otherwise"
@@ -272,11 +274,13 @@ def _has_mean(name: str, metrics: Mapping[str, Any]) -> bool:
     return name in metrics and metrics[name]["mean"] is not None
 
 
-def compared_layers(compared: ComparedMetrics) -> dict[str, dict[str, Any]]:
+def compared_layers(compared: ComparedMetrics, lost: Mapping[str, int] = NOTHING) -> dict[str, dict[str, Any]]:
     """Return the mean change of each layer's metrics as a share of their scales, or why it has none.
 
     It is over the metrics that both sides have; `without` names those of one side, or judged otherwise. A layer of
-    which no metric is compared has no change.
+    which no metric is compared has no change, nor has one that did not fall and lost cases.
+
+    lost  in how many cases a metric is no longer measured
     """
     changes, reasons, described = compared
     layers: dict[str, dict[str, Any]] = {}
@@ -289,6 +293,11 @@ def compared_layers(compared: ComparedMetrics) -> dict[str, dict[str, Any]]:
         uncompared = [name for name in valued if changes[name].delta is None]
         gains = [gain(changes[name].delta, described[name]) for name in valued]
         delta = mean([each for each in gains if each is not None])
+        lost_in = max((lost.get(name, 0) for name in valued), default=0)
+        if lost_in and not (delta is not None and delta < -ROUNDING):
+            why = f"not measured in {counted(lost_in, 'case')} that the other run measured"
+            layers[layer] = {"delta": None, "why": why}
+            continue
         if delta is None:
             reason = reasons.get(uncompared[0]) or "not of the same metrics"
             layers[layer] = {"delta": None, "why": f"{reason}: {listed(uncompared)}"}

@@ -18,6 +18,8 @@ from pytest_rageval.comparison.changes import (
 )
 from pytest_rageval.comparison.cut_offs import at_shared_cut_off, cut_off_label, paired_cut_offs
 from pytest_rageval.comparison.gates_now import Both, case_flips, decided_by_gates_now, gate_changes, gates_of
+from pytest_rageval.comparison.known_failures import known_failures_content
+from pytest_rageval.comparison.lost_retrieval import LOST_RETRIEVAL, lost_retrieval
 from pytest_rageval.comparison.operation_changes import are_times_scored, timed_otherwise
 from pytest_rageval.comparison.severity import worst_first
 from pytest_rageval.comparison.verdicts import Verdict, is_listed, metric_verdicts, regression_result
@@ -97,9 +99,11 @@ def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
     shared_names = metrics_before.keys() & metrics_after.keys()
     # A default gate moves to a cut-off that both sides measured: without a pair it would compare nothing.
     regressions = [at_shared_cut_off(gate, shared_names, before.k) for gate in plan.regressions]
+    lost = lost_retrieval(both, pairs, metrics_after)
     verdicts = _MetricVerdicts(
         compared=compared,
-        verdict_of=metric_verdicts(compared, regressions, earlier),
+        verdict_of=metric_verdicts(compared, regressions, earlier, lost.by_metric),
+        lost=lost.by_metric,
         labels={name: cut_off_label(old, name) for old, name in renamed.items()},
     )
     is_stopped = bool(ground.problems) and not plan.settings.ignore_invariants
@@ -111,8 +115,10 @@ def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
         "differences": ground.differing,
         "gate_changes": gate_changes(before.config, after.config),
         "metrics": verdicts.content(),
-        "layers": compared_layers(compared),
+        "layers": compared_layers(compared, lost.by_metric),
+        **({LOST_RETRIEVAL: lost.cases} if lost.cases else {}),
         **_cases_content(both, compared, metrics_after),
+        **known_failures_content(both, before.cases, compared.described),
         **_changed_cases_content(ground, after),
     }
     results = verdicts.results(regressions, is_heuristic=both.gates_now.is_heuristic, is_stopped=is_stopped)
@@ -236,11 +242,15 @@ def _are_same_cases(both: Both, ground: _Ground) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _MetricVerdicts:
-    """The compared metrics with a verdict on each, and the labels of those with another cut-off."""
+    """The compared metrics with a verdict on each, and the labels of those with another cut-off.
+
+    lost  in how many cases a metric of retrieval is no longer measured
+    """
 
     compared: ComparedMetrics
     verdict_of: Mapping[str, Verdict]
     labels: Mapping[str, str]
+    lost: Mapping[str, int]
 
     def label(self, name: str) -> str:
         return self.labels.get(name, name)
@@ -256,6 +266,7 @@ class _MetricVerdicts:
                 "better": described["better"],
                 **({"unit": described["unit"]} if "unit" in described else {}),
                 **change.as_mapping(),
+                **({"lost": self.lost[name]} if name in self.lost else {}),
                 "verdict": self.verdict_of[name],
                 "label": self.label(name),
                 "why": self.compared.reasons.get(name, ""),

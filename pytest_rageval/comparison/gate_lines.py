@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from pytest_rageval.gates.gate import FEWEST_FOR_P95
-from pytest_rageval.text import NO_VALUE, figures, short
+from pytest_rageval.text import NO_VALUE, counted, figures, short
 
 UNCOMPARED = {
     "incomparable": "is not compared: this run and the baseline cannot be",
@@ -43,6 +43,9 @@ def gate_line(gate: Mapping[str, Any], *, is_partial: bool = False) -> str:
             line += f" · {gate['n_scored']} of {gate['n_expected']} cases"
         return line
     limit = f"tolerated {gate['op']} {short(gate['limit'])}"
+    if _is_lost(gate):
+        lost_in = counted(gate["n_unmeasured"], "case")
+        return f"{name} was not measured in {lost_in} that the baseline measured; {limit}"
     if gate["verdict"] in UNCOMPARED:
         return f"{name} {UNCOMPARED[gate['verdict']]}; {limit}"
     before, after = figures(gate["before"], gate["after"])
@@ -73,12 +76,17 @@ def gate_state(gate: Mapping[str, Any], *, is_partial: bool) -> GateState:
 def gate_reason(gate: Mapping[str, Any]) -> str:
     """Return why a gate fails the run, in a few words: `run gate recall_any@5 0.81 < 0.85`."""
     name = gate.get("label", gate["metric"])
-    if gate["value"] is None:
+    if gate["value"] is None or _is_lost(gate):
         return f"run gate {name} was not measured"
     if not is_regression(gate):
         return f"run gate {name} {_measured(gate)} {_OPPOSITE[gate['op']]} {short(gate['limit'])}"
     moved = "fell" if gate["op"] == "drop" else "rose"
     return f"{name} {moved} by {_measured(gate).removeprefix('-')}, tolerated {short(gate['limit'])}"
+
+
+def _is_lost(gate: Mapping[str, Any]) -> bool:
+    """Return True for a gate on a metric that some cases lost, though others still have it."""
+    return gate.get("verdict") == "unmeasured" and gate["value"] is not None
 
 
 def _measured(gate: Mapping[str, Any]) -> str:

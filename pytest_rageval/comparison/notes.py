@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_rageval.comparison.changes import JUDGED_OTHERWISE, OVERALL
+from pytest_rageval.comparison.known_failures import ADDED_GATES, added_gate_words
 from pytest_rageval.comparison.layer_table import layer_notes, reason_in_words
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.matching.dialects import DOUBTS, is_ambiguous_flag, is_missed_flag
@@ -23,6 +24,8 @@ def comparison_notes(content: Mapping[str, Any], cases: int) -> Iterator[str]:
         yield f"not compared, since judged otherwise: {names}; --ignore-invariants compares them all the same"
     if content["gate_changes"]:
         yield f"the gates changed; the present ones decide about both runs: {', '.join(content['gate_changes'])}"
+    for words in added_gate_words(content):
+        yield f"{words}: {listed(sorted(content[ADDED_GATES]))}"
     if content["changed_cases"]:
         yield f"{alike_line(content, cases)}: {listed(content['changed_cases'])}"
     if content["relabelled"]:

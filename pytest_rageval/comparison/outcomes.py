@@ -14,6 +14,7 @@ from pytest_rageval.metrics.assertions import NAME as ASSERTIONS
 from pytest_rageval.metrics.assertions import broken_assertions
 from pytest_rageval.model import CaseResult, Outcome
 from pytest_rageval.run.plan import Plan
+from pytest_rageval.runs.causes import UNMEASURED
 from pytest_rageval.runs.decision_hash import asked_part, gated_part
 from pytest_rageval.runs.flaky_cases import FLAKY, passed_when_rerun
 from pytest_rageval.runs.row import CaseScores
@@ -128,17 +129,32 @@ def _decided_now(result: CaseResult, plan: Plan) -> Mapping[str, bool]:
     return decide(words, result.scores, (plan.settings.k,), is_heuristic=is_heuristic)
 
 
-def unmeasured(result: CaseResult, baseline: Side | None, asked: str | None = None) -> str | None:
-    """Return why a case fails that the baseline measured and this run could not; None if it does not fail for that."""
+def unmeasured(result: CaseResult, plan: Plan, baseline: Side | None, asked: str | None = None) -> str | None:
+    """Return why a case fails that the baseline measured and this run could not; None if it does not fail for that.
+
+    A gate that the user wrote fails the case even if another gate examined it. A default gate does not: then the
+    verdict of the run says that retrieval was not measured.
+    """
     before = _before(result, baseline, asked)
     if before is None:
         return None
     scored = {name.partition("@")[0] for name in before.scores}
-    lost = [name for name in result.unexamined if name.partition("@")[0] in scored]
+    lost = [name for name in result.unexamined if bare_metric(name) in scored]
+    if result.is_gold_examined and lost:
+        written = _written_gates(result, plan)
+        lost = [name for name in lost if name in written]
     if not lost:
         return None
     reasons = dict.fromkeys(result.skipped_metrics[name] for name in lost if name in result.skipped_metrics)
-    return f"unmeasured: the baseline has {', '.join(lost)}; {'; '.join(reasons)}"
+    return f"{UNMEASURED}the baseline has {', '.join(lost)}; {'; '.join(reasons)}"
+
+
+def _written_gates(result: CaseResult, plan: Plan) -> set[str]:
+    """Return the metrics of the gates in effect for a case that the user wrote."""
+    obs = result.observation
+    kind = obs.matching.kind if obs else gold_kind(result.case.gold, plan.settings.gold_by)
+    gates = plan.gates_in_effect.of(result.case, kind).gates
+    return {gate.name for gate in gates if not gate.is_default}
 
 
 def _before(result: CaseResult, baseline: Side | None, asked: str | None) -> CaseScores | None:
@@ -183,7 +199,7 @@ def ending(result: CaseResult, plan: Plan, baseline: Side | None, asked: str | N
         if broken:
             failed = f"{failed}: {cut(broken, LONGEST_BROKEN)}"
         return Ending("failed", printable(failed))
-    lost = unmeasured(result, baseline, asked)
+    lost = unmeasured(result, plan, baseline, asked)
     if lost is not None:
         if plan.settings.known_failures == "report":
             return Ending("xfailed", printable(f"{REPORT}: {lost}"))

@@ -14,6 +14,8 @@ from pytest_rageval.comparison.case_diff import detail
 from pytest_rageval.comparison.changes import gain, paired
 from pytest_rageval.comparison.compared_sides import Comparison, compare_sides
 from pytest_rageval.comparison.gates_now import Both
+from pytest_rageval.comparison.known_failures import ADDED_GATES, WORSE_KNOWN_FAILURES
+from pytest_rageval.comparison.lost_retrieval import LOST_RETRIEVAL
 from pytest_rageval.comparison.new_gates import new_causes_of_side, with_new_causes
 from pytest_rageval.comparison.notes import comparison_notes
 from pytest_rageval.comparison.operation_changes import operation_changes, timed_otherwise
@@ -58,6 +60,8 @@ COPIED = (
     "paired",
 )
 """Parts of a comparison that the content copies."""
+OPTIONAL = (LOST_RETRIEVAL, WORSE_KNOWN_FAILURES, ADDED_GATES)
+"""Parts that the content copies if they are there."""
 WITHOUT_CASE_GATES = {
     "gates": Gates(),
     "gate": (),
@@ -179,6 +183,7 @@ def build_comparison(
     }
     if compared["compared"]:
         content |= {name: compared[name] for name in COPIED}
+        content |= {name: compared[name] for name in OPTIONAL if name in compared}
         content["operations"] = operation_changes(before.metrics, after.metrics)
         other_concurrency = timed_otherwise(before.metrics, after.metrics)
         if content["operations"].keys() & {"latency_ms", "ttft_ms"} and other_concurrency is not None:

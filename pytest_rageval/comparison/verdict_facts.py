@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_rageval.comparison.gate_lines import is_regression
-from pytest_rageval.runs.reservations import ANSWER_LAYER, ANSWERS_UNMEASURED
+from pytest_rageval.comparison.known_failures import WORSE_KNOWN_FAILURES
+from pytest_rageval.comparison.lost_retrieval import LOST_RETRIEVAL
+from pytest_rageval.runs.reservations import ANSWER_LAYER, ANSWERS_UNMEASURED, RETRIEVAL_UNMEASURED
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,26 @@ class VerdictFacts:
             return False
         of_answers = [metric for metric in self.comparison["metrics"].values() if metric.get("layer") == ANSWER_LAYER]
         return any(metric["verdict"] == "unmeasured" for metric in of_answers)
+
+    @property
+    def lost_retrieval(self) -> int:
+        """Return in how many cases the other run measured retrieval, and this one did not."""
+        return self.flips(LOST_RETRIEVAL)
+
+    @property
+    def worse_known_failures(self) -> int:
+        """Return how many cases that fail as before got clearly worse."""
+        return self.flips(WORSE_KNOWN_FAILURES)
+
+    @property
+    def removed(self) -> int:
+        """Return how many cases only the other run has; 0 in a run of a part of the cases."""
+        return 0 if self.is_partial else self.flips("only_before")
+
+    @property
+    def unmeasured_retrieval(self) -> int:
+        """Return in how many cases the gold names places, and the system reports nothing to compare with them."""
+        return 0 if self.is_all_errors else int(self.metrics.get(RETRIEVAL_UNMEASURED, 0))
 
     @property
     def changed(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_rageval.comparison.gate_lines import gate_reason
+from pytest_rageval.comparison.known_failures import added_gate_words
 from pytest_rageval.comparison.verdict_facts import VerdictFacts
 from pytest_rageval.runs.flaky_cases import flaky_counts
 from pytest_rageval.runs.reservations import unjudged_counts
@@ -58,12 +59,13 @@ def _told(problems: Mapping[str, str], *, is_all_errors: bool) -> Mapping[str, s
 def reservations(facts: VerdictFacts) -> Iterator[str]:
     """Yield what a reader must know of a verdict besides its reasons, the most serious first.
 
-    That answers were not measured stands in the headline of a run that passes.
+    That answers or retrieval were not measured stands in the headline of a run that passes.
     """
     if facts.is_partial:
         yield _ran_in_part(facts.metrics)
-    if facts.lacks_answers and reasons_to_fail(facts):
-        yield ANSWERS_NOT_MEASURED
+    if reasons_to_fail(facts):
+        yield from _worse_known_failures(facts)
+        yield from _not_measured(facts)
     yield from unjudged_counts(facts.metrics)
     if facts.cases and facts.cases == facts.outcome("skipped"):
         yield "nothing was examined"
@@ -75,6 +77,10 @@ def reservations(facts: VerdictFacts) -> Iterator[str]:
     unmeasured = facts.flips("not_measured")
     if unmeasured:
         yield counted(unmeasured, "case that failed was", "cases that failed were") + " not measured"
+    if facts.comparison is not None and facts.is_compared:
+        yield from added_gate_words(facts.comparison)
+    if facts.removed:
+        yield counted(facts.removed, "case of the baseline was", "cases of the baseline were") + " removed"
     skipped = facts.outcome("skipped")
     if 0 < skipped < facts.cases:
         yield f"{skipped:,} skipped"
@@ -90,7 +96,19 @@ def reservations(facts: VerdictFacts) -> Iterator[str]:
 def passing_words(facts: VerdictFacts) -> str:
     """Return what a run that passes has shown: `nothing got worse`, and that it was not all if so."""
     words = _shown(facts)
-    return f"{words}, but {ANSWERS_NOT_MEASURED}" if facts.lacks_answers else words
+    missed = " and ".join(_not_measured(facts))
+    return f"{words}, but {missed}" if missed else words
+
+
+def _not_measured(facts: VerdictFacts) -> Iterator[str]:
+    """Yield what was not measured, though the cases or the other run have something to measure."""
+    if facts.lacks_answers:
+        yield ANSWERS_NOT_MEASURED
+    if facts.lost_retrieval:
+        cases = counted(facts.lost_retrieval, "case that the baseline measured", "cases that the baseline measured")
+        yield f"retrieval was not measured in {cases}"
+    elif facts.unmeasured_retrieval:
+        yield f"retrieval was not measured in {counted(facts.unmeasured_retrieval, 'case')}"
 
 
 def _shown(facts: VerdictFacts) -> str:
@@ -209,6 +227,7 @@ def _let_pass(facts: VerdictFacts) -> str:
     if newly_failing:
         newly = counted(newly_failing, "case newly fails", "cases newly fail")
         worse.append(f"{newly}, which fails no build here")
+    worse += _worse_known_failures(facts)
     waived = [gate for gate in facts.gates if gate["passed"] is False]
     if waived and not facts.is_partial:
         worse.append(counted(len(waived), "gate is", "gates are") + " let pass")
@@ -218,8 +237,19 @@ def _let_pass(facts: VerdictFacts) -> str:
     return ", ".join(worse)
 
 
+def _worse_known_failures(facts: VerdictFacts) -> Iterator[str]:
+    number = facts.worse_known_failures
+    if number:
+        yield counted(number, "known failure", "known failures") + " got worse"
+
+
 def _ran_in_part(metrics: Mapping[str, Any]) -> str:
     selection = metrics.get("selection")
     if not selection:
+        return "only a part of the cases ran"
+    if selection["recorded"] == selection["cases"]:
+        if metrics["outcomes"].get("skipped"):
+            # An answer file lacks some answers, which allow_partial permits.
+            return "not all cases have an answer"
         return "only a part of the cases ran"
     return f"only {selection['recorded']:,} of {counted(selection['cases'], 'case')} ran"

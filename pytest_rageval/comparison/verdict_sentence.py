@@ -25,6 +25,7 @@ WORDS = (
     "Nothing examined",
     "Not judged",
     "Answers unmeasured",
+    "Retrieval unmeasured",
     "Not comparable",
     "Partly comparable",
     "Worse",
@@ -177,9 +178,12 @@ def _amber_words(facts: VerdictFacts) -> Iterator[str]:
         yield "Nothing examined"
     if is_unjudged(facts.metrics):
         yield "Not judged"
-    if facts.flips("flipped_to_fail") or facts.flips("fails_new_gate") or facts.regressed:
+    newly_failing = facts.flips("flipped_to_fail") or facts.flips("fails_new_gate")
+    if newly_failing or facts.worse_known_failures or facts.regressed:
         yield "Worse"
     if facts.has_lost_answers:
         yield "Answers unmeasured"
+    if facts.lost_retrieval:
+        yield "Retrieval unmeasured"
     if facts.changed:
         yield "Partly comparable"

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pytest_rageval.comparison.changes import ROUNDING, Change, ComparedMetrics
 from pytest_rageval.gates.regression import RegressionGate
+from pytest_rageval.model import NOTHING
 from pytest_rageval.stats.paired_test import LEVEL
 from pytest_rageval.stats.paired_test import Side as Direction
 
@@ -31,9 +32,18 @@ DecidedBy = Literal["tolerance", "adjusted p", "one-sided p"]
 
 
 def metric_verdicts(
-    compared: ComparedMetrics, regressions: Sequence[RegressionGate], earlier: Mapping[str, Any]
+    compared: ComparedMetrics,
+    regressions: Sequence[RegressionGate],
+    earlier: Mapping[str, Any],
+    lost: Mapping[str, int] = NOTHING,
 ) -> dict[str, Verdict]:
-    """Return the verdict on each compared metric. `earlier`: the metrics of the baseline, under their names of now."""
+    """Return the verdict on each compared metric.
+
+    A metric that some cases lost is unmeasured, unless it got worse in the others: what is left is of other cases.
+
+    earlier  the metrics of the baseline, under their names of now
+    lost     in how many cases a metric of retrieval is no longer measured
+    """
     tolerances = {gate.name: gate.tolerance for gate in regressions}
     verdicts: dict[str, Verdict] = {}
     for name, change in compared.changes.items():
@@ -46,6 +56,8 @@ def metric_verdicts(
             metric = compared.described[name]
             tolerance = tolerances.get(name, _usual_tolerance(metric, change))
             verdicts[name] = _verdict_on_change(change, change.delta, tolerance, metric["better"])
+            if name in lost and verdicts[name] != "regressed" and not _is_beyond(change.delta, tolerance, metric):
+                verdicts[name] = "unmeasured"
     return verdicts
 
 
@@ -63,6 +75,11 @@ def _verdict_on_change(change: Change, delta: float, tolerance: float, better: s
     if change.p is not None and not change.is_significant:
         return "beyond tolerance, may be noise"
     return "improved" if _is_better(delta, better) else "regressed"
+
+
+def _is_beyond(delta: float, tolerance: float, metric: Mapping[str, Any]) -> bool:
+    """Return True if a metric got worse beyond its tolerance."""
+    return abs(delta) > tolerance + ROUNDING and not _is_better(delta, metric["better"])
 
 
 def _is_better(delta: float, better: str) -> bool:
@@ -111,7 +128,7 @@ def _passes(gate: RegressionGate, change: Change, verdict: Verdict, decided_by: 
     """Return whether the gate passes; a metric that was not measured fails a gate that the user wrote."""
     if verdict == "incomparable":
         return None
-    if change.delta is None:
+    if verdict == "unmeasured" or change.delta is None:
         return None if gate.is_default else False
     if verdict == "beyond tolerance, may be noise":
         return decided_by != "tolerance" or _is_better(change.delta, gate.measure.metric.better)

@@ -26,8 +26,7 @@ class GatedTrial(NamedTuple):
 class GateVerdict(NamedTuple):
     """The number of gates that pass, those that fail, and the metrics whose gates could not examine any gold.
 
-    `unexamined` is empty if any gate examined gold of the case: the other metrics are then known as not measured, but
-    the case was examined.
+    If any gate examined gold of the case, the case was examined in spite of the metrics in `unexamined`.
     """
 
     held: int
@@ -73,10 +72,16 @@ def gate_verdict(gates: Iterable[Gate], trials: Sequence[GatedTrial]) -> GateVer
             percent = "%" if gate.percent else ""
             threshold = f"{gate.op} {gate.limit:g}{percent}"
             failed[name, threshold] = FailedGate(name, value, threshold, gate.tag)
-    missed = () if has_examined_gold else tuple(unexamined)
     has_ungated_facts = not are_facts_examined and any(map(_has_facts_alone, trials))
     has_ungated_answer = not is_answer_compared and any(map(_has_gold_answer, trials))
-    return GateVerdict(held, tuple(failed.values()), missed, has_examined_gold, has_ungated_facts, has_ungated_answer)
+    return GateVerdict(
+        held,
+        tuple(failed.values()),
+        tuple(unexamined),
+        has_examined_gold,
+        has_ungated_facts,
+        has_ungated_answer,
+    )
 
 
 def _compares_answers(gate: Gate) -> bool:
@@ -103,7 +108,10 @@ def _has_facts_alone(trial: GatedTrial) -> bool:
 def _misses(gate: Gate, trial: GatedTrial) -> bool:
     """Return True if the gate would examine this trial, had the system reported the input of its metric."""
     obs = trial.observation
-    return gate.name in trial.unobserved and is_meant_for(gate, obs.case, obs.matching.kind)
+    if gate.name not in trial.unobserved or not is_meant_for(gate, obs.case, obs.matching.kind):
+        return False
+    # A gate that yields to one which does examine the trial misses nothing.
+    return not any(looks_at(other, trial) for other in gate.yields_to)
 
 
 def looks_at(gate: Gate, trial: GatedTrial) -> bool:
@@ -184,7 +192,7 @@ def ending_by_gates(
         return "error", None
     if gated.failed:
         return "failed", None
-    if case.scores and not gated.unexamined:
+    if case.scores and (gated.is_gold_examined or not gated.unexamined):
         return "passed", None
     return "skipped", _unexamined(gated.unexamined, trials) or _unscored(trials)
 

@@ -12,6 +12,7 @@ from pytest_rageval.gates.gate import Gate
 from pytest_rageval.gates.pass_rule import BY_MEAN, mean_words, rule_verdict
 from pytest_rageval.gates.verdict import GatedTrial, MeasuredTrial, ending_by_gates, gate_verdict, over_trials
 from pytest_rageval.io.masking import Mask
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import GENERATED, Scored
 from pytest_rageval.model import (
     NOTHING,
@@ -185,7 +186,7 @@ NO_ANSWER = Problem(
 def _missing_answer(obs: Observation, plan: Plan) -> Problem | None:
     """Return why a wanted answer is missing: there is none, or it only says what the system is going to do."""
     if _lacks_answer(obs, plan):
-        return NO_ANSWER
+        return _no_answer(obs, plan)
     text = obs.answer.text
     if text is None or obs.answer.abstained is not None or not plan.scores_answers or plan.settings.retrieval_only:
         return None
@@ -193,6 +194,15 @@ def _missing_answer(obs: Observation, plan: Plan) -> Problem | None:
         return None
     message = f"the system only said what it is going to do: {excerpt(plan.mask.text(text))!r}; send its last answer"
     return Problem("no_answer", message)
+
+
+def _no_answer(obs: Observation, plan: Plan) -> Problem:
+    """Return the problem of a missing answer, with the keys of the response that are no field of it."""
+    keys = sorted(obs.answer.extra or ())
+    if not keys:
+        return NO_ANSWER
+    shown_keys = excerpt(plan.mask.text(listed(keys)))
+    return replace(NO_ANSWER, message=f"{NO_ANSWER.message}; 'answer' is not among the keys, but {shown_keys}")
 
 
 def _lacks_answer(obs: Observation, plan: Plan) -> bool:

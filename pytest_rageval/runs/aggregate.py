@@ -28,7 +28,14 @@ from pytest_rageval.runs.flat_aggregates import flat_aggregates, flat_averages
 from pytest_rageval.runs.judge_notes import judges_in_short
 from pytest_rageval.runs.latency_and_cost import cost_of, latency_of, operations_of, statistics_of
 from pytest_rageval.runs.repeated_trials import case_trials, repeats
-from pytest_rageval.runs.reservations import doubts_in, not_judged, open_abstentions, reruns, unmeasured_answers
+from pytest_rageval.runs.reservations import (
+    doubts_in,
+    not_judged,
+    open_abstentions,
+    reruns,
+    unmeasured_answers,
+    unmeasured_retrieval,
+)
 from pytest_rageval.runs.rewritten_follow_ups import failed_rewrites, gap_counts
 from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, first_attempts, flagged, in_order
 from pytest_rageval.runs.run_gates import run_gate_result
@@ -73,6 +80,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         **_counts(rows),
         **_reservations(rows),
         **unmeasured_answers(rows, layers, is_retrieval_only=plan.settings.retrieval_only),
+        **unmeasured_retrieval(rows),
         **_flaky(rows, facts),
         **failed_rewrites(row.follow_up for row in rows),
         "metrics": metrics,

@@ -22,6 +22,7 @@ TITLES: Mapping[str, str] = {
     "too_many_tool_calls": "more tool calls than the case allows",
     "reference_not_resolved": "passes only as its rewrite",
     "nothing_retrieved": "nothing was retrieved",
+    "no_paths": "no retrieved chunk names its path",
     "gold_not_retrieved": "the gold was not retrieved",
     "gold_partly_retrieved": "only a part of the gold was retrieved",
     "refused": "refused although an answer exists",
@@ -40,6 +41,8 @@ GATE_CAUSES = "gate_causes"
 NO_CAUSE = "none"
 """The word of the filter for a case that does not fail."""
 _ORDER = {kind: place for place, kind in enumerate(TITLES)}
+UNMEASURED = "unmeasured: "
+"""The beginning of the reason of a case that fails since this run could not measure what the baseline did."""
 _JUDGE_ERROR = "judge"
 _OF_EVALUATION = frozenset({"metric", "hook", "record", "setup", "crash"})
 """Kinds of error that are neither of the system nor of its judge."""
@@ -193,8 +196,11 @@ def _cause_of_error(error: Mapping[str, Any]) -> Cause:
 
 def _cause_without_gate(record: Mapping[str, Any]) -> Cause:
     """Return the cause of a case that failed though all of its gates passed, or none examined it."""
-    if record["verdict"]["unexamined"]:
-        return Cause("unmeasured", ", ".join(record["verdict"]["unexamined"]))
+    verdict = record["verdict"]
+    # A metric that no gate could examine fails no case by itself if another gate examined it.
+    is_unmeasured = not verdict.get("gold_examined") or UNMEASURED in (record["reason"] or "")
+    if verdict["unexamined"] and is_unmeasured:
+        return Cause("unmeasured", ", ".join(verdict["unexamined"]))
     return Cause("own_test")
 
 
@@ -249,7 +255,12 @@ def _cause_behind_retrieval(record: Mapping[str, Any], failed: Sequence[Mapping[
 
 def _cause_in_retrieval(record: Mapping[str, Any]) -> Cause:
     is_any_retrieved = any(chunk["matches"] for chunk in record["retrieved_chunks"] or ())
-    return Cause("gold_partly_retrieved" if is_any_retrieved else "gold_not_retrieved")
+    if is_any_retrieved:
+        return Cause("gold_partly_retrieved")
+    chunks = record["retrieved_chunks"] or ()
+    if record["gold"] == "anchors" and chunks and not any(chunk["rel_path"] for chunk in chunks):
+        return Cause("no_paths")
+    return Cause("gold_not_retrieved")
 
 
 def _cause_in_answer(record: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> Cause:

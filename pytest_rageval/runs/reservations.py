@@ -16,6 +16,25 @@ RERUN = "passed_when_rerun"
 """The key in metrics.json of the cases that did not pass at their first attempt; a run without any is without it."""
 ANSWERS_UNMEASURED = "answers_unmeasured"
 """The key in metrics.json of a run that measured no answers, though it had answers to measure."""
+RETRIEVAL_UNMEASURED = "retrieval_unmeasured"
+"""The key in metrics.json of the number of cases whose gold names places that no gate could look for; absent if 0."""
+OF_RETRIEVAL = frozenset(
+    {
+        "recall_any",
+        "recall_all",
+        "context_recall",
+        "precision",
+        "mrr",
+        "ndcg",
+        "map",
+        "r_precision",
+        "f1",
+    }
+)
+"""The metrics that compare the retrieved chunks with gold places.
+
+Others of their layer look at references, which an answer that declines has not: they are missing for good reasons.
+"""
 ANSWER_LAYER = "L5"
 WITHOUT_CONTENT = frozenset({"abstention", "operations"})
 """The layers that look at no content: whether something was answered, and what it took."""
@@ -91,6 +110,20 @@ def unmeasured_answers(rows: Iterable[Row], layers: Mapping[str, Any], *, is_ret
     is_nothing_measured = layers.keys() <= WITHOUT_CONTENT and any(map(_should_be_answered, answered))
     is_unmeasured = has_gold or is_nothing_measured or (answered and is_retrieval_only)
     return {ANSWERS_UNMEASURED: True} if is_unmeasured else {}
+
+
+def is_of_retrieval(name: str) -> bool:
+    """Return True for a metric, with or without its cut-off, that compares the retrieved chunks with gold places."""
+    return name.partition("@")[0] in OF_RETRIEVAL
+
+
+def unmeasured_retrieval(rows: Iterable[Row]) -> dict[str, Any]:
+    """Return how many cases have gates on retrieval that found nothing to examine; empty if none."""
+    count = 0
+    for row in rows:
+        if row.outcome != "error" and any(map(is_of_retrieval, row.unexamined)):
+            count += 1
+    return {RETRIEVAL_UNMEASURED: count} if count else {}
 
 
 def _is_own_test(row: Row) -> bool:

@@ -102,6 +102,8 @@ class Row:
     """Whether key facts are the only gold of the answer, and no gate examined them."""
     has_ungated_answer: bool = False
     """Whether the case has a gold answer, and no gate compared the answer with it."""
+    unexamined: tuple[str, ...] = ()
+    """The metrics of gates that could not examine the gold, since the system reports nothing to compare with it."""
     attempts: int = 1
     """How often the case was asked until it had this outcome, where a plugin runs tests again."""
     doubts: Mapping[str, int] = field(default_factory=dict)
@@ -192,6 +194,7 @@ class Row:
         self.has_ungated_gold = verdict.get("gold_examined") is False
         self.has_ungated_facts = verdict.get("facts_examined") is False
         self.has_ungated_answer = verdict.get("answer_compared") is False
+        self.unexamined = shared.value(tuple(verdict.get("unexamined", ())))
         self.attempts = record.get("attempts", 1)
         self.doubts = record.get("doubt") or NOTHING
         if record.get("cause"):

@@ -221,6 +221,11 @@ def _shown_mapping(response: Mapping[str, Any]) -> Iterator[str]:
             yield f"{field} = {expression}"
 
 
+def are_places_named(chunks: Sequence[Chunk]) -> bool:
+    """Return True if a chunk has a path: without one, no gold place can match."""
+    return any(chunk.rel_path for chunk in chunks)
+
+
 def places_line(chunks: Sequence[Chunk]) -> str:
     """Return how a system names the places of its chunks."""
     paths = [chunk.rel_path for chunk in chunks if chunk.rel_path]

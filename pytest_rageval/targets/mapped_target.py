@@ -176,6 +176,7 @@ class MappedTarget(BaseTarget):
         self._where = f"{mapping.method} {public_url(self._address)}"
         self._answers = 0
         self._found: set[str] = set()
+        self._unfound_parts = dict(self._response.parts())
         self._client = SlottedClient(
             headers=with_target_token(connection.headers, connection.environment), **connection.of_client
         )
@@ -187,7 +188,12 @@ class MappedTarget(BaseTarget):
             return []
         unfound = self._response.fields.keys() - self._found - _OFTEN_ABSENT
         nowhere = f"found nothing in any of {self._answers} responses"
-        return [f"{PLACE}.response.{name} {nowhere}" for name in sorted(unfound)]
+        # Each item has a part that was found: a field of which none was found had only empty lists.
+        mapped = dict(self._response.parts())
+        with_items = {field for name, field in mapped.items() if name not in self._unfound_parts}
+        parts = [name for name, field in self._unfound_parts.items() if field in with_items]
+        names = sorted([*unfound, *parts])
+        return [f"{PLACE}.response.{name} {nowhere}" for name in names]
 
     async def ask(self, request: AskRequest) -> Answer:
         """Answer one question; raise TargetError if no usable answer arrives."""
@@ -220,6 +226,9 @@ class MappedTarget(BaseTarget):
             raise TargetError("invalid_response", f"{self._where}: mapped {unsound}") from None
         self._answers += 1
         self._found |= values.keys()
+        if self._unfound_parts:
+            for name in found_parts(self._response, values):
+                self._unfound_parts.pop(name, None)
         answer = self._response.fields.get("answer")
         holds_none = values.keys().isdisjoint(("answer", "retrieved_chunks")) and values.get("abstained") is not True
         # A reply without the mapped answer is a wrong mapping or a failed system, and no abstention.
@@ -265,6 +274,12 @@ class Table:
     fields: Mapping[str, Expression | Table]
     each: Expression | None = None
 
+    def parts(self) -> Iterator[tuple[str, str]]:
+        """Yield the parts of mapped fields, such as `retrieved_chunks.rel_path`, each with its field."""
+        for field, part in self.fields.items():
+            if isinstance(part, Table):
+                yield from ((f"{field}.{name}", field) for name in part.fields)
+
     def find(self, data: Json, path: Path) -> Json:
         """Return the values found; None if there are none."""
         if self.each is None:
@@ -284,6 +299,18 @@ class Table:
     def _object(self, data: Json, path: Path) -> dict[str, Json] | None:
         members = {name: part.find(data, (*path, name)) for name, part in self.fields.items()}
         return {name: value for name, value in members.items() if value is not None} or None
+
+
+def found_parts(table: Table, values: Mapping[str, Json]) -> Iterator[str]:
+    """Yield the parts of mapped fields that stand in the values found, such as `retrieved_chunks.rel_path`."""
+    for field, part in table.fields.items():
+        value = values.get(field)
+        if not isinstance(part, Table) or value is None:
+            continue
+        items = value if isinstance(value, list) else [value]
+        for item in items:
+            if isinstance(item, Mapping):
+                yield from (f"{field}.{name}" for name in item)
 
 
 def response_table(response: Mapping[str, Any], place: str) -> Table:

@@ -61,6 +61,14 @@ def _interval(metric: Content) -> str:
     return f"{low:+.3f} to {high:+.3f}"
 
 
+def shown_change(metric: Content) -> str:
+    """Return the change of a compared metric, or in how many cases it is no longer measured."""
+    lost = metric.get("lost")
+    if lost and metric["verdict"] == "unmeasured":
+        return f"lost in {counted(lost, 'case')}"
+    return change(metric["delta"], metric.get("unit"))
+
+
 def _p_value(metric: Content) -> str:
     p = metric["p_adjusted"]
     return NO_VALUE if p is None else p_text(p)
@@ -69,7 +77,7 @@ def _p_value(metric: Content) -> str:
 METRIC_COLUMNS = (
     MetricColumn("before", lambda metric: score_text(metric["before"], metric.get("unit"))),
     MetricColumn("after", _after, ""),
-    MetricColumn("change", lambda metric: change(metric["delta"], metric.get("unit"))),
+    MetricColumn("change", shown_change),
     MetricColumn("95 %", _interval, "95 % of the change"),
     MetricColumn("p", _p_value),
     MetricColumn("n", paired_cases, ""),
@@ -123,7 +131,7 @@ def moved_metrics(content: Content) -> list[ComparedMetric]:
 
 
 def _is_to_show(name: str, metric: Content) -> bool:
-    is_moved = change(metric["delta"], metric.get("unit")) not in ("=", NO_VALUE)
+    is_moved = shown_change(metric) not in ("=", NO_VALUE)
     is_renamed = metric["label"] != name
     return metric["verdict"] not in QUIET or is_moved or is_renamed
 

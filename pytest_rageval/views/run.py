@@ -17,6 +17,7 @@ from pytest_rageval.runs.flaky_cases import confirmed_line, flaky_lines
 from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import NO_VALUE, case_count, change, counted, denominator, duration, excerpt, score_text
+from pytest_rageval.views.compared_metrics import shown_change
 from pytest_rageval.views.operations import operation_lines
 from pytest_rageval.views.parts import Block, FigureTable, Line, NameList, Section, TableRow, Tone
 from pytest_rageval.views.rewrite import rewrite_line
@@ -173,7 +174,7 @@ def metric_figures(name: str, metrics: Content) -> Iterator[tuple[str, str]]:
     compared = comparison.get("metrics", {}).get(name)
     unit = metric.get("unit")
     yield "mean", score_text(metric["mean"], unit)
-    yield "change", change(compared["delta"] if compared else None, unit)
+    yield "change", shown_change(compared) if compared else NO_VALUE
     yield "scored", denominator(metric)
 
 

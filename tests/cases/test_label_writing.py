@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_rageval.cases.case_text import MarkedCase, case_text, edited_row, row_texts
@@ -205,6 +205,7 @@ def test_a_row_with_other_line_separators_in_its_cells_keeps_them(tmp_path: Path
     assert content.endswith(b"\nb,How?,\n")
 
 
+@example([["", "", "\n"]])
 @given(st.lists(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\0")), min_size=3, max_size=3)))
 def test_rows_are_cut_where_the_csv_module_cuts_them(rows: list[list[str]]):
     stream = io.StringIO()

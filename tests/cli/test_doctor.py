@@ -192,3 +192,19 @@ def test_a_refused_key_has_a_remedy(
         found = json.loads(result.stdout.str())["findings"]
         assert next(each["fix"] for each in found if each["check"] == "target") == fix
         assert fix in project.rageval("doctor").stdout.str(), "readable, not masked"
+
+
+def test_chunks_without_a_path_are_a_warning_if_golds_name_places(project: Project):
+    chunk = '{"chunk_id": "c1", "text": "Water boils at 100 degrees."}'
+    project.write(
+        "pathless.py", f"def answer(question):\n    return {{'answer': 'yes', 'retrieved_chunks': [{chunk}]}}\n"
+    )
+    project.configure('target = "pathless:answer"')
+    project.cases([a_case("one", "What is 1?")])
+    expected = ("warning", "places: 1 chunk without a path; only ids can be matched")
+    assert expected in findings(project)["target"]
+    project.run()
+    [cause] = project.metrics()["causes"]
+    assert (cause["kind"], cause["text"]) == ("no_paths", "no retrieved chunk names its path")
+    project.cases([a_case("one", "What is 1?", gold={"answer": "yes", "chunk_ids": ["c1"]}, gold_supports=[])])
+    assert ("ok", expected[1]) in findings(project)["target"]

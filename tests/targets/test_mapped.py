@@ -341,3 +341,22 @@ def test_a_template_holds_what_json_can_hold():
         "target.mapping.request.big is inf, expected what JSON can hold",
         "target.mapping.request.list[0] is nan, expected what JSON can hold",
     )
+
+
+def test_a_part_of_a_list_that_no_item_had_is_noted_at_the_end():
+    async def use(target: MappedTarget) -> list[str]:
+        for _ in range(2):
+            await target.ask(QUESTION)
+        return target.notes
+
+    chunks = {"each": "hits", "rel_path": "dateiname", "text": "body", "score_final": "score"}
+    references = {"each": "cited", "chunk_id": "hit"}
+    response = {"answer": "a", "retrieved_chunks": chunks, "references": references}
+    first = {"a": "x", "hits": [{"body": "One.", "datei": "a.md"}], "cited": []}
+    second = {"a": "y", "hits": [{"body": "Two.", "score": 0.5}]}
+    with FaultServer(gives(first), gives(second)) as server:
+        notes = with_target(server.url, mapping_of(response=response), use)
+    nowhere = "found nothing in any of 2 responses"
+    assert f"target.mapping.response.retrieved_chunks.rel_path {nowhere}" in notes
+    assert [note for note in notes if "retrieved_chunks" in note and "rel_path" not in note] == []
+    assert not [note for note in notes if "references.chunk_id" in note]

@@ -26,6 +26,7 @@ from pytest_rageval.views.compared_metrics import (
     ComparedMetric,
     compared_metric,
     moved_metrics,
+    shown_change,
 )
 from pytest_rageval.views.parts import Tone
 
@@ -174,7 +175,7 @@ def metric_row(name: str, page: PageRun) -> MetricRow:
         change_figure=change_figure(moved["delta"], moved["ci"], scale),
         tone=compared.tone,
         why=moved["why"],
-        change="" if moved["delta"] is None else change(moved["delta"], unit),
+        change="" if moved["delta"] is None else shown_change(moved),
     )
 
 
