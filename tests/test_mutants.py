@@ -73,7 +73,7 @@ MUTANTS = {
         "gate_verdict", "math.fsum(values) / len(values)", "values[0]", GATES
     ),
     "gold that was looked at in part is unexamined": Mutant(
-        "gate_verdict", "() if has_examined_gold else tuple(unexamined)", "tuple(unexamined)", GATES
+        "ending_by_gates", "gated.is_gold_examined or not gated.unexamined", "not gated.unexamined", GATES
     ),
     "gold that a gate is not meant for is unexamined": Mutant(
         "_misses", "is_meant_for(gate, obs.case, obs.matching.kind)", "True", GATES

@@ -78,7 +78,8 @@ def test_from_an_empty_folder_to_a_regression_that_is_caught(
     project: Project, bot_url: str, monkeypatch: pytest.MonkeyPatch
 ):
     begun = json_of(project, "init", "--target", bot_url, "--notes", "notes")
-    assert [file["path"] for file in begun["files"]] == ["rageval.toml", "evalcases/first.jsonl", "reports/.gitignore"]
+    written = ["rageval.toml", "evalcases/first.jsonl", "reports/.gitignore", "evalcases/.gitignore"]
+    assert [file["path"] for file in begun["files"]] == written
     project.write("rageval.toml", CONFIGURATION.format(url=bot_url, threshold=0.95))
     project.cases(ELSEWHERE, "evalcases/elsewhere.jsonl")
     assert json_of(project, "doctor")["ready"]
