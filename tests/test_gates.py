@@ -9,10 +9,10 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.effect import GatesInEffect
 from pytest_rageval.gates.gate import default_gates, effective_gates, parse_gate, resolve, unknown_values
 from pytest_rageval.gates.regression import parse_regression
-from pytest_rageval.gates.verdict import GatedTrial, gate_verdict, looks_at
+from pytest_rageval.gates.verdict import GatedTrial, ending_by_gates, gate_verdict, looks_at
 from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase, Gold, Judgement, Observation
+from pytest_rageval.model import Anchor, Answer, CaseResult, Chunk, EvalCase, Gold, Judgement, Observation
 
 REGISTRY = load_registry()
 
@@ -250,6 +250,8 @@ def test_gold_is_unexamined_where_no_gate_that_is_meant_for_it_could_look():
     assert not grounded.is_gold_examined
     compared = gate_verdict(gates, [GatedTrial(obs, {"token_f1": 1.0}, ["recall_any@5"])])
     assert (compared.unexamined, compared.is_gold_examined) == (("recall_any@5",), True)
+    measured = CaseResult(obs.case, "passed", scores={"token_f1": 1.0})
+    assert ending_by_gates(measured, compared, [measured]) == ("passed", None)
     ids = observe(EvalCase("q", "Why?", gold=Gold(chunk_ids=("a",))), Answer("text"))
     assert gate_verdict(gates, [GatedTrial(ids, {}, ["recall_any@5"])]).unexamined == ()
 
