@@ -78,7 +78,7 @@ def test_a_killed_worker_loses_nothing(dying: Project, distribution: str, tally:
         dying.write("moment", str(moment))
         result = dying.run(*how, "--rageval-run-id", run.name)
         assert (dying.path / "died").exists()
-        assert result.ret == pytest.ExitCode.TESTS_FAILED
+        assert result.ret == pytest.ExitCode.TESTS_FAILED, result.stdout.str()
         check_files(dying.path / "reports")
         check_one_record_a_case(run, len(CASES))
         done = {record["question"] for record in whole_lines(run / "results.jsonl") if record["outcome"] != "error"}

@@ -39,7 +39,8 @@ def lines_of_records(name: str, content: bytes) -> Iterator[int]:
     """By other means than the reader's: the lines on which something begins."""
     if name.endswith(".jsonl"):
         for number, line in enumerate(content.split(b"\n"), start=1):
-            if line.strip(b" \t\r\x0b\x0c\xef\xbb\xbf"):
+            # Separators of the ASCII table are white space to Python: a line of them alone is blank.
+            if line.strip(b" \t\r\x0b\x0c\x1c\x1d\x1e\x1f\xef\xbb\xbf"):
                 yield number
         return
     text = content.decode(errors="replace")
