@@ -260,6 +260,8 @@ class Positions:
             self.oddities.append(Oddity(at, message))
 
     def _string(self, written: str, at: int, path: Path) -> str:
+        if not written.startswith('"'):
+            raise ValueError("a key without quotes is a syntax error")
         string: str = json.loads(written)
         if lone := LONE_SURROGATE.search(string):
             half = f"half of a surrogate pair (\\u{ord(lone[0]):04x})"

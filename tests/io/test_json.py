@@ -20,6 +20,7 @@ REFUSED: list[tuple[str | bytes, str, str]] = [
     ('{"a" 1}', "syntax", "not valid JSON: expecting ':' delimiter at column 6"),
     ('{\n "a": 1,\n}', "syntax", "not valid JSON: a comma before the closing bracket at line 2, column 8"),
     ('{"a": 1e999# b}', "strictness", "not valid JSON: expecting ',' delimiter"),
+    ('{"a": NaN, 5: 1}', "strictness", "a is NaN, which is not a JSON number; write null, or leave it out"),
     ("", "syntax", "not valid JSON: expecting value at column 1"),
     (b'\xef\xbb\xbf"\xe9"', "encoding", "byte 0xe9 at offset 4 is not UTF-8"),
 ]
