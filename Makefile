@@ -43,7 +43,7 @@ quick: $(VENV)/.ready  ## the tests that start no process: a minute
 	$(BIN)/python -m pytest tests -q --quick
 
 torture: $(VENV)/.ready  ## all tests, in any order, with all rounds of chance, crashes, stampedes and mutants: most of an hour
-	THOROUGH=1 $(BIN)/python -m pytest tests -q -m '' -p pytest_randomly --timeout 3600 -o faulthandler_timeout=3700 --reliability-table reports/reliability.md
+	THOROUGH=1 $(BIN)/python -m pytest tests -q -m '' -n 2 --dist worksteal -p pytest_randomly --timeout 3600 -o faulthandler_timeout=3700 --reliability-table reports/reliability.md
 
 coverage: $(VENV)/.ready  ## one figure; TESTS names a part of the tests
 	$(BIN)/coverage erase

@@ -120,7 +120,7 @@ def torture(session: nox.Session) -> None:
     install_locked(session)
     patience = ("--timeout", "3600", "-o", "faulthandler_timeout=3700")
     table = ("--reliability-table", "reports/reliability.md")
-    every = ("tests", "-q", "-m", "", "-p", "pytest_randomly", *patience, *table)
+    every = ("tests", "-q", "-m", "", "-n", "2", "--dist", "worksteal", "-p", "pytest_randomly", *patience, *table)
     session.run("python", "-m", "pytest", *(session.posargs or every), env={"THOROUGH": "1"})
 
 
