@@ -65,27 +65,30 @@ def csv_rows(
     """
     with cells_up_to(max_bytes):
         table = _Table(lines, report, max_bytes, separator)
-        header = table.next_row()
-        if header is None or not _is_separated(header, table):
-            return
-        names = naming(header)
-        if not _is_header(names, table, columns, needed, may_have_others=others is not None):
-            return
-        while (cells := table.next_row()) is not None:
-            if not table.is_sound or not any(cell and not cell.isspace() for cell in cells):
-                continue  # reported already, or a blank line, as spreadsheets write them
-            if len(cells) != len(names):
-                expected = f"expected {len(names)} ({', '.join(names)[:200]})"
-                problem = f"the row has {_cell_count(len(cells))}, {expected}"
-                report.add_unread(table.start, 1, f"{problem}; quote cells that hold commas or line breaks")
-                continue
-            if cells == header:
-                problem = "repeats the header, as two joined files have it; remove the row"
-                report.add_unread(table.start, 1, problem)
-                continue
-            record = _record(names, cells, table, [columns.get(name, others) for name in names])
-            if record is not None:
-                yield CsvRow(table.start, record, names, table.text, separator)
+        try:
+            header = table.next_row()
+            if header is None or not _is_separated(header, table):
+                return
+            names = naming(header)
+            if not _is_header(names, table, columns, needed, may_have_others=others is not None):
+                return
+            while (cells := table.next_row()) is not None:
+                if not table.is_sound or not any(cell and not cell.isspace() for cell in cells):
+                    continue  # reported already, or a blank line, as spreadsheets write them
+                if len(cells) != len(names):
+                    expected = f"expected {len(names)} ({', '.join(names)[:200]})"
+                    problem = f"the row has {_cell_count(len(cells))}, {expected}"
+                    report.add_unread(table.start, 1, f"{problem}; quote cells that hold commas or line breaks")
+                    continue
+                if cells == header:
+                    problem = "repeats the header, as two joined files have it; remove the row"
+                    report.add_unread(table.start, 1, problem)
+                    continue
+                record = _record(names, cells, table, [columns.get(name, others) for name in names])
+                if record is not None:
+                    yield CsvRow(table.start, record, names, table.text, separator)
+        finally:
+            table.close()
 
 
 def _cell_count(number: int) -> str:
@@ -112,6 +115,10 @@ class _Table:
     def text(self) -> str:
         """Return the text of the current row."""
         return "".join(self._buffer)
+
+    def close(self) -> None:
+        """Let go of the file: the reader and this table refer to each other, and would keep it open for a while."""
+        del self._reader
 
     def next_row(self) -> list[str] | None:
         """Return the next row that is not empty; None at the end or if the rest is unreadable."""
