@@ -14,7 +14,7 @@ from project import Project, lines_with
 
 pytestmark = [
     pytest.mark.child_process,
-    pytest.mark.reliability("neighbours", "other plugins beside a dying worker", costs="false green"),
+    pytest.mark.reliability("neighbours", "other plugins with a dying worker", costs="false green"),
 ]
 
 BOT = """
