@@ -29,7 +29,7 @@ from pytest_rageval.web.jobs.job import (
     read_job,
     status,
 )
-from pytest_rageval.web.jobs.started_process import start_process, stop_process
+from pytest_rageval.web.jobs.started_process import cancel_process, start_process
 from pytest_rageval.web.keys import run_environment
 from pytest_rageval.web.site import UnknownPageError, check_listed, of_app
 
@@ -116,12 +116,7 @@ class Jobs:
 
     def cancel(self, job_id: str) -> None:
         """Stop a run gracefully and keep its ended cases. Do nothing if it has ended."""
-        folder = self._place(job_id)
-        if (folder / ENDED).exists() or not is_locked(folder):
-            return
-        with suppress(OSError):  # a full disk must not prevent the cancellation
-            (folder / CANCELLED).touch()
-        stop_process(folder)
+        cancel_process(self._place(job_id))
 
     def _new_folder(self) -> Path:
         self._folder.mkdir(parents=True, exist_ok=True)

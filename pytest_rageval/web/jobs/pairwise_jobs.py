@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ from pytest_rageval.io.atomic import read_json, readable_json, write_json
 from pytest_rageval.io.lock import is_locked
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.web.jobs.job import CANCELLED, ENDED, LOG, log_tail, number_in
-from pytest_rageval.web.jobs.started_process import start_process, stop_process
+from pytest_rageval.web.jobs.started_process import cancel_process, start_process
 from pytest_rageval.web.keys import run_environment
 from pytest_rageval.web.site import UnknownPageError, WebSettings, check_listed, of_app
 
@@ -128,12 +128,7 @@ class PairwiseJobs:
 
     def cancel(self, name: str) -> None:
         """Stop a comparison gracefully. Do nothing if it has ended."""
-        folder = self._place(name)
-        if (folder / ENDED).exists() or not is_locked(folder):
-            return
-        with suppress(OSError):  # a full disk must not prevent the cancellation
-            (folder / CANCELLED).touch()
-        stop_process(folder)
+        cancel_process(self._place(name))
 
     def of_runs(self, before: str, after: str) -> list[PairwiseStatus]:
         """Return the last comparisons of two runs, in either order, the newest first."""
@@ -162,16 +157,12 @@ class PairwiseJobs:
     def _new_folder(self) -> Path:
         self._folder.mkdir(parents=True, exist_ok=True)
         begun = datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
-        for number in _numbers():
+        for number in range(1, 1000):
             folder = self._folder / (begun if number == 1 else f"{begun}_{number}")
             with suppress(FileExistsError):
                 folder.mkdir()
                 return folder
         raise SettingsError(f"{self._folder}: too many comparisons in one second")
-
-
-def _numbers() -> Iterator[int]:
-    yield from range(1, 1000)
 
 
 def _order_in(folder: Path) -> PairwiseOrder:

@@ -14,7 +14,7 @@ from signal import SIGINT, SIGKILL, SIGTERM, Signals
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_json
 from pytest_rageval.io.lock import LockHeld, is_locked
-from pytest_rageval.web.jobs.job import LOG, PROCESS, number_in
+from pytest_rageval.web.jobs.job import CANCELLED, ENDED, LOG, PROCESS, number_in
 from pytest_rageval.web.versions.version_folder import wait_for_lock
 
 JOB_PROCESS = "pytest_rageval.web.jobs.job_process"
@@ -62,8 +62,12 @@ def start_process(
     threading.Thread(target=process.wait, name=f"job {folder.name}", daemon=True).start()
 
 
-def stop_process(folder: Path) -> None:
-    """Interrupt the process of a folder, and use force if it does not end."""
+def cancel_process(folder: Path) -> None:
+    """Interrupt the process of a folder, and use force if it does not end. Do nothing if it has ended."""
+    if (folder / ENDED).exists() or not is_locked(folder):
+        return
+    with suppress(OSError):  # a full disk must not prevent the cancellation
+        (folder / CANCELLED).touch()
     _send(folder, SIGINT)
     _send_later(GRACE_S, folder, SIGTERM)
     _send_later(2 * GRACE_S, folder, SIGKILL)
