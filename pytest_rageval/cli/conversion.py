@@ -12,9 +12,10 @@ import click
 from pytest_rageval.cases.conversations import cases_from_record
 from pytest_rageval.cases.exchange.exchange import OtherTestSet
 from pytest_rageval.cases.exchange.formats import READERS, ReadOptions, looks_like_gold, read_other
+from pytest_rageval.cases.exchange.map_hints import map_option
 from pytest_rageval.cases.exchange.mapped_fields import parsed_fields
 from pytest_rageval.cases.gold_places import whole_notes_line
-from pytest_rageval.cases.names import GIVEN
+from pytest_rageval.cases.names import ANSWER, GIVEN
 from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.cli.options import EXISTING_FILE, FORCE, exit_codes, output_option
 from pytest_rageval.cli.record_files import check_can_be_written, record_line, write_records
@@ -126,7 +127,7 @@ def _no_gold_warning(cases: int, given: str | None) -> str:
     """Return the warning that no case has gold. `given`: the column that holds the system's answers."""
     remedy = "say where it stands with --map"
     if given:
-        remedy = f"--map gold.answer={given} reads {given} as gold"
+        remedy = f"{map_option(ANSWER, given)} reads {given} as gold"
     return f"warning: 0 of {counted(cases, 'case')} have gold; {remedy}"
 
 
@@ -149,7 +150,7 @@ def show_guess(result: OtherTestSet, path: Path, *, is_sure: bool = False) -> No
     click.echo(printable(f"{path.as_posix()}: read by the names of its columns: {guesses}"), err=True)
     is_asked = not is_sure and sys.stdin.isatty() and sys.stderr.isatty()
     if is_asked and not click.confirm("Is that right?", default=True, err=True):
-        maps = " ".join(f"--map {field}={name!r}" for field, name in result.used.items())
+        maps = " ".join(map_option(field, name) for field, name in result.used.items())
         raise SettingsError(f"nothing is written; say where each field stands, as in {maps}")
 
 
@@ -192,7 +193,8 @@ def _notes(result: OtherTestSet) -> Iterator[str]:
     used_names = {path.rpartition(".")[2] for path in result.used.values()}
     unexplained = looks_like_gold(result.kept, result.no_gold | used_names)
     for name, field in unexplained.items():
-        yield f"{name} looks like gold and went to metadata; --map {field}={name} takes it instead"
+        option = map_option(field, result.kept_at.get(name, name))
+        yield f"{name} looks like gold and went to metadata; {option} takes it instead"
     if result.unused:
         types = ", ".join(f"{kind} {number}" for kind, number in result.unused.items())
         many = counted(sum(result.unused.values()), "check")

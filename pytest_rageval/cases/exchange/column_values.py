@@ -14,6 +14,7 @@ from pytest_rageval.cases.exchange.gold_objects import (
     looks_like_path,
     pages_of,
 )
+from pytest_rageval.cases.exchange.map_hints import member_expression
 from pytest_rageval.cases.exchange.printed import is_nothing
 from pytest_rageval.cases.exchange.values import TEXTS_OF_OBJECTS
 from pytest_rageval.cases.keys import KEYS
@@ -49,12 +50,25 @@ def last_name(path: str) -> str:
     return path
 
 
-class Column:
-    """The values of one member, by row."""
+def _steps_of(path: str) -> list[str]:
+    """Return the names on the way to a member."""
+    name = last_name(path)
+    if name == path:
+        return [name]
+    return [*path.removesuffix(f".{name}").split("."), name]
 
-    def __init__(self, path: str) -> None:
+
+class Column:
+    """The values of one member, by row.
+
+    expression  finds the member in a row
+    """
+
+    def __init__(self, path: str, *, is_whole: bool = False) -> None:
+        """Begin a column; `is_whole`: the points of the path belong to one name."""
         self.path = path
-        self.name = last_name(path)
+        self.expression = member_expression([path] if is_whole else _steps_of(path))
+        self.name = path if is_whole else last_name(path)
         self.values: dict[int, Json] = {}
 
     def every(self, is_right: Callable[[Json], bool]) -> bool:
@@ -98,13 +112,6 @@ def meaning_by_name(path: str) -> str | None:
 def is_weak(path: str) -> bool:
     """Return True if a name means an answer without saying whose."""
     return path == "answer" or (path not in KEYS and is_plain_answer(path))
-
-
-def quoted_path(path: str, *, within: bool = False) -> str:
-    """Return a path as it is written in `--map`; `within` quotes of the shell."""
-    if all(part.isidentifier() and part.isascii() for part in path.split(".")):
-        return path
-    return f'"{path}"' if within else f"'\"{path}\"'"
 
 
 # ── values against names ──────────────────────────────────────────────────────────────────────────────────────

@@ -16,11 +16,11 @@ from pytest_rageval.cases.exchange.column_values import (
     place_within_metadata,
     places_or_ids,
     proved,
-    quoted_path,
 )
 from pytest_rageval.cases.exchange.flag_marks import answerable_of
 from pytest_rageval.cases.exchange.gold_objects import are_grades, is_grades
 from pytest_rageval.cases.exchange.id_columns import choose_id
+from pytest_rageval.cases.exchange.map_hints import map_option
 from pytest_rageval.cases.exchange.numbered import numbered_columns
 from pytest_rageval.cases.exchange.printed import is_nothing
 from pytest_rageval.cases.exchange.sign_columns import FoundSigns, find_signs
@@ -84,22 +84,24 @@ class Columns:
 
 def decide_columns(
     rows: Sequence[Leaves],
-    mapped: Mapping[str, str] = NOTHING,
+    fields: Mapping[str, str] = NOTHING,
     covered: Collection[str] = (),
+    mapped: Collection[str] = (),
+    whole_names: Collection[str] = (),
     *,
-    is_mapped: bool = False,
     has_answer: bool = False,
     is_of_system: bool = False,
 ) -> Columns:
     """Decide what each member of the rows means.
 
-    mapped        the expressions by field that somebody or a format gave
-    covered       the members that they name, which mean nothing else
-    is_mapped     somebody gave the expressions: no other column means one of their fields
+    fields        the expressions by field that a user or a format gave
+    covered       the members that the user's expressions name, which mean nothing else
+    mapped        the fields of the user's expressions: no other column means one of them
+    whole_names   names with points in them
     has_answer    the rows have right answers elsewhere, such as in promptfoo's checks
     is_of_system  names that do not say whose an answer is mean the system's
     """
-    columns = _columns_of(rows, covered)
+    columns = _columns_of(rows, covered, whole_names)
     if is_of_system:
         meanings = {}
         for path, column in columns.items():
@@ -108,17 +110,14 @@ def decide_columns(
                 meanings[path] = meaning
         decided = Columns(meanings)
     else:
-        decided = _Decision(columns, len(rows), mapped, has_answer=has_answer).result()
-    if is_mapped:
-        return replace(decided, meanings=_without(decided.meanings, mapped))
-    return decided
+        decided = _Decision(columns, len(rows), fields, has_answer=has_answer).result()
+    if not mapped:
+        return decided
+    others = {path: meaning for path, meaning in decided.meanings.items() if meaning not in mapped}
+    return replace(decided, meanings=others)
 
 
-def _without(meanings: Mapping[str, str], fields: Collection[str]) -> dict[str, str]:
-    return {path: meaning for path, meaning in meanings.items() if meaning not in fields}
-
-
-def _columns_of(rows: Sequence[Leaves], covered: Collection[str]) -> dict[str, Column]:
+def _columns_of(rows: Sequence[Leaves], covered: Collection[str], whole_names: Collection[str]) -> dict[str, Column]:
     columns: dict[str, Column] = {}
     for number, leaves in enumerate(rows):
         for path, value in _with_metadata(leaves):
@@ -126,7 +125,7 @@ def _columns_of(rows: Sequence[Leaves], covered: Collection[str]) -> dict[str, C
                 is_covered = any(path == root or path.startswith(f"{root}.") for root in covered)
                 if is_covered or len(columns) >= MOST_COLUMNS:
                     continue
-                columns[path] = Column(path)
+                columns[path] = Column(path, is_whole=path in whole_names)
             if not is_nothing(value):
                 columns[path].values[number] = value
     return columns
@@ -180,8 +179,10 @@ class _Decision:
 
     def result(self) -> Columns:
         signs = FoundSigns()
-        if ANSWERABLE not in self._mapped:
-            signs = find_signs(self._columns, self._rows)
+        flagged = self._mapped.get(ANSWERABLE, "").replace('"', "")
+        # A column that somebody names is read as one that was recognised: with its opposite, marks and verbs.
+        if ANSWERABLE not in self._mapped or flagged in self._columns:
+            signs = find_signs(self._columns, self._rows, flagged or None)
         self._signs = signs.signs
         self._no_gold = signs.no_gold
         self._questions += signs.questions
@@ -271,7 +272,7 @@ class _Decision:
             elif is_weak(path) and (others := self._signs_of_a_run()):
                 self._questions.append(
                     f"{path} is the right answer or the system's (beside {listed(others, 3)}): "
-                    f"--map answer={quoted_path(path)} or --map gold.answer={quoted_path(path)}"
+                    f"{map_option(GIVEN, path)} or {map_option(ANSWER, path)}"
                 )
                 self._meanings[path] = GIVEN
 
@@ -281,9 +282,9 @@ class _Decision:
         if not column.every(lambda value: isinstance(value, bool)):
             return False
         self._no_gold.add(column.name)
-        as_text = f"--map '{ANSWER}=to_string({quoted_path(path, within=True)})' if it is the right answer"
+        as_text = f"{map_option(ANSWER, f'to_string({column.expression})')} if it is the right answer"
         self._questions.append(
-            f"{path} holds true and false where a text should be: --map {ANSWERABLE}={quoted_path(path)} if it says "
+            f"{path} holds true and false where a text should be: {map_option(ANSWERABLE, path)} if it says "
             f"whether there is an answer, {as_text}"
         )
         return True
@@ -372,5 +373,5 @@ def _two_columns(meaning: str, first: str, second: str) -> str:
     what = {QUESTION: "the question", ANSWER: "the right answer"}[meaning]
     return (
         f"{first} and {second} could both be {what}, and differ: "
-        f"--map {meaning}={quoted_path(first)} or --map {meaning}={quoted_path(second)}"
+        f"{map_option(meaning, first)} or {map_option(meaning, second)}"
     )

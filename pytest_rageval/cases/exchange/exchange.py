@@ -25,6 +25,7 @@ class OtherTestSet:
     unused    promptfoo's checks without a counterpart here, by type, kept in `metadata`
     used      the file's names by field
     kept      names that went into the metadata
+    kept_at   their paths in the rows
     form      the recognised format; None if the names of the members decided
     notes     notes for the user, one line each
     no_gold   names whose values show that they are no gold: flags, numbers, behaviour
@@ -41,6 +42,7 @@ class OtherTestSet:
     is_guessed: bool = False
     notes: tuple[str, ...] = ()
     no_gold: frozenset[str] = frozenset()
+    kept_at: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

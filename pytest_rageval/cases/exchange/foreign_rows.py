@@ -17,7 +17,7 @@ from pytest_rageval.cases.exchange.gold_objects import is_grades
 from pytest_rageval.cases.exchange.printed import is_nothing, printed_value
 from pytest_rageval.cases.exchange.values import as_object
 from pytest_rageval.cases.keys import KEYS
-from pytest_rageval.cases.names import ALTERNATIVES, CONTEXTS, FACTS, IDS, PAGES, PLACES
+from pytest_rageval.cases.names import ALTERNATIVES, ANSWERABLE, CONTEXTS, FACTS, IDS, PAGES, PLACES
 from pytest_rageval.io.messages import Unsound
 from pytest_rageval.model import NOTHING, NOWHERE, Json
 
@@ -69,21 +69,30 @@ def foreign_row(written: Mapping[str, Json], folder: Path = Path(), *, may_be_ow
 def columns_of(
     rows: Sequence[ForeignRow],
     fields: Mapping[str, str] = NOTHING,
+    mapped: Mapping[str, str] = NOTHING,
     *,
     is_of_system: bool = False,
-    is_mapped: bool = False,
 ) -> Columns:
-    """Decide what the members of a file's rows mean; for the arguments see `decide_columns`."""
+    """Decide what the members of a file's rows mean.
+
+    fields  the expressions by field, of a format or of a user
+    mapped  those of a user
+    """
     foreign = [row for row in rows if row.own is None]
     covered: set[str] = set()
-    if is_mapped:
-        for expression in fields.values():
+    whole_names: set[str] = set()
+    for row in foreign:
+        whole_names.update(name for name in row.row if "." in name)
+    for name, expression in mapped.items():
+        is_column_of_flags = name == ANSWERABLE and SIMPLE.fullmatch(expression)
+        if not is_column_of_flags:
             covered.update(roots_of(expression))
     return decide_columns(
         [row.leaves for row in foreign],
         fields,
         covered,
-        is_mapped=is_mapped,
+        mapped,
+        whole_names,
         has_answer=any(row.checks for row in foreign),
         is_of_system=is_of_system,
     )

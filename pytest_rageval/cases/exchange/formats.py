@@ -19,6 +19,7 @@ from pytest_rageval.cases.exchange.columns import Columns
 from pytest_rageval.cases.exchange.conversations import MTRAG, TURNS, conversations_in
 from pytest_rageval.cases.exchange.exchange import Answers, OtherTestSet, ToolFiles
 from pytest_rageval.cases.exchange.foreign_rows import ForeignRow, columns_of, foreign_row
+from pytest_rageval.cases.exchange.map_hints import map_option
 from pytest_rageval.cases.exchange.mapped_fields import expressions_for
 from pytest_rageval.cases.exchange.ragtruth import RESPONSES, SOURCES, is_ragtruth, read_ragtruth
 from pytest_rageval.cases.exchange.reading import RowReading
@@ -183,7 +184,8 @@ class _TestSetReader:
         self._answers: list[dict[str, Json]] = []
         self._names: dict[str, None] = {}
         self._used: dict[str, str] = {}
-        self._kept: dict[str, None] = {}
+        self._kept: dict[str, str] = {}
+        """What went into the metadata, with its path in the rows."""
         self._unused: Counter[str] = Counter()
         self._notes: Counter[str] = Counter()
         self._questions: Counter[str] = Counter()
@@ -194,11 +196,12 @@ class _TestSetReader:
     def read(self, rows: Sequence[PlacedRow]) -> OtherTestSet:
         """Return the test set; raise CaseError with what is wrong with it, or has to be asked."""
         self._mapped = expressions_for(self._mapped, rows)
-        if rows and not self._mapped:
+        # Who names the question names the parts of a format of their own; else the format goes on to hold.
+        if rows and QUESTION not in self._mapped:
             self._form = format_of(rows[0][1], self._name)
-        fields = self._mapped or (self._form.fields if self._form else NOTHING)
+        fields = {**(self._form.fields if self._form else NOTHING), **self._mapped}
         taken = [foreign_row(row, self._folder, may_be_own=not fields) for _, row in rows]
-        self._columns = columns_of(taken, fields, is_mapped=bool(self._mapped))
+        self._columns = columns_of(taken, fields, self._mapped)
         self._questions.update(self._columns.questions)
         for (place, row), each in zip(rows, taken, strict=True):
             self._names |= dict.fromkeys(row if isinstance(place, int) else ())
@@ -218,7 +221,8 @@ class _TestSetReader:
             self._report.add_row(place, map(reading.as_written, unsound.findings.first), reading.case.get("id"))
             return
         self._used |= {field: name for field, name in reading.used.items() if field not in self._used}
-        self._kept |= dict.fromkeys(reading.metadata)
+        for name in reading.metadata:
+            self._kept.setdefault(name, reading.kept_at.get(name, name))
         self._notes.update(reading.notes)
         self._has_own |= row.own is not None
         record = {"id": case_id} | reading.case
@@ -255,6 +259,7 @@ class _TestSetReader:
             unused=self._unused,
             used=self._used,
             kept=tuple(self._kept),
+            kept_at=self._kept,
             form=form.name if form else None,
             is_guessed=not (form or self._mapped or self._has_own),
             no_gold=self._columns.no_gold,
@@ -271,7 +276,7 @@ def read_other_answers(path: Path, name: str, mapped: Mapping[str, str]) -> Othe
     rows = list(rows_in(path, report))
     fields = expressions_for(mapped, rows)
     taken = [foreign_row(row, path.parent, may_be_own=False) for _, row in rows]
-    columns = columns_of(taken, fields, is_of_system=True, is_mapped=bool(fields))
+    columns = columns_of(taken, fields, fields, is_of_system=True)
     knows_answers = not OF_SYSTEM.isdisjoint({*columns.meanings.values(), *fields})
     for (place, row), each in zip(rows, taken, strict=True):
         reading = RowReading(each, fields, path.parent, columns)
@@ -319,16 +324,12 @@ def _unknown_columns(
     if QUESTION in {*used, *(() if mapped else map(field_of, names))} or not names:
         return
     guesses = {meaning: path for path, meaning in decided.meanings.items()}
-    maps = [f"--map {field}={_quoted(name)}" for field, name in ({QUESTION: "COLUMN"} | guesses).items()]
+    maps = [map_option(field, name) for field, name in ({QUESTION: "COLUMN"} | guesses).items()]
     why = "no column is known to hold the question"
     if QUESTION in mapped:
-        why = f"--map question={mapped[QUESTION]} finds nothing"
+        why = f"{map_option(QUESTION, mapped[QUESTION])} finds nothing"
     what = f"{report.file}: {why}; columns: {listed(names, 12)}"
     yield f"{what}; say which with {' '.join(maps)}"
-
-
-def _quoted(name: str) -> str:
-    return name if name.isidentifier() else f"'\"{name}\"'"
 
 
 def looks_like_gold(kept: Iterable[str], no_gold: Collection[str] = ()) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -10,6 +9,7 @@ import jmespath
 from jmespath.exceptions import JMESPathError
 
 from pytest_rageval.cases.exchange.case_rows import PlacedRow
+from pytest_rageval.cases.exchange.map_hints import member_expression, steps_to
 from pytest_rageval.cases.names import ALTERNATIVES, ANSWER, FACTS, FIELDS, IDS, PLACES, RETRIEVED
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.jmespaths import function_problems
@@ -49,13 +49,14 @@ def expressions_for(mapped: Mapping[str, str], rows: Sequence[PlacedRow]) -> dic
     """
     expressions: dict[str, str] = {}
     for field, written in mapped.items():
-        if not written or any(written in row for _, row in rows):
-            expressions[field] = _as_name(written)
+        steps = _steps_in(rows, written)
+        if steps is not None:
+            expressions[field] = member_expression(steps)
             continue
         try:
             problems = [*function_problems(jmespath.compile(written).parsed)]
         except JMESPathError:
-            expressions[field] = _as_name(written)  # a column that this file lacks, as in "Expected answer"
+            expressions[field] = member_expression([written])  # a column that this file lacks, as in "Expected answer"
             continue
         if problems:
             assigned = f"{field}={written}"
@@ -64,8 +65,9 @@ def expressions_for(mapped: Mapping[str, str], rows: Sequence[PlacedRow]) -> dic
     return expressions
 
 
-def _as_name(written: str) -> str:
-    """Return the expression of a name; `Question (customer)` would be the call of a function."""
-    if not written or (written.isidentifier() and written.isascii()):
-        return written
-    return json.dumps(written, ensure_ascii=False)
+def _steps_in(rows: Sequence[PlacedRow], written: str) -> Sequence[str] | None:
+    """Return the names on the way to the member that is written as in our hints; None if no row has it."""
+    if not written:
+        return ()
+    found = (steps_to(row, written) for _, row in rows)
+    return next((steps for steps in found if steps is not None), None)

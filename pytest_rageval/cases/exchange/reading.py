@@ -12,7 +12,7 @@ from pathlib import Path
 import jmespath
 from jmespath.exceptions import JMESPathError
 
-from pytest_rageval.cases.answerability import answerable_by, is_negative, says_not_present, sign_of, truth_of
+from pytest_rageval.cases.answerability import answerable_by, is_negative, says_not_present, truth_of
 from pytest_rageval.cases.exchange.asserted_checks import assertions_of_checks, unconverted
 from pytest_rageval.cases.exchange.checks import gold_of_checks
 from pytest_rageval.cases.exchange.column_values import KEPT, is_gold_name, last_name
@@ -22,6 +22,7 @@ from pytest_rageval.cases.exchange.field_readers import READERS
 from pytest_rageval.cases.exchange.foreign_rows import LISTED, SIMPLE, ForeignRow, columns_of, foreign_row, roots_of
 from pytest_rageval.cases.exchange.given_values import given_parts
 from pytest_rageval.cases.exchange.gold_objects import gold_places, graded_ids, have_places, joined_gold, with_pages
+from pytest_rageval.cases.exchange.map_hints import map_option
 from pytest_rageval.cases.exchange.printed import is_nothing, printed_value
 from pytest_rageval.cases.exchange.values import (
     TEXTS_OF_OBJECTS,
@@ -59,6 +60,7 @@ class RowReading:
                   (`is_of_system`: names that do not say whose an answer or a context is mean the system's)
     used          the row's names by field
     metadata      what has no meaning here
+    kept_at       the paths of the metadata in the row
     unused        promptfoo's checks without a counterpart here, by type
     notes         files that promptfoo names and that were not read, a line each
     questions     what this row says in two ways
@@ -79,6 +81,7 @@ class RowReading:
         self.unused: Counter[str] = Counter()
         self.notes: list[str] = []
         self.metadata: dict[str, Json] = {}
+        self.kept_at: dict[str, str] = {}
         self.questions: list[str] = []
         self._names: dict[str, str] = {}
         """The row's names of the case's keys."""
@@ -102,7 +105,8 @@ class RowReading:
             self.metadata["unread"] = dict(taken.unread)
         leaves = dict(taken.leaves)
         for field_name, expression in fields.items():
-            if expression:
+            is_read_as_sign = field_name == ANSWERABLE and self._columns.signs
+            if expression and not is_read_as_sign:
                 self._take_expression(taken.row, field_name, expression, leaves)
         for path, value in leaves.items():
             if not is_nothing(value):
@@ -127,6 +131,7 @@ class RowReading:
                 meant = self._columns.meanings.get(f"{path}.{name}")
                 if meant is None or is_nothing(inner) or not self._take(meant, f"{path}.{name}", inner):
                     self.metadata[name] = inner
+                    self.kept_at[name] = f"{path}.{name}"
             return
         if self._columns.signs.get(path) in ("answerable", "unanswerable"):
             self.used.setdefault(ANSWERABLE, path)
@@ -164,7 +169,9 @@ class RowReading:
                     del leaves[leaf]
 
     def _keep(self, path: str, name: str, value: Json) -> None:
-        self.metadata[path if name in self.metadata else name] = value
+        kept_name = path if name in self.metadata else name
+        self.metadata[kept_name] = value
+        self.kept_at[kept_name] = path
 
     def _take(self, meant: str, path: str, value: Json) -> bool:
         """Convert a value of a field; return False if it is none."""
@@ -202,9 +209,9 @@ class RowReading:
         if meant == CONTEXTS:
             return self._context_keys(path, value)
         if meant == ANSWERABLE:
+            # What an expression gives means what it says; a column alone was read as one of signs.
             flag = truth_of(value)
-            is_opposite = sign_of(last_name(path)) == "unanswerable"
-            self._answerable = value if flag is None else flag != is_opposite
+            self._answerable = value if flag is None else flag
             return {}
         return {"question" if meant == QUESTION else meant: value}
 
@@ -316,8 +323,8 @@ class RowReading:
             yes = next(path for path, flag in said.items() if flag)
             no = next(path for path, flag in said.items() if not flag)
             self.questions.append(
-                f"{yes} says that there is an answer, {no} that there is none: --map {ANSWERABLE}={yes} or "
-                f"--map {ANSWERABLE}={no}"
+                f"{yes} says that there is an answer, {no} that there is none: {map_option(ANSWERABLE, yes)} or "
+                f"{map_option(ANSWERABLE, no)}"
             )
         if said:
             return next(iter(said.values()))

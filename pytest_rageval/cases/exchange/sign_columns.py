@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_rageval.cases.answerability import Sign, behaviour_of, is_negative, sign_of
-from pytest_rageval.cases.exchange.column_values import Column, is_weak, quoted_path
+from pytest_rageval.cases.exchange.column_values import Column, is_weak
 from pytest_rageval.cases.exchange.flag_marks import answerable_of, marks_in
+from pytest_rageval.cases.exchange.map_hints import differs_from, equals, map_option
 from pytest_rageval.cases.names import ANSWER, ANSWERABLE, field_of, name_words
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import listed
@@ -34,15 +34,22 @@ class FoundSigns:
         self.no_gold: set[str] = set()
 
 
-def find_signs(columns: Mapping[str, Column], rows: int) -> FoundSigns:
-    """Find the columns that say whether there is an answer; ask about those that look like it."""
+def find_signs(columns: Mapping[str, Column], rows: int, named: str | None = None) -> FoundSigns:
+    """Find the columns that say whether there is an answer; ask about those that look like it.
+
+    named  the only column that says so, whatever its name is
+    """
     found = FoundSigns()
     answered: set[int] = set()
     for column in columns.values():
         if field_of(column.name) == ANSWER:
             answered |= column.values.keys()
     for path, column in columns.items():
+        if named is not None and path != named:
+            continue
         sign = sign_of(column.name) or _sign_of_values(column)
+        if sign is None and named is not None:
+            sign = "answerable"
         if sign is None or not column.values:
             continue
         if sign != "kind":
@@ -81,7 +88,7 @@ def _read(column: Column, sign: Sign, marks: Marks) -> _Reading:
         return _Reading(is_sign=False)
     if _LOOSE_FLAGS & {*name_words(column.name).split()} and len(unread) == len(column.values):
         return _Reading(is_sign=False)
-    return _Reading(is_sign=True, question=_unread_sign(column, sign, unread))
+    return _Reading(is_sign=True, question=_unread_sign(column, read))
 
 
 _LOOSE_FLAGS = frozenset(["negative", "refusal", "supported", "covered", "scope", "context", "domain"])
@@ -100,19 +107,33 @@ def _is_label(value: Json) -> bool:
     return isinstance(value, str) and len(value) <= 40 and not value.rstrip().endswith((".", "!", "?", "。"))
 
 
-def _unread_sign(column: Column, sign: Sign, unread: Sequence[Json]) -> str:
+def _unread_sign(column: Column, read: Mapping[int, bool | None]) -> str:
     """Return the question about a column that seems to say whether there is an answer, with the lines to write."""
-    different = {str(value): value for value in unread}.values()
-    several = listed([shown_value(value, 40) for value in different], 3)
-    refused = next((value for value in column.values.values() if behaviour_of(value) is False), None)
-    # A value that means no, or else any one: for the user to replace by the right one.
-    example = refused if refused is not None else next(iter(different))
-    means_answer = refused is None
-    if sign == "unanswerable":
-        means_answer = not means_answer
-    compared = "==" if means_answer else "!="
-    expression = f"{quoted_path(column.path, within=True)} {compared} `{json.dumps(example, ensure_ascii=False)}`"
+    unread = _different(column, read, None)
+    several = listed([shown_value(value, 40) for value in unread], 3)
+    expression, outcome = _proposed(column, read, unread)
     return (
-        f"{column.path} seems to say whether there is an answer, but cannot be read: {several}; say when there is one, "
-        f"as in --map '{ANSWERABLE}={expression}', or --map {ANSWERABLE}= if it says no such thing"
+        f"{column.path} seems to say whether there is an answer, but cannot be read: {several}; say when there is one: "
+        f"{map_option(ANSWERABLE, expression)} {outcome}; {map_option(ANSWERABLE, '')} if it says no such thing"
     )
+
+
+def _proposed(column: Column, read: Mapping[int, bool | None], unread: Sequence[Json]) -> tuple[str, str]:
+    """Return an expression that keeps what was read, and what it makes of the values that were not."""
+    unanswerable = _different(column, read, False)
+    if unanswerable:
+        expression = differs_from(column.expression, unanswerable)
+        return expression, f"takes {'it' if len(unread) == 1 else 'them'} as answerable"
+    example = unread[0]
+    if True in read.values():
+        return differs_from(column.expression, [example]), f"takes {shown_value(example, 40)} as unanswerable"
+    return equals(column.expression, example), f"takes {shown_value(example, 40)} alone as answerable"
+
+
+def _different(column: Column, read: Mapping[int, bool | None], flag: bool | None) -> list[Json]:
+    """Return the different values of a column that were read as this."""
+    values: dict[str, Json] = {}
+    for row, value in column.values.items():
+        if read[row] is flag:
+            values.setdefault(repr(value), value)
+    return list(values.values())
