@@ -16,6 +16,7 @@ from pytest_rageval.cases.exchange.gold_objects import (
 )
 from pytest_rageval.cases.exchange.map_hints import member_expression
 from pytest_rageval.cases.exchange.printed import is_nothing
+from pytest_rageval.cases.exchange.score_columns import holds_scores
 from pytest_rageval.cases.exchange.values import TEXTS_OF_OBJECTS
 from pytest_rageval.cases.keys import KEYS
 from pytest_rageval.cases.names import (
@@ -75,6 +76,10 @@ class Column:
         """Return True if there are values and all of them are right."""
         return bool(self.values) and all(map(is_right, self.values.values()))
 
+    def holds_scores(self, meaning: str | None) -> bool:
+        """Return True for scores that a tool measured; `meaning`: the field by the name."""
+        return holds_scores(self.name, [*self.values.values()], meaning)
+
     def parts(self) -> list[Json]:
         """Return all values, the members of lists one by one, without those that say nothing."""
         parts: list[Json] = []
@@ -119,6 +124,8 @@ def is_weak(path: str) -> bool:
 
 def proved(column: Column, meaning: str | None) -> str | None:
     """Return the field of a column whose values fit its name, another one that fits them, or None."""
+    if column.holds_scores(meaning):
+        return None
     if meaning is None:
         return _documents(column)
     prove = _PROVED.get(meaning or "")

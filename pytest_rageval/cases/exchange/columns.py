@@ -153,6 +153,8 @@ def _of_system(column: Column) -> str | None:
     if name_words(column.name) in ("abstained", "is abstained"):
         return ABSTAINED
     meaning = meaning_by_name(column.path)
+    if column.holds_scores(meaning):
+        return None
     if meaning == ANSWER and not is_plain_answer(column.path):
         return ANSWER
     if meaning in (PLACES, IDS):
@@ -226,7 +228,8 @@ class _Decision:
             return GRADES
         meaning = meaning_by_name(column.path)
         meaning = proved(column, meaning)
-        if meaning is None and field_of(column.name) in (ANSWER, PAGES, FACTS):
+        is_other = meaning is None and field_of(column.name) in (ANSWER, PAGES, FACTS)
+        if is_other or column.holds_scores(field_of(column.name)):
             self._no_gold.add(column.name)
         return meaning
 
