@@ -21,7 +21,7 @@ def as_seen(text: str) -> str:
     if "&" in text:
         text = _ENTITY.sub(lambda match: html.unescape(match[0]), text)
     if not text.isascii():
-        text = text.translate(_SEEN)
+        text = text.translate(SEEN_SIGNS)
         text = without_cjk_spaces(text)
     if "[" in text:
         text = _LINK.sub(r"\1", text)
@@ -40,12 +40,13 @@ def without_cjk_spaces(text: str) -> str:
 _ANY_MARK = re.compile(r"[&|\\\[\u0080-\U0010ffff]|-\s*\n")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _INVISIBLE = (0xAD, 0x34F, 0x61C, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF)
-_SEEN: dict[int, str | None] = {
+SEEN_SIGNS: dict[int, str | None] = {
     **dict.fromkeys(_INVISIBLE),
     **dict.fromkeys(map(ord, "‘’‚‛ʼ＇"), "'"),
     **dict.fromkeys(map(ord, "“”„‟«»＂"), '"'),
     ord("…"): "...",
 }
+"""How signs are seen: invisible ones not at all, and one kind of quotes."""
 _CJK = "\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _SPACE_WITHIN_CJK = re.compile(rf"(?<=[{_CJK}])\s{{1,20}}(?=[{_CJK}])")
 _LINK = re.compile(

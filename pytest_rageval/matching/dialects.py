@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
+from pytest_rageval.matching.addresses import can_be_same_page, names_other_section
 from pytest_rageval.matching.notes import Notes, is_of_section, text_below
 from pytest_rageval.matching.pages import page_of_gold, page_of_passage
 from pytest_rageval.matching.spellings import (
@@ -152,6 +153,9 @@ def loose_matches(
                 passage = parts
                 parted[at] = passage
                 path = read_path(passage.rel_path or "")
+            is_other_page = not can_be_same_page(anchor.rel_path, passage.rel_path or "")
+            if is_other_page or names_other_section(anchor, passage):
+                continue
             if not _is_elsewhere(anchor, passage, path):
                 candidates.append(_Candidate(at, gold, path))
     if not candidates:

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import unquote
 
-from pytest_rageval.language.plain_text import as_seen, without_cjk_spaces
+from pytest_rageval.language.plain_text import SEEN_SIGNS, as_seen, without_cjk_spaces
 from pytest_rageval.language.quantities import with_plain_powers
 from pytest_rageval.language.words import as_label
 from pytest_rageval.model import Json, MatchKind
@@ -96,13 +96,24 @@ def read_path(written: str) -> FilePath:
         path = re.split("[?#]", path[scheme.end() :], maxsplit=1)[0]
     path = _AFTER_NAME.sub(r"\1", path)
     is_rooted = scheme is not None or path.startswith(("/", "~/", "../"))
-    parts = tuple([part for part in path.split("/") if part not in ("", ".", "..")])
+    parts = _steps(path)
     name = parts[-1] if parts else ""
     stem, suffix = _stem_and_suffix(name)
     if scheme is not None and suffix.lower() in _WEB_PAGES:  # a page that was made of the note
         parts = (*parts[:-1], stem)
         suffix = ""
     return FilePath(parts, is_rooted, stem, suffix, fragment)
+
+
+def _steps(path: str) -> tuple[str, ...]:
+    """Return the parts of a path; `sub/..` leads nowhere."""
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == ".." and parts:
+            parts.pop()
+        elif part not in ("", ".", ".."):
+            parts.append(part)
+    return tuple(parts)
 
 
 def _stem_and_suffix(name: str) -> tuple[str, str]:
@@ -276,7 +287,9 @@ def heading_form(heading: str) -> str:
     # No pattern: `["']+(.+?)["']+` takes cubic time over a row of quotes.
     if bare.startswith(tuple(_OPENING_QUOTES)) and bare.endswith(tuple(_CLOSING_QUOTES)):
         bare = bare.lstrip(_OPENING_QUOTES).rstrip(_CLOSING_QUOTES) or bare
-    return " ".join(as_label(bare.translate(_DASHES)).split())
+    if not bare.isascii():
+        bare = bare.translate(SEEN_SIGNS).translate(_DASHES)
+    return " ".join(as_label(bare).split())
 
 
 def snippet_form(text: str) -> str:

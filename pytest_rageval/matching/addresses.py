@@ -1,0 +1,122 @@
+"""What tells two addresses of one path apart: their hosts, their queries, the routes and sections behind `#`."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import parse_qsl, unquote
+
+from pytest_rageval.matching.pages import ReportedPage, page_of_passage
+from pytest_rageval.matching.spellings import bounded_place, read_headings, slug
+from pytest_rageval.model import Anchor, Chunk, Reference
+
+_HOST = re.compile(r"[A-Za-z][\w+.-]+://(?:[^/?#@]*@)?([^/?#]*)|//([^/?#]+)")
+_USUAL_PORT = re.compile(r":(80|443)?$")
+_TRACKING = re.compile(
+    r"utm_.*|mtm_.*|pk_.*|hsa_.*|_hs.*|mc_[ce]id|[a-z]*clid|gclsrc|msclkid|igshid|_ga|_gl|trk|ref|ref_src|referrer|"
+    r"source|share|spm|plain|raw|dl|download|print|x-amz-.*|x-goog-.*|x-oss-.*|awsaccesskeyid|googleaccessid|"
+    r"signature|expires|key-pair-id|policy|sig|se|sp|sv|sr|st|spr|skoid|sktid|skt|ske|sks|skv|token|access_token",
+    re.IGNORECASE,
+)
+"""Parameters of a query that name no page: where a visitor came from, how a page is shown, who may see it."""
+_PLAIN_FILES = re.compile(
+    r".*\.(md|markdown|mdx|rst|adoc|txt|pdf|docx?|pptx?|xlsx?|csv|json)/?", re.IGNORECASE | re.DOTALL
+)
+"""Files that are one document, whatever query stands behind one of two addresses."""
+_NO_SECTION = re.compile(
+    r"top|content|main|L\d{1,7}.*|:~:.*|\d{1,7}|(chunk|part|c|p|lines?|row)?[-_ :=]?\d{1,7}([-–]\d{1,7})?",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Fragments that name no heading: the top of a page, lines, a text to be marked, the number of a chunk."""
+_PAGE = re.compile(r"page=(\d{1,6})\b.*", re.DOTALL)
+
+
+class Address(NamedTuple):
+    """What an address says besides its path; empty where it does not.
+
+    query    the parameters that name the page, in any order
+    route    the path behind `#/`, within an application that is one page
+    section  the heading's slug behind `#`
+    page     the number behind `#page=`
+    """
+
+    host: str = ""
+    is_plain_file: bool = False
+    query: tuple[tuple[str, str], ...] = ()
+    route: str = ""
+    section: str = ""
+    page: str = ""
+
+
+@lru_cache(maxsize=16_384)
+def _read(written: str) -> Address:
+    text = unicodedata.normalize("NFC", bounded_place(written).strip(" \t\n\"'`<>"))
+    before, _, fragment = text.partition("#")
+    path, _, query = before.partition("?")
+    host = _HOST.match(text)
+    host_name = (host[1] or host[2] or "").lower().removeprefix("www.") if host else ""
+    fragment = unquote(fragment)
+    is_route = fragment.startswith(("/", "!"))
+    page = _PAGE.fullmatch(fragment)
+    is_section = not (is_route or page or _NO_SECTION.fullmatch(fragment))
+    return Address(
+        host=_USUAL_PORT.sub("", host_name),
+        is_plain_file=bool(_PLAIN_FILES.fullmatch(path)),
+        query=_identifying(query),
+        route=fragment.strip("!/") if is_route else "",
+        section=slug(fragment) if is_section else "",
+        page=page[1].lstrip("0") if page else "",
+    )
+
+
+def _identifying(query: str) -> tuple[tuple[str, str], ...]:
+    if not query:
+        return ()
+    pairs = parse_qsl(query.replace(";", "&"), keep_blank_values=True, max_num_fields=None)
+    return tuple(sorted([pair for pair in pairs if not _TRACKING.fullmatch(pair[0])]))
+
+
+def can_be_same_page(one: str, other: str) -> bool:
+    """Return False for two addresses with different hosts, queries or routes; a bare path may be of any host."""
+    if "?" not in one + other and "#" not in one + other and not ("//" in one and "//" in other):
+        return True
+    first = _read(one)
+    second = _read(other)
+    if first.host and second.host:
+        if first.host != second.host or first.route != second.route:
+            return False
+        return first.query == second.query or (_is_lone(first, second) and first.is_plain_file)
+    return (first.query == second.query or _is_lone(first, second)) and _is_equal(first.route, second.route)
+
+
+def _is_lone(first: Address, second: Address) -> bool:
+    return not (first.query and second.query)
+
+
+def _is_equal(first: str, second: str) -> bool:
+    """Return True if two parts of addresses are the same, or one address lacks it."""
+    return first == second or not (first and second)
+
+
+def names_other_section(gold: Anchor, passage: Chunk | Reference) -> bool:
+    """Return True if the path of a gold ends in a section or a page, and a passage is of another one."""
+    if "#" not in gold.rel_path:
+        return False
+    wanted = _read(gold.rel_path)
+    reported = _read(passage.rel_path or "")
+    if wanted.page:
+        page = page_of_passage(passage, f"page={reported.page}" if reported.page else "")
+        return page is not None and not _is_page(page, wanted.page)
+    if not wanted.section:
+        return False
+    if reported.section:
+        return reported.section != wanted.section
+    headings = read_headings(passage.heading_path or "").parts
+    return bool(headings) and wanted.section not in map(slug, headings)
+
+
+def _is_page(reported: ReportedPage, wanted: str) -> bool:
+    counted_from_0 = reported.may_count_from_0 and int(reported.page or 0) + 1 == int(wanted or 0)
+    return reported.page == wanted or counted_from_0
