@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from pytest_rageval.cases.canonical import content_hash
 from pytest_rageval.cases.gold_places import ALL_NEEDED, cannot_be_won, missing_places, wide_golds
 from pytest_rageval.cases.note_folder import NoteFolder, changed_notes
+from pytest_rageval.cases.refusal_golds import golds_decline
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.language.words import normalise
@@ -93,6 +94,15 @@ def findings_in_files(cases: Sequence[EvalCase]) -> Iterator[AuditFinding]:
     for case in cases:
         yield from _arity(case)
         yield from _given_away(case)
+        yield from _declining(case)
+
+
+def _declining(case: EvalCase) -> Iterator[AuditFinding]:
+    """Yield a right answer that only says that there is none: a correct refusal would fail."""
+    golds = case.gold.answers or ()
+    if case.answerable and golds_decline(golds, case.question):
+        message = f"the right answer says that there is none: {shown_value(golds[0], 60)}"
+        yield AuditFinding("declining", case, message, 'write "answerable": false instead of it')
 
 
 def _duplicates(cases: Sequence[EvalCase]) -> Iterator[AuditFinding]:

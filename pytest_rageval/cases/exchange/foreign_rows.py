@@ -145,6 +145,15 @@ def _holds_grades(name: str, value: Json) -> bool:
     return is_grades(value) and may_grade(name)
 
 
+def member_at(leaves: Mapping[str, Json], path: str) -> Json:
+    """Return the member of a path, also within the metadata."""
+    if path in leaves:
+        return leaves[path]
+    above, _, name = path.partition(".")
+    inner = leaves.get(above)
+    return inner.get(name) if isinstance(inner, dict) else None
+
+
 _STEPS = r"(?:[\w-]+|\"[^\"]+\")(?:\.(?:[\w-]+|\"[^\"]+\"))*"
 SIMPLE = re.compile(_STEPS)
 """An expression that is only the path of a member."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_rageval.cases.exchange.printed import is_nothing
 from pytest_rageval.cases.exchange.retrieval_sets import relevance_parts
+from pytest_rageval.cases.refusal_golds import is_blank_gold
 from pytest_rageval.model import Json
 
 _PATHS = (
@@ -218,7 +219,7 @@ def _places(value: Json) -> list[dict[str, Json]]:
     """Return the gold place of a text: `docs/a.md#Intro`, `a.md > A > B`, `a.pdf, p. 3`; none for what is no text."""
     if isinstance(value, dict):
         return _places_of_object(value, None)
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str) or not value.strip() or is_blank_gold(value):
         return []
     path, separator, below = value.strip().partition(" > ")
     if not separator:

@@ -19,7 +19,15 @@ from pytest_rageval.cases.exchange.column_values import KEPT, is_gold_name, last
 from pytest_rageval.cases.exchange.columns import Columns
 from pytest_rageval.cases.exchange.exchange import with_extra_parts
 from pytest_rageval.cases.exchange.field_readers import READERS
-from pytest_rageval.cases.exchange.foreign_rows import LISTED, SIMPLE, ForeignRow, columns_of, foreign_row, roots_of
+from pytest_rageval.cases.exchange.foreign_rows import (
+    LISTED,
+    SIMPLE,
+    ForeignRow,
+    columns_of,
+    foreign_row,
+    member_at,
+    roots_of,
+)
 from pytest_rageval.cases.exchange.given_values import given_parts
 from pytest_rageval.cases.exchange.gold_objects import gold_places, graded_ids, have_places, joined_gold, with_pages
 from pytest_rageval.cases.exchange.map_hints import map_option
@@ -48,6 +56,7 @@ from pytest_rageval.cases.names import (
     RETRIEVED_PATHS,
     field_of,
 )
+from pytest_rageval.cases.refusal_golds import DECLINING_GOLD, GOLD_KEYS, golds_decline, written_golds
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.messages import Finding
 from pytest_rageval.model import NOTHING, Json
@@ -88,6 +97,7 @@ class RowReading:
         self._written: dict[str, Json] = {}
         """The values by the row's names, as they were written."""
         self._answerable: Json = None
+        self._says_when_answerable = False
         self._folder = folder
         if isinstance(row, ForeignRow):
             taken = row
@@ -104,6 +114,7 @@ class RowReading:
         if taken.unread:
             self.metadata["unread"] = dict(taken.unread)
         leaves = dict(taken.leaves)
+        self._says_when_answerable = ANSWERABLE in fields
         for field_name, expression in fields.items():
             is_read_as_sign = field_name == ANSWERABLE and self._columns.signs
             if expression and not is_read_as_sign:
@@ -300,7 +311,7 @@ class RowReading:
         said = self._answerable
         if said is None:
             said = self._by_signs(leaves)
-        if said is None and says_not_present(self.case.get("reference")):
+        if said is None and self._has_refusing_gold():
             said = False
         if said is True and "category" not in self.case:
             return False  # the usual case needs no word of it
@@ -308,12 +319,22 @@ class RowReading:
             self.case["answerable"] = said
         return said is False
 
+    def _has_refusing_gold(self) -> bool:
+        """Return True if the right answer only says that there is none; note that it is read so."""
+        golds = written_golds(self.case)
+        if any(map(says_not_present, golds)):
+            return True
+        if self._says_when_answerable or not golds_decline(golds, self.case.get("question")):
+            return False
+        self.notes.append(DECLINING_GOLD)
+        return True
+
     def _by_signs(self, leaves: Mapping[str, Json]) -> bool | None:
         """Return what the columns of signs say in this row: flags before categories; note if two contradict."""
         said: dict[str, bool] = {}
         kinds: dict[str, Json] = {}
         for path, sign in self._columns.signs.items():
-            value = _at(leaves, path)
+            value = member_at(leaves, path)
             if sign == "kind":
                 kinds[path] = value
             elif (flag := self._columns.answerable(path, value)) is not None:
@@ -336,7 +357,7 @@ class RowReading:
 
     def _drop_gold(self) -> None:
         """Move what stands as gold of a question without an answer into the metadata."""
-        for key in _GOLD_KEYS & self.case.keys():
+        for key in GOLD_KEYS & self.case.keys():
             del self.case[key]
             if (path := self._names.get(key)) in self._written:
                 self._keep(path, last_name(path), self._written[path])
@@ -361,29 +382,6 @@ class RowReading:
 def _is_within(leaf: str, path: str) -> bool:
     """Return True if a leaf is the member at this path, or below it."""
     return leaf == path or leaf.startswith(f"{path}.")
-
-
-def _at(leaves: Mapping[str, Json], path: str) -> Json:
-    """Return the member of a path, also within the metadata."""
-    if path in leaves:
-        return leaves[path]
-    above, _, name = path.partition(".")
-    inner = leaves.get(above)
-    return inner.get(name) if isinstance(inner, dict) else None
-
-
-_GOLD_KEYS = frozenset(
-    [
-        "reference",
-        "expected_answers",
-        "expected_key_facts",
-        "gold_supports",
-        "required_support_groups",
-        "recency_conflict_rule",
-        "relevant_ids",
-        "gold",
-    ]
-)
 
 
 def _member(value: Mapping[str, Json], field: str) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_rageval.cases.exchange.gold_objects import place_of_chunk
 from pytest_rageval.cases.exchange.printed import is_nothing
+from pytest_rageval.cases.refusal_golds import is_blank_gold
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Json
 
@@ -91,8 +92,10 @@ def reference_of(value: Json) -> dict[str, Json] | None:
         return {"reference": value}  # no text, which is reported
     if not isinstance(value, list):
         texts = texts_of([value])
-        return None if texts is None else {"reference": texts[0]}
+        is_gold = texts is not None and not is_blank_gold(texts[0])
+        return {"reference": texts[0]} if texts and is_gold else None
     texts = texts_of([each for each in value if not is_nothing(each)])
+    texts = [text for text in texts or () if not is_blank_gold(text)]
     if not texts:
         return None
     if isinstance(value[-1], dict) and "role" in value[-1]:
