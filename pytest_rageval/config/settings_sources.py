@@ -76,9 +76,11 @@ def _from_table(place: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], l
                     f"{place}: metrics is {describe(value)}, expected a table, as in [tool.rageval.metrics]"
                 )
                 continue
+            problems += _lists_of_metrics(place, value)
             enabled = value.get("enabled")
             fields["enabled"] = tuple(enabled) if isinstance(enabled, list) else enabled
-            fields["metric_options"] = {metric: options for metric, options in value.items() if metric != "enabled"}
+            of_metrics = {name: each for name, each in value.items() if isinstance(each, dict)}
+            fields["metric_options"] = of_metrics
         elif key == "target" and isinstance(value, dict):
             fields |= _target_table(place, value, problems)
         elif key in ("gates", "abstention") and isinstance(value, dict):
@@ -86,6 +88,16 @@ def _from_table(place: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], l
         else:
             fields[key] = tuples_of(value)
     return fields, problems
+
+
+def _lists_of_metrics(place: str, table: Mapping[str, Any]) -> list[str]:
+    """Return the problems of what stands beside `enabled` and is no table of a metric's options."""
+    remedy = "metrics.enabled lists the metrics to measure; a gate such as `mrr off` in gates switches a gate off"
+    problems: list[str] = []
+    for name, value in table.items():
+        if name != "enabled" and not isinstance(value, dict):
+            problems.append(f"{place}: metrics.{name} is {describe(value)}, expected a table of options; {remedy}")
+    return problems
 
 
 def _target_table(place: str, table: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
