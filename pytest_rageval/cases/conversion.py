@@ -17,6 +17,7 @@ from pytest_rageval.io.messages import Finding, Findings, Path, Unsound, format_
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import MAX_BITS, holds_keys_once
 from pytest_rageval.model import NOTHING, Anchor, EvalCase, Gold, Json, Source, Turn
+from pytest_rageval.model.assertion import Assertion
 
 Converted = tuple[EvalCase, tuple[str, ...]]
 """A case with the formats that its line combines."""
@@ -262,6 +263,8 @@ def _case(values: _FieldValues, given: Collection[str], spelling: Collection[str
             gold.pop("chunk_ids", None)
         if "answerable" not in given and _is_unanswerable(case.get("category")) and "supports" not in gold:
             case["answerable"] = False
+    if "answerable" not in given and not gold and _must_refuse(case.get("assertions", ())):
+        case["answerable"] = False
     if gold:
         case["gold"] = Gold(**gold)
     if "id" not in case:  # a hash of the content alone: independent of the row's format and place
@@ -269,6 +272,11 @@ def _case(values: _FieldValues, given: Collection[str], spelling: Collection[str
         case["id"] = hashlib.sha256(content.encode()).hexdigest()[:12]
     case.setdefault("metadata", NOTHING)  # 64 bytes a case less than a dictionary of its own
     return EvalCase(source=source, **case)
+
+
+def _must_refuse(assertions: Collection[Assertion]) -> bool:
+    """Return True if an assertion of a case without gold says that the system has to decline."""
+    return any(assertion.type == "is-refusal" for assertion in assertions)
 
 
 def _is_unanswerable(category: str | None) -> bool:

@@ -85,6 +85,26 @@ def _needed_of_set(check: Mapping[str, Json], members: int) -> Json:
     return id(check) if threshold * members <= 1 else None
 
 
+_MOST_LEVELS = 3
+"""Variables within variables that are filled in: one that names itself has no end."""
+_LONGEST_FILLED = 100_000
+
+
+def filled_variables(variables: Mapping[str, Json]) -> dict[str, Json]:
+    """Return variables with the variables within them filled in."""
+    filled = dict(variables)
+    for _ in range(_MOST_LEVELS):
+        if not any(isinstance(value, str) and "{{" in value for value in filled.values()):
+            break
+        filled = {name: _within_bound(_filled(value, filled), value) for name, value in filled.items()}
+    return filled
+
+
+def _within_bound(filled: Json, written: Json) -> Json:
+    is_too_long = isinstance(filled, str) and len(filled) > _LONGEST_FILLED
+    return written if is_too_long else filled
+
+
 def _filled(value: Json, variables: Json) -> Json:
     if not isinstance(value, str) or not isinstance(variables, dict):
         return value

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_rageval.cases.conversion import case_from_record
-from pytest_rageval.cases.exchange.checks import single_checks, with_files, written_checks
+from pytest_rageval.cases.exchange.checks import filled_variables, single_checks, with_files, written_checks
 from pytest_rageval.cases.exchange.column_values import KEPT, may_grade, meaning_by_name
 from pytest_rageval.cases.exchange.columns import Columns, decide_columns
 from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS
@@ -59,7 +59,8 @@ def foreign_row(written: Mapping[str, Json], folder: Path = Path(), *, may_be_ow
     unread: dict[str, Json] = {}
     notes: Sequence[str] = ()
     if isinstance(variables := row.get("vars"), dict):
-        row["vars"], unread, notes = with_files(variables, folder)
+        with_texts, unread, notes = with_files(variables, folder)
+        row["vars"] = filled_variables(with_texts)
     row = with_expected_tools(row)
     checks = [*single_checks(row.pop("assert", None), row.get("vars")), *written_checks(row)]
     leaves = dict(_leaves(row))

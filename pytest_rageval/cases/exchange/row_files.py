@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,12 @@ def _document_rows(document: Json, report: RowReport, folder: Path | None) -> It
         if "tests" in document and folder is not None:
             rows = [*_with_included(document["tests"], folder, report)]
         default = document.get("defaultTest")
-        document = _transposed(document) if rows is None else _with_defaults(rows, default)
+        if rows is None:
+            document = _transposed(document)
+        else:
+            if "tests" in document:
+                report.notes += _dropped_of_promptfoo(document, report.file)
+            document = list(chain.from_iterable(map(_questions_of_matrix, _with_defaults(rows, default))))
     for number, row in enumerate(document if isinstance(document, list) else (), start=1):
         if isinstance(row, dict):
             yield number, row
@@ -194,6 +200,33 @@ def _with_defaults(rows: list[Json], default: Json) -> list[Json]:
         else:
             completed.append(row)
     return completed
+
+
+def _questions_of_matrix(row: Json) -> list[Json]:
+    """Return a test of promptfoo once for each of its questions: a list of them is tried one by one."""
+    variables = row.get("vars") if isinstance(row, dict) else None
+    if not isinstance(row, dict) or not isinstance(variables, dict):
+        return [row]
+    for name, value in variables.items():
+        is_of_texts = isinstance(value, list) and bool(value) and all(isinstance(each, str) for each in value)
+        if is_of_texts and field_of(name) == QUESTION:
+            return [{**row, "vars": {**variables, name: each}} for each in value]
+    return [row]
+
+
+_ONLY_A_VARIABLE = re.compile(r"\s*(\{\{\s*\w+\s*\}\}|file://.*)\s*", re.DOTALL)
+
+
+def _dropped_of_promptfoo(document: Mapping[str, Json], name: str) -> Iterator[str]:
+    """Yield a note for what stands in a configuration of promptfoo and has no counterpart in cases."""
+    prompts = document.get("prompts")
+    written = prompts if isinstance(prompts, list) else [prompts]
+    own = [prompt for prompt in written if isinstance(prompt, str) and not _ONLY_A_VARIABLE.fullmatch(prompt)]
+    if own:
+        yield (
+            f"{name}: prompts with a text of their own are not read: the system under test has its own; the question "
+            "alone is asked"
+        )
 
 
 def _transposed(columns: Mapping[str, Json]) -> list[Json]:
