@@ -67,6 +67,25 @@ _AROUND = re.compile(
     r"( (flag|case|test|question|query|expected|bool|label))+$"
 )
 """Words around a flag that say nothing of it."""
+_FILLERS_BY_LANGUAGE = (
+    "from in by with using based on via of the a an this that these is are it be bot system assistant chatbot model "
+    "llm doc docs document documents documentation kb knowledge base corpus context contexts source sources manual "
+    "handbook wiki faq website content provided given question query "
+    "aus im in mit anhand durch uber der die das den dem des sich lasst ist wird frage doku dokument dokumente "
+    "dokumenten dokumentation handbuch unterlagen wissensbasis kontext quelle quellen text "
+    "avec par dans depuis le la les l une un est il elle on question documentation corpus contexte base "
+    "con desde en el los las los documentos documento documentacion contexto pregunta es esta "
+    "dai dal dalla nei nel con i gli documenti documento domanda contesto "
+    "com nos no pelos pelo os as documentos pergunta "
+    "met uit door de het vraag documenten"
+)
+_FILLERS = frozenset(_FILLERS_BY_LANGUAGE.split()) - {"no"}
+"""Words around a flag in several languages: articles, prepositions, the documents, the system."""
+_ABOUT_ANSWERS = re.compile(
+    r"answer(able|ed)|should answer|beantwort|repond|respond|rispond|risposta|respuesta|resposta"
+)
+_FLAG_SIGNS: tuple[Sign, ...] = ("unanswerable", "answerable")
+_NEGATIONS = ("不", "無", "无", "非", "否", "未", "안", "못")
 _ENDINGS = ("여부", "유무", "是否", "か")
 _IN_BRACKETS = re.compile(r"[(（\[][^()（）\[\]]*[)）\]]")
 _LONGEST_LABEL = 80
@@ -83,11 +102,33 @@ def sign_of(name: str) -> Sign | None:
         for sign, pattern in _NAMES.items():
             if pattern.fullmatch(form):
                 return sign
-    # Japanese, Chinese and Korean names have no spaces that would divide words.
-    unspaced = words.replace(" ", "")
+    bare = _without_fillers(words)
+    if _ABOUT_ANSWERS.search(bare):
+        for flag in _FLAG_SIGNS:
+            if _NAMES[flag].fullmatch(bare):
+                return flag
+    return _sign_of_unspaced(words.replace(" ", ""))
+
+
+def _without_fillers(words: str) -> str:
+    """Return the words of a name without those that say from what, by whom and of what."""
+    return " ".join(word for word in words.split() if word not in _FILLERS)
+
+
+def _sign_of_unspaced(name: str) -> Sign | None:
+    """Return what a Japanese, Chinese or Korean name says: it has no spaces that would divide words."""
     for ending in _ENDINGS:
-        unspaced = unspaced.removesuffix(ending).removeprefix(ending)
-    return next((sign for sign, names in _UNSPACED.items() if unspaced in names.split()), None)
+        name = name.removesuffix(ending).removeprefix(ending)
+    for sign, names in _UNSPACED.items():
+        if name in names.split():
+            return sign
+    # "Can be answered from the documents": the words before it say from what.
+    for flag in _FLAG_SIGNS:
+        for known in _UNSPACED[flag].split():
+            before = name.removesuffix(known)
+            if before != name and not before.endswith(_NEGATIONS):
+                return flag
+    return None
 
 
 _YES_WORDS = (

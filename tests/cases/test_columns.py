@@ -29,6 +29,22 @@ def test_names_say_whether_a_column_is_a_flag_or_its_opposite():
 
 
 @pytest.mark.parametrize(
+    ("name", "sign"),
+    [
+        ("Aus Doku beantwortbar?", "answerable"), ("Answerable from docs?", "answerable"),
+        ("Can be answered from KB?", "answerable"), ("Im Handbuch beantwortbar?", "answerable"),
+        ("¿Se puede responder con los documentos?", "answerable"), ("Répondable avec la doc ?", "answerable"),
+        ("문서로 답변 가능?", "answerable"), ("資料で回答可能か", "answerable"), ("Should the bot answer?", "answerable"),
+        ("Mit Doku nicht beantwortbar", "unanswerable"), ("Not answerable from docs", "unanswerable"),
+        ("文書から回答不可", "unanswerable"), ("supported_docs", None), ("answerable comment", None),
+        ("Antwort aus Doku", None), ("answered question", None), ("模範回答", None),
+    ],
+)  # fmt: skip
+def test_words_around_a_flag_do_not_hide_it(name, sign):
+    assert sign_of(name) == sign
+
+
+@pytest.mark.parametrize(
     "name", ["answer", "expected", "question", "unanswerable_reason", "refusal_message", "context"]
 )
 def test_other_names_are_no_flags(name):
