@@ -255,7 +255,7 @@ def test_gold_in_the_metadata_is_named_and_no_gold_is_a_warning(project: Project
     assert project.rageval("cases", "convert", "a.jsonl", "--strict").ret == 1
     project.write("b.json", json.dumps([{"input": "Q?", "expected": "A.", "metadata": {"source": "the manual"}}]))
     said = lines_with(project.rageval("cases", "convert", "b.json"), "looks like gold")
-    assert said == ["source looks like gold and went to metadata; --map gold.paths=source takes it instead"]
+    assert said == ["source looks like gold and went to metadata; --map gold.paths=metadata.source takes it instead"]
 
 
 def test_sources_of_an_answer_are_its_chunks(project: Project):

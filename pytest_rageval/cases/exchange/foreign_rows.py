@@ -54,7 +54,7 @@ def foreign_row(written: Mapping[str, Json], folder: Path = Path(), *, may_be_ow
             if is_nothing(own.get(name)):
                 own.pop(name, None)
         return ForeignRow(row=written, own=own)
-    row = dict(written)
+    row = {name: _read_object(value) for name, value in written.items()}
     extra = _extra_of(row)
     unread: dict[str, Json] = {}
     notes: Sequence[str] = ()
@@ -65,6 +65,14 @@ def foreign_row(written: Mapping[str, Json], folder: Path = Path(), *, may_be_ow
     checks = [*single_checks(row.pop("assert", None), row.get("vars")), *written_checks(row)]
     leaves = dict(_leaves(row))
     return ForeignRow(row=row, extra=extra, checks=checks, leaves=leaves, unread=unread, notes=notes)
+
+
+def _read_object(value: Json) -> Json:
+    """Return an object that numpy or pandas printed into a cell, with arrays in it; any other value as it is."""
+    if not isinstance(value, str) or not value.startswith("{") or "array(" not in value:
+        return value
+    read = printed_value(value)
+    return read if isinstance(read, dict) else value
 
 
 def columns_of(

@@ -94,7 +94,14 @@ FORMATS = (
     Format("llamaindex", "query && (reference_answer || relevant_docs)", {IDS: "relevant_docs"}),
     Format("squad", "question && answers.answer_start || question && contains(keys(@), 'is_impossible')"),
     Format("ragas", "user_input"),
-    Format("hotpotqa", "supporting_facts", {CONTEXTS: "context[*].join(' ', [1])", IDS: "supporting_facts[*][0]"}),
+    Format(
+        "hotpotqa",
+        "supporting_facts",
+        {
+            CONTEXTS: "context.sentences[*].join(' ', @) || context[*].join(' ', [1])",
+            IDS: "supporting_facts.title || supporting_facts[*][0]",
+        },
+    ),
     Format("messages", "messages[0].role", {QUESTION: "messages"}),
     Format("sharegpt", "conversations[0].from", {QUESTION: "conversations[].{role: from, content: value}"}),
 )

@@ -45,7 +45,7 @@ def printed_value(text: str) -> Json:
         return items
     try:
         # Literals alone: a cell of somebody's file is never run.
-        value = ast.literal_eval(bare)
+        value = ast.literal_eval(_ArraysAsLists().visit(ast.parse(bare, mode="eval")))
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
     return json_value(value) if isinstance(value, (list, dict)) else None
@@ -81,6 +81,15 @@ def _flat_list(text: str) -> list[Json] | None:
             items.append(value)
         position = item.end()
     return items
+
+
+class _ArraysAsLists(ast.NodeTransformer):
+    """Replaces `array([...], dtype=object)` within a printed object by its list."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        is_array = isinstance(node.func, ast.Name) and node.func.id == "array" and len(node.args) == 1
+        return node.args[0] if is_array else node
 
 
 _WORDS = {"None": None, "True": True, "False": False, "true": True, "false": False}
