@@ -14,9 +14,9 @@ from pytest_rageval.abstention.detector import declines
 from pytest_rageval.io.masking import Mask, public_target, public_url
 from pytest_rageval.io.secret_forms import secrets_by_form
 from pytest_rageval.language.words import content_tokens, fold, normalise, sentences, squad_normalise, tokens
-from pytest_rageval.llm.chat_protocol import thoughts_and_text
 from pytest_rageval.llm.json_exchange import UnreadableReply
 from pytest_rageval.llm.reply_object import stated_object
+from pytest_rageval.llm.thoughts import thoughts_and_answer, thoughts_and_text
 from pytest_rageval.matching.spellings import (
     heading_form,
     headings,
@@ -122,6 +122,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "reply": mapping_of_reply,
     "declines": declines,
     "thoughts": thoughts_and_text,
+    "thoughts of a system": thoughts_and_answer,
     "judge's reply": stated,
 }
 
