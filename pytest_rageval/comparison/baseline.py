@@ -241,11 +241,16 @@ def open_side(reports: Path, baseline: Path, reference: str) -> Side:
     return Side(reference, metrics, None, note=_only_means(reference))
 
 
-def side_of_run(run: StoredRun, name: str = "") -> Side:
-    """Return a finished run as a side; raise SettingsError if it has not ended. `name` is its id by default."""
+def side_of_run(run: StoredRun, name: str = "", cases: CaseColumns | None = None) -> Side:
+    """Return a finished run as a side; raise SettingsError if it has not ended.
+
+    name   its id by default
+    cases  its cases if they are in memory; else they are read
+    """
     name = name or run.run_id
-    note = _only_means(name) if run.scores is None else None
-    return Side(name, run.finished_metrics, run.scores, run.config, run, note)
+    scores = run.scores if cases is None else cases
+    note = _only_means(name) if scores is None else None
+    return Side(name, run.finished_metrics, scores, run.config, run, note)
 
 
 def _of_baseline(name: str, path: Path, reports: Path) -> Side:

@@ -30,6 +30,11 @@ def write_text(path: Path, text: str) -> None:
     _replace(path, lambda file: file.write(text.encode("utf-8")))
 
 
+def write_parts(path: Path, parts: Iterable[str]) -> None:
+    """Replace a file atomically by these texts one after the other, without joining them in memory."""
+    _replace(path, lambda file: file.writelines(part.encode("utf-8") for part in parts))
+
+
 def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Replace a file atomically by these lines, which need not fit into memory together."""
     _replace(path, lambda file: file.writelines(f"{line}\n".encode() for line in lines))
