@@ -127,7 +127,7 @@ def listed_case(record: Mapping[str, Any]) -> ListedCase:
 def record_fields(record: Mapping[str, Any]) -> Sequence[Any]:
     """Return the first fields of a `ListedCase`, as far as a record fills them."""
     error = record["error"] or NOTHING
-    failed = [(gate["metric"], gate["tag"] or gate["metric"]) for gate in record["verdict"]["failed_gates"]]
+    failed = tuple((gate["metric"], gate["tag"] or gate["metric"]) for gate in record["verdict"]["failed_gates"])
     tags = [*record["tags"], *(tag for _, tag in failed)]
     doubt = record.get("doubt")
     cause = record.get("cause")
