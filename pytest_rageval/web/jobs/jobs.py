@@ -7,7 +7,6 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +14,7 @@ from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.atomic import write_json
 from pytest_rageval.io.lock import is_locked
-from pytest_rageval.runs.folder import check_reports
+from pytest_rageval.runs.folder import check_reports, new_folder, utc_name
 from pytest_rageval.web.jobs.job import (
     CANCELLED,
     ENDED,
@@ -96,7 +95,8 @@ class Jobs:
         """Start the run of a new folder, or raise SettingsError if it cannot begin."""
         check_reports(self._reports)
         with self._beginning:
-            folder = self._new_folder()
+            # The job's name becomes the run's.
+            folder = new_folder(self._folder, utc_name(), free_in=self._reports / "runs")
             try:
                 job = lay_out(folder)
                 write_json(folder / JOB, job.model_dump())
@@ -117,20 +117,6 @@ class Jobs:
     def cancel(self, job_id: str) -> None:
         """Stop a run gracefully and keep its ended cases. Do nothing if it has ended."""
         cancel_process(self._place(job_id))
-
-    def _new_folder(self) -> Path:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        begun = datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
-        for number in range(1, 1000):
-            name = begun if number == 1 else f"{begun}_{number}"
-            # The job's name becomes the run's, which must be free in both folders.
-            if (self._reports / "runs" / name).exists():
-                continue
-            with suppress(FileExistsError):
-                folder = self._folder / name
-                folder.mkdir()
-                return folder
-        raise SettingsError(f"{self._folder}: too many jobs in one second")
 
     def _launch(self, folder: Path, job: Job, how: str) -> None:
         """Start the process of a job, or raise SettingsError if it may not run."""

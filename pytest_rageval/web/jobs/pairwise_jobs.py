@@ -21,6 +21,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json, readable_json, write_json
 from pytest_rageval.io.lock import is_locked
 from pytest_rageval.io.masking import public_target
+from pytest_rageval.runs.folder import new_folder, utc_name
 from pytest_rageval.web.jobs.job import CANCELLED, ENDED, LOG, log_tail, number_in
 from pytest_rageval.web.jobs.started_process import cancel_process, start_process
 from pytest_rageval.web.keys import run_environment
@@ -77,7 +78,7 @@ class PairwiseJobs:
             going = [name for name in self._names() if is_locked(self._folder / name)]
             if len(going) >= MOST_AT_ONCE:
                 raise SettingsError(f"{MOST_AT_ONCE} comparisons at most run at the same time; wait for one to end")
-            folder = self._new_folder()
+            folder = new_folder(self._folder, utc_name())
             created = datetime.now(UTC).isoformat(timespec="seconds")
             shown_judge = public_target(judge)
             order = PairwiseOrder(id=folder.name, before=before, after=after, judge=shown_judge, created=created)
@@ -153,16 +154,6 @@ class PairwiseJobs:
         if name not in self._names():
             raise UnknownPageError(f"there is no comparison {name!r}")
         return self._folder / name
-
-    def _new_folder(self) -> Path:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        begun = datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
-        for number in range(1, 1000):
-            folder = self._folder / (begun if number == 1 else f"{begun}_{number}")
-            with suppress(FileExistsError):
-                folder.mkdir()
-                return folder
-        raise SettingsError(f"{self._folder}: too many comparisons in one second")
 
 
 def _order_in(folder: Path) -> PairwiseOrder:
