@@ -27,6 +27,8 @@ from pytest_rageval.web.jobs.started_process import cancel_process, start_proces
 from pytest_rageval.web.keys import run_environment
 from pytest_rageval.web.site import WebSettings, check_listed, of_app
 
+PAIRWISE_FOLDER = "pairwise"
+"""The folder of comparisons in the data folder."""
 ORDER = "comparison.json"
 RESULT = "result.json"
 MOST_AT_ONCE = 2
@@ -62,10 +64,13 @@ class PairwiseStatus:
 
 
 class PairwiseJobs:
-    """The folder `data/pairwise`, one per server."""
+    """The folder `data/pairwise`, one per server.
+
+    A comparison is kept as long as its runs: `RunShelf` deletes and restores it with them.
+    """
 
     def __init__(self, settings: WebSettings) -> None:
-        self._folders = JobFolders(settings.data / "pairwise", "comparison")
+        self._folders = _comparison_folders(settings.data)
         self._settings = settings
         self._beginning = threading.Lock()
 
@@ -141,6 +146,22 @@ class PairwiseJobs:
             if len(found) == MOST_LISTED:
                 break
         return found
+
+
+def _comparison_folders(data: Path) -> JobFolders:
+    return JobFolders(data / PAIRWISE_FOLDER, "comparison")
+
+
+def comparisons_of(data: Path, run_id: str) -> list[Path]:
+    """Return the folders of all comparisons of a run, in a data folder."""
+    folders = _comparison_folders(data)
+    found: list[Path] = []
+    for name in folders.names():
+        with suppress(SettingsError):
+            order = _order_in(folders.path / name)
+            if run_id in (order.before, order.after):
+                found.append(folders.path / name)
+    return found
 
 
 def _order_in(folder: Path) -> PairwiseOrder:
