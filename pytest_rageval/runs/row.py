@@ -166,6 +166,12 @@ class Row:
         latency = {name: number for name, number in record["latency"].items() if number is not None}
         if record.get("requests") is not None:
             latency["requests"] = record["requests"]
+        not_applicable = frozenset(record["skipped_metrics"])
+        gates_examined = verdict["gates_held"] + len(failed)
+        # Records from before cases could be repeated lack it.
+        trial_passed = verdict.get("trial_passed", verdict["passed"])
+        message = error.get("message") or record["reason"]
+        is_blank = abstained.get("decided_by") == "empty answer"
         row = cls(
             key=record["case_key"],
             trial=record["trial"],
@@ -173,13 +179,13 @@ class Row:
             content_hash=record["content_hash"],
             groups=shared.groups(record),
             scores=scores,
-            not_applicable=shared.value(frozenset(record["skipped_metrics"])),
+            not_applicable=shared.value(not_applicable),
             failed=shared.value(failed),
-            gates_examined=verdict["gates_held"] + len(failed),
-            trial_passed=verdict.get("trial_passed", verdict["passed"]),
+            gates_examined=gates_examined,
+            trial_passed=trial_passed,
             error_kind=error.get("kind"),
-            message=error.get("message") or record["reason"],
-            is_blank=abstained.get("decided_by") == "empty answer",
+            message=message,
+            is_blank=is_blank,
             latency=latency,
             cost=shared.mapping("cost", record["cost"]),
             judge=shared.mapping("judge", record["judge"]),
