@@ -66,6 +66,7 @@ def test_no_page_shows_them(project: Project):
     agents = project.path / "data" / "agents" / "shop"
     agents.mkdir(parents=True)
     table = (project.path / CONFIGURATION).read_text(encoding="utf-8").replace("[tool.rageval]", "")
+    table += 'headers = { x-key = "secretpw", x-other = "env:OTHER" }\nparams = { api_key = "secretpw" }\n'
     (agents / "v1.toml").write_text(table, encoding="utf-8")
     (agents / "v2.toml").write_text(table.replace("user:", "other:"), encoding="utf-8")
     with served(project.path) as app:
@@ -75,6 +76,7 @@ def test_no_page_shows_them(project: Project):
     assert leaking == []
     assert "cannot be saved again" in shown["/agents/shop/edit"]
     assert "no agent keeps it" in shown["/agents/new"]
+    assert "env:OTHER" in shown["/agents/shop"]
 
 
 PAGES = (

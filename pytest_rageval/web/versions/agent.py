@@ -139,11 +139,9 @@ class Agent(BaseModel):
 
 
 def _public_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    shown: dict[str, str] = {}
-    for name, value in headers.items():
-        # `env:NAME` names the key, and is none.
-        shown[name] = value if value.startswith("env:") else public_params({name: value})[name]
-    return shown
+    # `env:NAME` names the key, and is none.
+    of_environment = {name: value for name, value in headers.items() if value.startswith("env:")}
+    return {**public_params(headers), **of_environment}
 
 
 class AgentVersion(StoredVersion):
