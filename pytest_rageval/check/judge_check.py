@@ -17,7 +17,7 @@ from pytest_rageval.judges.canaries import Verdict, canaries_for, rubrics_of, st
 from pytest_rageval.judges.checked_judge import CheckedJudge
 from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.judges.judge_spec import judge_of_run, judge_with_cache
-from pytest_rageval.run.plan import own_rubrics
+from pytest_rageval.run.judged_rubrics import own_rubrics
 
 NO_JUDGE = "there is no judge to check; name one with --judge"
 PASSAGES = 1
