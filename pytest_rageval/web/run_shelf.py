@@ -77,7 +77,7 @@ class RunShelf:
             for name, folder in self._parts.items():
                 if (folder / known[run_id]).is_dir():
                     shutil.move(folder / known[run_id], place / name)
-            # One of two deleted runs goes with the first of them, and comes back with that one.
+            # If both of its runs are deleted, it goes with the first one, and comes back with that.
             for comparison in comparisons_of(self._data, run_id):
                 (place / PAIRWISE_FOLDER).mkdir(exist_ok=True)
                 shutil.move(comparison, place / PAIRWISE_FOLDER / comparison.name)
