@@ -31,7 +31,7 @@ from pytest_rageval.text import printable
 
 NEXT = (
     ("pytest", "run the cases"),
-    ("rageval explain latest CASE", "one case in full: gold, what came, every gate"),
+    ("rageval explain latest CASE", "one case in full: gold, retrieved chunks, every gate"),
     ("pytest --rageval-update-baseline", "accept a run; commit reports/baseline.json"),
 )
 
