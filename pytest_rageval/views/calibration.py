@@ -9,7 +9,7 @@ from pytest_rageval.check.calibrate import Calibration, UnlabelledCases
 from pytest_rageval.check.judged_labels import ScoredLabel
 from pytest_rageval.stats.agreement import Estimate
 from pytest_rageval.stats.thresholds import Threshold
-from pytest_rageval.text import NO_VALUE, counted, short
+from pytest_rageval.text import NO_VALUE, counted, plain, short
 from pytest_rageval.views.parts import Block, FigureTable, Fold, FoldList, LabelledText, Line, Section, TableRow
 
 MOST_SHOWN = 5
@@ -140,7 +140,7 @@ def _suggestions(calibration: Calibration) -> Iterator[str]:
         if isinstance(limit, str):
             yield f"{AIMS[aim]}: no limit is suggested: {limit}"
         else:
-            gate = f"{calibration.gate.name} >= {limit.limit:.12g}"
+            gate = f"{calibration.gate.name} >= {plain(limit.limit)}"
             yield f"{gate}  {AIMS[aim]} {_result_of(limit, str(calibration.gate))}"
 
 
