@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
 
@@ -120,10 +119,12 @@ def plain(value: float, digits: int = AS_WRITTEN) -> str:
     Only what is smaller than nine decimals, or has more than fifteen digits before the point, is in powers of ten.
     """
     rounded = f"{value:.{digits}g}"
-    size = abs(value)
-    if size != 0 and not SMALLEST_PLAIN <= size < LARGEST_PLAIN:
+    mantissa, power, exponent = rounded.partition("e")
+    if not power or not SMALLEST_PLAIN <= abs(value) < LARGEST_PLAIN:
         return rounded
-    return f"{Decimal(rounded):f}"
+    known_digits = len(mantissa.lstrip("-").replace(".", ""))
+    decimals = max(0, known_digits - 1 - int(exponent))
+    return f"{float(rounded):.{decimals}f}"
 
 
 SMALLEST_PLAIN = 1e-9

@@ -16,7 +16,7 @@ from pytest_rageval.comparison.compared_sides import Comparison, compare_sides
 from pytest_rageval.comparison.gates_now import Both
 from pytest_rageval.comparison.known_failures import ADDED_GATES, WORSE_KNOWN_FAILURES
 from pytest_rageval.comparison.lost_retrieval import LOST_RETRIEVAL
-from pytest_rageval.comparison.new_gates import new_causes_of_side, with_new_causes
+from pytest_rageval.comparison.new_gates import new_causes_of_sides, with_new_causes
 from pytest_rageval.comparison.notes import comparison_notes
 from pytest_rageval.comparison.operation_changes import operation_changes, timed_otherwise
 from pytest_rageval.comparison.pair_verdict import pair_verdict
@@ -189,7 +189,7 @@ def build_comparison(
         if content["operations"].keys() & {"latency_ms", "ttft_ms"} and other_concurrency is not None:
             content["notes"] = list(dict.fromkeys([*content["notes"], other_concurrency]))
         content["gates"] = list(comparison.gates)
-        new_causes = new_causes_of_side(compared["new_gates"], after)
+        new_causes = new_causes_of_sides(compared, before, after)
         content["new_causes"] = {key: cause._asdict() for key, cause in new_causes.items()}
         content["causes"] = _causes_of_new_failures(after, compared, new_causes)
         if is_detailed:

@@ -63,6 +63,8 @@ def _lines(explained: Explained, form: Form) -> Iterator[str]:
     if case.head.has_notable_operations and case.head.latency:
         yield f"latency: {case.head.latency}"
     yield from _section("fails", [(gate,) for gate in explained.failed_gates], form.width)
+    if explained.failed_gates and case.failure.cause:
+        yield f"  cause: {_short(case.failure.cause)}"
     yield from _section("errors", [(error,) for error in case.failure.errors], form.width)
     yield ""
     if not case.texts.has_observation:
