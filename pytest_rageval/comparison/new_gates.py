@@ -10,6 +10,7 @@ from pytest_rageval.comparison.baseline import Side, with_stored_run
 from pytest_rageval.comparison.case_diff import records_of
 from pytest_rageval.comparison.compared_sides import Comparison
 from pytest_rageval.comparison.moved_golds import causes_of_moved_golds
+from pytest_rageval.comparison.slower_answers import slower_answers
 from pytest_rageval.runs.causes import Cause, causes_content, earliest, recorded_causes
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.records.line_form import RESULTS
@@ -40,8 +41,16 @@ def with_comparison(
     moved = causes_of_moved_golds(metrics["causes"], newly_failing(content), before.records, now)
     new_causes = moved | _new_causes_of_rows(content["new_gates"], rows)
     shown_causes = {key: cause._asdict() for key, cause in new_causes.items()}
+    # Two runs of equal results differ in their times: these stand with all that is of one run alone.
+    volatile = metrics["volatile"]
+    if content["compared"]:
+        shared = before.cases.keys() & {row.key for row in rows}
+        slower = slower_answers(before.metrics, metrics, shared, before.records, now)
+        if slower is not None:
+            volatile = {**volatile, "slower_answers": slower}
     return {
         **metrics,
+        "volatile": volatile,
         "causes": with_new_causes(metrics["causes"], new_causes),
         "comparison": {**content, "new_causes": shown_causes},
         "gates": [*metrics["gates"], *comparison.gates],
