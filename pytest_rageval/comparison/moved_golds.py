@@ -36,7 +36,7 @@ def causes_of_moved_golds(
     failing: set[str] = set()
     for cause in causes:
         if cause["kind"] in EXPLAINED:
-            failing.update(keys.intersection(cause["cases"]))
+            failing.update(keys & {*cause["cases"]})
     if not failing:
         return {}
     read = frozenset(sorted(failing)[:MOST_CASES])

@@ -52,9 +52,10 @@ Z = 1.959963984540054  # of the normal distribution; a literal, since computed q
 _HALVINGS = 26
 
 
-def wilson(share: float, n: int) -> Interval:
+def wilson(share: float, n: float) -> Interval:
     """Return the interval for a share (0 to 1) of n independent cases; never empty, never outside 0 to 1.
 
+    Cases that depend on each other are worth fewer, so that n need not be whole.
     Source: Wilson 1927, without continuity correction.
     """
     shrink = 1 + Z * Z / n
