@@ -19,6 +19,9 @@ EXPLAINED = frozenset({"gold_not_retrieved", "gold_partly_retrieved", "no_paths"
 """Kinds of causes that a gold under another name explains better."""
 MOST_CASES = 1000
 """Cases whose records are read: each takes some 10 kB."""
+MOST_CHUNKS = 20
+LONGEST = 4000
+"""Characters of a chunk that are compared: records come from the system, and may be of any length."""
 SHINGLE = 20
 """Characters of the pieces that two texts share; pieces of words would say nothing in scripts without spaces."""
 ENOUGH = 0.8
@@ -52,17 +55,27 @@ def causes_of_moved_golds(
 
 def _first_change(before: Record, now: Record) -> str | None:
     """Return how the name of the first lost gold differs; None if no new chunk has the text of one."""
-    chunks_before = before["retrieved_chunks"] or ()
+    chunks_before = _first_chunks(before)
+    chunks_now = _first_chunks(now)
     names = {_name(chunk) for chunk in chunks_before}
     # A chunk that was retrieved before under the same name is no new name of another one.
-    new = [chunk for chunk in now["retrieved_chunks"] or () if _name(chunk) not in names]
-    texts = [fold(chunk["text"] or "") for chunk in new]
+    new = [chunk for chunk in chunks_now if _name(chunk) not in names]
+    texts = [_text(chunk) for chunk in new]
     for gold_chunk in _lost(chunks_before, now["retrieved_chunks"] or ()):
-        wanted = fold(gold_chunk["text"] or "")
+        wanted = _text(gold_chunk)
         for chunk, text in zip(new, texts, strict=True):
             if is_same_text(wanted, text):
                 return _change(gold_chunk, chunk)
     return None
+
+
+def _first_chunks(record: Record) -> Sequence[Record]:
+    chunks: Sequence[Record] = record["retrieved_chunks"] or ()
+    return chunks[:MOST_CHUNKS]
+
+
+def _text(chunk: Record) -> str:
+    return fold((chunk["text"] or "")[:LONGEST])
 
 
 def _lost(before: Sequence[Record], now: Sequence[Record]) -> Iterator[Record]:
@@ -77,16 +90,21 @@ def _lost(before: Sequence[Record], now: Sequence[Record]) -> Iterator[Record]:
 
 def is_same_text(one: str, other: str) -> bool:
     """Check whether two folded texts are one passage, which may be cut otherwise."""
-    if not one or not other:
-        return False
     if one == other:
-        return True
+        return len(one) >= SHINGLE
     shorter, longer = sorted((one.rstrip("…"), other.rstrip("…")), key=len)
     if len(shorter) < SHORTEST:
         return False
-    pieces = [shorter[at : at + SHINGLE] for at in range(0, len(shorter) - SHINGLE + 1, SHINGLE // 2)]
-    shared = sum(piece in longer for piece in pieces)
-    return shared / len(pieces) >= ENOUGH
+    starts = range(0, len(shorter) - SHINGLE + 1, SHINGLE // 2)
+    most_missing = (1 - ENOUGH) * len(starts)
+    missing = 0
+    for start in starts:
+        if shorter[start : start + SHINGLE] not in longer:
+            missing += 1
+            # Most pairs are of different passages, and end after a few pieces.
+            if missing > most_missing:
+                return False
+    return True
 
 
 def _name(chunk: Record) -> tuple[str, str | None]:

@@ -256,7 +256,8 @@ class FailedGate(NamedTuple):
     tag: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.metric} is {short(self.value)}, gate {self.threshold}" + (f" ({self.tag})" if self.tag else "")
+        text = f"{self.metric} is {short(self.value)}, gate {self.threshold}"
+        return f"{text} ({self.tag})" if self.tag else text
 
 
 class Confirmation(NamedTuple):

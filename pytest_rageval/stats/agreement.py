@@ -282,9 +282,9 @@ def auroc(pairs: Sequence[LabelPair], effect_of: Effect = independent) -> Estima
     # One answer has no variance.
     if n_good < 2 or n_bad < 2:
         return Estimate(area, None)
-    effect = effect_of(
-        _in_order(pairs, [(share - area) / n_good for share in beaten], [(share - area) / n_bad for share in beaten_by])
-    )
+    by_good = [(share - area) / n_good for share in beaten]
+    by_bad = [(share - area) / n_bad for share in beaten_by]
+    effect = effect_of(_in_order(pairs, by_good, by_bad))
     if effect is None:
         return Estimate(area, None)
     variance = effect * (_variance(beaten) / n_good + _variance(beaten_by) / n_bad)
