@@ -286,6 +286,13 @@ def _only_means(name: str) -> str:
     return f"{name} holds no cases: means are compared as they are, without pairing and without evidence"
 
 
+def with_stored_run(side: Side, reports: Path) -> Side:
+    """Return a baseline with the run that it came from, if that is still stored here."""
+    if side.run is not None:
+        return side
+    return replace(side, run=_run_of(side.metrics, reports))
+
+
 def _run_of(metrics: Mapping[str, Any], reports: Path) -> StoredRun | None:
     """Return the run of these metrics, if its folder still exists and is of the same run."""
     run_id = metrics["volatile"].get("run_id")

@@ -108,7 +108,7 @@ def list_cases(
 
     before      the scores of the other run; None if it is not read
     names       the other run's metrics → their names in this one
-    new_causes  the causes of known failures that fail a new gate, by case
+    new_causes  the causes that only the comparison shows, by case
     """
     metrics = side.metrics["metrics"]
     now = side.cases
