@@ -41,6 +41,8 @@ FAULTS: list[Behaviour] = [
 ]  # fmt: skip
 MEGABYTE = 2**20
 MOST_PER_THOUSAND = 20 * MEGABYTE
+LONGEST_S = 8 * PATIENCE_S
+"""5,000 cases take a minute or two on two idle cores."""
 REPORT_PER_THOUSAND = 5 * MEGABYTE
 
 
@@ -57,9 +59,10 @@ def run_under_load(project: Project, cases: int) -> list[Usage]:
     # Long enough for a good answer on a busy machine; each that hangs or drips holds up the cases behind it so long.
     with FaultServer(fails_at_every_twentieth) as server:
         project.configure(f'target = "{server.url}"\ntimeout = 4\nretries = 0\nadaptive_concurrency = false')
-        process = project.start("-q", "-n", "2", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        output_to = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        process = project.start("-q", "-n", "2", within_s=LONGEST_S, **output_to)
         with UsageSampler(process.pid, lambda: len(server.requests)) as sampler:
-            output = process.communicate(timeout=5 * PATIENCE_S)[0].decode()
+            output = process.communicate(timeout=LONGEST_S)[0].decode()
     assert process.returncode == 1, output
     # A reset in place of a reply looks like an idle connection that was closed: such a question is sent once more.
     assert cases <= len(server.requests) <= cases + cases // EVERY // len(FAULTS) + 1
