@@ -109,10 +109,10 @@ def all_patterns() -> list[tuple[Place, re.Pattern[str]]]:
         for method, pattern in written_patterns(path):
             # One that a module keeps under a name is there already, perhaps with flags.
             if pattern.pattern not in named:
-                methods = frozenset() if method == "compile" else frozenset([method])
+                called_so: set[str] = set() if method == "compile" else {method}
                 key = (pattern.pattern, pattern.flags)
                 earlier = found[key][0].methods if key in found else frozenset()
-                found[key] = (Place(path.name, earlier | methods), pattern)
+                found[key] = (Place(path.name, earlier | called_so), pattern)
     return list(found.values())
 
 
