@@ -26,6 +26,7 @@ FLOORS = (
     ("gates", "stats"),
     ("run.ask",),
     ("run.turn_measures",),
+    ("run.judged_rubrics",),
     ("run.plan",),
     ("run.scoring",),
     ("run.engine",),

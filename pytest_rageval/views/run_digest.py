@@ -89,13 +89,15 @@ def run_digest(run: StoredRun, metrics: Content, baseline: Path, *, previous: Co
     causes = tuple(causes_of(metrics, sorted(case.key for case in failing)))
     known = {key for cause in metrics.get("causes", ()) for key in cause["cases"]}
     known.difference_update(case.key for case in failing)
+    changes = changes_since(run, comparison or previous, baseline)
+    flaky = [case for case in listed if case.flaky == FLAKY and case.outcome not in FAILING]
     return RunDigest(
         metrics=metrics,
-        changes=tuple(map(arrow_text, changes_since(run, comparison or previous, baseline))),
+        changes=tuple(map(arrow_text, changes)),
         causes=causes,
         known_causes=tuple(causes_of(metrics, sorted(known))),
         failing=tuple(failing),
-        flaky=tuple(case for case in listed if case.flaky == FLAKY and case.outcome not in FAILING),
+        flaky=tuple(flaky),
         cases=tuple(_with_texts(run, failing[:SHOWN_CASES], causes, comparison)),
         moved=tuple(moved_against(comparison)),
     )

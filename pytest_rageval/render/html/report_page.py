@@ -325,12 +325,11 @@ def _filter_columns(page: PageRun) -> dict[str, Any]:
     cases = page.cases
     unchecked_codes: dict[str, int] = {}
     unchecked = [_codes_of(case.unchecked, unchecked_codes) for case in cases]
+    coded: dict[str, Any] = {}
+    for name in ("doubt", "cause", "flaky", "conversation", "turn"):
+        coded |= _coded(name, [getattr(case, name) for case in cases])
     return {
-        **_coded("doubt", [case.doubt for case in cases]),
-        **_coded("cause", [case.cause for case in cases]),
-        **_coded("flaky", [case.flaky for case in cases]),
-        **_coded("conversation", [case.conversation for case in cases]),
-        **_coded("turn", [case.turn for case in cases]),
+        **coded,
         **_coded("answer", [case.answer_change for case in cases]),
         "answered": page.listed.has_answers_before,
         "unchecked": unchecked,

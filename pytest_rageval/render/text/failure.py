@@ -48,7 +48,8 @@ def _by_phrasing(obs: Observation) -> Iterator[str]:
 
 
 def _facts(result: CaseResult) -> Iterator[tuple[str, str]]:
-    case, obs = result.case, result.observation
+    case = result.case
+    obs = result.observation
     assert obs is not None
     yield "question", _cut(case.question)
     yield from _said_before(result)

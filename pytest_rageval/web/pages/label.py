@@ -200,7 +200,8 @@ def _render(
         _move_to(labelling, place)
         session = labelling.session
         is_waiting = session.waits_for is not None
-        message, session.message = problem or session.message, ""
+        message = problem or session.message
+        session.message = ""
         context = LabelPage(
             view=label_view(session, hides_scores=not shows_scores),
             session=session,
