@@ -12,6 +12,7 @@ from project import Project
 from reliability import Tally
 
 from pytest_rageval.abstention.answering_part import answering_part, parts_of
+from pytest_rageval.abstention.courtesies import is_greeting
 from pytest_rageval.abstention.detector import declines, log_odds
 
 BESIDE = Path(__file__).parent / "data" / "abstention" / "beside.jsonl"
@@ -127,6 +128,31 @@ def test_a_partial_answer_that_states_the_gold_is_no_refusal(question: str, gold
 )
 def test_a_refusal_that_holds_words_of_the_gold_stays_one(question: str, gold: str, answer: str):
     assert declines(answer, question, golds=[gold]).abstained is not False
+
+
+@pytest.mark.parametrize("answer", ["I'm afraid not.", "Unfortunately not.", "Sorry, no."])
+def test_a_polite_no_answers_a_question_that_wants_yes_or_no(answer: str):
+    assert declines(answer, "Can I cancel online?").abstained is False
+    assert declines("Leider nein.", "Kann ich online kündigen?").abstained is False
+
+
+@pytest.mark.parametrize(
+    "question", ["Hi!", "Hello there", "Guten Tag", "Merci beaucoup !", "안녕하세요", "Thanks a lot!"]
+)
+def test_a_greeting_cannot_be_declined(question: str):
+    assert is_greeting(question)
+    assert declines("Hi! What would you like to know about our products?", question).abstained is False
+
+
+@pytest.mark.parametrize(
+    "question", ["Hello, what does it cost?", "Best hotels to stay.", "Do you know the fee?", "No."]
+)
+def test_a_question_is_no_greeting(question: str):
+    assert not is_greeting(question)
+
+
+def test_an_offer_in_place_of_an_answer_is_neither():
+    assert declines("Hi! What would you like to know?", "How much is the fee?").abstained is None
 
 
 @settings(deadline=None, max_examples=100)

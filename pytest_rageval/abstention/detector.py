@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import unicodedata
 from collections.abc import Sequence
 from functools import cache, lru_cache
@@ -20,12 +21,14 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from pytest_rageval.abstention.answering_part import answering_part, parts_of
+from pytest_rageval.abstention.courtesies import is_greeting
 from pytest_rageval.abstention.evidence import held_share
 from pytest_rageval.abstention.features import (
     TABLE,
     FeatureBlock,
     Word,
     features_of,
+    kind_of_question,
     sentences_of,
 )
 from pytest_rageval.abstention.own_words import own_words
@@ -209,6 +212,10 @@ def _detect(answer: str, question: str, passages: tuple[str, ...]) -> Detection:
     own = own_words(answer)
     if own.is_announcement:
         return Detection(False, 1.0, is_announcement=True)
+    if is_greeting(question) or _is_plain_no(own.text, question):
+        return Detection(False, 0.9)
+    if own.is_offer:
+        return Detection(None, 0.5)
     odds, sentences = _odds(answer, question)
     limits = weights().limits
     if passages:
@@ -223,6 +230,22 @@ def _detect(answer: str, question: str, passages: tuple[str, ...]) -> Detection:
         return Detection(None, 0.5)
     _, most_declining = max(zip(sentences, sentences_of(own.text), strict=True))
     return Detection(True, _confidence(odds - limits.declines, SUREST[True]), most_declining)
+
+
+def _is_plain_no(answer: str, question: str) -> bool:
+    """Return True for "I'm afraid not." as the answer to a question that wants yes or no."""
+    return kind_of_question(question.casefold()) == "choice" and _PLAIN_NO.fullmatch(answer) is not None
+
+
+_PLAIN_NO = re.compile(
+    r"\W*(?:(?:i'm|i am|we're|we are) afraid not|(?:unfortunately|regrettably|sadly|sorry)\W+(?:not|no)"
+    r"|leider (?:nein|nicht)|malheureusement (?:non|pas)|infelizmente\W+não"
+    r"|(?:lamentablemente|desafortunadamente|por desgracia)\W+no"
+    r"|(?:아쉽지만|안타깝지만|죄송하지만)\W*(?:아니요|아닙니다|안 됩니다|불가능합니다)"
+    r"|(?:残念ながら|申し訳ございませんが|申し訳ありませんが)\W*(?:いいえ|できません)"
+    r"|(?:很遗憾|抱歉)\W*(?:不行|不可以|不能))\W*",
+    re.IGNORECASE,
+)
 
 
 def _shifted(odds: float, zone: DoubtZone, question: str, own: str, passages: tuple[str, ...]) -> float:
