@@ -22,13 +22,15 @@ LONGEST_CLEAR = 3
 """Sentences up to which an answer beside a limit is clear; more of them may be what a refusal tells in its place."""
 SURELY_SAYS = -0.3
 """Log odds of an abstention below which a part, read alone, says something."""
+HARDLY_SAYS = -1.0
+"""Log odds above which a part with a denial declines: "The winner had not been announced."."""
 SURELY_ANSWERS = -2.5
-"""The same for a part that shares no word with its question: "Three months."."""
+"""Log odds below which a part answers that shares no word with its question: "Three months."."""
 SHORT = 60
 """Characters of such a part that can hardly say anything but the answer."""
 HALF = 0.5
 MOST = 0.67
-"""Share of the question's words in a part that answers it."""
+"""Shares of the question's words in a part: from `HALF` on it may answer, and from `MOST` on it surely does."""
 
 
 class AnsweringPart(NamedTuple):
@@ -82,7 +84,8 @@ def answering_part(answer: str, question: str, odds_of: Callable[[str], float]) 
     # "The south gate opens at 8. I have nothing on the north gate."
     if not denied <= part.words or part.words <= asked.words:
         return None
-    is_bare = place == 0 and not asked.words & part.words and part.odds < SURELY_ANSWERS
+    shares_none = asked.words.isdisjoint(part.words)
+    is_bare = place == 0 and shares_none and part.odds < SURELY_ANSWERS
     refers_back = any(_REFERS_BACK.match(other.text) for other in others)
     if not _may_answer(part, asked, is_bare=is_bare, refers_back=refers_back):
         return None
@@ -137,13 +140,20 @@ def _best(parts: Sequence[_Part], asked: _Asked) -> int | None:
         if asked.kind == "reason" and _REASON.search(part.text) is None:
             continue
         places.append(place)
-    return max(places, key=lambda place: (len(parts[place].words & asked.words), -parts[place].odds), default=None)
+
+    def rank(place: int) -> tuple[int, float]:
+        part = parts[place]
+        return len(part.words & asked.words), -part.odds
+
+    return max(places, key=rank, default=None)
 
 
 def _part(text: str, odds: float) -> _Part:
     denies = odds >= 0 or _REGRET.fullmatch(text) is not None
     if not denies and _DENIAL.search(text):
-        denies = odds > -1 or _SOURCE.search(text) is not None or _REFERS_BACK.match(text) is not None
+        is_about_sources = _SOURCE.search(text) is not None
+        refers_back = _REFERS_BACK.match(text) is not None
+        denies = odds > HARDLY_SAYS or is_about_sources or refers_back
     return _Part(text, odds, _words(text), denies)
 
 

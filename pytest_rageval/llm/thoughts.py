@@ -76,7 +76,8 @@ def _labelled_thoughts(text: str) -> tuple[str, str]:
     answers = list(_ANSWER_LABEL.finditer(text))
     if answers:
         last = answers[-1]
-        return text[beginning.end() : last.start()].strip(), text[last.end() :].lstrip(_WHITE)
+        thoughts = text[beginning.end() : last.start()]
+        return thoughts.strip(), text[last.end() :].lstrip(_WHITE)
     # Reasons without another label may be all that there is of an answer: "Reasoning: the leaflet says 50 MB."
     if _ACTION_LABEL.search(text):
         return text[beginning.end() :].strip(), ""
