@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from pytest_rageval.language.opposites import ALLOWED, OPPOSITES, Opposites
 from pytest_rageval.language.polarity_words import (
@@ -75,8 +76,7 @@ def _is_first(one: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 def _denies(text: str) -> bool:
-    words = text.split()
-    for word, following in zip(words, (*words[1:], ""), strict=True):
+    for word, following in pairwise((*text.split(), "")):
         if word in NEGATORS or word in _MORE_NEGATORS:
             if following not in NOT_DENYING_BEFORE:
                 return True
