@@ -50,8 +50,8 @@ def gold_content(gold: str, question: str) -> GoldContent:
     answers_yes = None
     all_words = _words_beside_figures(stated)
     runs = stated.runs
-    if stated.opening in YES_OR_NO_GOLDS:
-        answers_yes = stated.answers_yes
+    if stated.opening.alone in YES_OR_NO_GOLDS:
+        answers_yes = stated.opening.says_yes
         # What follows is a detail, which an answer may leave out or word otherwise; only its figures must agree.
         all_words = ()
         runs = ()

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache, partial
 
+from pytest_rageval.language.answer_subject import are_of_another
 from pytest_rageval.language.gold_content import GoldContent, gold_content
 from pytest_rageval.language.named_figures import unit_forms
 from pytest_rageval.language.quantity_names import SIGNS, UNIT_PHRASES
-from pytest_rageval.language.question_fit import FigureFit, are_of_another, compare_figures
+from pytest_rageval.language.question_fit import FigureFit, compare_figures
 from pytest_rageval.language.stated_quantities import Quantity, are_same_number
 from pytest_rageval.language.stated_words import StatedWord, folded_word, has_alike
 from pytest_rageval.language.statements import (
@@ -75,8 +76,10 @@ def _fit(answer: Statement, wanted: GoldContent) -> GoldFit:
     gold = wanted.gold
     if wanted.answers_yes is not None:
         says = says_yes(answer.text, wanted.question)
-        if says is not wanted.answers_yes:
-            return GoldFit(0.0, gold, (gold,), f"it says {'yes' if says else 'no'}")
+        # "Students get 10 % off" says no yes to "Yes, 10 %", but what follows from it.
+        is_implied = says is None and wanted.answers_yes and bool(wanted.quantities)
+        if says is not wanted.answers_yes and not is_implied:
+            return GoldFit(0.0, gold, (gold,), _POLARITIES[says])
         if not (wanted.words or wanted.quantities or wanted.runs):
             return GoldFit(1.0, gold)
     # A figure counts all or nothing: the words around "24 months" stand in "12 months", too.
@@ -148,6 +151,7 @@ def _fit_of_quote(answer: Statement, gold: str) -> GoldFit:
 
 
 _KNOWN_UNITS = frozenset(unit_forms().values()) | frozenset(UNIT_PHRASES.values()) | frozenset(("yuan", "chf"))
+_POLARITIES = {True: "it says yes", False: "it says no", None: "it says neither yes nor no"}
 _MOST_FIGURES = 8
 """Of a gold whose figures are compared with others of the answer."""
 _LONGEST_SHOWN = 40

@@ -25,8 +25,19 @@ def _pair(positive: tuple[str, str], negative: tuple[str, str]) -> Opposites:
 OPPOSITES = (
     _pair(
         (
-            r"(?<!feel )free(?: of charge| of cost)?|complimentary|gratis|kostenlos\w*|kostenfrei\w*|umsonst"
-            r"|gebührenfrei\w*|unentgeltlich\w*|gratuit\w*",
+            r"cover(?:s|ed|age)?|insured|abgedeckt|versichert|gedeckt|mitversichert|couverte?s?|couvre\w*"
+            r"|cubiert[oa]s?|cubre\w*",
+            "보장|보상|補償|赔付|承保|保障",
+        ),
+        (
+            r"exclu(?:ded?|des|sions?)|exempt\w*|ausgeschlossen|ausgenommen|exclue?s?|exclut|excluid[oa]s?|excluye\w*",
+            "제외|対象外|除外|不赔|不保",
+        ),
+    ),
+    _pair(
+        (
+            r"(?<!feel )free(?: of charge| of cost)?|frei(?:e[rnms]?)?|complimentary|gratis|kostenlos\w*"
+            r"|kostenfrei\w*|umsonst|gebührenfrei\w*|unentgeltlich\w*|gratuit\w*",
             "무료|공짜|無料|免费|免費",
         ),
         (
