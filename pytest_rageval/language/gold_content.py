@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from pytest_rageval.language.opposites import ASKS_FOR_EXCEPTION
 from pytest_rageval.language.polarity_words import CHOICES, GENERAL_NOUNS, NEGATORS, YES_OR_NO_GOLDS
 from pytest_rageval.language.stated_quantities import Quantity
 from pytest_rageval.language.stated_words import StatedWord, folded_word
@@ -76,7 +77,7 @@ def gold_content(gold: str, question: str) -> GoldContent:
         runs=runs,
         weighted=tuple(_weighted(words, gold, question)),
         has_choice=is_choice or not CHOICES.isdisjoint(gold.casefold().split()),
-        is_asked_negatively=asked.is_denying,
+        is_asked_negatively=asked.is_denying or ASKS_FOR_EXCEPTION.search(asked.text.lower()) is not None,
         has_year=any(_is_year(quantity.figure) for quantity in quantities),
         is_old=has_only_words and not new_words and not offers_answers,
     )

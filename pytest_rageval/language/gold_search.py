@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache, partial
 
-from pytest_rageval.language.answer_subject import are_of_another
+from pytest_rageval.language.answer_subject import are_of_another, is_denied_of
 from pytest_rageval.language.gold_content import GoldContent, gold_content
 from pytest_rageval.language.named_figures import unit_forms
 from pytest_rageval.language.quantity_names import SIGNS, UNIT_PHRASES
@@ -115,6 +115,8 @@ def _fit(answer: Statement, wanted: GoldContent) -> GoldFit:
         return _fit_of_quote(answer, gold)
     if shared and wanted.asks_who and _is_of_another(answer, wanted):
         return GoldFit(0.0, gold, (gold,), "what is asked is said of another there")
+    if shared and _is_denied(answer, wanted):
+        return GoldFit(0.0, gold, (gold,), "it is denied there")
     if is_opposed:
         return GoldFit(0.0, gold, tuple(missing), "it says the opposite")
     if not shared:
@@ -233,6 +235,15 @@ def _other_figure(wanted: Quantity, answer: Statement, gold: GoldContent) -> str
 def _is_of_another(answer: Statement, gold: GoldContent) -> bool:
     names = frozenset(word.form for word in gold.words)
     return bool(names) and are_of_another(names, answer.text, gold.question)
+
+
+def _is_denied(answer: Statement, gold: GoldContent) -> bool:
+    """Check whether an answer denies of the gold what is asked, where the gold denies nothing itself."""
+    if any(word.is_denied for word in (*gold.words, *gold.runs)):
+        return False
+    names = [word.written for word in (*gold.words, *gold.runs)]
+    names.extend(quantity.figure for quantity in gold.quantities)
+    return bool(names) and is_denied_of(names, answer.text, gold.question)
 
 
 def _compared(wanted: Quantity, answer: Statement, gold: GoldContent) -> FigureFit:

@@ -92,6 +92,18 @@ OPPOSITES = (
         ),
     ),
     _pair(
+        (
+            r"w[io]n|wins|winning|winner|winners|beats?|gewinnt|gewann|gewonnen|siegte|besiegte|gagne|gagné|vainqueur"
+            r"|remporté|ganó|gana|ganado|venció",
+            "이겼|우승|승리|勝った|勝ち|優勝|勝利|赢|获胜|夺冠",
+        ),
+        (
+            r"lost|loses?|(?:was|were|been|got) (?:beaten|defeated)|verlor|verloren|unterlag|wurde besiegt"
+            r"|perdu|perd|battue?s? par|perdió|perdido|derrotad[oa]s? por",
+            "졌|패배|패했|負け|敗れ|敗北|输|落败|失利",
+        ),
+    ),
+    _pair(
         (r"valid|gültig|valables?|válid[oa]s?", "유효|有効|有效"),
         (
             r"invalid|expired|abgelaufen|ungültig|périmée?s?|expirée?s?|caducad[oa]s?|inválid[oa]s?",
@@ -118,3 +130,9 @@ OPPOSITES = (
     ),
 )
 ALLOWED = OPPOSITES[-1]
+ASKS_FOR_EXCEPTION = re.compile(
+    r"\b(?:exclu\w*|except\w*|exempt\w*|ausgenommen|ausgeschlossen|ausnahme\w*|closed|forbidden|prohibited|banned"
+    r"|unavailable|missing|lacks?|lost|lose[rs]?|verlor\w*|geschlossen|verboten|interdite?s?|fermée?s?|cerrad[oa]s?"
+    r"|prohibid[oa]s?)\b|제외|예외|대상 ?외|対象外|例外|除外|금지|禁止"
+)
+"""In a question that an answer may answer by denying the opposite: when is it closed, what is excluded."""

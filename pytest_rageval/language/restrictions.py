@@ -70,7 +70,7 @@ _PAYMENTS = (
 )
 _PLACES = (
     _pattern(
-        "outside|outdoors|draußen|außerhalb|im freien|dehors|hors|fuera|afuera",
+        "outside|outdoors|draussen|ausserhalb|im freien|dehors|hors|fuera|afuera",
         "외부|바깥|밖|屋外|国外|外で|外面|以外|室外",
     ),
     _pattern(
@@ -81,7 +81,7 @@ _PATTERNS = (_LANGUAGES, _CHANNELS, _PAYMENTS, _PLACES)
 _KINDS = range(len(_PATTERNS))
 _EXCLUSIVE = re.compile(
     r"\b(?<!not )(?:only|solely|exclusively|nothing but|(?:limited|restricted|confined) to|reserved for)\b(?! [0-9])"
-    r"|\b(?<!nicht )(?:nur|ausschließlich|lediglich|vorbehalten|(?:beschränkt|begrenzt) auf)\b(?! [0-9])"
+    r"|\b(?<!nicht )(?:nur|ausschliesslich|lediglich|vorbehalten|(?:beschränkt|begrenzt) auf)\b(?! [0-9])"
     r"|\b(?<!pas )(?:seule?s?|uniquement|seulement|exclusivement|(?:réservée?s?|limitée?s?) (?:à|aux?))\b(?! [0-9])"
     r"|\b(?<!no )(?:solo|sólo|solamente|únicamente|exclusivamente|(?:reservad|limitad)[oa]s? (?:a|al|para))\b(?! [0-9])"
     r"|[가-힣](?<!지)만(?= |$)|전용|에 한해|한정|のみ|だけ|限定|に限|只|仅"
@@ -89,7 +89,7 @@ _EXCLUSIVE = re.compile(
 _FAILURES = re.compile(
     r"\b(?:unavailable|removed|discontinued|abolished|suspended|excluded|out of (?:order|service|stock)|broken|defunct"
     r"|refused|rejected|denied|abandoned|ceased|impossible|lacks?|lacking|unsupported|disabled|deactivated"
-    r"|nicht verfügbar|abgeschafft|eingestellt|defekt|kaputt|außer betrieb|gestrichen|entfernt|abgelehnt|ausgesetzt"
+    r"|nicht verfügbar|abgeschafft|eingestellt|defekt|kaputt|ausser betrieb|gestrichen|entfernt|abgelehnt|ausgesetzt"
     r"|deaktiviert|fehlt|indisponibles?|supprimée?s?|hors service|en panne|refusée?s?|abolie?s?|suspendue?s?"
     r"|désactivée?s?|no disponibles?|eliminad[oa]s?|fuera de servicio|averiad[oa]s?|suprimid[oa]s?|rechazad[oa]s?"
     r"|suspendid[oa]s?|desactivad[oa]s?)\b"

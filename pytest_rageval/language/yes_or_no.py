@@ -35,12 +35,12 @@ def says_yes(answer: str, question: str) -> bool | None:
     stated = read(answer)
     if stated.opening.says_yes is None or stated.opening.is_plain:
         return stated.opening.says_yes
-    parts = list(_parts(stated.pieces))
-    asked = _asked(question)
+    parts = list(parts_of(stated.pieces))
+    asked = asked_words(question)
     deciding = parts[:_DECIDING_PARTS]
     # Where a later part names what is asked for, it decides: "It is held in German. Mondays it is in English."
     if any(says_otherwise(part, asked) for part in deciding) and says_otherwise(" ".join(parts), asked):
-        return any(_denies(part) for part in deciding if says_otherwise(part, asked))
+        return any(denies(part) for part in deciding if says_otherwise(part, asked))
     if _excludes(deciding, question):
         return False
     by_opposites = _by_opposites(parts, question)
@@ -54,7 +54,7 @@ def says_yes(answer: str, question: str) -> bool | None:
     is_about_it = bool(shared_words(best, question))
     if not is_about_it:
         best = parts[0] if parts else ""
-    if stated.opening.is_regret or _denies(best) or fails(best, asked):
+    if stated.opening.is_regret or denies(best) or fails(best, asked):
         return False
     if not is_about_it:
         # It may say either in words that no table has.
@@ -63,7 +63,7 @@ def says_yes(answer: str, question: str) -> bool | None:
 
 
 @lru_cache(maxsize=256)
-def _asked(question: str) -> str:
+def asked_words(question: str) -> str:
     """Return the words of a question without marks."""
     return " ".join(piece for piece in read(question).pieces if piece not in MARKS)
 
@@ -71,7 +71,7 @@ def _asked(question: str) -> str:
 @lru_cache(maxsize=256)
 def _content(question: str) -> str:
     """Return the words of a question without those that only ask whether it is so: allowed, available, free."""
-    content = _asked(question)
+    content = asked_words(question)
     for opposites in OPPOSITES:
         content = opposites.negative.sub(" ", opposites.positive.sub(" ", content))
     return content
@@ -85,12 +85,12 @@ def _excludes(parts: Sequence[str], question: str) -> bool:
 
 def _by_opposites(parts: Sequence[str], question: str) -> bool | None:
     """Return what an answer says of the pair of opposites that a question names; None if it says nothing of any."""
-    asked = _asked(question)
+    asked = asked_words(question)
     for opposites in OPPOSITES:
-        side = _side(asked, opposites)
+        side = side_of(asked, opposites)
         if side is None:
             continue
-        said = [(part, _side(part, opposites)) for part in parts]
+        said = [(part, side_of(part, opposites)) for part in parts]
         telling = [(part, its_side) for part, its_side in said if its_side is not None]
         if telling:
             _, its_side = max(telling, key=lambda one: len(shared_words(one[0], _without(question, opposites))))
@@ -98,14 +98,14 @@ def _by_opposites(parts: Sequence[str], question: str) -> bool | None:
     return None
 
 
-def _side(text: str, opposites: Opposites) -> bool | None:
+def side_of(text: str, opposites: Opposites) -> bool | None:
     """Return whether a text says the positive side, None if it says neither."""
     negative = opposites.negative.search(text)
     positive = opposites.positive.search(text)
     if negative is not None and (positive is None or _is_first(negative.span(), positive.span())):
-        return _denies(text[: negative.start()] + " " + text[negative.end() :])
+        return denies(text[: negative.start()] + " " + text[negative.end() :])
     if positive is not None:
-        return not _denies(text[: positive.start()] + " " + text[positive.end() :])
+        return not denies(text[: positive.start()] + " " + text[positive.end() :])
     return None
 
 
@@ -118,7 +118,8 @@ def _is_first(one: tuple[int, int], other: tuple[int, int]) -> bool:
     return begin < other_begin
 
 
-def _denies(text: str) -> bool:
+def denies(text: str) -> bool:
+    """Check whether any word of a text denies."""
     for word, following in pairwise((*text.split(), "")):
         if word in NEGATORS or word in _MORE_NEGATORS:
             if following not in NOT_DENYING_BEFORE:
@@ -135,10 +136,10 @@ def _denies(text: str) -> bool:
 
 def _without(question: str, opposites: Opposites) -> str:
     """Return a question without the words of the pair, which both sides have."""
-    return opposites.negative.sub(" ", opposites.positive.sub(" ", _asked(question)))
+    return opposites.negative.sub(" ", opposites.positive.sub(" ", asked_words(question)))
 
 
-def _parts(pieces: Sequence[str]) -> Iterator[str]:
+def parts_of(pieces: Sequence[str]) -> Iterator[str]:
     """Yield the parts of an answer between marks, contrasts and words that join."""
     part: list[str] = []
     for piece in (*pieces, *MARKS):
