@@ -152,8 +152,9 @@ _MAY_DENY = re.compile(
 _ASKS_WHY = re.compile(r"\b(?:why|warum|wieso|pourquoi|por qué)\b|왜|なぜ|为什么")
 _ALL = frozenset(("all", "anybody", "anyone", "anything", "everybody", "everyone", "everything", "everywhere"))
 _EXCEPT_BEFORE = re.compile(
-    r"(?:\b(?:except(?:ing)?(?: for)?|excluding|apart from|other than|with the exception of"
-    r"|ausser|ausgenommen|mit ausnahme (?:von|der|des)|bis auf|sauf|excepté|hormis|à (?:exception|part)(?: d\w*)?|todos menos|todo menos|excepto|salvo)"
+    r"(?:\b(?:except(?:ing)?(?: for)?|excluding|apart from|other than|with the exception of|ausser|ausgenommen"
+    r"|mit ausnahme (?:von|der|des)|bis auf|sauf|excepté|hormis|à (?:exception|part)(?: d\w*)?|todos menos|todo menos"
+    r"|excepto|salvo)"
     r"(?: (?:the|der|den|dem|die|das|des|le|la|les|l|el|los|las|to|für|for|pour|para))?|除了?|제외하고)$"
 )
 _EXCEPT_BEHIND = re.compile(

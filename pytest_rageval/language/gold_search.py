@@ -86,7 +86,8 @@ def _fit(answer: Statement, wanted: GoldContent) -> GoldFit:
     figures = _fit_of_figures(answer, wanted)
     if figures.missing:
         return figures
-    if not wanted.has_choice:
+    # "By card, PayPal or bank transfer" lists what a list has.
+    if not wanted.has_choice and not wanted.whole_weight:
         undecided = [word.written for word in wanted.words if word.form in answer.open]
         if undecided:
             return GoldFit(0.0, gold, tuple(undecided), "it is one of several alternatives there")
@@ -105,12 +106,18 @@ def _fit(answer: Statement, wanted: GoldContent) -> GoldFit:
         is_opposed = is_opposed or _is_opposed(word, answer)
     # A run of Han or kana is a phrase: two characters of it weigh as a word does.
     for run in wanted.runs:
-        weight = max(1.0, len(run.form) / 2)
+        weight = 1.0 if wanted.whole_weight else max(1.0, len(run.form) / 2)
         total += weight
         share = _share_of_run(run, answer)
+        if wanted.whole_weight and share < 1 and len(run.form) <= _SHORT_ITEM:
+            # Of 韓国語 and 中国語 half of the pairs are the same.
+            share = 0.0
         shared += weight * share
         if share < 1:
             missing.append(run.written)
+    total += wanted.whole_weight
+    if not missing:
+        shared += wanted.whole_weight
     if not total:
         return _fit_of_quote(answer, gold)
     if shared and wanted.asks_who and _is_of_another(answer, wanted):
@@ -154,6 +161,7 @@ def _fit_of_quote(answer: Statement, gold: str) -> GoldFit:
 
 _KNOWN_UNITS = frozenset(unit_forms().values()) | frozenset(UNIT_PHRASES.values()) | frozenset(("yuan", "chf"))
 _POLARITIES = {True: "it says yes", False: "it says no", None: "it says neither yes nor no"}
+_SHORT_ITEM = 4
 _MOST_FIGURES = 8
 """Of a gold whose figures are compared with others of the answer."""
 _LONGEST_SHOWN = 40
