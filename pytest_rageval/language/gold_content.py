@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from pytest_rageval.language.gold_list import WHOLE_WEIGHT, items_of
+from pytest_rageval.language.identifiers import Identifier, identifiers_of
 from pytest_rageval.language.opposites import ASKS_FOR_EXCEPTION
 from pytest_rageval.language.polarity_words import CHOICES, GENERAL_NOUNS, NEGATORS, YES_OR_NO_GOLDS
 from pytest_rageval.language.stated_quantities import Quantity
@@ -35,6 +36,7 @@ class GoldContent:
     quantities: tuple[Quantity, ...]
     runs: tuple[StatedWord, ...]
     weighted: tuple[tuple[StatedWord, float], ...]
+    identifiers: tuple[Identifier, ...]
     whole_weight: float
     """What a list weighs for being whole; 0 for another gold."""
     has_choice: bool
@@ -93,6 +95,7 @@ def gold_content(gold: str, question: str) -> GoldContent:
         quantities=quantities,
         runs=runs,
         weighted=tuple(_weighted_items(words, items, question) if is_list else _weighted(words, gold, question)),
+        identifiers=identifiers_of(gold, question),
         whole_weight=WHOLE_WEIGHT if is_list else 0.0,
         has_choice=is_choice or not CHOICES.isdisjoint(gold.casefold().split()),
         is_asked_negatively=asked.is_denying or ASKS_FOR_EXCEPTION.search(asked.text.lower()) is not None,

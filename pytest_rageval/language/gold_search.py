@@ -15,6 +15,7 @@ from functools import lru_cache, partial
 
 from pytest_rageval.language.answer_subject import are_of_another, is_denied_of
 from pytest_rageval.language.gold_content import GoldContent, gold_content
+from pytest_rageval.language.identifiers import as_named
 from pytest_rageval.language.named_figures import unit_forms
 from pytest_rageval.language.quantity_names import SIGNS, UNIT_PHRASES
 from pytest_rageval.language.question_fit import FigureFit, compare_figures
@@ -82,6 +83,12 @@ def _fit(answer: Statement, wanted: GoldContent) -> GoldFit:
             return GoldFit(0.0, gold, (gold,), _POLARITIES[says])
         if not (wanted.words or wanted.quantities or wanted.runs):
             return GoldFit(1.0, gold)
+    if wanted.identifiers and not wanted.whole_weight:
+        named = as_named(answer.text, wanted.identifiers)
+        others = [one.written for one in wanted.identifiers if one.pattern.search(named) is None]
+        if others:
+            return GoldFit(0.0, gold, tuple(others))
+        answer = read(named)
     # A figure counts all or nothing: the words around "24 months" stand in "12 months", too.
     figures = _fit_of_figures(answer, wanted)
     if figures.missing:
