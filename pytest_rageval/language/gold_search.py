@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation, Overflow
 from functools import lru_cache, partial
 
 from pytest_rageval.language.answer_subject import are_of_another, is_denied_of
@@ -311,6 +311,8 @@ def _are_equal(wanted: Quantity, other: Quantity, answer: Statement, gold: GoldC
         return False
     if are_same_number(wanted, other):
         return True
+    if _is_share_of_one(wanted, other) or _is_share_of_one(other, wanted):
+        return True
     if wanted.unit == "hour" and other.figure == f"{wanted.figure}:00":
         return True
     if not _is_same_figure(wanted.figure, other.figure):
@@ -321,6 +323,17 @@ def _are_equal(wanted: Quantity, other: Quantity, answer: Statement, gold: GoldC
         return False
     # "10 wins" is not in "3 wins and 10 losses": the answer has another figure of it.
     return folded_word(wanted.unit) not in {folded_word(one.unit) for one in answer.quantities}
+
+
+def _is_share_of_one(percentage: Quantity, share: Quantity) -> bool:
+    """Check whether a bare figure below one is a percentage: 0.45 are 45 %."""
+    is_share = not _is_known(share.unit) if share.unit else True
+    if not (is_share and percentage.figure.endswith("%") and share.figure.startswith("0.")):
+        return False
+    try:
+        return Decimal(percentage.figure[:-1]) == 100 * Decimal(share.figure)
+    except (InvalidOperation, Overflow):
+        return False
 
 
 def _is_same_figure(figure: str, other: str) -> bool:
