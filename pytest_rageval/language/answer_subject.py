@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 
-from pytest_rageval.language.opposites import ALLOWED, ASKS_FOR_EXCEPTION, OPPOSITES
+from pytest_rageval.language.opposites import ALLOWED, OPPOSITES, asks_for_exception
 from pytest_rageval.language.polarity_words import NOT_DENYING_BEFORE
 from pytest_rageval.language.question_fit import read_part, shared_content, shared_words
 from pytest_rageval.language.statements import read
@@ -85,7 +85,7 @@ def _name(name: str) -> re.Pattern[str]:
 
 def _asks_negatively(question: str) -> bool:
     asked = asked_words(question)
-    return denies(asked) or ASKS_FOR_EXCEPTION.search(asked) is not None or _ASKS_WHY.search(asked) is not None
+    return denies(asked) or asks_for_exception(question) or _ASKS_WHY.search(asked) is not None
 
 
 def _is_excepted(part: str, place: int, names: Collection[str]) -> bool:

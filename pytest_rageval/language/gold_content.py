@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 
 from pytest_rageval.language.gold_list import WHOLE_WEIGHT, items_of
 from pytest_rageval.language.identifiers import Identifier, identifiers_of
-from pytest_rageval.language.opposites import ASKS_FOR_EXCEPTION
+from pytest_rageval.language.opposites import asks_for_exception
 from pytest_rageval.language.polarity_words import CHOICES, GENERAL_NOUNS, NEGATORS, YES_OR_NO_GOLDS
 from pytest_rageval.language.stated_quantities import Quantity
 from pytest_rageval.language.stated_words import StatedWord
@@ -37,6 +37,8 @@ class GoldContent:
     runs: tuple[StatedWord, ...]
     weighted: tuple[tuple[StatedWord, float], ...]
     identifiers: tuple[Identifier, ...]
+    plain: str
+    """The words and figures of the gold without marks."""
     whole_weight: float
     """What a list weighs for being whole; 0 for another gold."""
     has_choice: bool
@@ -65,7 +67,7 @@ def gold_content(gold: str, question: str) -> GoldContent:
     answers_yes = None
     all_words = _words_beside_figures(stated)
     runs = stated.runs
-    if stated.opening.alone in YES_OR_NO_GOLDS:
+    if _may_be_polar(stated) and stated.opening.alone in YES_OR_NO_GOLDS:
         answers_yes = stated.opening.says_yes
         # What follows is a detail, which an answer may leave out or word otherwise; only its figures must agree.
         all_words = ()
@@ -96,12 +98,18 @@ def gold_content(gold: str, question: str) -> GoldContent:
         runs=runs,
         weighted=tuple(_weighted_items(words, items, question) if is_list else _weighted(words, gold, question)),
         identifiers=identifiers_of(gold, question),
+        plain=stated.plain,
         whole_weight=WHOLE_WEIGHT if is_list else 0.0,
         has_choice=is_choice or not CHOICES.isdisjoint(gold.casefold().split()),
-        is_asked_negatively=asked.is_denying or ASKS_FOR_EXCEPTION.search(asked.text.lower()) is not None,
+        is_asked_negatively=asked.is_denying or asks_for_exception(question),
         has_year=any(_is_year(quantity.figure) for quantity in quantities),
         is_old=has_only_words and not new_words and not offers_answers,
     )
+
+
+def _may_be_polar(stated: Statement) -> bool:
+    """Check the first word, which costs less than to read the opening."""
+    return bool(stated.pieces) and stated.pieces[0] in YES_OR_NO_GOLDS
 
 
 def _words_beside_figures(stated: Statement) -> tuple[StatedWord, ...]:

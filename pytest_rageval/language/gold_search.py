@@ -14,6 +14,7 @@ from decimal import Decimal, InvalidOperation, Overflow
 from functools import lru_cache, partial
 
 from pytest_rageval.language.answer_subject import are_of_another, is_denied_of
+from pytest_rageval.language.directions import says_the_opposite
 from pytest_rageval.language.gold_content import GoldContent, gold_content
 from pytest_rageval.language.identifiers import as_named
 from pytest_rageval.language.named_figures import unit_forms
@@ -131,6 +132,8 @@ def _fit(answer: Statement, wanted: GoldContent) -> GoldFit:
         return GoldFit(0.0, gold, (gold,), "what is asked is said of another there")
     if shared and _is_denied(answer, wanted):
         return GoldFit(0.0, gold, (gold,), "it is denied there")
+    if shared and says_the_opposite(wanted.plain, answer.plain):
+        return GoldFit(0.0, gold, (gold,), "it says the opposite")
     if is_opposed:
         return GoldFit(0.0, gold, tuple(missing), "it says the opposite")
     if not shared:

@@ -25,7 +25,8 @@ class Identifier(NamedTuple):
 def identifiers_of(gold: str, question: str) -> tuple[Identifier, ...]:
     """Return the identifiers of a gold that its question does not have."""
     gold = gold[:_LONGEST_GOLD]
-    if not gold.isascii() and _ASCII_WORD.search(gold) is None:
+    # Few golds have any, and their patterns try every place.
+    if _HINT.search(gold) is None and not _asks_for_code(question):
         return ()
     found = [one for one in _found(gold, question) if one.pattern.search(question[:LONGEST]) is None]
     return tuple(found)
@@ -43,7 +44,7 @@ def as_named(answer: str, identifiers: Sequence[Identifier]) -> str:
 
 def _found(gold: str, question: str) -> Iterator[Identifier]:
     bare = gold.strip(" `.\n")
-    asks_for_code = _ASKS_FOR_CODE.search(question) is not None
+    asks_for_code = _asks_for_code(question)
     is_code = bare.isascii() and 1 <= bare.count(" ") <= _WORDS_OF_A_COMMAND and bare[:1].islower()
     is_quoted = gold.count("`") == len("``")
     is_command = is_code and (asks_for_code or is_quoted)
@@ -59,13 +60,18 @@ def _found(gold: str, question: str) -> Iterator[Identifier]:
         yield Identifier(name[0], _whole(r"[-_\s./]?".join(parts) + plural))
 
 
+@lru_cache(maxsize=256)
+def _asks_for_code(question: str) -> bool:
+    return _ASKS_FOR_CODE.search(question[:LONGEST]) is not None
+
+
 def _whole(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![A-Za-z0-9_])(?<![0-9][.,]){pattern}{_NOTHING_MORE}", re.IGNORECASE)
 
 
 _LONGEST_GOLD = 200
 _WORDS_OF_A_COMMAND = 6
-_ASCII_WORD = re.compile("[A-Za-z][-_]?[0-9]|[0-9]-?[A-Za-z]|_")
+_HINT = re.compile("[_=`]|[0-9]-?[A-Za-z]|[A-Za-z]-?[0-9]")
 _NAME = re.compile(
     r"(?<![\w.,/-])(?:"
     r"[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+"  # API_KEY

@@ -7,6 +7,7 @@ They are searched in text as `pytest_rageval.language.words.normalise` writes it
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -20,6 +21,12 @@ class Opposites(NamedTuple):
 def _pair(positive: tuple[str, str], negative: tuple[str, str]) -> Opposites:
     """Return the patterns of words in scripts with spaces, and of parts of words in others."""
     return Opposites(*(re.compile(rf"\b(?:{words})\b|{parts}") for words, parts in (positive, negative)))
+
+
+@lru_cache(maxsize=256)
+def asks_for_exception(question: str) -> bool:
+    """Check whether an answer may deny the opposite of what a question asks: when is it closed, what is excluded."""
+    return _ASKS_FOR_EXCEPTION.search(question.lower()) is not None
 
 
 OPPOSITES = (
@@ -130,9 +137,8 @@ OPPOSITES = (
     ),
 )
 ALLOWED = OPPOSITES[-1]
-ASKS_FOR_EXCEPTION = re.compile(
+_ASKS_FOR_EXCEPTION = re.compile(
     r"\b(?:exclu\w*|except\w*|exempt\w*|ausgenommen|ausgeschlossen|ausnahme\w*|closed|forbidden|prohibited|banned"
     r"|unavailable|missing|lacks?|lost|lose[rs]?|verlor\w*|geschlossen|verboten|interdite?s?|fermée?s?|cerrad[oa]s?"
     r"|prohibid[oa]s?)\b|제외|예외|대상 ?외|対象外|例外|除外|금지|禁止"
 )
-"""In a question that an answer may answer by denying the opposite: when is it closed, what is excluded."""

@@ -63,10 +63,18 @@ class Statement:
     quantities: tuple[Quantity, ...]
     runs: tuple[StatedWord, ...]
     """Runs of a script without spaces, such as Han."""
-    opening: Opening
     text: str = field(repr=False, default="")
     pieces: tuple[str, ...] = field(repr=False, default=())
     """Words, figures, runs and marks in their order."""
+
+    @cached_property
+    def plain(self) -> str:
+        """Return the words and figures without marks."""
+        return " ".join(piece for piece in self.pieces if piece not in MARKS)
+
+    @cached_property
+    def opening(self) -> Opening:
+        return read_opening(list(islice(_clauses(self.pieces), _CLAUSES_OF_AN_OPENING)))
 
     @cached_property
     def is_denying(self) -> bool:
@@ -129,12 +137,10 @@ def read(text: str) -> Statement:
         for joined in _JOINED_WORDS.finditer(text):
             parts = [part.lower() for part in joined.groups()]
             words.extend(StatedWord(folded_word(part), is_denied=False, written=part) for part in parts)
-    opening = read_opening(list(islice(_clauses(pieces), _CLAUSES_OF_AN_OPENING)))
     return Statement(
         words=tuple(words),
         quantities=tuple(dict.fromkeys(quantities)),
         runs=tuple(runs),
-        opening=opening,
         text=text,
         pieces=tuple(pieces),
     )
