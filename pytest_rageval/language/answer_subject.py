@@ -44,9 +44,12 @@ def is_denied_of(names: Collection[str], answer: str, question: str) -> bool:
 
     names  the words and runs of the gold, as they are written
     """
-    if _MAY_DENY.search(answer) is None or _asks_negatively(question):
+    pieces = read(answer).pieces
+    may_deny = not _MAY_DENY.isdisjoint(pieces)
+    may_deny = may_deny or (not answer.isascii() and _MAY_DENY_WITHIN.search(answer) is not None)
+    if not may_deny or _asks_negatively(question):
         return False
-    parts = list(parts_of(_with_exceptions(read(answer).pieces)))
+    parts = list(parts_of(list(_with_exceptions(pieces))))
     naming = [(part, min(places)) for part in parts if (places := _places(names, part))]
     if not naming:
         return False
@@ -139,14 +142,26 @@ def _lacks_what_is_asked(behind: str, question: str, *, is_alone: bool) -> bool:
     return bool(shared_words(predicate, question)) or not rest.strip() or ALLOWED.positive.search(rest) is not None
 
 
-_MAY_DENY = re.compile(
-    r"n['’]t\b|\b(?:not?|never|cannot|cant|except|excluding|excluded|but|apart|other|only|just|merely|nicht|kein\w*"
-    r"|nie|niemals|au(?:ss|ß)er|ausgenommen|nur|blo(?:ss|ß)|lediglich|pas|jamais|sauf|excepté|hormis"
-    r"|aucun\w*|nunca|menos|excepto"
-    r"|salvo|solo|sólo|used|formerly|previously|until|früher|bis|ehemals|autrefois|jusqu|auparavant|antes|hasta"
-    r"|some|lost|beaten|defeated|verlor\w*|perdió|perdu)\b"
-    r"|않|없|못|(?<![가-힣])안 |제외|예전|이전|과거|ない|ません|以外|以前|かつて|不|没|除|过去|原来",
-    re.IGNORECASE,
+_MAY_DENY = frozenset(
+    (
+        *("not", "no", "never", "cannot", "cant", "wont", "dont", "doesnt", "didnt"),
+        *("isnt", "arent", "wasnt", "werent", "hasnt", "havent", "hadnt", "couldnt", "shouldnt"),
+        *("wouldnt", "mustnt", "neednt", "except", "excepting", "excluding", "excluded", "but", "apart"),
+        *("other", "only", "just", "merely", "used", "formerly", "previously", "originally", "until"),
+        *("earlier", "some", "often", "lost", "lose", "loses", "beaten", "defeated", "nicht"),
+        *("kein", "keine", "keinen", "keinem", "keiner", "nie", "niemals", "ausser", "ausgenommen"),
+        *("ausgeschlossen", "ausnahme", "bis", "nur", "bloss", "lediglich", "früher", "ehemals", "einst"),
+        *("bislang", "manche", "einige", "verlor", "verloren", "unterlag", "besiegt", "verboten", "pas"),
+        *("ne", "jamais", "sauf", "excepté", "hormis", "exception", "part", "seulement", "autrefois"),
+        *("auparavant", "jusquen", "avant", "certains", "perdu", "battu", "battue", "nunca", "tampoco"),
+        *("menos", "excepto", "salvo", "solo", "sólo", "solamente", "antes", "anteriormente", "hasta"),
+        *("algunos", "perdió", "derrotado", "prohibited", "forbidden", "banned", "closed", "exempt", "unavailable"),
+        *("expired"),
+    )
+)
+_MAY_DENY_WITHIN = re.compile(
+    "않|없|못|(?<![가-힣])안 |제외|빼고|단지|예전|이전|과거|졌|ない|ません"
+    "|以外|以前|かつて|除|だけ|過ぎ|不|没|只|仅|过去|原来"
 )
 """Without any of these no part denies; most answers have none."""
 _ASKS_WHY = re.compile(r"\b(?:why|warum|wieso|pourquoi|por qué)\b|왜|なぜ|为什么")

@@ -36,9 +36,6 @@ class GoldContent:
     quantities: tuple[Quantity, ...]
     runs: tuple[StatedWord, ...]
     weighted: tuple[tuple[StatedWord, float], ...]
-    identifiers: tuple[Identifier, ...]
-    plain: str
-    """The words and figures of the gold without marks."""
     whole_weight: float
     """What a list weighs for being whole; 0 for another gold."""
     has_choice: bool
@@ -49,6 +46,15 @@ class GoldContent:
     """Whether the question has all of it."""
 
     # Few golds need these, and their patterns try every place of the question.
+    @cached_property
+    def identifiers(self) -> tuple[Identifier, ...]:
+        return identifiers_of(self.gold, self.question)
+
+    @cached_property
+    def plain(self) -> str:
+        """Return the words and figures of the gold without marks."""
+        return _read_gold(self.gold).plain
+
     @cached_property
     def asks_who(self) -> bool:
         """Check whether the question asks for a person or a body of persons."""
@@ -97,8 +103,6 @@ def gold_content(gold: str, question: str) -> GoldContent:
         quantities=quantities,
         runs=runs,
         weighted=tuple(_weighted_items(words, items, question) if is_list else _weighted(words, gold, question)),
-        identifiers=identifiers_of(gold, question),
-        plain=stated.plain,
         whole_weight=WHOLE_WEIGHT if is_list else 0.0,
         has_choice=is_choice or not CHOICES.isdisjoint(gold.casefold().split()),
         is_asked_negatively=asked.is_denying or asks_for_exception(question),

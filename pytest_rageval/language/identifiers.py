@@ -38,7 +38,7 @@ def as_named(answer: str, identifiers: Sequence[Identifier]) -> str:
         return answer
     answer = unicodedata.normalize("NFKC", answer[:LONGEST])  # CO₂
     for identifier in identifiers:
-        answer = identifier.pattern.sub(lambda _, written=identifier.written: written, answer)
+        answer = identifier.pattern.sub(identifier.written.replace("\\", r"\\"), answer)
     return answer
 
 

@@ -23,7 +23,7 @@ def with_large_numbers(text: str, lowered: str) -> str:
     if not text.isascii():
         text = _KOREAN_NUMBER.sub(_sino_figure, text)
         text = _HAN_NUMBER.sub(_sino_figure, text)
-    for name, share, plain in _SHARES:
+    for name, share, plain in _SHARES if not text.isascii() else _ASCII_SHARES:
         if name in lowered:
             text = share.sub(plain, text)
     if any(name in lowered for name in _NAMES_OF_QUARTERS):
@@ -213,6 +213,7 @@ _SHARES = tuple(
         ("분의", "[2이] ?분의 ?[1일]", "50 %"),
     )
 )
+_ASCII_SHARES = tuple(share for share in _SHARES if share[0].isascii())
 _NAMES_OF_QUARTERS = ("quarter", "quartal", "trimest", "분기", "四半期", "季度")
 _QUARTERS = tuple(
     re.compile(
