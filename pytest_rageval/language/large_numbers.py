@@ -51,6 +51,8 @@ class _Names(NamedTuple):
         """Return the number that words in a row name: a power of ten multiplies what stands before it."""
         words = self.word.findall(match[0].lower())
         values = [int(word) if word.isdigit() else self.values[word] for word in words]
+        if words[-1] in _COINS and (len(words) == 1 or words[0].isdigit() or values[0] >= _TEN):
+            return match[0]
         if max(values) < _LEAST:
             return match[0]
         total = 0
@@ -121,6 +123,8 @@ _HUNDRED = 100
 _THOUSAND = 1_000
 _DOZEN = 144
 """Stands for twelve, which multiplies what stands before it."""
+_COINS = ("cent", "cents")
+"""Hundreds in French behind a number below ten; fifty cents are coins."""
 _LEAST = 70
 """Smaller numbers are read wherever they stand; from seventy on French reckons, and other languages from a hundred."""
 _ENGLISH = {

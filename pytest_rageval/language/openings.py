@@ -15,7 +15,7 @@ from pytest_rageval.language.polarity_words import DETERMINERS, NO, YES
 from pytest_rageval.language.stated_words import UNSPACED_RUN
 
 
-class Opening(NamedTuple):
+class AnswerOpening(NamedTuple):
     """What the first clauses of a text say before any content.
 
     alone       the first clause, if it is one word or run
@@ -30,10 +30,10 @@ class Opening(NamedTuple):
     is_regret: bool = False
 
 
-def read_opening(clauses: Sequence[Sequence[str]]) -> Opening:
+def read_opening(clauses: Sequence[Sequence[str]]) -> AnswerOpening:
     """Read a yes or no at the beginning of one of the first clauses, else the first clause of more than two words."""
     if not clauses:
-        return Opening()
+        return AnswerOpening()
     alone = clauses[0][0] if len(clauses[0]) == 1 else ""
     is_regret = False
     for clause in clauses:
@@ -41,14 +41,14 @@ def read_opening(clauses: Sequence[Sequence[str]]) -> Opening:
         is_regret = is_regret or _REGRET.match(text) is not None
         polarity = _polarity(_INTRODUCTION.sub("", text, count=1))
         if polarity is not None:
-            return Opening(alone, polarity, is_plain=True, is_regret=is_regret)
+            return AnswerOpening(alone, polarity, is_plain=True, is_regret=is_regret)
     deciding = clauses[0]
     for clause in clauses:
         # A run of a script without spaces holds many words.
         if len(clause) > 2 or UNSPACED_RUN.match(clause[0]):
             deciding = clause
             break
-    return Opening(alone, not has_negation(deciding), is_regret=is_regret)
+    return AnswerOpening(alone, not has_negation(deciding), is_regret=is_regret)
 
 
 def _polarity(text: str) -> bool | None:

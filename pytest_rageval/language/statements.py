@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from itertools import islice, pairwise
 
 from pytest_rageval.language.negation import denied_places
-from pytest_rageval.language.openings import Opening, read_opening
+from pytest_rageval.language.openings import AnswerOpening, read_opening
 from pytest_rageval.language.polarity_words import (
     CHOICES,
     CONTRASTS,
@@ -73,7 +73,7 @@ class Statement:
         return " ".join(piece for piece in self.pieces if piece not in MARKS)
 
     @cached_property
-    def opening(self) -> Opening:
+    def opening(self) -> AnswerOpening:
         return read_opening(list(islice(_clauses(self.pieces), _CLAUSES_OF_AN_OPENING)))
 
     @cached_property
