@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pytest_rageval.comparison.renamed_cases import ADVICE as RENAMED_ADVICE
+from pytest_rageval.comparison.renamed_cases import renamed_of
+
 ADVICE = {
     "system_error": "The system gives no answer: mend that first (`rageval doctor`, and run.log), then run again.",
     "blocked": "Conversations break: mend the error of the turn that is named, and the turns after it are asked.",
@@ -56,6 +59,14 @@ def causes_of(metrics: Mapping[str, Any], keys: Sequence[str]) -> list[CauseView
             causes.append(CauseView(cause["kind"], cause["text"], of_these))
     # Sorting is stable: equally frequent causes stay in the order of metrics.json.
     return sorted(causes, key=lambda cause: -len(cause.keys))
+
+
+def advice_on_run(metrics: Mapping[str, Any], causes: Sequence[CauseView]) -> str:
+    """Return what to do about a run whose cases fail for these causes; '' if nothing fails."""
+    if causes and renamed_of(metrics.get("comparison")):
+        # A known failure under another name fails for no cause of its own.
+        return RENAMED_ADVICE
+    return advice_on(causes)
 
 
 def advice_on(causes: Sequence[CauseView]) -> str:

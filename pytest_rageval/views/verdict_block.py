@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_rageval.comparison.verdict_facts import VerdictFacts
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS, with_verdict
 from pytest_rageval.io.suggestions import and_more, listed
 from pytest_rageval.runs.config_diff import SettingChange, arrow_text
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import counted
-from pytest_rageval.views.causes import advice_on, causes_of
+from pytest_rageval.views.causes import advice_on_run, causes_of
 from pytest_rageval.views.parts import TONES, Line, Section, Tone
 
 Content = Mapping[str, Any]
@@ -90,11 +91,26 @@ def causes_lines(metrics: Content, failing: Sequence[str]) -> Iterator[Line]:
 def advice_lines(metrics: Content, failing: Sequence[str]) -> Iterator[Line]:
     """Yield what to do about the most frequent cause, and the command that shows one of its cases."""
     causes = causes_of(metrics, failing)
-    advice = advice_on(causes)
+    advice = advice_on_run(metrics, causes)
+    if not causes:
+        yield from (Line(f"what to do: {text}", form="title") for text in _advice_on_doubts(metrics))
     if advice:
         yield Line(f"what to do: {advice}", form="title")
         command = shlex.join(["rageval", "explain", str(metrics["volatile"]["run_id"]), _id(causes[0].keys[0])])
         yield Line(f"one case: {command}", form="title")
+
+
+def _advice_on_doubts(metrics: Content) -> Iterator[str]:
+    """Yield what to do about a run that passes though metrics without a gate fell, or gates were removed."""
+    if metrics["partial"] or with_verdict(metrics)["verdict"]["tone"] != "amber":
+        return
+    facts = VerdictFacts(metrics, metrics.get("comparison"), metrics["gates"])
+    if facts.regressed:
+        run_id = str(metrics["volatile"]["run_id"])
+        command = shlex.join(["rageval", "compare", "baseline", run_id])
+        yield f"`{command}` names the cases that fell; a gate on the metric would fail the build."
+    if facts.weaker_gates:
+        yield "Put the gate back, or accept the present gates with --rageval-update-baseline."
 
 
 def _shared_tags(metrics: Content, keys: Sequence[str]) -> list[str]:

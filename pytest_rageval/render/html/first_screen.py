@@ -18,7 +18,7 @@ from pytest_rageval.render.html.sections import pass_rates
 from pytest_rageval.runs.causes import NO_CAUSE, TITLES
 from pytest_rageval.runs.config_diff import arrow_text, flat_settings
 from pytest_rageval.text import NO_VALUE, dollars_text, duration, percent
-from pytest_rageval.views.causes import CauseView, advice_on, causes_of
+from pytest_rageval.views.causes import CauseView, advice_on_run, causes_of
 from pytest_rageval.views.compared_metrics import ComparedMetric, fallen_lines, moved_metrics
 from pytest_rageval.views.parts import Tone
 
@@ -137,7 +137,7 @@ def first_screen(page: PageRun) -> FirstScreen:
         tiles=list(tiles(page)),
         causes=lines[:SHOWN_CAUSES],
         more_causes=max(len(lines) - SHOWN_CAUSES, 0),
-        advice=advice_on(causes),
+        advice=advice_on_run(page.metrics, causes),
         news=news_of(page),
         moves=moves(page),
         no_moves=no_moves(page),
