@@ -15,6 +15,7 @@ from pytest_rageval.runs.row import Row
 from pytest_rageval.text import counted
 from pytest_rageval.views.causes import advice_on_run, causes_of
 from pytest_rageval.views.parts import TONES, Line, Section, Tone
+from pytest_rageval.views.shared_traits import do_only_follow_ups_fail, shared_lines, traits_of_rows
 
 Content = Mapping[str, Any]
 FAILING = ("failed", "error")
@@ -43,9 +44,13 @@ def verdict_view(metrics: Content, rows: Sequence[Row], changes: Sequence[Settin
     """
     # Known failures fail no build: their causes would stand before those of what got worse.
     failing = [row.key for row in rows if row.outcome in FAILING]
-    advice = advice_lines(metrics, failing)
+    traits = traits_of_rows(rows, FAILING)
+    advice = advice_lines(metrics, failing, has_only_follow_ups=do_only_follow_ups_fail(traits))
+    causes = list(causes_lines(metrics, failing))
+    if causes:
+        causes += (Line(text, form="detail") for text in shared_lines(traits))
     return VerdictView(
-        causes=tuple(causes_lines(metrics, failing)),
+        causes=tuple(causes),
         verdict=(verdict_line(metrics), *changes_lines(changes), *advice),
     )
 
@@ -88,10 +93,10 @@ def causes_lines(metrics: Content, failing: Sequence[str]) -> Iterator[Line]:
         yield Line(f"{and_more(len(others), 'causes')} of {cases}", form="detail")
 
 
-def advice_lines(metrics: Content, failing: Sequence[str]) -> Iterator[Line]:
+def advice_lines(metrics: Content, failing: Sequence[str], *, has_only_follow_ups: bool = False) -> Iterator[Line]:
     """Yield what to do about the most frequent cause, and the command that shows one of its cases."""
     causes = causes_of(metrics, failing)
-    advice = advice_on_run(metrics, causes)
+    advice = advice_on_run(metrics, causes, has_only_follow_ups=has_only_follow_ups)
     if not causes:
         yield from (Line(f"what to do: {text}", form="title") for text in _advice_on_doubts(metrics))
     if advice:
