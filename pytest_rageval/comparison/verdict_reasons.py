@@ -60,14 +60,14 @@ def _told(problems: Mapping[str, str], *, is_all_errors: bool) -> Mapping[str, s
     return {name: problem for name, problem in problems.items() if not _is_unmeasured_gate(name)}
 
 
-def reservations(facts: VerdictFacts) -> Iterator[str]:
+def reservations(facts: VerdictFacts, *, fails_build: bool) -> Iterator[str]:
     """Yield what a reader must know of a verdict besides its reasons, the most serious first.
 
     That answers or retrieval were not measured stands in the headline of a run that passes.
     """
     if facts.is_partial:
         yield _ran_in_part(facts.metrics)
-    if reasons_to_fail(facts):
+    if fails_build:
         yield from _worse_known_failures(facts)
         yield from facts.weaker_gates
         yield from _not_measured(facts)

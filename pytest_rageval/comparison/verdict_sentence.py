@@ -101,14 +101,15 @@ class RunVerdict:
 def run_verdict(facts: VerdictFacts) -> RunVerdict:
     """Return the verdict. Red fails the build; amber passes with a reservation; grey has no baseline; green has one."""
     reasons = tuple(reasons_to_fail(facts))
-    word, tone = _word(facts, fails_build=bool(reasons))
+    fails_build = bool(reasons)
+    word, tone = _word(facts, fails_build=fails_build)
     return RunVerdict(
         tone=tone,
         word=word,
         reasons=reasons,
         passing=passing_words(facts),
         pass_rate=pass_rate(facts),
-        reservations=tuple(reservations(facts)),
+        reservations=tuple(reservations(facts, fails_build=fails_build)),
         failed_gates=tuple(gate_name(gate) for gate in facts.failed_gates),
         problems=facts.problems,
     )

@@ -56,9 +56,11 @@ def metric_verdicts(
         else:
             metric = compared.described[name]
             tolerance = tolerances.get(name, _usual_tolerance(metric, change))
-            verdicts[name] = _verdict_on_change(change, change.delta, tolerance, metric["better"])
-            if name in lost and verdicts[name] != "regressed" and not _is_beyond(change.delta, tolerance, metric):
-                verdicts[name] = "unmeasured"
+            verdict = _verdict_on_change(change, change.delta, tolerance, metric["better"])
+            # Beyond its tolerance it is better or worse, be it by noise.
+            is_beyond = verdict in ("regressed", "improved", "beyond tolerance, may be noise")
+            has_worsened = is_beyond and not _is_better(change.delta, metric["better"])
+            verdicts[name] = "unmeasured" if name in lost and not has_worsened else verdict
     return verdicts
 
 
@@ -76,11 +78,6 @@ def _verdict_on_change(change: Change, delta: float, tolerance: float, better: s
     if change.p is not None and not change.is_significant:
         return "beyond tolerance, may be noise"
     return "improved" if _is_better(delta, better) else "regressed"
-
-
-def _is_beyond(delta: float, tolerance: float, metric: Mapping[str, Any]) -> bool:
-    """Return True if a metric got worse beyond its tolerance."""
-    return abs(delta) > tolerance + ROUNDING and not _is_better(delta, metric["better"])
 
 
 def _is_better(delta: float, better: str) -> bool:

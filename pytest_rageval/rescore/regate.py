@@ -32,6 +32,7 @@ from pytest_rageval.rescore.rescore import same_extent, stored_run_scores
 from pytest_rageval.run.finish import FinishedRun, conclude
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import overall_result
+from pytest_rageval.runs.case_place import own_test
 from pytest_rageval.runs.causes import with_cause
 from pytest_rageval.runs.decision_hash import labelled_gold, regated_hash
 from pytest_rageval.runs.folder import RunFolder
@@ -142,10 +143,9 @@ def _failed_judgement(records: Sequence[Line], first: CaseResult, plan: Plan) ->
 
 def _recorded(record: Line) -> CaseResult:
     """Return the parts of a trial's result that gates read."""
-    case_key = f"{record['source']['file']}::{record['test_case_id']}"
-    test = record["case_key"].removeprefix(case_key).removeprefix("::")
+    case = _case(record)
     return CaseResult(
-        _case(record),
+        case,
         "passed",
         observation=_stand_in(record) if record["error"] is None else None,
         error=Problem(record["error"]["kind"], record["error"]["message"] or "") if record["error"] else None,
@@ -156,7 +156,7 @@ def _recorded(record: Line) -> CaseResult:
         attempts=record.get("attempts", 1),
         confirms=record.get("confirms", 0),
         records=record.get("records"),
-        test=test or None,
+        test=own_test(record["case_key"], case.key),
     )
 
 

@@ -71,12 +71,9 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
     breakdowns = {name: _breakdown(rows, name, scored, plan.settings.k) for name in BREAKDOWNS}
     aggregates = flat_aggregates(metrics, info.coverage, plan.settings.k)
     aggregates["by_tag"] = {tag: _only_averages(group) for tag, group in breakdowns["tag"].items()}
+    gates = [run_gate_result(gate, metrics[gate.name], values_of(rows, gate.name)) for gate in plan.run_gates]
     return {
-        "schema": 1,
-        "config_hash": info.config_hash,
-        "eval_set_commit_hash": info.dataset_version,
-        "description": plan.settings.description,
-        "partial": info.is_partial,
+        **_about_run(plan, info),
         **_counts(rows),
         **_reservations(rows),
         **unmeasured_answers(rows, layers, is_retrieval_only=plan.settings.retrieval_only),
@@ -91,9 +88,20 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         **_by_turn(rows, plan.measures, scored, plan.settings.k),
         "failure_tags": _failed_by_tag(rows),
         "causes": _causes(rows),
-        "gates": [run_gate_result(gate, metrics[gate.name], values_of(rows, gate.name)) for gate in plan.run_gates],
+        "gates": gates,
         "aggregate_metrics": aggregates,
         "volatile": _volatile(trials, rows, info),
+    }
+
+
+def _about_run(plan: Plan, info: RunInfo) -> dict[str, Any]:
+    """Return what the run was, apart from its results."""
+    return {
+        "schema": 1,
+        "config_hash": info.config_hash,
+        "eval_set_commit_hash": info.dataset_version,
+        "description": plan.settings.description,
+        "partial": info.is_partial,
     }
 
 

@@ -25,6 +25,7 @@ TITLES: Mapping[str, str] = {
     "reference_not_resolved": "passes only as its rewrite",
     "nothing_retrieved": "nothing was retrieved",
     "no_paths": "no retrieved chunk names its path",
+    "gold_elsewhere": "the text of the gold was retrieved under another name",
     "snippet_not_retrieved": "the gold's place was retrieved, but without its snippet",
     "gold_not_retrieved": "the gold was not retrieved",
     "gold_partly_retrieved": "only a part of the gold was retrieved",
@@ -40,6 +41,10 @@ TITLES: Mapping[str, str] = {
     "gate": "fails",
 }
 """Kinds of causes with their titles, in the order of the stages; the words of the filter `cause:`."""
+GOLD_ELSEWHERE = "gold_elsewhere"
+"""The kind of cause that is no failure of retrieval: a folder was renamed, or ids were given anew."""
+ELSEWHERE = "elsewhere"
+"""The member of a record that says how the place of a missed gold differs from that of a chunk with its text."""
 GATE_CAUSES = "gate_causes"
 """The member of a record with the causes of single gates, by metric, as far as they differ from that of the case."""
 NO_CAUSE = "none"
@@ -270,6 +275,8 @@ def _is_empty(record: Mapping[str, Any]) -> bool:
 
 
 def _cause_in_retrieval(record: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> Cause:
+    if record.get(ELSEWHERE):
+        return Cause(GOLD_ELSEWHERE, record[ELSEWHERE])
     if any(has_lost_snippet(flag) for flag in record.get("flags", ())):
         return Cause("snippet_not_retrieved")
     is_any_retrieved = any(chunk["matches"] for chunk in record["retrieved_chunks"] or ())

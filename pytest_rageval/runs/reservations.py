@@ -105,7 +105,7 @@ def unmeasured_answers(rows: Iterable[Row], layers: Mapping[str, Any], *, is_ret
     """
     if ANSWER_LAYER in layers:
         return {}
-    answered = [row for row in rows if row.outcome not in ("error", "skipped") and not _is_own_test(row)]
+    answered = [row for row in rows if row.outcome not in ("error", "skipped") and not row.is_own_test]
     has_gold = any(row.groups.get("answer", ("none",)) != ("none",) for row in answered)
     is_nothing_measured = layers.keys() <= WITHOUT_CONTENT and any(map(_should_be_answered, answered))
     is_unmeasured = has_gold or is_nothing_measured or (answered and is_retrieval_only)
@@ -124,11 +124,6 @@ def unmeasured_retrieval(rows: Iterable[Row]) -> dict[str, Any]:
         if row.outcome != "error" and any(map(is_of_retrieval, row.unexamined)):
             count += 1
     return {RETRIEVAL_UNMEASURED: count} if count else {}
-
-
-def _is_own_test(row: Row) -> bool:
-    """Return True for a test of the project's own, whose node id follows the key of its case."""
-    return row.key.count("::") > 1
 
 
 def _should_be_answered(row: Row) -> bool:

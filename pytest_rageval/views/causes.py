@@ -22,6 +22,8 @@ ADVICE = {
     "nothing_retrieved": "Nothing is retrieved: lower the score threshold, check filters, folders and the index, "
     "and whether the system refuses these questions before it searches.",
     "no_paths": "Chunks name no path, which golds need: report rel_path, or correct its expression in target.mapping.",
+    "gold_elsewhere": "The passages are retrieved, but not under the paths or ids of the golds: set path_prefix, "
+    "or correct the golds (`rageval cases audit` names them).",
     "snippet_not_retrieved": "The right places are retrieved, without the gold's text: the chunker cut it, or the "
     "index is older than the document; chunk and index again, or correct the snippet.",
     "gold_not_retrieved": "The right passages are not retrieved: look at chunking, the query and k.",

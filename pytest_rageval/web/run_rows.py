@@ -95,7 +95,9 @@ class RunRow:
     @property
     def took(self) -> str:
         """Return the time from start to end."""
-        return "–" if self.seconds is None else duration(1000 * self.seconds) if self.seconds else "< 1 s"
+        if self.seconds is None:
+            return "–"
+        return duration(1000 * self.seconds) if self.seconds else "< 1 s"
 
     @property
     def is_partial(self) -> bool:
@@ -185,14 +187,16 @@ def _ended_row(run: StoredRun, row: RunRow) -> RunRow:
     comparison = compared if compared is not None and compared["compared"] else {}
     selection = metrics.get("selection") or {}
     paired = comparison.get("paired")
-    settings = {"agent": f"{row.agent} v{row.agent_version}"} if row.agent else {}
     past = past_run(run)
+    settings = past.settings
+    if row.agent:
+        settings = {**settings, "agent": f"{row.agent} v{row.agent_version}"}
     version = None if row.dataset_version is None else str(row.dataset_version)
     seconds = int(run.timestamp.timestamp()) - int(datetime.fromisoformat(row.begun).timestamp())
     return replace(
         row,
         state=_state(metrics, selection),
-        past=replace(past, dataset_version=version, settings={**past.settings, **settings}),
+        past=replace(past, dataset_version=version, settings=settings),
         cases=past.total,
         selected=selection.get("selected"),
         points=_points(paired, past.total),

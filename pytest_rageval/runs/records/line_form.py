@@ -107,6 +107,7 @@ NEEDED = (
     "schema",
     "case_key",
     "trial",
+    "test_case_id",
     "content_hash",
     "answerable",
     "tags",
@@ -156,7 +157,6 @@ KEYS = Members()
 _RESULT_KEYS = frozenset(
     {
         *NEEDED,
-        "test_case_id",
         "source",
         "question",
         "answer",

@@ -33,6 +33,7 @@ from pytest_rageval.model import (
     Turn,
 )
 from pytest_rageval.run.scoring import AskFailure, Observed
+from pytest_rageval.runs.case_place import own_test
 from pytest_rageval.runs.records.line_form import OBSERVATIONS, SCHEMA
 from pytest_rageval.targets.native_contract import answer_from_line, answer_to_response
 
@@ -201,8 +202,7 @@ def observed_of(line: Mapping[str, Any], config: Mapping[str, Any]) -> Observed:
 def trial_of(line: Mapping[str, Any]) -> Trial:
     """Return the trial of a line of observations.jsonl."""
     case = case_from_mapping(line["case"])
-    test = line["case_key"].removeprefix(case.key).removeprefix("::")
-    return Trial(case, line["trial"], test or None)
+    return Trial(case, line["trial"], own_test(line["case_key"], case.key))
 
 
 def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Observation | None:

@@ -238,7 +238,7 @@ def edit_agent_page(request: Request, store: Agents, slug: str, version: int | N
     """Show the form over the newest version, or over an older one to save as the next."""
     newest = store.last(slug)
     original = store.read(slug, version or newest)
-    state: FormState[AgentForm] = FormState(agent_values(original.agent, store.registry))
+    state: FormState[AgentForm] = FormState(agent_values(original.agent.public, store.registry))
     return _form_page(request, store, state, original, newest)
 
 
@@ -276,7 +276,7 @@ def _version_page(
     others = [(name, _own_gate(store.registry, name)) for name in without_threshold]
     context = AgentPage(
         version=version,
-        agent=agent,
+        agent=agent.public,
         versions=versions,
         problems=problems,
         held=held,
@@ -345,6 +345,7 @@ def _form_page(
         wanted_key=asked.wanted_key,
         key_problem=asked.key_problem,
         judge_reason=judge_reason,
+        has_hidden_key=original is not None and original.agent.public != original.agent,
     )
     return page(request, context, status=status)
 
