@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from stored_runs import a_plan, a_row, compared
 
@@ -22,7 +24,7 @@ def test_other_metrics_do_not_decide_about_a_gate(others: tuple[str, ...]):
         found = []
         for number in range(42):
             # The others rise as often as they fall.
-            moved = {name: float(number % 2) for name in scores} if number < changes else scores
+            moved: dict[str, Any] = {name: float(number % 2) for name in scores} if number < changes else dict(scores)
             found.append(a_row(f"q{number:02}", recall_any_at_5=float(number >= lost), **moved))
         return found
 
