@@ -25,7 +25,7 @@ from pytest_rageval.config.options import HTTP, is_target, kind_of
 from pytest_rageval.config.project import find_project
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.make.ci_files import CI, CI_FILES, keys_of_ci
+from pytest_rageval.make.ci_files import CI, CI_FILES, keys_of_ci, misplaced
 from pytest_rageval.make.scaffold import Choice, scaffold
 from pytest_rageval.render.text.columns import aligned
 from pytest_rageval.targets.first_contact import CONTACT_QUESTION, FirstContact
@@ -127,16 +127,15 @@ def init(
         content: dict[str, Any] = {"target": choice.target, "files": states}
         if problem is not None:
             content["problems"] = [problem]
-        gap = _history_gap(choice)
-        if gap:
-            content["notes"] = [gap]
+        notes = list(filter(None, (_history_gap(choice), misplaced(choice.ci, Path.cwd()))))
+        if notes:
+            content["notes"] = notes
         echo_json(content, ["rageval doctor", "rageval run"])
         raise SystemExit(0 if problem is None else 1)
     written = aligned([(file.path, file.state) for file in done], to_the_left=True)
     click.echo(printable("\n".join(written)))
-    gap = _history_gap(choice)
-    if gap:
-        click.echo(printable(f"\n{gap}"))
+    for note in filter(None, (_history_gap(choice), misplaced(choice.ci, Path.cwd()))):
+        click.echo(f"\n{printable(note)}")
     keys = keys_of_ci(choice.headers)
     if choice.ci != "none" and keys:
         click.echo(printable(f"\nKeys for CI, as secrets of the project there: {', '.join(keys)}"))
