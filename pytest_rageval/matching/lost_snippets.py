@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_rageval.model import Anchor, Chunk
-from pytest_rageval.text import excerpt
+from pytest_rageval.text import excerpt, printable
 
 _SHOWN = 60
 _LOST = "but does not hold the snippet"
@@ -23,11 +23,10 @@ def lost_snippets(
         # A chunk without a text may hold anything.
         if at is None or not golds[gold].snippets or chunks[at].text is None or chunks[at].text_truncated:
             continue
+        chunk = f"chunk {at + 1} from {printable(golds[gold].rel_path)}"
         snippet = excerpt(golds[gold].snippets[0], _SHOWN)
-        yield (
-            f"gold {gold + 1}: chunk {at + 1} from {golds[gold].rel_path} was retrieved, {_LOST} `{snippet}`: the "
-            "chunker cut it, or the index is older than the document"
-        )
+        why = "the chunker cut it, or the index is older than the document"
+        yield f"gold {gold + 1}: {chunk} was retrieved, {_LOST} `{snippet}`: {why}"
 
 
 def has_lost_snippet(flag: str) -> bool:
