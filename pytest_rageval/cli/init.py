@@ -127,15 +127,15 @@ def init(
         content: dict[str, Any] = {"target": choice.target, "files": states}
         if problem is not None:
             content["problems"] = [problem]
-        notes = list(filter(None, (_history_gap(choice), misplaced(choice.ci, Path.cwd()))))
-        if notes:
-            content["notes"] = notes
+        remarks = _remarks(choice)
+        if remarks:
+            content["notes"] = remarks
         echo_json(content, ["rageval doctor", "rageval run"])
         raise SystemExit(0 if problem is None else 1)
     written = aligned([(file.path, file.state) for file in done], to_the_left=True)
     click.echo(printable("\n".join(written)))
-    for note in filter(None, (_history_gap(choice), misplaced(choice.ci, Path.cwd()))):
-        click.echo(f"\n{printable(note)}")
+    for remark in _remarks(choice):
+        click.echo(f"\n{printable(remark)}")
     keys = keys_of_ci(choice.headers)
     if choice.ci != "none" and keys:
         click.echo(printable(f"\nKeys for CI, as secrets of the project there: {', '.join(keys)}"))
@@ -144,6 +144,11 @@ def init(
     if problem is not None:
         click.echo(f"ERROR: {problem}", err=True)
         raise SystemExit(1)
+
+
+def _remarks(choice: Choice) -> list[str]:
+    """Return what a person must still do for the written files to work."""
+    return [*filter(None, (_history_gap(choice), misplaced(choice.ci, Path.cwd())))]
 
 
 def _history_gap(choice: Choice) -> str:

@@ -118,9 +118,8 @@ def _advice_on_doubts(metrics: Content) -> Iterator[str]:
         return
     facts = VerdictFacts(metrics, metrics.get("comparison"), metrics["gates"])
     if facts.regressed:
-        run_id = str(metrics["volatile"]["run_id"])
-        command = shlex.join(["rageval", "compare", "baseline", run_id])
-        yield f"`{command}` names the cases that fell; a gate on the metric would fail the build."
+        where = f"filter fell:{facts.regressed[0]} in the report"
+        yield f"Look at the cases that fell ({where}); a gate on the metric would fail the build."
     if facts.weaker_gates:
         yield "Put the gate back, or accept the present gates with --rageval-update-baseline."
 
