@@ -12,20 +12,21 @@ from pytest_rageval.text import cut
 GATE_CHANGES = "gate_changes"
 _SHOWN = 3
 _LONGEST_GATE = 80
-_GATE = re.compile(
-    r"(?P<scope>run )?(?P<metric>[^\s@]+)\S* (?P<sign>[<>=]=?) (?P<limit>[-+.\de]+)(?P<percent>%?)(?P<condition>.*)"
-)
+_GATE = re.compile(r"(?P<subject>[^<>=]+) (?P<sign>[<>=]=?) (?P<limit>[-+.\de]+)(?P<condition>.*)")
+_CUT_OFF = re.compile(r"@\S*")
+_TAG = re.compile(r" tag \S+")
+"""What a failure is called decides about none."""
 
 
 class _WrittenGate(NamedTuple):
     """The parts of a gate's text that tell whether another one is as strict."""
 
-    subject: tuple[str, str]
-    """The scope and the metric without its cut-off."""
+    subject: str
+    """The scope, the metric without its cut-off, and the statistic."""
     sign: str
     limit: float
     condition: str
-    """The unit of the limit and what follows it: for which cases, and with which tag."""
+    """The unit of the limit, and for which cases it is."""
 
     def is_as_strict_as(self, other: _WrittenGate) -> bool:
         if (self.subject, self.sign, self.condition) != (other.subject, other.sign, other.condition):
@@ -91,8 +92,8 @@ def _read(text: str) -> _WrittenGate | None:
     except ValueError:
         return None
     return _WrittenGate(
-        subject=(parts["scope"] or "", parts["metric"]),
+        subject=_CUT_OFF.sub("", parts["subject"]),
         sign=parts["sign"],
         limit=limit,
-        condition=parts["percent"] + parts["condition"],
+        condition=_TAG.sub("", parts["condition"]),
     )
