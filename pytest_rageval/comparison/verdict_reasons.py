@@ -10,7 +10,7 @@ from pytest_rageval.comparison.gate_lines import gate_reason
 from pytest_rageval.comparison.known_failures import added_gate_words
 from pytest_rageval.comparison.verdict_facts import VerdictFacts
 from pytest_rageval.runs.flaky_cases import flaky_counts
-from pytest_rageval.runs.reservations import unjudged_counts
+from pytest_rageval.runs.reservations import leak_words, unjudged_counts
 from pytest_rageval.text import counted, cut
 
 SHOWN_GATES = SHOWN_PROBLEMS = 3
@@ -66,6 +66,7 @@ def reservations(facts: VerdictFacts, *, fails_build: bool) -> Iterator[str]:
     if fails_build:
         yield from _worse_known_failures(facts)
         yield from _not_measured(facts)
+    yield from leak_words(facts.metrics)
     yield from unjudged_counts(facts.metrics)
     if facts.cases and facts.cases == facts.outcome("skipped"):
         yield "nothing was examined"
