@@ -199,8 +199,25 @@ def effective_gates(default: Iterable[Gate], table: Iterable[Gate], options: Ite
     in_force: dict[tuple[str, Statistic], list[Gate]] = {}
     for source in (default, table, options):
         for subject, gates in _by_subject(source).items():
+            _check_agreement(gates)
             in_force[subject] = _replaced(in_force.get(subject, []), gates)
     return tuple(chain.from_iterable(in_force.values()))
+
+
+def _check_agreement(gates: Sequence[Gate]) -> None:
+    """Raise SettingsError if one list switches a metric's gate off and sets a limit for the same cases."""
+    limits = [gate for gate in gates if not gate.off]
+    for off in gates:
+        for limit in limits:
+            is_lost = not off.when or not limit.when or off.when == limit.when
+            if off.off and is_lost:
+                written = [_as_written(off), _as_written(limit)]
+                raise SettingsError(f"gates '{written[0]}' and '{written[1]}' contradict each other; leave one out")
+
+
+def _as_written(gate: Gate) -> str:
+    text = f"{gate.subject} off" if gate.off else str(gate)
+    return f"{text} when {gate.condition}" if gate.when else text
 
 
 def _by_subject(gates: Iterable[Gate]) -> dict[tuple[str, Statistic], list[Gate]]:
@@ -252,23 +269,32 @@ def _are_met(conditions: Conditions, case: EvalCase, kind: GoldKind) -> bool:
     return all(not facts_of(case, kind, name).isdisjoint(values) for name, values in conditions)
 
 
-def unknown_values(gates: Iterable[Gate], cases: Iterable[EvalCase]) -> Iterator[str]:
+def unknown_values(gates: Collection[Gate], cases: Iterable[EvalCase]) -> Iterator[str]:
     """Yield the written conditions over free text that no case meets: such a gate examines nothing and passes."""
-    conditional = [gate for gate in gates if gate.when and not gate.is_default]
+    conditional: dict[tuple[str, Conditions], None] = {}
+    for gate in gates:
+        if gate.when and not gate.is_default:
+            conditional[str(gate), gate.when] = None
+    for gate in gates:
+        for conditions in gate.unless:
+            # Of `METRIC off when …` nothing is left but the exception that it makes from an earlier gate.
+            if not any(conditions == when for _, when in conditional):
+                conditional[f"{gate.subject} off", conditions] = None
     if not conditional:
         return  # reading a million cases takes a minute
     known_values: dict[str, set[str]] = {name: set() for name in ("tag", *DESCRIPTIVE_NAMES)}
     for case in cases:
         for name, known in known_values.items():
             known |= facts_of(case, "none", name)
-    for gate in conditional:
-        for name, values in gate.when:
+    for written, conditions in conditional:
+        for name, values in conditions:
             if name not in known_values:
                 continue
             for value in values:
                 if value not in known_values[name]:
                     remedy = _known_value_remedy(value, known_values[name])
-                    yield f"gate '{gate} when {gate.condition}': no case has the {name} {value!r}; {remedy}"
+                    gate = f"{written} when {conditions_text(conditions)}"
+                    yield f"gate '{gate}': no case has the {name} {value!r}; {remedy}"
 
 
 def _known_value_remedy(value: str, known: Collection[str]) -> str:
