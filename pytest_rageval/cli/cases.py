@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ from pytest_rageval.cli.traces import cases_from_traces
 from pytest_rageval.comparison.case_diff import representative_trial
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.messages import escape_text
@@ -125,7 +127,7 @@ def stats(paths: Sequence[Path], *, as_json: bool) -> None:
     PATHS as for `validate`. Records with problems are counted separately.
     """
     files = case_files(paths)
-    counts = _counts(files)
+    counts = Mask(secrets_of_environment(os.environ)).value(_counts(files))
     problems = sum(len(file.problems) for file in files)
     number = sum(len(file.cases) for file in files)
     if as_json:

@@ -16,6 +16,7 @@ from typing import Protocol
 import pytest
 
 from pytest_rageval.cases.loading import CaseFile, load_file
+from pytest_rageval.cases.masked_keys import without_masked_keys
 from pytest_rageval.comparison.outcomes import Ending
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
@@ -165,6 +166,7 @@ class ActiveSession:
             file = with_case_hook(file, self.session.of_pytest)
             if self.is_prepared:
                 file = checked_metric_names(file, self.prepared.plan.registry)
+                file = without_masked_keys(file, self.prepared.mask)
             self._files[path] = file
         return self._files[path]
 

@@ -120,6 +120,7 @@ def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | Non
     problems = dict(run_problems(plan, extent, rows, comparison, lost, is_partial=info.is_partial))
     for name, error in metric_errors(metrics["metrics"]).items():
         problems[f"{METRIC_FAILED}{name}"] = error
+    problems = plan.mask.value(problems)
     metrics["can_be_baseline"] = _is_advised_as_baseline(plan, extent, metrics, problems)
     finished = FinishedRun(
         metrics,
@@ -130,7 +131,7 @@ def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | Non
         notes=(),
         is_unfinished=bool(lost or extent.unreached),
     )
-    notes = tuple(_notes(finished, writer, plan, trials, comparison, baseline))
+    notes = plan.mask.value(tuple(_notes(finished, writer, plan, trials, comparison, baseline)))
     return _with_verdict(replace(finished, notes=notes), plan, extent)
 
 
@@ -143,7 +144,8 @@ def _measured(
     recorded: Collection[str],
 ) -> dict[str, Any]:
     """Return metrics.json as far as it follows from this run alone."""
-    metrics = aggregate(trials, plan, info)
+    # The description and gates may hold a credential, as records may not.
+    metrics = plan.mask.value(aggregate(trials, plan, info))
     if extent.is_judge_left_out:
         metrics |= judge_left_out(rows)
     elif extent.earlier is not None and metrics["judge"] is None:
@@ -164,7 +166,7 @@ def _observed_config(writer: RunWriter, plan: Plan, trials: Sequence[Row], rows:
     }
     config |= flat_names(config)
     config[GATES] = gates_in_effect(rows, plan)
-    return config
+    return plan.mask.value(config)
 
 
 def _stated_versions(writer: RunWriter) -> Mapping[str, Any]:
