@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from pytest_rageval.cases.discovery import unread_note
 from pytest_rageval.cases.drafts import ENDING, add_drafts, answer_draft, check_is_drafts, drafts_file_of
 from pytest_rageval.cases.loading import CaseFile, path_text
 from pytest_rageval.cases.project_cases import sound_cases
@@ -108,6 +109,9 @@ def validate(paths: Sequence[Path], *, as_json: bool) -> None:
             click.echo(problem)
         counts = (counted(len(files), "file"), counted(number, "case"), counted(len(problems), "problem"))
         click.echo(", ".join(counts))
+    unread = unread_note([file.path for file in files], Path.cwd())
+    if unread is not None:
+        click.secho(unread, fg="yellow", err=True)
     if unmatched:
         raise SystemExit(2)
     raise SystemExit(1 if problems else 0)

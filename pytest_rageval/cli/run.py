@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from pytest_rageval.cases.discovery import unread_note
 from pytest_rageval.cli.case_files import BrokenCaseFiles, CaseChoice, select_cases
 from pytest_rageval.cli.options import (
     BROKEN_CASES,
@@ -206,6 +207,9 @@ def run_project(
         problems = screen.problems(_why_no_case(prepared, wanted))
         commands = [] if cases.cases else ["rageval init --yes"]
         return NO_CASES, {"problems": problems, "next": commands}
+    unread = unread_note(cases.paths, prepared.project.root)
+    if unread is not None:
+        screen.line(unread, colour="yellow")
     target = make_target(prepared.project)
     # A dry run asks nothing: it checks files of answers only.
     is_checkable_unasked = kind_of(prepared.settings.target or "").is_checkable
