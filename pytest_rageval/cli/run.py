@@ -33,7 +33,7 @@ from pytest_rageval.config.options import kind_of
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
-from pytest_rageval.errors import JudgeUnavailable, RagevalError, SettingsError
+from pytest_rageval.errors import JudgeUnavailable, RagevalError, SettingsError, without_pytest
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.providers import BATCHED
@@ -221,7 +221,8 @@ def run_project(
         return 0, {"cases": len(cases.asked), "next": ["rageval run"]}
     with crew as workers:
         ended = CommandRun(prepared, cases, target, screen, workers, left_out_judge)
-        ended.take_all_steps()
+        with without_pytest():
+            ended.take_all_steps()
         code = ended.show()
         content = ended.outcome()
         if is_batched and ended.finished is not None and not ended.is_interrupted:
