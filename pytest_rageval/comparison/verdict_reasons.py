@@ -21,6 +21,7 @@ RECORDS_OF = "records of "
 OF_THE_RUN = frozenset({"completeness", "records", "verdicts", "examined", "baseline", "update-baseline"})
 """Names of problems that are no gate's text."""
 _END_OF_CLAUSE = re.compile(r"[:;]\s")
+_NAME_OF_RUN = re.compile(r"\Arun \S+: ")
 _LONGEST_PROBLEM = 120
 """Characters of a problem in the sentence; the whole of it stands below."""
 ANSWERS_NOT_MEASURED = "answers were not measured"
@@ -217,7 +218,8 @@ def _problem_reason(name: str, problem: str) -> str:
         return f"gate {cut(name, _LONGEST_PROBLEM)} was not measured"
     if name.startswith(METRIC_FAILED):
         return f"{cut(name, _LONGEST_PROBLEM)} failed"
-    first_clause = _END_OF_CLAUSE.split(problem, maxsplit=1)[0]
+    # The sentence is about this run: its name says nothing of what is wrong.
+    first_clause = _END_OF_CLAUSE.split(_NAME_OF_RUN.sub("", problem, count=1), maxsplit=1)[0]
     return cut(first_clause, _LONGEST_PROBLEM)
 
 

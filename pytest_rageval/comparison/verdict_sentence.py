@@ -189,5 +189,5 @@ def _amber_words(facts: VerdictFacts) -> Iterator[str]:
         yield "Answers unmeasured"
     if facts.lost_retrieval:
         yield "Retrieval unmeasured"
-    if facts.changed:
+    if facts.changed or facts.removed:
         yield "Partly comparable"
