@@ -35,9 +35,12 @@ class PairwiseTold:
 def written_gates(project: Project, options: Sequence[str]) -> tuple[WinRateGate, ...]:
     """Return the gates of the command line, and those of the table on figures that it does not name."""
     given = [parse_win_rate_gate(text, "--gate") for text in options]
-    of_table = filter(is_win_rate_gate, project.settings.gates.run)
     named = {gate.subject for gate in given}
-    kept = [gate for gate in (parse_win_rate_gate(text, "gates.run") for text in of_table) if gate.subject not in named]
+    kept: list[WinRateGate] = []
+    for text in filter(is_win_rate_gate, project.settings.gates.run):
+        gate = parse_win_rate_gate(text, "gates.run")
+        if gate.subject not in named:
+            kept.append(gate)
     return (*given, *kept)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.case_changes import UNCHANGED, AnswerChange
@@ -130,8 +131,9 @@ def record_fields(record: Mapping[str, Any]) -> Sequence[Any]:
     Values without names: lists of many cases keep them as columns.
     """
     error = record["error"] or NOTHING
-    failed = [(gate["metric"], gate["tag"] or gate["metric"]) for gate in record["verdict"]["failed_gates"]]
-    tags = tuple(dict.fromkeys([*record["tags"], *(tag for _, tag in failed)]))
+    failed = tuple((gate["metric"], gate["tag"] or gate["metric"]) for gate in record["verdict"]["failed_gates"])
+    # The tags of failed gates are found like those of the case.
+    tags = tuple(dict.fromkeys(chain(record["tags"], (tag for _, tag in failed))))
     message = error.get("message") or record["reason"]
     doubts = record.get("doubt")
     doubt = worst_doubt(doubts) if doubts else NO_DOUBT

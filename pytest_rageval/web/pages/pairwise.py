@@ -101,7 +101,10 @@ def _start_page(
     if judge == WORDS_ALONE:
         judge = ""
         reason = "Words alone compare no answers: name a model, or a server of yours as openai:MODEL@http://HOST."
-    offered = [f"{row.kind}:{model}" for row in JUDGING.values() if row.title for model in row.models]
+    offered: list[str] = []
+    for row in JUDGING.values():
+        if row.title:
+            offered += [f"{row.kind}:{model}" for model in row.models]
     return PairwiseStartPage(
         a=typed["a"],
         b=typed["b"],
