@@ -294,8 +294,8 @@ def unknown_values(gates: Collection[Gate], cases: Iterable[EvalCase]) -> Iterat
             for value in values:
                 if value not in known_values[name]:
                     remedy = _known_value_remedy(value, known_values[name])
-                    gate = f"{written} when {conditions_text(conditions)}"
-                    yield f"gate '{gate}': no case has the {name} {value!r}; {remedy}"
+                    whole = f"{written} when {conditions_text(conditions)}"
+                    yield f"gate '{whole}': no case has the {name} {value!r}; {remedy}"
 
 
 def _known_value_remedy(value: str, known: Collection[str]) -> str:

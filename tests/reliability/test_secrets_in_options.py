@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from project import Project, a_case, a_missed_case
@@ -29,7 +30,7 @@ TABLES = {
     "unknown key": f'[tool.rageval."{KEY}"]\na = 1',
     "prefix": f'path_prefix = "{KEY}"',
 }
-FIELDS = {
+FIELDS: dict[str, dict[str, Any]] = {
     "question": {"question": f"What is the boiling point? {KEY}"},
     "category": {"category": KEY},
     "tags": {"tags": [KEY]},

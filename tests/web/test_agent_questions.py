@@ -151,15 +151,16 @@ def test_git_does_not_see_a_key_that_was_typed(
 ):
     folder = tmp_path / "project"
     folder.mkdir()
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True, timeout=60)
     for place, content in ((tmp_path, above), (folder, beside)):
         if content is not None:
             (place / ".gitignore").write_text(content, encoding="utf-8")
     store_key(folder / ".env", "BOT_KEY", "sk-the-key-of-the-bot")
     written = folder / ".gitignore"
     assert (written.read_text(encoding="utf-8") if written.exists() else None) == after
-    seen = subprocess.run(["git", "-C", str(tmp_path), "add", "-A", "-n"], check=True, capture_output=True, text=True)
-    assert ".env'" not in seen.stdout
+    listing = ["git", "-C", str(tmp_path), "add", "-A", "-n"]
+    seen = subprocess.run(listing, check=True, capture_output=True, text=True, timeout=60)
+    assert "project/.env'" not in seen.stdout
     store_key(folder / ".env", "OTHER_KEY", "sk-the-key-of-the-bot")
     assert (written.read_text(encoding="utf-8") if written.exists() else None) == after
 
