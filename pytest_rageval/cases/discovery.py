@@ -198,8 +198,9 @@ class _Rule:
 
 def _with_small_ending(relative: str) -> str:
     """Return a path with the ending of case files in small letters, as globs are written."""
-    stem, dot, ending = relative.rpartition(".")
-    return f"{stem}{dot}{ending.lower()}" if f".{ending.lower()}" in SUFFIXES else relative
+    stem, _, ending = relative.rpartition(".")
+    small = f".{ending.lower()}"
+    return stem + small if small in SUFFIXES else relative
 
 
 def _compiled(glob: str) -> re.Pattern[str]:

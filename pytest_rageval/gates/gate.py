@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, product
 from typing import Literal, get_args
 
 from pytest_rageval.errors import SettingsError
@@ -208,12 +208,13 @@ def effective_gates(default: Iterable[Gate], table: Iterable[Gate], options: Ite
 def _check_agreement(gates: Sequence[Gate]) -> None:
     """Raise SettingsError if one list switches a metric's gate off and sets a limit for the same cases."""
     limits = [gate for gate in gates if not gate.off]
-    for off in gates:
-        for limit in limits:
-            is_lost = not off.when or not limit.when or off.when == limit.when
-            if off.off and is_lost:
-                written = [_as_written(off), _as_written(limit)]
-                raise SettingsError(f"gates '{written[0]}' and '{written[1]}' contradict each other; leave one out")
+    switched_off = [gate for gate in gates if gate.off]
+    for off, limit in product(switched_off, limits):
+        is_for_all = not off.when or not limit.when
+        if is_for_all or off.when == limit.when:
+            off_text = _as_written(off)
+            limit_text = _as_written(limit)
+            raise SettingsError(f"gates '{off_text}' and '{limit_text}' contradict each other; leave one out")
 
 
 def _as_written(gate: Gate) -> str:

@@ -36,7 +36,7 @@ from pytest_rageval.runs.folder import write_metrics
 from pytest_rageval.runs.judge_notes import failure_note, judge_notes, served_change, served_names
 from pytest_rageval.runs.reader import CONFIG, METRICS
 from pytest_rageval.runs.record_seal import RECORDED
-from pytest_rageval.runs.reservations import RERUN, judge_left_out, reruns, still_left_out
+from pytest_rageval.runs.reservations import RERUN, judge_left_out, reruns, skip_notes, still_left_out
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.rewritten_follow_ups import rewrite_note
 from pytest_rageval.runs.row import Row, cases_of, flagged, in_order
@@ -358,6 +358,7 @@ def _answer_notes(writer: RunWriter, plan: Plan, trials: Sequence[Row], finished
             f"the system sends {fields} at the top level of its answers, where "
             "nothing is read; send it under 'debug', or name it in [tool.rageval.target.mapping.response]"
         )
+    yield from skip_notes(finished.rows)
     again = reruns(cases_of(trials)).get(RERUN)
     if again:
         yield f"passed only when run again: {listed(again)}"

@@ -138,10 +138,13 @@ def _changed(asked: Mapping[str, Any], request: AskRequest) -> list[str]:
     # A question in which a credential was masked cannot be compared.
     if isinstance(question, str) and MASK not in question and fold(question) != fold(request.question):
         changed.append(QUESTION)
-    changed += [name for name in _SCOPE if name in asked and _differs(asked[name], getattr(request, name))]
+    for name in _SCOPE:
+        now = getattr(request, name)
+        if name in asked and _differs(asked[name], now):
+            changed.append(name)
     if "history" in asked:
-        now = [turn._asdict() for turn in request.history or ()]
-        if _differs(asked["history"], now):
+        history = [turn._asdict() for turn in request.history or ()]
+        if _differs(asked["history"], history):
             changed.append("history")
     return changed
 

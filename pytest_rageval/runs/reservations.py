@@ -9,7 +9,7 @@ from typing import Any
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.matching.dialects import worst_doubt
 from pytest_rageval.runs.row import Row
-from pytest_rageval.text import counted
+from pytest_rageval.text import counted, excerpt
 
 UNJUDGED = "not_judged"
 """The key in metrics.json; a run whose answers were all judged, or that has no judge, is without it."""
@@ -176,3 +176,20 @@ def leak_words(metrics: Mapping[str, Any]) -> Iterator[str]:
         return
     subject = "the answer of 1 case repeats" if len(keys) == 1 else f"the answers of {len(keys):,} cases repeat"
     yield f"{subject} a credential (masked): {listed(keys)}"
+
+
+MOST_REASONS = 5
+LONGEST_REASON = 120
+"""How many reasons for skipped cases are shown, and how many characters of each."""
+BY_PYTEST = "Skipped: "
+"""The beginning of the reason of a case that a mark or pytest.skip() left out."""
+
+
+def skip_notes(rows: Iterable[Row]) -> Iterator[str]:
+    """Yield how many cases marks and pytest.skip() left out, by the reason that they give."""
+    reasons: Counter[str] = Counter()
+    for row in rows:
+        if row.outcome == "skipped" and (row.message or "").startswith(BY_PYTEST):
+            reasons[(row.message or "").removeprefix(BY_PYTEST)] += 1
+    for reason, number in sorted(reasons.items())[:MOST_REASONS]:
+        yield f"{counted(number, 'case')} skipped: {excerpt(reason, LONGEST_REASON) or 'no reason given'}"

@@ -29,3 +29,19 @@ def test_a_lost_record_is_the_reason_in_the_sentence(project: Project, lost: str
     has = "have" if lost == "all" else "has"
     assert f"{number} of 5 cases {has} no record in results.jsonl" in shown
     assert "Fails the build: run one" not in shown
+
+
+SKIPS = {
+    "mark": "    for item in items[:2]:\n        item.add_marker(pytest.mark.skip(reason='not today'))\n",
+    "call": (
+        "    pass\ndef pytest_runtest_setup(item):\n    if 'boil' in item.nodeid:\n        pytest.skip('not today')\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("how", SKIPS)
+def test_a_skip_says_its_reason(project: Project, how: str):
+    project.cases(SOME)
+    project.write("conftest.py", f"import pytest\ndef pytest_collection_modifyitems(items):\n{SKIPS[how]}")
+    number = "2 cases" if how == "mark" else "1 case"
+    assert f"{number} skipped: not today" in project.run("-q").stdout.str()
