@@ -210,8 +210,7 @@ def _check_agreement(gates: Sequence[Gate]) -> None:
     limits = [gate for gate in gates if not gate.off]
     switched_off = [gate for gate in gates if gate.off]
     for off, limit in product(switched_off, limits):
-        is_for_all = not off.when or not limit.when
-        if is_for_all or off.when == limit.when:
+        if off.when == limit.when:
             off_text = _as_written(off)
             limit_text = _as_written(limit)
             raise SettingsError(f"gates '{off_text}' and '{limit_text}' contradict each other; leave one out")
@@ -233,12 +232,14 @@ def _by_subject(gates: Iterable[Gate]) -> dict[tuple[str, Statistic], list[Gate]
 
 def _replaced(earlier: Iterable[Gate], gates: Sequence[Gate]) -> list[Gate]:
     """Return what is in force of one metric: the new gates, and the earlier ones in cases that no new one is for."""
-    if any(gate.off and not gate.when for gate in gates):
-        return []
     added = [gate for gate in gates if not gate.off]
+    if any(gate.off and not gate.when for gate in gates):
+        # Off for all cases but those that a condition names.
+        return added
     conditions = tuple(gate.when for gate in gates)
     if not all(conditions):
-        return added
+        exceptions = tuple(gate.when for gate in gates if gate.off)
+        return [gate if gate.when else replace(gate, unless=exceptions) for gate in added]
     narrowed = [replace(gate, unless=(*gate.unless, *conditions)) for gate in earlier]
     return [*narrowed, *added]
 

@@ -176,7 +176,8 @@ GATE_TABLES = {
     "a drop beyond 100 %": 'regression = ["mrr drop 200%"]',
     "a limit and its off": '[tool.rageval.gates]\ncase = ["exact_match >= 1", "exact_match off"]',
     "an off and its limit": '[tool.rageval.gates]\ncase = ["exact_match off", "exact_match >= 1"]',
-    "an off beside a limit for some": ('[tool.rageval.gates]\ncase = ["mrr off", "mrr >= 1 when category=factual"]'),
+    "an off beside a limit for some": ('[tool.rageval.gates]\ncase = ["mrr off", "mrr <= 0.5 when category=factual"]'),
+    "a limit with an exception": ('[tool.rageval.gates]\ncase = ["mrr <= 0.5", "mrr off when category=factual"]'),
     "a limit and its off for the same cases": (
         '[tool.rageval.gates]\ncase = ["mrr >= 1 when category=factual", "mrr off when category=factual"]'
     ),
