@@ -16,9 +16,9 @@ from pytest_rageval.comparison.case_filter import FilterError, read_terms
 from pytest_rageval.io.masking import Mask, public_target, public_url
 from pytest_rageval.io.secret_forms import secrets_by_form
 from pytest_rageval.language.words import content_tokens, fold, normalise, sentences, squad_normalise, tokens
-from pytest_rageval.llm.chat_protocol import thoughts_and_text
 from pytest_rageval.llm.json_exchange import UnreadableReply
 from pytest_rageval.llm.reply_object import stated_object
+from pytest_rageval.llm.thoughts import thoughts_and_answer, thoughts_and_text
 from pytest_rageval.matching.spellings import (
     heading_form,
     headings,
@@ -131,6 +131,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "without_courtesies": without_courtesies,
     "filter": filter_terms,
     "thoughts": thoughts_and_text,
+    "thoughts of a system": thoughts_and_answer,
     "judge's reply": stated,
 }
 
