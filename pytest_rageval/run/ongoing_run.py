@@ -73,7 +73,7 @@ class OngoingRun:
         self.config_hash = config_hash
         self.own_writer = own_writer
         self.unfinished = InterruptedRun(folder.path) if folder is not None and is_resumed else None
-        self.journal = RunJournal(folder, prepared.settings, worker, self.unfinished)
+        self.journal = RunJournal(folder, prepared.plan, worker, self.unfinished)
         self.loop = loop or BackgroundLoop(prepared.settings.longest_call)
         self._owns_loop = loop is None
         self.prefetcher = Prefetcher(prepared.plan, self.journal.find, self.journal.keep, self.loop)
