@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from project import Project
 from reliability import Tally
 
-from pytest_rageval.abstention.answering_part import answering_part, answer_parts
+from pytest_rageval.abstention.answering_part import answer_parts, answering_part
 from pytest_rageval.abstention.courtesies import is_greeting
 from pytest_rageval.abstention.detector import declines, log_odds
 

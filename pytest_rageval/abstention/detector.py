@@ -20,7 +20,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from pytest_rageval.abstention.answering_part import answering_part, answer_parts
+from pytest_rageval.abstention.answering_part import answer_parts, answering_part
 from pytest_rageval.abstention.courtesies import is_greeting
 from pytest_rageval.abstention.evidence import held_share
 from pytest_rageval.abstention.features import (
