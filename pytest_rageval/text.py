@@ -22,7 +22,8 @@ def printable(text: str) -> str:
 
     Escaped are control characters other than newline and tab (`\x1b`), lone surrogates (`\ud800`), the marks that
     reverse the direction of writing (`\u202e`), and what a CI service would take for a command in its log: `::` at
-    the start of a line (`\x3a:`), `##[` and `##vso[` anywhere (`\x23#[`). The result can always be encoded as UTF-8.
+    the start of a line (`\x3a:`), `##[`, `##vso[` and `##teamcity[` anywhere (`\x23#[`). The result can always be
+    encoded as UTF-8.
     """
     has_hashes = "##" in text and _HASHES.search(text) is not None  # headings are in every page, commands in none
     if has_hashes or ("::" in text and (text.lstrip().startswith("::") or _LINE_OF_COLONS.search(text))):
@@ -51,11 +52,13 @@ def _escaped(codepoint: int) -> str:
     return f"\\x{codepoint:02x}" if codepoint < 0x100 else f"\\u{codepoint:04x}"
 
 
-# GitHub reads `::name values::text` after leading white space and `##[name]` anywhere; Azure `##vso[name]` anywhere.
-_HASHES = re.compile(r"##[\[vV]")
+# GitHub reads `::name values::text` after leading white space and `##[name]` anywhere; Azure `##vso[name]` and TeamCity
+# `##teamcity[name]` anywhere. Any other service that runs what a log says is expected to write `##name[` as well. What
+# GitLab, Buildkite and Travis read only folds lines; GitLab's needs an escape character, which is shown as `\x1b`.
+_HASHES = re.compile(r"##[a-z]{0,20}\[", re.IGNORECASE)
 _LINE_OF_COLONS = re.compile(r"\n[^\S\n]*::")
 # Not `\s*`: over n empty lines that takes n² steps.
-_COMMAND = re.compile(r"(?P<before>^[^\S\n]*):(?=:[a-z-]+[^\n]*?::)|#(?=#(?:vso)?\[)", re.MULTILINE | re.IGNORECASE)
+_COMMAND = re.compile(r"(?P<before>^[^\S\n]*):(?=:[a-z-]+[^\n]*?::)|#(?=#[a-z]{0,20}\[)", re.MULTILINE | re.IGNORECASE)
 _UTF_8 = ("utf-8", "surrogatepass")
 _PLAIN = bytes([*b"\n\t", *range(0x20, 0x7F)])
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -109,9 +112,31 @@ def percent(share: float) -> str:
     return f"{share:.0%}".replace("%", " %")
 
 
-def short(value: float) -> str:
+AS_WRITTEN = 12
+"""Digits that give back what a person wrote, without the last ones of binary fractions: 0.3, not 0.300000000000004."""
+
+
+def plain(value: float, digits: int = AS_WRITTEN) -> str:
+    """Format a number with its first digits as plain decimals, as a limit in a file is read: `0.00001`, `1200000`.
+
+    Only what is smaller than nine decimals, or has more than fifteen digits before the point, is in powers of ten.
+    """
+    rounded = f"{value:.{digits}g}"
+    mantissa, power, exponent = rounded.partition("e")
+    if not power or not SMALLEST_PLAIN <= abs(value) < LARGEST_PLAIN:
+        return rounded
+    known_digits = len(mantissa.lstrip("-").replace(".", ""))
+    decimals = max(0, known_digits - 1 - int(exponent))
+    return f"{float(rounded):.{decimals}f}"
+
+
+SMALLEST_PLAIN = 1e-9
+LARGEST_PLAIN = 1e15
+
+
+def short(value: float, digits: int = 4) -> str:
     """Format a number with four digits, without trailing zeros, for gates and messages; a large one as a whole."""
-    return f"{value:,.0f}" if 10_000 <= abs(value) < 1e15 else f"{value:.4g}"
+    return f"{value:,.0f}" if 10_000 <= abs(value) < LARGEST_PLAIN else plain(value, digits)
 
 
 MOST_DECIMALS = 3

@@ -13,8 +13,13 @@ from pytest_rageval.cases.keys import CONVERSATION, OF_CASE
 from pytest_rageval.io.messages import Findings, Path, Unsound, shown_value
 from pytest_rageval.model import EarlierTurn, EvalCase, Json, Source, Turn, turn_id
 
-ASKED, REPLY, INSTRUCTIONS, UNASKED = "user", "assistant", ("system", "developer"), ("tool", "function")
-"""The roles of messages: what is asked, its reference, what comes before all turns, and what is left out."""
+ASKED = "user"
+REPLY = "assistant"
+"""The role of the reference of what is asked."""
+INSTRUCTIONS = ("system", "developer")
+"""The roles of what comes before all turns."""
+UNASKED = ("tool", "function")
+"""The roles of what is left out."""
 _QUESTIONS = ("question", "query", "rewrite", "standalone", "conversational")
 """Keys that say what one turn asks, which a conversation as a whole does not."""
 

@@ -11,13 +11,13 @@ from typing import NamedTuple
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.masking import Mask
+from pytest_rageval.io.masking import Mask, public_target
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.canaries import Verdict, canaries_for, rubrics_of, store_check, try_canaries
 from pytest_rageval.judges.checked_judge import CheckedJudge
 from pytest_rageval.judges.judge import BaseJudge
 from pytest_rageval.judges.judge_spec import judge_of_run, judge_with_cache
-from pytest_rageval.run.plan import own_rubrics
+from pytest_rageval.run.judged_rubrics import own_rubrics
 
 NO_JUDGE = "there is no judge to check; name one with --judge"
 PASSAGES = 1
@@ -28,7 +28,7 @@ def configured_judge(settings: Settings, root: Path, problem: str) -> BaseJudge:
     """Make the configured judge, or raise a SettingsError with this problem. It belongs to one event loop."""
     judge = judge_of_run(settings, root, workers=1)
     if judge is None:
-        raise SettingsError(f"judge {settings.judge!r}: {problem}")
+        raise SettingsError(f"judge {public_target(settings.judge)!r}: {problem}")
     return judge
 
 

@@ -16,7 +16,7 @@ from pytest_rageval.comparison.pairwise_result import pairwise_content
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.win_rate_gate import WinRateGate, is_win_rate_gate, parse_win_rate_gate
-from pytest_rageval.io.masking import Mask
+from pytest_rageval.io.masking import Mask, public_target
 from pytest_rageval.judges.judge import BaseJudge, described_judge
 from pytest_rageval.judges.pairwise_requests import can_compare_answers, pairwise_rubric
 
@@ -35,9 +35,12 @@ class PairwiseTold:
 def written_gates(project: Project, options: Sequence[str]) -> tuple[WinRateGate, ...]:
     """Return the gates of the command line, and those of the table on figures that it does not name."""
     given = [parse_win_rate_gate(text, "--gate") for text in options]
-    of_table = filter(is_win_rate_gate, project.settings.gates.run)
     named = {gate.subject for gate in given}
-    kept = [gate for gate in (parse_win_rate_gate(text, "gates.run") for text in of_table) if gate.subject not in named]
+    kept: list[WinRateGate] = []
+    for text in filter(is_win_rate_gate, project.settings.gates.run):
+        gate = parse_win_rate_gate(text, "gates.run")
+        if gate.subject not in named:
+            kept.append(gate)
     return (*given, *kept)
 
 
@@ -85,7 +88,7 @@ async def _described(project: Project) -> dict[str, Any]:
     settings = project.settings
     async with aclosing(configured_judge(settings, project.root, NO_JUDGE)) as judge:
         if not can_compare_answers(judge):
-            raise SettingsError(f"judge {settings.judge!r}: {NO_JUDGE}")
+            raise SettingsError(f"judge {public_target(settings.judge)!r}: {NO_JUDGE}")
         return described_judge(judge, settings.judge_temperature)
 
 

@@ -32,7 +32,7 @@ from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.run.plan import own_rubrics
+from pytest_rageval.run.judged_rubrics import own_rubrics
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.text import printable
 from pytest_rageval.views.calibration import calibration_view

@@ -31,10 +31,9 @@ from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.make.asked_once import AskedOnce, Spent
-from pytest_rageval.make.follow_ups import FollowUps
+from pytest_rageval.make.follow_ups import FollowUps, NewDrafts
 from pytest_rageval.make.generate import Draft, NotePassage, questions_in, sift
 from pytest_rageval.make.model_drafts import ModelDrafts
-from pytest_rageval.model import Json
 from pytest_rageval.providers import FORMS
 from pytest_rageval.text import counted, printable
 
@@ -101,7 +100,7 @@ def generate(
     estimate = drafting.tell_estimate()
     if dry_run and model is None:
         click.echo("nothing is asked of a model without --llm", err=as_json)
-    drafted = _Drafted() if dry_run else drafting.draft()
+    drafted = NewDrafts() if dry_run else drafting.draft()
     added = add_drafts(path, drafted.records) if drafted.records else 0
     file = str(from_here(path))
     spent = Spent() if model is None else model.spent
@@ -122,18 +121,6 @@ def generate(
     elif not dry_run:
         _tell_drafted(drafted, added, file)
     exit_after(spent)
-
-
-@dataclass(frozen=True, slots=True)
-class _Drafted:
-    """New drafts as lines of their file, how many of them are conversations, and counts of what was left out."""
-
-    records: Sequence[dict[str, Json]] = ()
-    conversations: int = 0
-    not_in_text: int = 0
-    repeated: int = 0
-    no_follow_up: int = 0
-    unasked: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,24 +150,18 @@ class _Drafting:
         click.echo(f"asking the model: {counted(requests, 'request')}{more}, {cost_in_words(dollars)}", err=True)
         return {"requests": requests, "dollars": dollars}
 
-    def draft(self) -> _Drafted:
+    def draft(self) -> NewDrafts:
         """Draft all there is, until Ctrl-C, the budget or an error of the model's server ends it."""
         drafts = list(self.found)
         if self.model is not None:
             drafts += ModelDrafts(self.model, most=self.most).drafts(self.passages)
         sifted = sift(drafts, self.notes, self.asked_before)
-        drafted = _Drafted(
-            [draft.record() for draft in sifted.drafts],
-            not_in_text=sifted.not_in_text,
-            repeated=sifted.repeated,
-        )
         if self.model is not None and self.has_follow_ups:
-            talks = FollowUps(self.model).conversations(sifted.drafts, self.notes, self.asked_before)
-            not_in_text = sifted.not_in_text + talks.not_in_text
-            repeated = sifted.repeated + talks.repeated
-            drafted = _Drafted(
-                talks.records, talks.conversations, not_in_text, repeated, talks.no_follow_up, talks.unasked
-            )
+            drafted = FollowUps(self.model).conversations(sifted.drafts, self.notes, self.asked_before)
+        else:
+            drafted = NewDrafts([draft.record() for draft in sifted.drafts])
+        drafted.not_in_text += sifted.not_in_text
+        drafted.repeated += sifted.repeated
         if self.model is not None:
             tell_spent(self.model.spent)
         return drafted
@@ -202,7 +183,7 @@ def _next(spent: Spent, added: int, file: str) -> Iterator[str]:
         yield f"rageval label {shlex.quote(file)}"
 
 
-def _tell_drafted(drafted: _Drafted, added: int, file: str) -> None:
+def _tell_drafted(drafted: NewDrafts, added: int, file: str) -> None:
     if drafted.not_in_text:
         click.echo(f"{counted(drafted.not_in_text, 'draft')} dropped: what they quote is not in their section")
     if drafted.repeated:

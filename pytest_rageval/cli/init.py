@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from pytest_rageval.cases.project_cases import conversations_of, readable_cases
 from pytest_rageval.cli.options import EXISTING_FILE, echo_json, exit_codes
 from pytest_rageval.cli.server_contact import (
     ask_server,
@@ -21,17 +22,19 @@ from pytest_rageval.cli.server_contact import (
 from pytest_rageval.cli.terminal import clean
 from pytest_rageval.config.files import has_table
 from pytest_rageval.config.options import HTTP, is_target, kind_of
+from pytest_rageval.config.project import find_project
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.make.ci_files import CI, CI_FILES, keys_of_ci
+from pytest_rageval.make.ci_files import CI, CI_FILES, keys_of_ci, misplaced
 from pytest_rageval.make.scaffold import Choice, scaffold
 from pytest_rageval.render.text.columns import aligned
 from pytest_rageval.targets.first_contact import CONTACT_QUESTION, FirstContact
-from pytest_rageval.text import printable
+from pytest_rageval.targets.mapped_target import history_gap
+from pytest_rageval.text import counted, printable
 
 NEXT = (
     ("pytest", "run the cases"),
-    ("rageval explain latest CASE", "one case in full: gold, what came, every gate"),
+    ("rageval explain latest CASE", "one case in full: gold, retrieved chunks, every gate"),
     ("pytest --rageval-update-baseline", "accept a run; commit reports/baseline.json"),
 )
 
@@ -84,8 +87,9 @@ def init(
 
     Asks at most three questions, each of which is also an option. A URL (of a server, or of its OpenAPI description)
     is asked one question: the places of answer and chunks in its reply are shown, and written as `target.mapping`. No
-    file is overwritten: X.new is written next to an existing X. The files are also written if the server gives no
-    readable reply. In a project with a configuration, --ci without --target writes the CI's file only.
+    file of yours is overwritten: X.new is written next to an existing X. The files are also written if the server gives
+    no readable reply; the next call then replaces those that nobody has edited. In a project with a configuration, --ci
+    without --target writes the CI's file only.
     """
     is_asked = not (yes or as_json)
     headers = read_headers(written_headers)
@@ -117,15 +121,21 @@ def init(
             target=contact.url or choice.target, mapping=contact.mapping, is_sampled=reply is not None
         )
         problem = problem_of_server(contact, choice.target)
-    done = scaffold(Path.cwd(), choice)
+    done = scaffold(Path.cwd(), choice, is_unfinished=problem is not None)
     if as_json:
-        content: dict[str, Any] = {"target": choice.target, "files": [file._asdict() for file in done]}
+        states = [{"path": file.path, "state": file.state} for file in done]
+        content: dict[str, Any] = {"target": choice.target, "files": states}
         if problem is not None:
             content["problems"] = [problem]
+        remarks = _remarks(choice)
+        if remarks:
+            content["notes"] = remarks
         echo_json(content, ["rageval doctor", "rageval run"])
         raise SystemExit(0 if problem is None else 1)
     written = aligned([(file.path, file.state) for file in done], to_the_left=True)
     click.echo(printable("\n".join(written)))
+    for remark in _remarks(choice):
+        click.echo(f"\n{printable(remark)}")
     keys = keys_of_ci(choice.headers)
     if choice.ci != "none" and keys:
         click.echo(printable(f"\nKeys for CI, as secrets of the project there: {', '.join(keys)}"))
@@ -134,6 +144,20 @@ def init(
     if problem is not None:
         click.echo(f"ERROR: {problem}", err=True)
         raise SystemExit(1)
+
+
+def _remarks(choice: Choice) -> list[str]:
+    """Return what a person must still do for the written files to work."""
+    return [*filter(None, (_history_gap(choice), misplaced(choice.ci, Path.cwd())))]
+
+
+def _history_gap(choice: Choice) -> str:
+    """Return that the mapping sends no history though the project has conversations; '' otherwise."""
+    gap = history_gap(choice.mapping["request"]) if choice.mapping else ""
+    if not gap:
+        return ""
+    conversations = conversations_of(readable_cases(find_project()))
+    return f"{counted(conversations, 'conversation')}: {gap}" if conversations else ""
 
 
 def _configured_choice(ci: Any) -> Choice:

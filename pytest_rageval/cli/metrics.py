@@ -18,7 +18,7 @@ from pytest_rageval.metrics.doc_parts import doc_parts
 from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.layer_titles import by_layer
 from pytest_rageval.metrics.registry import LAYERS, Metric, option_types
-from pytest_rageval.run.plan import own_rubrics
+from pytest_rageval.run.judged_rubrics import own_rubrics
 
 
 @click.command()

@@ -36,7 +36,7 @@ KEPT = (
     "scores",
 )
 """The members of a record that a comparison reads."""
-_GZIP = 31
+_GZIP = 31  # for zlib: a header of gzip (16), and any size of window (15)
 
 
 def texts_path(baseline: Path) -> Path:

@@ -76,7 +76,9 @@ class Change:
 
     def p_towards(self, side: Side) -> float | None:
         """Return the one-sided p of this metric alone; None if too few cases differ for it to reach 0.05."""
-        if self.test is None or self.test.n < FEWEST or 0.5 ** (self.moved + 1) > LEVEL:
+        # McNemar's mid-p if all cases that moved went one way: no smaller p is possible.
+        smallest_p = 0.5 ** (self.moved + 1)
+        if self.test is None or self.test.n < FEWEST or smallest_p > LEVEL:
             return None
         return self.test.p_towards(side)
 

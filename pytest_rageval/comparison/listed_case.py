@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.case_changes import UNCHANGED, AnswerChange
@@ -125,28 +126,35 @@ def listed_case(record: Mapping[str, Any]) -> ListedCase:
 
 
 def record_fields(record: Mapping[str, Any]) -> Sequence[Any]:
-    """Return the first fields of a `ListedCase`, as far as a record fills them."""
+    """Return the first fields of a `ListedCase` in their order, as far as a record fills them.
+
+    Values without names: lists of many cases keep them as columns.
+    """
     error = record["error"] or NOTHING
-    failed = [(gate["metric"], gate["tag"] or gate["metric"]) for gate in record["verdict"]["failed_gates"]]
-    tags = [*record["tags"], *(tag for _, tag in failed)]
-    doubt = record.get("doubt")
-    cause = record.get("cause")
+    failed = tuple((gate["metric"], gate["tag"] or gate["metric"]) for gate in record["verdict"]["failed_gates"])
+    # The tags of failed gates are found like those of the case.
+    tags = tuple(dict.fromkeys(chain(record["tags"], (tag for _, tag in failed))))
+    message = error.get("message") or record["reason"]
+    doubts = record.get("doubt")
+    doubt = worst_doubt(doubts) if doubts else NO_DOUBT
+    cause = record["cause"]["kind"] if record.get("cause") else NO_CAUSE
+    flaky = FLAKY if is_flaky_record(record) else STEADY
     return (
         record["case_key"],
         record["outcome"],
         _shared_descriptions(descriptions_in(record)),
         error.get("kind"),
         record["trial"],
-        tuple(dict.fromkeys(tags)) if tags else (),
+        tags,
         failed,
         record["question"],
         record["answer"],
         place_text(record),
-        error.get("message") or record["reason"],
+        message,
         record.get("operations") or NOTHING,
-        worst_doubt(doubt) if doubt else NO_DOUBT,
-        cause["kind"] if cause else NO_CAUSE,
-        FLAKY if is_flaky_record(record) else STEADY,
+        doubt,
+        cause,
+        flaky,
         tuple(_unchecked(record)),
         record.get("conversation") or "",
         str(record.get("turn") or ""),

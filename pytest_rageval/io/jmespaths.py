@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import jmespath
@@ -47,7 +48,8 @@ def _depth(parsed: Any) -> int:
     depth = 0
     while level and depth <= MOST_LEVELS:
         depth += 1
-        level = [child for part in level if isinstance(part, dict) for child in part.get("children", ())]
+        nodes = [part for part in level if isinstance(part, dict)]
+        level = list(chain.from_iterable(node.get("children", ()) for node in nodes))
     return depth
 
 

@@ -127,11 +127,11 @@ def judge_from_spec(spec: str, *, root: Path | None = None, options: EndpointOpt
     # After our own kinds, so that no package can take their names.
     for entry in plugged_in(GROUP):
         if entry.name == name:
-            place = f"judge {spec!r}: entry point {entry.value!r}"
+            place = f"judge {public_target(spec)!r}: entry point {entry.value!r}"
             return _checked(spec, _create(place, lambda: entry.load()(rest)))  # noqa: B023  called at once
     if colon and _DOTTED.fullmatch(name) and _DOTTED.fullmatch(rest):
         with suppress(ModuleNotFoundError):
-            place = f"judge {spec!r}"
+            place = f"judge {public_target(spec)!r}"
             value = import_object(place, name, rest, root)
             if inspect.isclass(value) or inspect.isroutine(value):
                 value = _create(place, value)
@@ -213,7 +213,7 @@ def _checked(spec: str, made: object) -> BaseJudge | None:
     try:
         return judge_from_object(made)
     except SettingsError as error:
-        raise SettingsError(str(error).replace("rag_judge", f"judge {spec!r}", 1)) from None
+        raise SettingsError(str(error).replace("rag_judge", f"judge {public_target(spec)!r}", 1)) from None
 
 
 def _unknown(spec: str) -> SettingsError:

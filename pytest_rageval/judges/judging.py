@@ -290,8 +290,9 @@ async def judge_claims(judge: BaseJudge, split: JudgeRequest, support: JudgeRequ
     unsupported: list[str] = []
     for batch, judgement in zip(batches, judgements, strict=True):
         verdicts = _verdicts(judgement, len(batch), judge.model)
-        for claim, is_supported in zip(batch, verdicts, strict=True):
-            (supported if is_supported else unsupported).append(claim)
+        pairs = list(zip(batch, verdicts, strict=True))
+        supported += [claim for claim, is_supported in pairs if is_supported]
+        unsupported += [claim for claim, is_supported in pairs if not is_supported]
     scores: dict[str, float] = {}
     reasoning = "the answer makes no claim"
     if judged:

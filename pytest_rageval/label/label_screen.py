@@ -294,7 +294,8 @@ class LabelScreen(App[None]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Find or ask the typed text."""
-        asks, typed = self._asks, event.value
+        asks = self._asks  # leaving the field forgets it
+        typed = event.value
         self.action_leave()
         if not typed.strip():
             return

@@ -230,12 +230,17 @@ _COUNTING = re.compile(rf"(?<!\w)({alternatives(_COUNTING_FORMS)})([ -])([^\W\d_
 _HAN_DIGIT = re.compile(f"[{''.join(name for name in HAN_NUMBERS if len(name) == 1)}]")
 _HANGUL_DIGIT = re.compile(f"(?<![가-힣])[{''.join({name[0] for name in KOREAN_NUMBERS})}]")
 
-_MONTH_NUMBERS = {
-    name: number
-    for table in MONTHS.values()
-    for number, names in enumerate(table.split("|"), start=1)
-    for name in names.split()
-}
+
+def _numbers_of_months() -> dict[str, int]:
+    """Return the number of each month by its names in all languages."""
+    numbers: dict[str, int] = {}
+    for table in MONTHS.values():
+        for number, names in enumerate(table.split("|"), start=1):
+            numbers |= dict.fromkeys(names.split(), number)
+    return numbers
+
+
+_MONTH_NUMBERS = _numbers_of_months()
 _YEAR = "(?P<year>[12][0-9]{3})"
 _DAY_NUMBER = r"(?P<day>3[01]|[12][0-9]|0?[1-9])"
 _MONTH_NUMBER = r"(?P<month>1[0-2]|0?[1-9])"
@@ -294,6 +299,6 @@ _COMPARING_WORDS = frozenset(max(words, key=len) for words in map(_WORD.findall,
 """The longest word of each phrase: a text without any of them is not searched."""
 _COMPARED_BEFORE = re.compile(rf"(?<![^\W0-9가-힣一-鿿])({alternatives(_BEFORE)}) ?(?=[{SIGNS}-]? ?[0-9])")
 _COMPARED_BEHIND = re.compile(
-    rf"(?<![\w.,{COMPARISONS}])([{SIGNS}]?[0-9][0-9.,]{{0,20}}(?: ?[^\W\d_]{{1,12}}?)?) ?({alternatives(_BEHIND)})"
-    r"(?![a-zß-ÿ])"
+    rf"(?<![a-zß-ÿ0-9.,{COMPARISONS}])([{SIGNS}]?[0-9][0-9.,]{{0,20}}(?: ?[^\W\d_]{{1,12}}?)?) ?"
+    rf"({alternatives(_BEHIND)})(?![a-zß-ÿ])"
 )

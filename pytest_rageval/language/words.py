@@ -127,7 +127,10 @@ def _as_ascii(character: str, category: str) -> str | None:
     if category == "Nd":
         return str(unicodedata.decimal(character))
     # Cf: zero-width and direction marks are invisible; two answers cannot differ by them.
-    return None if category == "Cf" else '"' if category[0] == "P" else character
+    if category == "Cf":
+        return None
+    is_punctuation = category[0] == "P"
+    return '"' if is_punctuation else character
 
 
 # Marks that `statements` puts between clauses, \x01 to \x03, stay as words.

@@ -58,13 +58,13 @@ class FollowUp:
 
 
 @dataclass(slots=True)
-class FollowedUp:
-    """Drafts with their follow-ups, ready to be written, and counts of what was left out.
+class NewDrafts:
+    """New drafts as records, how many of them are conversations, and counts of what was left out.
 
     unasked      drafts whose question the model was not asked about, since asking ended before; they wait
     no_follow_up follow-ups that stand alone as they are
     not_in_text, repeated
-                 follow-ups that quote what is not in the section, or ask nearly what another question asks
+                 drafts that quote what is not in the section, or ask nearly what another question asks
     """
 
     records: list[dict[str, Json]] = field(default_factory=list)
@@ -92,39 +92,39 @@ class FollowUps:
             prompts += [_question(usual).prompt] * proposed
         return len(prompts), self._model.dollars_for(prompts, USUAL_OUT)
 
-    def conversations(self, drafts: Sequence[Draft], notes: NoteFolder, asked_before: Iterable[str]) -> FollowedUp:
+    def conversations(self, drafts: Sequence[Draft], notes: NoteFolder, asked_before: Iterable[str]) -> NewDrafts:
         """Ask for the follow-ups of all drafts, and return the drafts with those that pass the checks.
 
         Where asking has ended already, only stored replies are read.
         """
         if not self._model.spent.has_stopped_early:
             self._model.ask_all([_question(draft) for draft in drafts])
-        followed_up = FollowedUp()
+        new = NewDrafts()
         asked = [*asked_before, *(draft.question for draft in drafts)]
         for draft in drafts:
             reply = self._model.reply(_question(draft))
             if reply is None:
-                followed_up.unasked += 1
+                new.unasked += 1
                 continue
-            kept = self._sound(self._read(draft, reply), notes, asked, followed_up)
+            kept = self._sound(self._read(draft, reply), notes, asked, new)
             asked += [follow_up.draft.question for follow_up in kept]
-            followed_up.conversations += bool(kept)
-            followed_up.records.append(_conversation(draft, kept) if kept else draft.record())
-        return followed_up
+            new.conversations += bool(kept)
+            new.records.append(_conversation(draft, kept) if kept else draft.record())
+        return new
 
     def _sound(
-        self, proposed: Iterable[FollowUp], notes: NoteFolder, asked: Sequence[str], followed_up: FollowedUp
+        self, proposed: Iterable[FollowUp], notes: NoteFolder, asked: Sequence[str], new: NewDrafts
     ) -> list[FollowUp]:
         """Return the follow-ups that refer back, are answered by their section, and ask something new."""
         kept: list[FollowUp] = []
         for follow_up in proposed:
             if fold(follow_up.question) == fold(follow_up.draft.question):
-                followed_up.no_follow_up += 1
+                new.no_follow_up += 1
                 continue
             before = [*asked, *(other.draft.question for other in kept)]
             sifted = sift([follow_up.draft], notes, before)
-            followed_up.not_in_text += sifted.not_in_text
-            followed_up.repeated += sifted.repeated
+            new.not_in_text += sifted.not_in_text
+            new.repeated += sifted.repeated
             if sifted.drafts:
                 kept.append(follow_up)
         return kept

@@ -201,14 +201,18 @@ def traced_answer(spans: Sequence[Span]) -> TracedAnswer:
         feedback=_feedback(spans),
         tool_calls=traced_calls(spans, _chunks_of),
         session=next(_texts(spans, SESSION, _name_in), None),
-        start=min((span.start for span in spans if span.start is not None), default=None),
+        start=_first_start(spans),
     )
+
+
+def _first_start(spans: Sequence[Span]) -> float | None:
+    return min((span.start for span in spans if span.start is not None), default=None)
 
 
 def _latency_ms(root: Span, spans: Sequence[Span]) -> float | None:
     if root.seconds is not None:
         return root.seconds * 1000
-    start = root.start or min((span.start for span in spans if span.start is not None), default=None)
+    start = root.start or _first_start(spans)
     end = root.end or max((span.end for span in spans if span.end is not None), default=None)
     if start is None or end is None or end < start:
         return None

@@ -187,7 +187,7 @@ def marked_cases(metafunc: pytest.Metafunc, load: Callable[[Path], CaseFile]) ->
     if chosen is None:
         remedy = "write words that are joined by `and`, `or` and `not`, with parentheses"
         pytest.fail(f"rageval mark: select={select!r}: {remedy}", pytrace=False)
-    cases = [case for case in file.cases if chosen([word.lower() for word in keywords(case)])]
+    cases = [case for case in file.cases if chosen(list(map(str.lower, keywords(case))))]
     if not cases:
         pytest.fail(f"rageval mark: select={select!r} leaves no case of {mark.args[0]}", pytrace=False)
     return cases

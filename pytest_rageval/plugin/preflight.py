@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from pytest_rageval.cases.loading import CaseFile
+from pytest_rageval.io.messages import escape_text
 from pytest_rageval.plugin.items import fixture_definition, hands_on
 from pytest_rageval.plugin.light_session import FIXTURES, LightSession
 
@@ -23,8 +25,9 @@ def report_patterns(session: pytest.Session, problems: Sequence[str]) -> None:
 
 def report_problems(session: pytest.Session, files: list[CaseFile], *, ends_session: bool = True) -> None:
     """Report broken case files as collection errors; end the session at once, unless it goes on to collect."""
-    broken = [(str(file.path.relative_to(session.config.rootpath)), file.problems) for file in files if file.problems]
-    for nodeid, problems in broken:
+    broken = [(file.path.relative_to(session.config.rootpath), file.problems) for file in files if file.problems]
+    for path, problems in broken:
+        nodeid = escape_text(str(path))
         report = pytest.CollectReport(nodeid, "failed", "\n".join(problems), [])
         session.config.hook.pytest_collectreport(report=report)
     if broken and ends_session and not session.config.option.continue_on_collection_errors:
@@ -50,7 +53,10 @@ def overrides(session: LightSession, fixture: str, case_files: Iterable[Path]) -
     manager = session.config.pluginmanager
     files = list(case_files)
     conftests: dict[Path, Override] = {}
-    for folder in {folder for file in files for folder in file.parents if folder.is_relative_to(root)}:
+    folders = set(chain.from_iterable(file.parents for file in files))
+    for folder in folders:
+        if not folder.is_relative_to(root):
+            continue
         conftest = folder / "conftest.py"
         if (function := _function(manager.get_plugin(str(conftest)), fixture)) is not None:
             place = conftest.relative_to(root).as_posix()
@@ -58,7 +64,11 @@ def overrides(session: LightSession, fixture: str, case_files: Iterable[Path]) -
             is_written_there = inspect.getsourcefile(function) == str(conftest)
             conftests[folder] = Override(place, place if is_written_there else function.__module__)
     of_plugins = max(_in_plugins(session, fixture), default=None)
-    return {file: next((conftests[one] for one in file.parents if one in conftests), of_plugins) for file in files}
+    found: dict[Path, Override | None] = {}
+    for file in files:
+        nearest_first = (conftests[folder] for folder in file.parents if folder in conftests)
+        found[file] = next(nearest_first, of_plugins)
+    return found
 
 
 def _in_plugins(session: LightSession, fixture: str) -> Iterable[Override]:

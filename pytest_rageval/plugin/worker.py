@@ -21,6 +21,7 @@ from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.runs.folder import RunFolder
 
 LOOKED_EVERY_S = 0.2
+"""A second Ctrl-C ends all within half a second so; workers that only execnet ended asked on for six."""
 
 
 class Worker:

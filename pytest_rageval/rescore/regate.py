@@ -32,11 +32,11 @@ from pytest_rageval.rescore.rescore import same_extent, stored_run_scores
 from pytest_rageval.run.finish import FinishedRun, conclude
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import overall_result
+from pytest_rageval.runs.case_place import own_test
 from pytest_rageval.runs.causes import with_cause
 from pytest_rageval.runs.decision_hash import labelled_gold, regated_hash
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.runs.records.line_form import RESULTS
 from pytest_rageval.runs.records.result_line import verdict_record
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.stored_plan import plan_of, settings_of
@@ -82,15 +82,8 @@ def regate(run: StoredRun, plan: Plan, baseline: Side | None) -> FinishedRun:
     for records in run.cases():
         for record in _gated(records, plan, baseline):
             writer.note(record)
-    extent = replace(same_extent(writer, earlier), damage=_damage(run))
+    extent = replace(same_extent(writer, earlier), damage=run.undecidable)
     return conclude(writer, plan, extent, baseline)
-
-
-def _damage(run: StoredRun) -> str | None:
-    """Return why no verdict counts: records are not those that the run wrote, or are not there at all."""
-    if run.has_records or not run.finished_metrics["total_tests"]:
-        return run.damage
-    return f"run {run.run_id}: {RESULTS} is not there, so that no case can be decided; bring it along, or run it again"
 
 
 def _gated(records: Sequence[Line], plan: Plan, baseline: Side | None) -> Iterator[Line]:
@@ -142,10 +135,9 @@ def _failed_judgement(records: Sequence[Line], first: CaseResult, plan: Plan) ->
 
 def _recorded(record: Line) -> CaseResult:
     """Return the parts of a trial's result that gates read."""
-    case_key = f"{record['source']['file']}::{record['test_case_id']}"
-    test = record["case_key"].removeprefix(case_key).removeprefix("::")
+    case = _case(record)
     return CaseResult(
-        _case(record),
+        case,
         "passed",
         observation=_stand_in(record) if record["error"] is None else None,
         error=Problem(record["error"]["kind"], record["error"]["message"] or "") if record["error"] else None,
@@ -156,7 +148,7 @@ def _recorded(record: Line) -> CaseResult:
         attempts=record.get("attempts", 1),
         confirms=record.get("confirms", 0),
         records=record.get("records"),
-        test=test or None,
+        test=own_test(record["case_key"], case.key),
     )
 
 

@@ -19,9 +19,9 @@ from pytest_rageval.gates.regression import DEFAULT_REGRESSIONS, RegressionGate,
 from pytest_rageval.gates.win_rate_gate import is_win_rate_gate, parse_win_rate_gate
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.suggestions import did_you_mean
-from pytest_rageval.judges.judging import ASKED_WITH, CLASSIFIER, NEAR_GATE_TRIALS
+from pytest_rageval.judges.judging import CLASSIFIER, NEAR_GATE_TRIALS
 from pytest_rageval.judges.requests import can_join
-from pytest_rageval.judges.rubrics import Rubric, check_rubrics, load_rubric
+from pytest_rageval.judges.rubrics import Rubric, load_rubric
 from pytest_rageval.judges.rubrics.prompt_text import joint_prompt
 from pytest_rageval.llm.price_list import ModelPrice, price_list
 from pytest_rageval.matching.dialects import ANY_PLACES, PlaceRules
@@ -33,6 +33,7 @@ from pytest_rageval.metrics.ontology.rates import CHECKED, load_validator
 from pytest_rageval.metrics.registry import GENERATED, LAYERS, Measure, Metric, Registry, RunScore, option_types
 from pytest_rageval.metrics.rewrites import is_rewrite_gap
 from pytest_rageval.model import EvalCase, GoldKind, Judgement
+from pytest_rageval.run.judged_rubrics import own_rubrics, rubrics_to_ask, with_companions
 from pytest_rageval.run.turn_measures import decays, lacking_rewrites, rewrite_gaps
 
 OF_REPEATS = ("pass_at_k", "pass_hat_k")
@@ -112,9 +113,14 @@ class Plan:
     def judge_prompts(self) -> list[str]:
         """Return the prompts that judge one answer once: a joint one for all rubrics that are asked together."""
         is_joint = self.settings.judge_requests == "together"
-        joined = [each for name, each in self.wordings.items() if is_joint and name != CLASSIFIER and can_join(each)]
-        alone = [each.prompt for each in self.wordings.values() if each not in joined]
-        return [*([joint_prompt(joined)] if joined else []), *alone]
+        joined: list[Rubric] = []
+        alone: list[str] = []
+        for name, rubric in self.wordings.items():
+            if is_joint and name != CLASSIFIER and can_join(rubric):
+                joined.append(rubric)
+            else:
+                alone.append(rubric.prompt)
+        return [joint_prompt(joined), *alone] if joined else alone
 
     @property
     def most_repeats(self) -> int:
@@ -125,7 +131,7 @@ class Plan:
     def is_near_gate(self, judgement: Judgement) -> bool:
         """Return True if a score lies within one step of a gate's limit; a fifth of the scale is a step by default."""
         rubric = self.wordings.get(judgement.rubric)
-        (low, high) = judgement.scale
+        low, high = judgement.scale
         step = (rubric and rubric.step) or (high - low) / 5
         for gate in (*self.case_gates, *self.run_gates):
             score = judgement.scores.get(gate.metric)
@@ -155,19 +161,11 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
     regressions = _regressions(settings, registry, problems)
     measures = _measures(settings, registry, [*case_gates, *run_gates, *regressions], problems)
     problems += lacking_rewrites(settings, [*run_gates, *regressions])
-    is_judged = not settings.retrieval_only and settings.judge != "none"
-    rubrics = tuple(dict.fromkeys(name for one in measures if is_judged for name in one.metric.rubrics))
-    # The prompt of each rubric and of those judged along with it, the project's own if it has one.
-    prompts = dict.fromkeys(part for name in rubrics for part in (name, *ASKED_WITH.get(name, ()), CLASSIFIER))
-    layers = {*LAYERS, *LAYERS.values()}
-    titles = ", ".join(LAYERS.values())
-    problems += [
-        f"--rageval-skip: {name!r} is not a layer{did_you_mean(name, layers, f'; layers: {titles}')}"
-        for name in settings.skipped
-        if name not in layers
-    ]
-    problems += [f"weights.{name} is not a layer; layers: {titles}" for name in settings.weights if name not in layers]
+    problems += _unknown_layers(settings)
     problems.raise_all()
+    rubrics: tuple[str, ...] = ()
+    if not settings.retrieval_only and settings.judge != "none":
+        rubrics = rubrics_to_ask(measures)
     case_measures = tuple(measure for measure in measures if not measure.metric.run_level)
     run_measures = tuple(measure for measure in measures if measure.metric.run_level)
     cut_offs = [measure.k for measure in measures if measure.k]
@@ -175,7 +173,8 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
     skipped_gates = tuple(
         gate for gate in (*case_gates, *run_gates) if gate.name not in measured and not gate.is_default
     )
-    wordings = {name: own.get(name) or load_rubric(name) for name in prompts}
+    # The project's own rubric stands for a shipped one of its name.
+    wordings = {name: own.get(name) or load_rubric(name) for name in with_companions(rubrics)}
     place_settings = settings.model_dump(include=PLACE_SETTINGS)
     return Plan(
         settings=settings,
@@ -194,6 +193,18 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
         place_rules=place_rules(place_settings, root),
         mask=Mask(settings.secrets()),
     )
+
+
+def _unknown_layers(settings: Settings) -> Iterator[str]:
+    """Yield a problem for each name of a setting that should be a layer."""
+    layers = {*LAYERS, *LAYERS.values()}
+    titles = ", ".join(LAYERS.values())
+    for name in settings.skipped:
+        if name not in layers:
+            yield f"--rageval-skip: {name!r} is not a layer{did_you_mean(name, layers, f'; layers: {titles}')}"
+    for name in settings.weights:
+        if name not in layers:
+            yield f"weights.{name} is not a layer; layers: {titles}"
 
 
 PLACE_SETTINGS = {"strict_places", "path_prefix", "notes"}
@@ -376,10 +387,3 @@ def _enabled(settings: Settings, registry: Registry, problems: Problems) -> Iter
 def _is_of(metric: Metric, layer: str) -> bool:
     """Check whether a layer's name stands for a metric; one about another metric is named with that."""
     return metric.layer == layer and not metric.of_metric
-
-
-def own_rubrics(settings: Settings, root: Path) -> dict[str, Rubric]:
-    """Read the rubrics of the project's folder by name; raise all problems of its files as one SettingsError."""
-    if settings.rubrics is None:
-        return {}
-    return check_rubrics(root / settings.rubrics, settings.rubrics)

@@ -263,9 +263,14 @@ def overall_result(results: Sequence[CaseResult], plan: Plan) -> CaseResult:
     stands, scores = over_trials(results, lambda result: result.error is not None)
     if stands.error is not None or stands.observation is None:
         return stands
-    unobserved = dict.fromkeys(name for result in results for name in result.unobserved if name not in scores)
-    errors = {name: why for result in results for name, why in result.metric_errors.items()}
-    mean = replace(stands, scores=scores, unobserved=tuple(unobserved), metric_errors=errors)
+    unobserved: dict[str, None] = {}
+    errors: dict[str, str] = {}
+    for result in results:
+        unobserved |= dict.fromkeys(result.unobserved)
+        errors |= result.metric_errors
+    # A metric that one trial observed has a mean.
+    without_score = tuple(name for name in unobserved if name not in scores)
+    mean = replace(stands, scores=scores, unobserved=without_score, metric_errors=errors)
     trials = [(trial.observation, trial) for trial in results if trial.observation is not None]
     by_mean = replace(mean, **_decided(mean, trials, plan))
     rule = pass_rule_of(stands.case, plan)

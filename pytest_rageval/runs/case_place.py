@@ -9,8 +9,13 @@ from pytest_rageval.model.case import turn_id
 
 
 def case_id(key: str) -> str:
-    """Return the id in a case key."""
+    """Return the id in a case key, with the node id of a test of the project's own behind it, if one evaluated it."""
     return key.partition("::")[2] or key
+
+
+def own_test(key: str, case_key: str) -> str | None:
+    """Return the node id of the project's own test in a record's key; None if the case was an item of its own."""
+    return key.removeprefix(case_key).removeprefix("::") or None
 
 
 def place_text(record: Mapping[str, Any]) -> str:

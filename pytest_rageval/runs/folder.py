@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ GITIGNORE = """\
 /metrics.json
 /runs/
 /sweeps/
+# Left by a writer that was killed; removed later.
+.*.rageval-tmp
 """
 SECRET = "judge_secret"  # noqa: S105 - the name of the file
 FIRST = ("partial", "selection")
@@ -53,18 +56,31 @@ def utc_name() -> str:
     return datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
 
 
-def new_folder(parent: Path, name: str) -> Path:
-    """Make a folder of the reports, with a suffix if the name is taken; raise SettingsError if that fails."""
-    for suffix in ("", *(f"_{n}" for n in range(2, 10_000))):
-        path = parent / (name + suffix)
-        try:
-            path.mkdir(parents=True)
-            break
-        except FileExistsError:
+MOST_OF_ONE_NAME = 10_000
+
+
+def new_folder(parent: Path, name: str, *, free_in: Path | None = None) -> Path:
+    """Make a folder, with a suffix such as `_2` if the name is taken; raise SettingsError if all suffixes are.
+
+    free_in  another folder where the name must be free, too
+    """
+    for number in range(1, MOST_OF_ONE_NAME):
+        path = parent / (name if number == 1 else f"{name}_{number}")
+        if free_in is not None and (free_in / path.name).exists():
             continue
-        except OSError as error:
-            raise SettingsError(f"reports: {path} cannot be made: {error.strerror}") from None
-    return path
+        with suppress(FileExistsError):
+            # Made, not looked up before: of two processes that ask for one name, only one makes it.
+            path.mkdir(parents=True)
+            return path
+    raise SettingsError(f"{parent}: too many folders are called {name}")
+
+
+def new_reports_folder(parent: Path, name: str) -> Path:
+    """Make a folder of the reports, with a suffix if the name is taken; raise SettingsError if that fails."""
+    try:
+        return new_folder(parent, name)
+    except OSError as error:
+        raise SettingsError(f"reports: {parent / name} cannot be made: {error.strerror}") from None
 
 
 class RunFolder:
@@ -83,7 +99,7 @@ class RunFolder:
         Raise SettingsError if the wanted name is taken: another process may have begun it since `check_run_id`.
         """
         name = wanted or utc_name()
-        folder = new_folder(reports / "runs", name)
+        folder = new_reports_folder(reports / "runs", name)
         if wanted is not None and folder.name != wanted:
             # Only empty folders can be removed this way: nothing of another run can get lost.
             folder.rmdir()

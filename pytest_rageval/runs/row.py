@@ -13,8 +13,10 @@ from typing import Any, TypeVar
 from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.model import NOTHING, Confirmation, RewrittenFollowUp
 from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS, descriptions_in
+from pytest_rageval.runs.case_place import case_id
 from pytest_rageval.runs.causes import Cause, recorded_causes
 from pytest_rageval.runs.records.attempt_fields import confirmation_in
+from pytest_rageval.runs.records.line_form import REPEATS_CREDENTIAL
 from pytest_rageval.runs.rewritten_follow_ups import follow_up_of, over_trials_of_follow_up
 
 ASK_FAILED = frozenset(
@@ -133,6 +135,10 @@ class Row:
     """What the attempts came to, if the case newly failed."""
     follow_up: RewrittenFollowUp | None = None
     """Its scores asked as its rewrite beside those in conversation, where that was asked for."""
+    repeats_credential: bool = False
+    """Whether a credential was masked in the answer."""
+    is_own_test: bool = False
+    """Whether a test of the project's own evaluated the case, whose node id follows the case in the key."""
 
     @property
     def is_bad(self) -> bool:
@@ -163,6 +169,12 @@ class Row:
         latency = {name: number for name, number in record["latency"].items() if number is not None}
         if record.get("requests") is not None:
             latency["requests"] = record["requests"]
+        not_applicable = frozenset(record["skipped_metrics"])
+        gates_examined = verdict["gates_held"] + len(failed)
+        # Records from before cases could be repeated lack it.
+        trial_passed = verdict.get("trial_passed", verdict["passed"])
+        message = error.get("message") or record["reason"]
+        is_blank = abstained.get("decided_by") == "empty answer"
         row = cls(
             key=record["case_key"],
             trial=record["trial"],
@@ -170,17 +182,18 @@ class Row:
             content_hash=record["content_hash"],
             groups=shared.groups(record),
             scores=scores,
-            not_applicable=shared.value(frozenset(record["skipped_metrics"])),
+            not_applicable=shared.value(not_applicable),
             failed=shared.value(failed),
-            gates_examined=verdict["gates_held"] + len(failed),
-            trial_passed=verdict.get("trial_passed", verdict["passed"]),
+            gates_examined=gates_examined,
+            trial_passed=trial_passed,
             error_kind=error.get("kind"),
-            message=error.get("message") or record["reason"],
-            is_blank=abstained.get("decided_by") == "empty answer",
+            message=message,
+            is_blank=is_blank,
             latency=latency,
             cost=shared.mapping("cost", record["cost"]),
             judge=shared.mapping("judge", record["judge"]),
         )
+        row.is_own_test = case_id(row.key) != record["test_case_id"]
         row._add_later_fields(record, shared)
         return row
 
@@ -209,6 +222,7 @@ class Row:
         self.confirms = record.get("confirms", 0)
         self.records = record.get("records")
         self.confirmation = confirmation_in(verdict)
+        self.repeats_credential = record.get(REPEATS_CREDENTIAL, False)
         self.follow_up = follow_up_of(record, self.conversation or self.key)
 
 

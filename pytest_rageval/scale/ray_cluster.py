@@ -30,6 +30,7 @@ PATIENCE_S = 5.0
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 """The connection preface of an HTTP/2 client, with empty settings."""
 SETTINGS_FRAME = 4
+"""The type of the frame that a server of HTTP/2 sends first (RFC 9113, 3.4)."""
 
 
 class RayCluster:

@@ -86,6 +86,7 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
     if texts.answer is not None:
         draft = draft_line(record, line, run.run_id)
     key = record["case_key"]
+    explain = f"rageval explain {shlex.join([run.run_id, key])}"
     return CaseView(
         head=_head(record, change, run),
         texts=texts,
@@ -99,7 +100,7 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
         comparison=comparison,
         other=run.other,
         rerun=_rerun_command(key, run),
-        explain=f"rageval explain {shlex.join([run.run_id, key])}",
+        explain=explain,
         draft=draft,
     )
 

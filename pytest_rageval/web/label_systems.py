@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from typing import NamedTuple
 
+from pytest_rageval.io.masking import public_target
 from pytest_rageval.web.run_list import Rows
 from pytest_rageval.web.versions.agent import AgentVersion
 from pytest_rageval.web.versions.version_folder import VersionChoice
@@ -34,7 +35,8 @@ def offered_systems(target: str | None, versions: Iterable[AgentVersion], runs: 
         value = str(VersionChoice(version.slug, version.number))
         options.append(SystemOption(value, version.title, value in answered))
     if target is not None:
-        options.append(SystemOption(PROJECT, f"the project's target: {target}", target in answered))
+        shown = public_target(target)  # as runs name it, too
+        options.append(SystemOption(PROJECT, f"the project's target: {shown}", shown in answered))
     return [*options, SystemOption(DEMO, "the demo", has_answered=True)]
 
 

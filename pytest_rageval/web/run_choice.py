@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.io.atomic import write_text
+from pytest_rageval.io.masking import public_target
 from pytest_rageval.judges.judge_spec import asks_server
 from pytest_rageval.llm.chat_model import chat_model
 from pytest_rageval.llm.endpoint_options import EndpointOptions, Tariff
@@ -74,14 +75,17 @@ class RunChoice:
             plan = make_plan(settings, self.agents.registry, folder)
         cases = len(self.cases)
         times = cases * settings.repeat
-        asked = f"{counted(times, 'question')} to {settings.target}" if self.is_asked else "nothing is asked"
+        asked = "nothing is asked"
+        if self.is_asked:
+            asked = f"{counted(times, 'question')} to {self.agent.agent.target_in_words}"
+        judge = public_target(settings.judge)
         lines = [f"{counted(cases, 'case')}; {asked}"]
         if not asks_server(settings.judge) or settings.retrieval_only or not plan.wordings:
             how = "compares words, which is rough" if settings.judge == "lexical" else "is free"
-            lines.append(f"judge {settings.judge} {how}: nothing is paid")
+            lines.append(f"judge {judge} {how}: nothing is paid")
         else:
             judgements = times * plan.most_repeats * len(plan.wordings)
-            lines.append(f"judge {settings.judge}: up to {counted(judgements, 'judgement')}")
+            lines.append(f"judge {judge}: up to {counted(judgements, 'judgement')}")
             lines.append(estimate_at(_tariff(settings), plan, cases) or "what a judgement costs there is not known")
         if seconds_a_case is not None:
             lines.append(f"about {duration(1000 * seconds_a_case * cases)}, as the last run of this agent took")

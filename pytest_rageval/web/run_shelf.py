@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +14,7 @@ from pytest_rageval.runs.folder import write_metrics
 from pytest_rageval.runs.reader import METRICS
 from pytest_rageval.text import printable
 from pytest_rageval.web.jobs.job import JOB, read_job
+from pytest_rageval.web.jobs.pairwise_jobs import PAIRWISE_FOLDER, comparisons_of
 from pytest_rageval.web.site import Site, of_app
 
 MOST_DELETED = 50
@@ -23,11 +24,13 @@ MOST_DELETED = 50
 class RunShelf:
     """The archived and deleted runs of a data folder.
 
-    `archived.json` names the archived ones. A deleted one is moved to `deleted/ID/`, with its job.
+    `archived.json` names the archived ones. A deleted one is moved to `deleted/ID/`, with its job and its pairwise
+    comparisons, whose pages quote its answers.
     """
 
     def __init__(self, site: Site) -> None:
         data = site.settings.data
+        self._data = data
         self._runs = site.runs
         self._jobs = data / "jobs"
         self._deleted = data / "deleted"
@@ -54,7 +57,7 @@ class RunShelf:
         return [path.name for path in sorted(folders, key=lambda path: path.stat().st_mtime, reverse=True)]
 
     def delete(self, run_ids: Collection[str]) -> None:
-        """Move runs with their jobs out of the way; raise SettingsError if one is going on or unknown."""
+        """Move runs with what belongs to them out of the way; raise SettingsError if one is going on or unknown."""
         problems = Problems()
         known = _names(self._runs) | _names(self._jobs)
         for run_id in run_ids:
@@ -62,6 +65,8 @@ class RunShelf:
                 problems.append(f"there is no run {run_id!r}")
             elif any(is_locked(folder / known[run_id]) for folder in self._parts.values()):
                 problems.append(f"run {run_id} is going on; cancel it first")
+            elif any(map(is_locked, comparisons_of(self._data, run_id))):
+                problems.append(f"a comparison of run {run_id} is going on; cancel it first")
         # All or none: nothing changes if one of them cannot be deleted.
         problems.raise_all()
         for run_id in run_ids:
@@ -72,6 +77,10 @@ class RunShelf:
             for name, folder in self._parts.items():
                 if (folder / known[run_id]).is_dir():
                     shutil.move(folder / known[run_id], place / name)
+            # If both of its runs are deleted, it goes with the first one, and comes back with that.
+            for comparison in comparisons_of(self._data, run_id):
+                (place / PAIRWISE_FOLDER).mkdir(exist_ok=True)
+                shutil.move(comparison, place / PAIRWISE_FOLDER / comparison.name)
         for old in self.deleted()[MOST_DELETED:]:
             shutil.rmtree(self._deleted / old, ignore_errors=True)
 
@@ -81,7 +90,7 @@ class RunShelf:
         for run_id in run_ids:
             if run_id not in there:
                 raise SettingsError(f"run {run_id!r} is gone: it cannot be restored")
-            kept = [(self._deleted / run_id / name, folder / run_id) for name, folder in self._parts.items()]
+            kept = list(self._kept_parts(run_id))
             for deleted, place in kept:
                 if deleted.is_dir() and place.exists():
                     raise SettingsError(
@@ -92,6 +101,14 @@ class RunShelf:
                     place.parent.mkdir(parents=True, exist_ok=True)
                     shutil.move(deleted, place)
             shutil.rmtree(self._deleted / run_id, ignore_errors=True)
+
+    def _kept_parts(self, run_id: str) -> Iterator[tuple[Path, Path]]:
+        """Yield where the parts of a deleted run are, and where they were."""
+        kept = self._deleted / run_id
+        for name, folder in self._parts.items():
+            yield kept / name, folder / run_id
+        for comparison in (kept / PAIRWISE_FOLDER).glob("*"):
+            yield comparison, self._data / PAIRWISE_FOLDER / comparison.name
 
     def describe(self, run_id: str, description: str) -> None:
         """Change the description of a run, in its folder and in its job."""

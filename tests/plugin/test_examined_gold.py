@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from project import Project, a_case, lines_with
+from project import ASSERT_GATES, Project, a_case, lines_with
 
 pytestmark = pytest.mark.reliability("false greens", "gold that no gate reads", costs="false green")
 
@@ -292,3 +292,19 @@ def test_a_rate_that_is_bad_when_high_rose(project: Project):
     row = page[page.index("over_abstention", page.index('id="metrics"')) :]
     assert "6 cases rose</summary>" in row[: row.index("</details>")]
     assert "6 rose</a>" in page
+
+
+@pytest.mark.parametrize("case_id", ["one", "one::two"])
+def test_questions_without_gold_are_no_measured_answers_whatever_their_ids(project: Project, case_id: str):
+    silent(project)
+    project.cases([{"id": case_id, "question": "What boils?"}])
+    assert project.run().ret == 0
+    assert "answers were not measured" in project.metrics()["verdict"]["sentence"]
+
+
+def test_a_test_of_the_project_measures_answers_by_itself(project: Project):
+    silent(project)
+    project.cases([{"id": "one::two", "question": "What boils?"}])
+    project.own_test("evalcases/a.jsonl", ASSERT_GATES)
+    project.run("test_own.py").assert_outcomes(passed=1)
+    assert "answers were not measured" not in project.metrics()["verdict"]["sentence"]

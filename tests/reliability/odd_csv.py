@@ -1,10 +1,11 @@
-"""Odd and malformed CSV files as a table, with the columns of `odd_jsonl`."""
+"""Odd and malformed CSV files as a table. The words of a row are the beginning of the first problem."""
 
 from __future__ import annotations
 
-from odd_jsonl import FIRST, Row, lines
+from odd_files import OddRow
+from odd_jsonl import FIRST, lines
 
-CSV_FILES: list[Row] = [
+CSV_FILES: list[OddRow] = [
     ("a mark", b"\xef\xbb\xbfid,question\nq1,Why?\n", 1, ""),
     (
         "UTF-16",

@@ -1,4 +1,4 @@
-"""Odd test sets of other tools as a table: the name of the file, its bytes, its cases or None, words that are said."""
+"""Odd test sets of other tools as a table. The words of a row stand somewhere in what is said."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import zipfile
 from collections.abc import Iterable, Sequence
 
 import openpyxl
+from odd_files import OddRow
 
-Row = tuple[str, bytes, int | None, str]
 GOOD = b'[{"question": "Why?", "answer": "So"}]'
 
 
@@ -40,7 +40,7 @@ def laughs(first: str, levels: int, form: str) -> bytes:
 
 
 ENTITIES = b"".join(b'<!ENTITY %c "%s">' % (98 + i, b"&%c;" % (97 + i) * 10) for i in range(9))
-FILES: list[Row] = [
+FILES: list[OddRow] = [
     ("good.json", GOOD, 1, "1 case"),
     ("mark.json", b"\xef\xbb\xbf" + GOOD, 1, "1 case"),
     ("nan.json", b'[{"question": "Why?", "answer": "a", "score": NaN}]', 1, "1 case"),

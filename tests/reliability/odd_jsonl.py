@@ -1,7 +1,4 @@
-"""Odd and malformed case files as tables: what a file holds, how many cases it gives, and what is said of the rest.
-
-A row: its name, the file, its cases, the beginning of the first problem (empty: there is none).
-"""
+"""Odd and malformed JSONL files as a table. The words of a row are the beginning of the first problem."""
 
 from __future__ import annotations
 
@@ -9,9 +6,10 @@ import gzip
 import json
 from typing import Any
 
+from odd_files import OddRow
+
 FIRST = '{"id": "q1", "question": "Why?"}'
 SECOND = '{"id": "q2", "question": "How?"}'
-Row = tuple[str, bytes, int, str]
 
 
 def lines(*texts: str, end: str = "\n") -> bytes:
@@ -27,7 +25,7 @@ def more(keys: str) -> str:
     return f'{{"id": "q1", "question": "Why?", {keys}}}'
 
 
-JSONL_FILES: list[Row] = [
+JSONL_FILES: list[OddRow] = [
     ("a byte order mark", b"\xef\xbb\xbf" + lines(FIRST), 1, ""),
     (
         "a byte order mark in the second line",

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from odd_csv import CSV_FILES
+from odd_files import OddFile, each_of
 from odd_jsonl import JSONL_FILES, WRONG_TYPES, a_case
 from project import Project
 
@@ -73,33 +74,29 @@ def unaccounted(name: str, content: bytes, file: CaseFile) -> list[int]:
     return [line for line in found if rest is None or line < rest]
 
 
-def check(folder: Path, name: str, content: bytes, cases: int, words: str) -> None:
-    file = loaded(folder, name, content)
-    assert len(file.cases) == cases
-    assert bool(file.problems) == bool(words)
-    assert unaccounted(name, content, file) == []
+def check(folder: Path, name: str, odd: OddFile) -> None:
+    file = loaded(folder, name, odd.content)
+    assert len(file.cases) == odd.cases
+    assert bool(file.problems) == bool(odd.words)
+    assert unaccounted(name, odd.content, file) == []
     for problem in file.problems:
         assert problem.isprintable()
         assert len(problem) <= LONGEST_PROBLEM
-    if words:
+    if odd.words:
         said = re.sub(r"^case '[^']*': ", "", PLACE.sub("", file.problems[0], count=1))
-        assert said.startswith(words)
-
-
-def rows(table: list[tuple[str, bytes, int, str]]) -> list[Any]:
-    return [pytest.param(*row[1:], id=row[0]) for row in table]
+        assert said.startswith(odd.words)
 
 
 @pytest.mark.reliability("case files", "odd JSONL: encodings, line ends, ids, keys, nesting, numbers")
-@pytest.mark.parametrize(("content", "cases", "words"), rows(JSONL_FILES))
-def test_each_line_of_an_odd_file_is_accounted_for(tmp_path: Path, content: bytes, cases: int, words: str):
-    check(tmp_path, "a.jsonl", content, cases, words)
+@each_of(JSONL_FILES)
+def test_each_line_of_an_odd_file_is_accounted_for(tmp_path: Path, odd: OddFile):
+    check(tmp_path, "a.jsonl", odd)
 
 
 @pytest.mark.reliability("case files", "odd CSV: separators, quotes, headers, sizes")
-@pytest.mark.parametrize(("content", "cases", "words"), rows(CSV_FILES))
-def test_each_row_of_an_odd_table_is_accounted_for(tmp_path: Path, content: bytes, cases: int, words: str):
-    check(tmp_path, "a.csv", content, cases, words)
+@each_of(CSV_FILES)
+def test_each_row_of_an_odd_table_is_accounted_for(tmp_path: Path, odd: OddFile):
+    check(tmp_path, "a.csv", odd)
 
 
 WRONG = [(key, value) for key, values in WRONG_TYPES.items() for value in values]
@@ -108,7 +105,7 @@ WRONG = [(key, value) for key, values in WRONG_TYPES.items() for value in values
 @pytest.mark.reliability("case files", "a value of a wrong type for each key")
 @pytest.mark.parametrize(("key", "value"), WRONG, ids=[f"{key} is {value!r:.40}" for key, value in WRONG])
 def test_a_value_of_a_wrong_type_is_named_by_its_key(tmp_path: Path, key: str, value: object):
-    check(tmp_path, "a.jsonl", f"{a_case(**{key: value})}\n".encode(), 0, key if key != "gold" else "gold")
+    check(tmp_path, "a.jsonl", OddFile(key, f"{a_case(**{key: value})}\n".encode(), 0, key))
 
 
 @pytest.mark.reliability("case files", "all odd files in one project", costs="false green")

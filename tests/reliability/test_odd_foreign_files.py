@@ -14,6 +14,7 @@ from pytest_rageval.errors import RagevalError
 pytest.importorskip("openpyxl", reason="openpyxl is not installed (pip install -e '.[dev]')")
 pytest.importorskip("yaml", reason="needs the extra 'yaml'")
 
+from odd_files import OddFile, each_of
 from odd_foreign_files import FILES
 
 LONGEST_S = 5.0
@@ -21,24 +22,22 @@ LONGEST_S = 5.0
 
 
 @pytest.mark.reliability("case files", "odd JSON, YAML, workbooks and tables of other tools")
-@pytest.mark.parametrize(("name", "content", "cases", "words"), FILES, ids=[row[0] for row in FILES])
-def test_a_file_is_converted_or_refused_with_its_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes, cases: int | None, words: str
-):
+@each_of(FILES)
+def test_a_file_is_converted_or_refused_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: OddFile):
     monkeypatch.chdir(tmp_path)
-    Path(name).write_bytes(content)
+    Path(odd.name).write_bytes(odd.content)
     began = time.process_time()
-    ended = CliRunner().invoke(cases_command, ["convert", name, "-o", "out.jsonl"])
+    ended = CliRunner().invoke(cases_command, ["convert", odd.name, "-o", "out.jsonl"])
     assert time.process_time() - began < LONGEST_S
     said = ended.output + str(ended.exception or "")
-    assert words in said
+    assert odd.words in said
     assert "root:" not in said
     assert not Path("pwned").exists()
-    if cases is None:
+    if odd.cases is None:
         assert isinstance(ended.exception, RagevalError)
-        assert said.startswith(name)
+        assert said.startswith(odd.name)
         assert not Path("out.jsonl").exists()
         assert all(line.isprintable() for line in said.splitlines())
     else:
         assert ended.exit_code == 0
-        assert len(Path("out.jsonl").read_text(encoding="utf-8").splitlines()) == cases
+        assert len(Path("out.jsonl").read_text(encoding="utf-8").splitlines()) == odd.cases

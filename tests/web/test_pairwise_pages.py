@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,21 @@ def test_a_judge_that_cannot_be_reached_is_said_with_its_log(app: WebApp):
     assert "failed" in page
     assert "judge-1" in page
     assert "Start again" in page
+
+
+@pytest.mark.child_process
+def test_the_project_s_own_judge_keeps_the_password_that_its_form_does_not_show(
+    app: WebApp, judge: JudgeServer, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("RAGEVAL_JUDGE", f"openai:judge-1@{judge.url.replace('//', '//someone:secretpw@')}")
+    shown = f"openai:judge-1@{judge.url}"
+    form = app.page("/compare/pairwise?a=good&b=broken")
+    assert shown in form
+    assert "secretpw" not in form
+    page = ended(app, started(app, shown))
+    assert "win rate" in page.lower()
+    sent = {request.headers["authorization"] for request in judge.chats}
+    assert sent == {"Basic " + b64encode(b"someone:secretpw").decode()}
 
 
 @pytest.mark.reliability("secrets", "a judge's password in pairwise comparisons", costs="leak")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hostile import write_job
+from hostile import write_comparison, write_job
 from openpyxl import load_workbook
 from stored_pages import store_fallen
 from web_app import WebApp, served
@@ -62,6 +62,28 @@ def test_a_deleted_run_is_gone_and_can_be_restored_with_its_job(app: WebApp):
     change(app, "restore", "now", "20261122_100000")
     assert set(listed(app)) == {"before", "now", "killed", "20261122_100000"}
     assert StoredRun(app.settings.reports / "runs" / "now").state == "complete"
+
+
+def test_the_pairwise_comparisons_of_a_run_are_deleted_and_restored_with_it(app: WebApp):
+    compared = app.settings.data / "pairwise"
+    write_comparison(compared / "20261122_110000")  # of `before` and `now`
+    change(app, "delete", "before", "now")
+    assert list(compared.iterdir()) == []
+    assert app.get("/compare/pairwise/20261122_110000").status_code == 404
+    change(app, "restore", "before", "now")
+    assert "started 2026-11-22 10:00" in app.page("/compare/pairwise/20261122_110000")
+    lock = take_lock(compared / "20261122_110000")
+    assert lock
+    refused = app.post("/runs/selected", {"action": "delete", "run": "now"})
+    assert "a comparison of run now is going on; cancel it first" in refused.text
+    assert set(listed(app)) == {"before", "now", "killed", "20261122_100000"}
+
+
+def test_nothing_stays_of_a_run_that_cannot_be_restored_any_more(app: WebApp, monkeypatch: pytest.MonkeyPatch):
+    write_comparison(app.settings.data / "pairwise" / "20261122_110000")
+    monkeypatch.setattr("pytest_rageval.web.run_shelf.MOST_DELETED", 0)
+    change(app, "delete", "now")
+    assert [path for path in app.settings.data.rglob("*") if "20261122_110000" in str(path)] == []
 
 
 @pytest.mark.reliability("crashes", "a deleted run is restored over another one of its name")

@@ -253,8 +253,11 @@ class Vocabulary:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._prefixes = sorted(((str(iri), prefix) for prefix, iri in graph.namespaces()), reverse=True)
-        above = (end for triple in graph.triples((None, RDFS.subClassOf, None)) for end in (triple[0], triple[2]))
-        self._classes = _iris([*_of_kinds(graph, CLASS_KINDS), *above])
+        # A class may be declared by standing on one side of rdfs:subClassOf alone.
+        in_hierarchy: list[Node] = []
+        for below, _, above in graph.triples((None, RDFS.subClassOf, None)):
+            in_hierarchy += [below, above]
+        self._classes = _iris([*_of_kinds(graph, CLASS_KINDS), *in_hierarchy])
         self._properties = _iris(_of_kinds(graph, PROPERTY_KINDS))
         self.classes = self._by_label(self._classes)
         self.properties = self._by_label(self._properties)

@@ -46,17 +46,21 @@ def pairwise_parts(content: Mapping[str, Any]) -> PairwiseParts:
     view = pairwise_view(content)
     verdict = content["verdict"]
     symbol, tone = VERDICTS[verdict["word"]]
+    names = (content["before"]["name"], content["after"]["name"])
+    # The first line of the view is the verdict, which the page shows larger.
     _, *gates = view.head
+    wins_and_losses = [*view.wins, *view.losses]
+    figures_and_one_sided = [*view.figures, *view.one_sided]
     return PairwiseParts(
-        names=(content["before"]["name"], content["after"]["name"]),
+        names=names,
         symbol=symbol,
         colour=COLOURS[tone],
         sentence=verdict["sentence"],
         gates=_of_kind(Line, gates),
         facts=_of_kind(LabelledText, view.figures),
-        remarks=_of_kind(Line, [*view.figures, *view.one_sided]),
+        remarks=_of_kind(Line, figures_and_one_sided),
         tables=_of_kind(FigureTable, view.categories),
-        lists=_of_kind(FoldList, [*view.wins, *view.losses]),
+        lists=_of_kind(FoldList, wins_and_losses),
         names_of_others=_of_kind(NameList, view.one_sided),
     )
 

@@ -19,6 +19,7 @@ from pytest_rageval.stats.intervals import share_interval
 from pytest_rageval.text import NO_VALUE, case_count, change, counted, dollars_text, duration, score_text
 from pytest_rageval.views.causes import CauseView
 from pytest_rageval.views.compared_metrics import ComparedMetric, fallen_lines
+from pytest_rageval.views.operations import slower_line
 from pytest_rageval.views.parts import Line
 from pytest_rageval.views.run import cases_by_change, run_notes, trials_line
 from pytest_rageval.views.run_digest import FailingCase, RunDigest, moved_against
@@ -37,6 +38,7 @@ SHOWN_CAUSES = 5
 SHOWN_CHANGES = 4
 SHOWN_TURNS = 6
 LINES = 90
+"""Nobody reads 724 lines to decide about a merge, as many as 135 broken cases had without a limit."""
 FEWEST_METRICS = 6
 LINES_AROUND_METRICS = 8
 """Title, sentence, head and end of the table of metrics."""
@@ -55,6 +57,7 @@ def summary_markdown(digest: RunDigest, config: Content, previous: Content | Non
     metrics = digest.metrics
     before = [
         _section(f"# Run {bounded(str(metrics['volatile']['run_id']), 120)}", _head(metrics, config)),
+        _section("## Slower answers", slower_line(metrics["volatile"].get("slower_answers"))),
         _section("## What changed", _points(map(_code, digest.changes), SHOWN_CHANGES)),
         _section("## Why cases fail", _reasons(digest)),
         _section("## What to do", [f"- {text}" for text in recommendations(digest)]),

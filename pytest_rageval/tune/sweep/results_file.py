@@ -17,7 +17,7 @@ from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.io.masking import Mask, public_target
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import EvalCase, Json
-from pytest_rageval.runs.folder import new_folder, utc_name
+from pytest_rageval.runs.folder import new_reports_folder, utc_name
 from pytest_rageval.tune.sweep.outcome import ScoredPoint, Sweep
 from pytest_rageval.tune.sweep.ranking import Weights
 
@@ -58,7 +58,7 @@ class SweepFile:
     @classmethod
     def new(cls, reports: Path, head: dict[str, Any]) -> SweepFile:
         """Begin a file in a folder named by the UTC time; raise SettingsError if that fails."""
-        file = cls(new_folder(reports / "sweeps", f"sweep_{utc_name()}"))
+        file = cls(new_reports_folder(reports / "sweeps", f"sweep_{utc_name()}"))
         file.head = head
         file.keep(())
         return file

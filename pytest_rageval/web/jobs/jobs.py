@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.atomic import write_json
-from pytest_rageval.io.lock import is_locked
-from pytest_rageval.runs.folder import check_reports
+from pytest_rageval.runs.folder import check_reports, new_folder, utc_name
 from pytest_rageval.web.jobs.job import (
     CANCELLED,
     ENDED,
@@ -29,9 +26,10 @@ from pytest_rageval.web.jobs.job import (
     read_job,
     status,
 )
+from pytest_rageval.web.jobs.job_folders import JobFolders
 from pytest_rageval.web.jobs.started_process import cancel_process, start_process
 from pytest_rageval.web.keys import run_environment
-from pytest_rageval.web.site import UnknownPageError, check_listed, of_app
+from pytest_rageval.web.site import check_listed, of_app
 
 MOST_AT_ONCE = 4
 """Maximum number of concurrent jobs."""
@@ -43,7 +41,7 @@ class Jobs:
     """The folder `data/jobs`, one per server. The status of a job depends on files and locks only."""
 
     def __init__(self, data: Path, reports: Path, root: Path, env_file: Path | None) -> None:
-        self._folder = data / "jobs"
+        self._folders = JobFolders(data / "jobs", "job")
         self._reports = reports
         self._root = root
         self._env_file = env_file
@@ -52,25 +50,11 @@ class Jobs:
         """Held until a job's process runs: only then do other threads count it."""
 
     def __contains__(self, job_id: str) -> bool:
-        return job_id in self._names()
-
-    def _names(self) -> list[str]:
-        try:
-            return [entry.name for entry in os.scandir(self._folder) if entry.is_dir(follow_symlinks=False)]
-        except OSError:
-            return []
-
-    def _place(self, job_id: str) -> Path:
-        """Return the folder of a job. Look the id up among the existing names: it never becomes a path."""
-        if job_id not in self:
-            raise UnknownPageError(f"there is no job {job_id!r}")
-        return self._folder / job_id
+        return job_id in self._folders.names()
 
     def going(self) -> Iterator[JobStatus]:
         """Yield the jobs that have not ended, the newest first. Skip folders without a job."""
-        for name in sorted(self._names(), reverse=True):
-            if not is_locked(self._folder / name):
-                continue
+        for name in sorted(self._folders.running(), reverse=True):
             with suppress(SettingsError):
                 job_status = self.status(name)
                 if job_status.is_going:
@@ -78,7 +62,7 @@ class Jobs:
 
     def status(self, job_id: str) -> JobStatus:
         """Return the current status of a job, or raise UnknownPageError if the id is unknown."""
-        folder = self._place(job_id)
+        folder = self._folders.place(job_id)
         run_folder = self._reports / "runs" / job_id
         job = read_job(folder)
         # Kept while the run goes on, so that only new lines are read.
@@ -90,13 +74,14 @@ class Jobs:
 
     def log(self, job_id: str) -> list[str]:
         """Return the last lines that the run of a job printed; none if there is no such job."""
-        return log_tail(self._folder / job_id / LOG) if job_id in self else []
+        return log_tail(self._folders.path / job_id / LOG) if job_id in self else []
 
     def start(self, lay_out: LayOut) -> Job:
         """Start the run of a new folder, or raise SettingsError if it cannot begin."""
         check_reports(self._reports)
         with self._beginning:
-            folder = self._new_folder()
+            # The job's name becomes the run's.
+            folder = new_folder(self._folders.path, utc_name(), free_in=self._reports / "runs")
             try:
                 job = lay_out(folder)
                 write_json(folder / JOB, job.model_dump())
@@ -108,7 +93,7 @@ class Jobs:
 
     def resume(self, job_id: str) -> None:
         """Finish the run of a stopped or killed job, or raise SettingsError if nothing is left to do."""
-        folder = self._place(job_id)
+        folder = self._folders.place(job_id)
         with self._beginning:
             if not self.status(job_id).can_resume:
                 raise SettingsError(f"job {job_id} has nothing to resume")
@@ -116,26 +101,11 @@ class Jobs:
 
     def cancel(self, job_id: str) -> None:
         """Stop a run gracefully and keep its ended cases. Do nothing if it has ended."""
-        cancel_process(self._place(job_id))
-
-    def _new_folder(self) -> Path:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        begun = datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
-        for number in range(1, 1000):
-            name = begun if number == 1 else f"{begun}_{number}"
-            # The job's name becomes the run's, which must be free in both folders.
-            if (self._reports / "runs" / name).exists():
-                continue
-            with suppress(FileExistsError):
-                folder = self._folder / name
-                folder.mkdir()
-                return folder
-        raise SettingsError(f"{self._folder}: too many jobs in one second")
+        cancel_process(self._folders.place(job_id))
 
     def _launch(self, folder: Path, job: Job, how: str) -> None:
         """Start the process of a job, or raise SettingsError if it may not run."""
-        going = [name for name in self._names() if is_locked(self._folder / name)]
-        if len(going) >= MOST_AT_ONCE:
+        if len(self._folders.running()) >= MOST_AT_ONCE:
             raise SettingsError(f"{MOST_AT_ONCE} at most run at the same time; wait for one to end, or cancel one")
         # The folder's own file alone: variables of the server must not change what the browser chose.
         settings = load_settings(folder, environment={})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import threading
@@ -21,11 +20,15 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json, readable_json, write_json
 from pytest_rageval.io.lock import is_locked
 from pytest_rageval.io.masking import public_target
+from pytest_rageval.runs.folder import new_folder, utc_name
 from pytest_rageval.web.jobs.job import CANCELLED, ENDED, LOG, log_tail, number_in
+from pytest_rageval.web.jobs.job_folders import JobFolders
 from pytest_rageval.web.jobs.started_process import cancel_process, start_process
 from pytest_rageval.web.keys import run_environment
-from pytest_rageval.web.site import UnknownPageError, WebSettings, check_listed, of_app
+from pytest_rageval.web.site import WebSettings, check_listed, of_app
 
+PAIRWISE_FOLDER = "pairwise"
+"""The folder of comparisons in the data folder."""
 ORDER = "comparison.json"
 RESULT = "result.json"
 MOST_AT_ONCE = 2
@@ -61,10 +64,13 @@ class PairwiseStatus:
 
 
 class PairwiseJobs:
-    """The folder `data/pairwise`, one per server."""
+    """The folder `data/pairwise`, one per server.
+
+    A comparison is kept as long as its runs: `RunShelf` deletes and restores it with them.
+    """
 
     def __init__(self, settings: WebSettings) -> None:
-        self._folder = settings.data / "pairwise"
+        self._folders = _comparison_folders(settings.data)
         self._settings = settings
         self._beginning = threading.Lock()
 
@@ -74,10 +80,9 @@ class PairwiseJobs:
         own = load_settings(settings.root, environment={})
         check_listed(own.model_copy(update={"judge": judge, "target": None}), settings.root, is_asked=False)
         with self._beginning:
-            going = [name for name in self._names() if is_locked(self._folder / name)]
-            if len(going) >= MOST_AT_ONCE:
+            if len(self._folders.running()) >= MOST_AT_ONCE:
                 raise SettingsError(f"{MOST_AT_ONCE} comparisons at most run at the same time; wait for one to end")
-            folder = self._new_folder()
+            folder = new_folder(self._folders.path, utc_name())
             created = datetime.now(UTC).isoformat(timespec="seconds")
             shown_judge = public_target(judge)
             order = PairwiseOrder(id=folder.name, before=before, after=after, judge=shown_judge, created=created)
@@ -99,7 +104,7 @@ class PairwiseJobs:
 
     def status(self, name: str) -> PairwiseStatus:
         """Return the current status of a comparison; raise UnknownPageError if the id is unknown."""
-        folder = self._place(name)
+        folder = self._folders.place(name)
         order = _order_in(folder)
         is_cancelled = (folder / CANCELLED).exists()
         # The lock before the end: one that ends in between is seen as going or ended, never as gone.
@@ -123,46 +128,40 @@ class PairwiseJobs:
 
     def result(self, name: str) -> Mapping[str, Any]:
         """Return the content of a finished comparison."""
-        content: Mapping[str, Any] = read_json(self._place(name) / RESULT, "comparison")
+        content: Mapping[str, Any] = read_json(self._folders.place(name) / RESULT, "comparison")
         return content
 
     def cancel(self, name: str) -> None:
         """Stop a comparison gracefully. Do nothing if it has ended."""
-        cancel_process(self._place(name))
+        cancel_process(self._folders.place(name))
 
     def of_runs(self, before: str, after: str) -> list[PairwiseStatus]:
         """Return the last comparisons of two runs, in either order, the newest first."""
         found: list[PairwiseStatus] = []
-        for name in sorted(self._names(), reverse=True):
+        for name in sorted(self._folders.names(), reverse=True):
             with suppress(SettingsError):
-                order = _order_in(self._folder / name)
+                order = _order_in(self._folders.path / name)
                 if {order.before, order.after} == {before, after}:
                     found.append(self.status(name))
             if len(found) == MOST_LISTED:
                 break
         return found
 
-    def _names(self) -> list[str]:
-        try:
-            return [entry.name for entry in os.scandir(self._folder) if entry.is_dir(follow_symlinks=False)]
-        except OSError:
-            return []
 
-    def _place(self, name: str) -> Path:
-        """Return the folder of a comparison. The id is looked up among the names: it never becomes a path."""
-        if name not in self._names():
-            raise UnknownPageError(f"there is no comparison {name!r}")
-        return self._folder / name
+def _comparison_folders(data: Path) -> JobFolders:
+    return JobFolders(data / PAIRWISE_FOLDER, "comparison")
 
-    def _new_folder(self) -> Path:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        begun = datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
-        for number in range(1, 1000):
-            folder = self._folder / (begun if number == 1 else f"{begun}_{number}")
-            with suppress(FileExistsError):
-                folder.mkdir()
-                return folder
-        raise SettingsError(f"{self._folder}: too many comparisons in one second")
+
+def comparisons_of(data: Path, run_id: str) -> list[Path]:
+    """Return the folders of all comparisons of a run, in a data folder."""
+    folders = _comparison_folders(data)
+    found: list[Path] = []
+    for name in folders.names():
+        with suppress(SettingsError):
+            order = _order_in(folders.path / name)
+            if run_id in (order.before, order.after):
+                found.append(folders.path / name)
+    return found
 
 
 def _order_in(folder: Path) -> PairwiseOrder:

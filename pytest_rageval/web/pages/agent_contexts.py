@@ -143,6 +143,8 @@ class AgentFormPage(PageContext):
     """Why a typed key cannot be kept; '' if it was, or if none was typed."""
     judge_reason: str = ""
     """Why the preselected judge of a new agent was chosen."""
+    has_hidden_key: bool = False
+    """A file written by hand holds a key, which the form does not show."""
 
 
 @dataclass(frozen=True, kw_only=True)

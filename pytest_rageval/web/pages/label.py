@@ -123,6 +123,9 @@ def label_page(
             raise
         return pages.render(store.newest(place.dataset), status=409, problems=error.problems)
     _wait_for_pool(labelling, place, POOL_WITHIN_S)
+    if labelling.is_closed:
+        # Finished or read again in another window: what was waited for is cancelled, and would never come.
+        labelling = _open(site, desk, place)
     return _render(request, labelling, place, shows_scores=place.scores)
 
 
@@ -197,7 +200,8 @@ def _render(
         _move_to(labelling, place)
         session = labelling.session
         is_waiting = session.waits_for is not None
-        message, session.message = problem or session.message, ""
+        message = problem or session.message
+        session.message = ""
         context = LabelPage(
             view=label_view(session, hides_scores=not shows_scores),
             session=session,

@@ -93,12 +93,13 @@ class Stores:
 
     def choice(self, agent: str, dataset: str, source: Source) -> RunChoice:
         """Return the named versions, or raise RagevalError if one is missing."""
-        chosen_agent, chosen_dataset = version_choice(agent), version_choice(dataset)
+        chosen_agent = version_choice(agent)
+        chosen_dataset = version_choice(dataset)
         if chosen_agent is None or chosen_dataset is None:
             raise RagevalError("choose an agent and a dataset of the lists")
-        return RunChoice(
-            self.agents, self.datasets, self.agents.read(*chosen_agent), self.datasets.read(*chosen_dataset), source
-        )
+        agent_version = self.agents.read(*chosen_agent)
+        dataset_version = self.datasets.read(*chosen_dataset)
+        return RunChoice(self.agents, self.datasets, agent_version, dataset_version, source)
 
     def whole_runs(self) -> Rows:
         """Return the complete runs, the newest first: what a run can be compared with."""
@@ -106,7 +107,8 @@ class Stores:
 
     def answers(self, choice: RunChoice, upload: Upload) -> AnswersUpload:
         """Return the uploaded answers, or raise CaseError unless they cover the dataset."""
-        path, name = upload.plain(ANSWERS), upload.names[ANSWERS]
+        path = upload.plain(ANSWERS)
+        name = upload.names[ANSWERS]
         return read_answers_upload(path, name, choice.cases, self.limits.upload_rows)
 
     def start(self, choice: RunChoice, description: str, baseline: str, upload: Upload | None = None) -> Job:

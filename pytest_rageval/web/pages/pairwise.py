@@ -18,7 +18,7 @@ from pytest_rageval.web.forms import OneLine, Submitted, read_form
 from pytest_rageval.web.jobs.pairwise_jobs import PairwiseStatus, ThePairwise
 from pytest_rageval.web.page_context import PageContext
 from pytest_rageval.web.pages.run import Name
-from pytest_rageval.web.pages.usual_judge import WORDS_ALONE, usual_judge
+from pytest_rageval.web.pages.usual_judge import WORDS_ALONE, usual_judge, with_own_key
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import TheSite
 
@@ -101,7 +101,10 @@ def _start_page(
     if judge == WORDS_ALONE:
         judge = ""
         reason = "Words alone compare no answers: name a model, or a server of yours as openai:MODEL@http://HOST."
-    offered = [f"{row.kind}:{model}" for row in JUDGING.values() if row.title for model in row.models]
+    offered: list[str] = []
+    for row in JUDGING.values():
+        if row.title:
+            offered += [f"{row.kind}:{model}" for model in row.models]
     return PairwiseStartPage(
         a=typed["a"],
         b=typed["b"],
@@ -127,7 +130,8 @@ def start_pairwise(request: Request, site: TheSite, pairwise: ThePairwise, submi
             site.stored_run(form.model.b)
             if not form.model.judge.strip():
                 raise SettingsError("judge: name a model, such as openai:MODEL or ollama:MODEL")
-            order = pairwise.start(form.model.a, form.model.b, form.model.judge.strip(), form.model.max_cost)
+            judge = with_own_key(site, form.model.judge.strip())
+            order = pairwise.start(form.model.a, form.model.b, judge, form.model.max_cost)
             return redirect(path_to(*ADDRESS, order.id))
         except RagevalError as error:
             problems = list(error.problems)

@@ -15,7 +15,7 @@ WORDS_ALONE = "lexical"
 
 
 class UsualJudge(NamedTuple):
-    """A judge's spec, and why it is the one, for people."""
+    """A judge's spec as pages may show it, and why it is the one, for people."""
 
     spec: str
     reason: str
@@ -49,5 +49,14 @@ def _own_judge(site: Site) -> UsualJudge | None:
         return None  # the pages of runs say what is wrong with it
     if not asks_server(settings.judge) or settings.judge_base_url is not None:
         return None
-    reason = f"A model judges: {public_target(settings.judge)}, as the project's configuration says."
-    return UsualJudge(settings.judge, reason)
+    shown = public_target(settings.judge)
+    reason = f"A model judges: {shown}, as the project's configuration says."
+    if shown != settings.judge:
+        reason += " The key in its URL is not shown, and no agent keeps it."
+    return UsualJudge(shown, reason)
+
+
+def with_own_key(site: Site, judge: str) -> str:
+    """Return the judge of a form with the key that pages do not show, if it is the project's own."""
+    own = site.project().settings.judge
+    return own if judge == public_target(own) else judge

@@ -15,6 +15,7 @@ from pytest_rageval.config.options import UPLOADED, kind_of
 from pytest_rageval.config.toml_text import toml_document
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_text
+from pytest_rageval.io.masking import public_params, public_target
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names
 from pytest_rageval.llm.json_exchange import MARKER
@@ -114,7 +115,33 @@ class Agent(BaseModel):
     @property
     def target_in_words(self) -> str:
         """Return the target for display."""
-        return self.target or "uploaded answers only"
+        return "uploaded answers only" if self.target is None else public_target(self.target)
+
+    @property
+    def public(self) -> Agent:
+        """Return the agent for display: without the keys that a file written by hand may hold.
+
+        Prompts and gates stay as they are: a URL in a prompt is part of its text.
+        """
+        mapping = self.mapping
+        if mapping is not None and isinstance(mapping.get("request"), Mapping):
+            mapping = {**mapping, "request": public_params(mapping["request"])}
+        shown = {
+            "target": None if self.target is None else public_target(self.target),
+            "mapping": mapping,
+            "params": public_params(self.params),
+            "headers": _public_headers(self.headers),
+            "judge": public_target(self.judge),
+            "judge_base_url": None if self.judge_base_url is None else public_target(self.judge_base_url),
+            "more": public_params(self.more),
+        }
+        return self.model_copy(update=shown)
+
+
+def _public_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    # `env:NAME` names the key, and is none.
+    of_environment = {name: value for name, value in headers.items() if value.startswith("env:")}
+    return {**public_params(headers), **of_environment}
 
 
 class AgentVersion(StoredVersion):
@@ -128,7 +155,7 @@ class AgentVersion(StoredVersion):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        agent = self.agent
+        agent = self.agent.public
         return self.slug, agent.name, agent.description, agent.target_in_words, agent.judge, *agent.tags
 
 

@@ -15,6 +15,7 @@ from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.config.toml_text import toml_document
 from pytest_rageval.errors import Problems, SettingsError, UnknownMetric
 from pytest_rageval.io.atomic import write_bytes, write_text
+from pytest_rageval.io.masking import public_unknown
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.llm.model_spec import model_and_url
@@ -200,6 +201,7 @@ def _unscored_thresholds(agent: Agent, registry: Registry) -> Iterator[str]:
 def _target_problems(agent: Agent) -> Iterator[Problem]:
     if agent.target is None or agent.target == "demo":
         return
+    shown = shown_value(public_unknown(agent.target))
     kind, colon, rest = agent.target.partition(":")
     if kind_of(agent.target).form == "chat":
         try:
@@ -208,9 +210,9 @@ def _target_problems(agent: Agent) -> Iterator[Problem]:
             yield ("target", str(error))
     elif kind_of(agent.target) is HTTP:
         if not re.fullmatch(r"https?://[^\s/?#]+[^\s#]*", agent.target):
-            yield ("target", f"is {shown_value(agent.target)}, expected a URL, as in http://localhost:8080")
+            yield ("target", f"is {shown}, expected a URL, as in http://localhost:8080")
     elif not colon or not re.fullmatch(r"[^\s:][^\s]*", agent.target) or not rest:
-        yield ("target", f"is {shown_value(agent.target)}; targets are spelt {SPELLINGS}")
+        yield ("target", f"is {shown}; targets are spelt {SPELLINGS}")
 
 
 def _judge_problems(agent: Agent) -> Iterator[Problem]:
@@ -223,7 +225,7 @@ def _judge_problems(agent: Agent) -> Iterator[Problem]:
     elif agent.judge not in ("lexical", "none") and not (colon and rest.strip()) and agent.judge_base_url is None:
         yield (
             "judge",
-            f"is {shown_value(agent.judge)}; write lexical, {', '.join(FORMS)}, nli:FOLDER or "
+            f"is {shown_value(public_unknown(agent.judge))}; write lexical, {', '.join(FORMS)}, nli:FOLDER or "
             "package.module:object, or give the base URL of the server that serves this model",
         )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_rageval.cases.canonical import case_content
+from pytest_rageval.io.masking import MASK
 from pytest_rageval.model import EvalCase
 from pytest_rageval.text import counted, cut
 from pytest_rageval.views.text_diff import DiffPiece, word_diff
@@ -55,7 +56,11 @@ def agent_changes(before: Agent, after: Agent) -> list[ValueChange]:
     """Return the differences in the order of the form. An agent without its own prompt has the shipped one."""
     # A prompt that one version lacks is compared with the shipped one, which it uses.
     own = {*before.prompts, *after.prompts}
-    return list(value_changes(_agent_values(before, own), _agent_values(after, own)))
+    shown = value_changes(_agent_values(before.public, own), _agent_values(after.public, own))
+    shown_by_name = {change.name: change for change in shown}
+    names = [change.name for change in value_changes(_agent_values(before, own), _agent_values(after, own))]
+    # Where only a key differs, nothing that may be shown does.
+    return [shown_by_name.get(name, ValueChange(name, MASK, MASK)) for name in names]
 
 
 def changed_in_words(changes: list[ValueChange]) -> str:
