@@ -33,7 +33,7 @@ def differs_from(member: str, values: Sequence[Json]) -> str:
     return f"!contains({_literal(list(values))}, {member})"
 
 
-def equals(member: str, value: Json) -> str:
+def equal_to(member: str, value: Json) -> str:
     return f"{member} == {_literal(value)}"
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pytest_rageval.cases.answerability import Sign, behaviour_of, is_negative, sign_of
 from pytest_rageval.cases.exchange.column_values import Column, is_weak
 from pytest_rageval.cases.exchange.flag_marks import answerable_of, marks_in
-from pytest_rageval.cases.exchange.map_hints import differs_from, equals, map_option
+from pytest_rageval.cases.exchange.map_hints import differs_from, equal_to, map_option
 from pytest_rageval.cases.names import ANSWER, ANSWERABLE, field_of, name_words
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import listed
@@ -127,7 +127,7 @@ def _proposed(column: Column, read: Mapping[int, bool | None], unread: Sequence[
     example = unread[0]
     if True in read.values():
         return differs_from(column.expression, [example]), f"takes {shown_value(example, 40)} as unanswerable"
-    return equals(column.expression, example), f"takes {shown_value(example, 40)} alone as answerable"
+    return equal_to(column.expression, example), f"takes {shown_value(example, 40)} alone as answerable"
 
 
 def _different(column: Column, read: Mapping[int, bool | None], flag: bool | None) -> list[Json]:
