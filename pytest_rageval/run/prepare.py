@@ -216,7 +216,7 @@ def check_judge(prepared: Preparation, loop: BackgroundLoop) -> None:
         return
     problem = loop.run(judge.check())
     if problem is not None:
-        raise JudgeUnavailable(f"judge {judge.model!r}: {problem}")
+        raise JudgeUnavailable(f"judge {judge.model!r}: {problem}; start it, or run without it: --rageval-judge none")
 
 
 def run_check(project: Project, judge: BaseJudge, plan: Plan) -> Mapping[str, Any] | None:
