@@ -211,7 +211,7 @@ def run_project(
     # A dry run asks nothing: it checks files of answers only.
     is_checkable_unasked = kind_of(prepared.settings.target or "").is_checkable
     if is_checkable_unasked or not prepared.settings.dry_run:
-        check_can_answer(prepared, target, cases.cases)
+        check_can_answer(prepared, target, cases.asked, cases.cases)
     if prepared.settings.dry_run:
         number = counted(len(cases.asked), "case")
         screen.line(f"dry run: {number}; settings, cases and gates are fine, nothing was asked")
