@@ -28,6 +28,12 @@ from pytest_rageval.targets.blank_answers import sign_of_no_answer
 from pytest_rageval.targets.native_shapes import Debug, FlatResponse, NativeResponse
 from pytest_rageval.targets.tool_calls import may_hold_calls, with_contract_calls
 
+EVENT_FIELDS = ("data:", "event:", ":")
+"""How a body of server-sent events begins."""
+STREAMED = (
+    "the response is a stream of events, not JSON; send `stream = false` in the request of the mapping, or ask the "
+    "server with a Python function"
+)
 T = TypeVar("T")
 R = TypeVar("R", bound=NativeResponse)
 
@@ -59,6 +65,8 @@ def data_from_body(body: bytes, where: str) -> Json:
         oddity = error.oddities[0]
         if error.kind == "encoding":
             raise TargetError("invalid_json", f"{where}: {error}") from None
+        if error.kind == "syntax" and error.text.lstrip().startswith(EVENT_FIELDS):
+            raise TargetError("invalid_json", f"{where}: {STREAMED}") from None
         if error.kind == "syntax":
             line, column = error.place(oddity.offset)
             begin = f"the response begins with {shown_value(error.text)}"
