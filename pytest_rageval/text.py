@@ -109,9 +109,31 @@ def percent(share: float) -> str:
     return f"{share:.0%}".replace("%", " %")
 
 
-def short(value: float) -> str:
+AS_WRITTEN = 12
+"""Digits that give back what a person wrote, without the last ones of binary fractions: 0.3, not 0.300000000000004."""
+
+
+def plain(value: float, digits: int = AS_WRITTEN) -> str:
+    """Format a number with its first digits as plain decimals, as a limit in a file is read: `0.00001`, `1200000`.
+
+    Only what is smaller than nine decimals, or has more than fifteen digits before the point, is in powers of ten.
+    """
+    rounded = f"{value:.{digits}g}"
+    mantissa, power, exponent = rounded.partition("e")
+    if not power or not SMALLEST_PLAIN <= abs(value) < LARGEST_PLAIN:
+        return rounded
+    known_digits = len(mantissa.lstrip("-").replace(".", ""))
+    decimals = max(0, known_digits - 1 - int(exponent))
+    return f"{float(rounded):.{decimals}f}"
+
+
+SMALLEST_PLAIN = 1e-9
+LARGEST_PLAIN = 1e15
+
+
+def short(value: float, digits: int = 4) -> str:
     """Format a number with four digits, without trailing zeros, for gates and messages; a large one as a whole."""
-    return f"{value:,.0f}" if 10_000 <= abs(value) < 1e15 else f"{value:.4g}"
+    return f"{value:,.0f}" if 10_000 <= abs(value) < LARGEST_PLAIN else plain(value, digits)
 
 
 MOST_DECIMALS = 3

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 PACKAGE = Path(__file__).parent.parent / "pytest_rageval"
 FLOORS = (
-    ("errors", "text", "links", "model", "providers"),
+    ("errors", "text", "links", "providers"),
+    ("model",),
     ("language",),
     ("io",),
     ("config",),

@@ -18,6 +18,7 @@ from pytest_rageval.io.messages import describe, shown_value
 from pytest_rageval.io.suggestions import did_you_mean, listed
 from pytest_rageval.model import NotApplicable, Reference
 from pytest_rageval.model.assertion import Assertion
+from pytest_rageval.text import plain
 
 
 def _language_problem(value: Any) -> str | None:
@@ -130,7 +131,7 @@ def cost(answer: CheckedAnswer, assertion: Assertion) -> Checked:
     assert dollars is not None
     if isinstance(dollars, NotApplicable):
         return Checked(None, dollars.reason)
-    return Checked(dollars <= cost.limit(assertion), f"the answer cost {dollars:g} USD")
+    return Checked(dollars <= cost.limit(assertion), f"the answer cost {plain(dollars, 6)} USD")
 
 
 TYPES: tuple[AssertionType, ...] = (declined_to_answer, language, cites, latency, cost)

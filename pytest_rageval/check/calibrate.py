@@ -20,7 +20,8 @@ from pytest_rageval.stats.agreement import (
     spearman,
     weighted_kappa,
 )
-from pytest_rageval.stats.intervals import wilson
+from pytest_rageval.stats.design_effect import Effect, design_effect, independent, kappa_influences, widened
+from pytest_rageval.stats.intervals import FEWEST, wilson
 from pytest_rageval.stats.pass_rate import corrected_pass_rate
 from pytest_rageval.stats.thresholds import Aim, Threshold, best_threshold
 from pytest_rageval.text import counted
@@ -35,7 +36,7 @@ class UnlabelledCases:
     """A judge's results for the unlabelled cases of a stored run: by case, the share of its trials that pass.
 
     `without_score`: cases without a score, errors included; `left_out`: labelled cases, which count among the labels;
-    `conversations`: of each scored turn.
+    `conversations`: of each of these cases, or its own key; empty if none depends on another.
     """
 
     run_id: str
@@ -44,6 +45,10 @@ class UnlabelledCases:
     left_out: int = 0
     models: frozenset[str] = frozenset()
     conversations: tuple[str, ...] = ()
+
+    def effect(self, values: Sequence[float]) -> float | None:
+        """Return the design effect of the conversations on a value for each of these cases."""
+        return design_effect(values, self.conversations) if self.conversations else 1.0
 
     @classmethod
     def of(cls, run: StoredRun, gate: Gate, labelled: Iterable[str]) -> UnlabelledCases:
@@ -62,16 +67,16 @@ class UnlabelledCases:
                     file = record["case_key"].partition("::")[0]
                     conversations[record["case_key"]] = f"{file}::{record['conversation']}"
         left_out = set(labelled) & passing.keys()
-        unlabelled = [passes for key, passes in passing.items() if key not in left_out]
-        scored = [passes for passes in unlabelled if passes]
-        shares = [sum(passes) / len(passes) for passes in scored]
+        unlabelled = {key: passes for key, passes in passing.items() if key not in left_out}
+        scored = {key: passes for key, passes in unlabelled.items() if passes}
+        shares = [sum(passes) / len(passes) for passes in scored.values()]
         return cls(
             run_id=run.run_id,
             passing=tuple(shares),
             without_score=len(unlabelled) - len(scored),
             left_out=len(left_out),
             models=frozenset(models),
-            conversations=tuple(unit for key, unit in conversations.items() if key not in left_out),
+            conversations=tuple([conversations.get(key, key) for key in scored]),
         )
 
 
@@ -118,16 +123,35 @@ class Calibration:
 
         pairs = [LabelPair(case.passes, case.score) for case in self.cases]
         decided = [(gate.holds(case.score), case.passes) for case in self.cases]
+        self._units = [_unit_of(case) for case in self.cases]
         self.confusion = Confusion.of(decided)
+        self.agreement = self._agreement(decided)
+        self.kappa = self._kappa(decided)
         self.of_scores = self._agreement_of_scores()
-        self.auroc = auroc(pairs)
+        self.auroc = auroc(pairs, self._effect)
         self.curve = tuple(roc(pairs))
         self.thresholds = self._best_thresholds(pairs)
-        self.rates = _pass_rates(decided, unlabelled)
-        kappa = self.confusion.kappa
+        self.rates = _pass_rates(decided, unlabelled, self._effect)
+        kappa = self.kappa
         self.verdict = "agreement cannot be told" if kappa is None else f"{in_words(kappa.value)} agreement"
         self.disagreements = self._disagreements()
         self.notes = tuple(self._notes())
+
+    def _effect(self, values: Sequence[float]) -> float | None:
+        """Return the design effect of the turns of conversations on a value for each answer."""
+        return design_effect(values, self._units)
+
+    def _agreement(self, decided: Sequence[tuple[bool, bool]]) -> Estimate | None:
+        if not decided:
+            return None
+        return _share([judge == people for judge, people in decided], self._effect)
+
+    def _kappa(self, decided: Sequence[tuple[bool, bool]]) -> Estimate | None:
+        kappa = self.confusion.kappa
+        if kappa is None:
+            return None
+        effect = self._effect(kappa_influences(decided))
+        return Estimate(kappa.value, widened(kappa.value, kappa.interval, effect, (-1.0, 1.0)))
 
     def _agreement_of_scores(self) -> Mapping[str, float | None]:
         scores = [(case.human, case.score) for case in self.cases if case.human is not None]
@@ -141,7 +165,13 @@ class Calibration:
     def _best_thresholds(self, pairs: Sequence[LabelPair]) -> Mapping[str, Threshold | str]:
         gate = self.gate
         aims: tuple[Aim, ...] = ("youden", "agreement")
-        return {aim: best_threshold(pairs, self.scale, gate.holds, gate.threshold, aim) for aim in aims}
+        effect = self._effect([float(gate.holds(pair.score) == pair.passes) for pair in pairs])
+        if effect is None:
+            return dict.fromkeys(aims, "too few conversations: at least five are needed")
+        thresholds: dict[str, Threshold | str] = {}
+        for aim in aims:
+            thresholds[aim] = best_threshold(pairs, self.scale, gate.holds, gate.threshold, aim, effect)
+        return thresholds
 
     def _disagreements(self) -> list[ScoredLabel]:
         gate = self.gate
@@ -173,8 +203,7 @@ class Calibration:
             yield f"{answers} few: the figures are hints; label {FEW} or more, drawn at random"
         if len({case.passes for case in cases}) == 1:
             yield "people said the same of all answers: nothing tells how the judge treats the other kind"
-        units = [case.observation.case.unit for case in cases if case.observation and case.observation.case.turn]
-        if note := _note_on_turns(units, "labelled answers"):
+        if note := _note_on_turns(self._units, "labelled answers"):
             yield note
         torn = sum(case.human is not None and gate.holds(case.human) is not case.passes for case in cases)
         if torn:
@@ -228,8 +257,8 @@ class Calibration:
     def _agreement_content(self) -> dict[str, Any]:
         counts = ("tp", "fp", "fn", "tn", "precision", "recall", "specificity", "youden")
         return {
-            "agreement": _plain(self.confusion.agreement),
-            "cohens_kappa": _plain(self.confusion.kappa),
+            "agreement": _plain(self.agreement),
+            "cohens_kappa": _plain(self.kappa),
             **self.of_scores,
             "auroc": _plain(self.auroc),
             "confusion": {name: getattr(self.confusion, name) for name in counts},
@@ -253,29 +282,40 @@ class Calibration:
         }
 
 
-def _note_on_turns(conversations: Sequence[str], answers: str) -> str | None:
-    """Return that the intervals take turns as independent; None if no two answers are of one conversation."""
-    turns = len(conversations)
-    different = len(set(conversations))
-    if turns == different:
+def _unit_of(case: ScoredLabel) -> str:
+    """Return the key of the conversation of a turn, else that of the label alone."""
+    observation = case.observation
+    if observation is None or not observation.case.turn:
+        return f"label {case.label.id} at {case.label.source}"
+    return observation.case.unit
+
+
+def _note_on_turns(units: Sequence[str], answers: str) -> str | None:
+    """Return how many conversations the turns count as; None if no two answers are of one conversation."""
+    sizes = [size for size in Counter(units).values() if size > 1]
+    if not sizes:
         return None
-    chats = counted(different, "conversation")
-    return f"{turns} of the {answers} are turns of {chats}: taken as independent, so that intervals are too narrow"
+    turns = f"{sum(sizes)} of the {answers} are turns of {counted(len(sizes), 'conversation')}"
+    if len(set(units)) < FEWEST:
+        return f"{turns}: too few for an interval, at least {FEWEST} are needed"
+    return f"{turns}: intervals are as wide as those allow"
 
 
 def _pass_rates(
-    decided: Sequence[tuple[bool, bool]], unlabelled: UnlabelledCases | None
+    decided: Sequence[tuple[bool, bool]], unlabelled: UnlabelledCases | None, effect: Effect
 ) -> Mapping[str, Estimate | None]:
     """Return the pass rates of the labelled answers, decided by judge and people, and of the unlabelled ones."""
     corrected: Estimate | None = None
     passing: Sequence[float] = ()
+    effect_of_run: Effect = independent
     if unlabelled is not None:
         passing = unlabelled.passing
-        corrected = corrected_pass_rate(decided, passing)
+        effect_of_run = unlabelled.effect
+        corrected = corrected_pass_rate(decided, passing, effect, effect_of_run)
     return {
-        "by_people": _share([people for _, people in decided]),
-        "by_judge": _share([judge for judge, _ in decided]),
-        "unlabelled": _share(passing),
+        "by_people": _share([people for _, people in decided], effect),
+        "by_judge": _share([judge for judge, _ in decided], effect),
+        "unlabelled": _share(passing, effect_of_run),
         "corrected": corrected,
     }
 
@@ -306,8 +346,11 @@ def _counted(names: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(names).items(), key=lambda item: (-item[1], item[0])))
 
 
-def _share(values: Sequence[float]) -> Estimate | None:
+def _share(values: Sequence[float], effect_of: Effect) -> Estimate | None:
     if not values:
         return None
     mean = sum(values) / len(values)
-    return Estimate(mean, wilson(mean, len(values)))
+    effect = effect_of(values)
+    if effect is None:
+        return Estimate(mean, None)
+    return Estimate(mean, wilson(mean, len(values) / effect))

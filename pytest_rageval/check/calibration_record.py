@@ -45,8 +45,8 @@ def store_calibration(reports: Path, identity: str, labels: str, calibration: Ca
 
     They hold no texts. Without an answer that both scored, nothing is kept.
     """
-    agreement = calibration.confusion.agreement
-    kappa = calibration.confusion.kappa
+    agreement = calibration.agreement
+    kappa = calibration.kappa
     if agreement is None or agreement.interval is None:
         return
     path = reports / CALIBRATIONS

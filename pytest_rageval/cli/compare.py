@@ -124,6 +124,6 @@ def _next(comparison: ComparisonReport, after: Side) -> Iterator[str]:
 def _page(sides: Sequence[Side], comparison: ComparisonReport, settings: Settings) -> str:
     """Render the report of B, compared with A: the same page as `rageval report B --compare A` writes."""
     from pytest_rageval.render.html.page_run import page_of
-    from pytest_rageval.render.html.report_writer import sized_html
+    from pytest_rageval.render.html.report_page import report_html
 
-    return sized_html(page_of(sides[1], sides[0], comparison, settings, is_chosen=True))
+    return report_html(page_of(sides[1], sides[0], comparison, settings, is_chosen=True))

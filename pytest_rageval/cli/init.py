@@ -31,7 +31,7 @@ from pytest_rageval.text import printable
 
 NEXT = (
     ("pytest", "run the cases"),
-    ("rageval explain latest CASE", "one case in full: gold, what came, every gate"),
+    ("rageval explain latest CASE", "one case in full: gold, retrieved chunks, every gate"),
     ("pytest --rageval-update-baseline", "accept a run; commit reports/baseline.json"),
 )
 
@@ -84,8 +84,9 @@ def init(
 
     Asks at most three questions, each of which is also an option. A URL (of a server, or of its OpenAPI description)
     is asked one question: the places of answer and chunks in its reply are shown, and written as `target.mapping`. No
-    file is overwritten: X.new is written next to an existing X. The files are also written if the server gives no
-    readable reply. In a project with a configuration, --ci without --target writes the CI's file only.
+    file of yours is overwritten: X.new is written next to an existing X. The files are also written if the server gives
+    no readable reply; the next call then replaces those that nobody has edited. In a project with a configuration, --ci
+    without --target writes the CI's file only.
     """
     is_asked = not (yes or as_json)
     headers = read_headers(written_headers)
@@ -117,9 +118,10 @@ def init(
             target=contact.url or choice.target, mapping=contact.mapping, is_sampled=reply is not None
         )
         problem = problem_of_server(contact, choice.target)
-    done = scaffold(Path.cwd(), choice)
+    done = scaffold(Path.cwd(), choice, is_unfinished=problem is not None)
     if as_json:
-        content: dict[str, Any] = {"target": choice.target, "files": [file._asdict() for file in done]}
+        states = [{"path": file.path, "state": file.state} for file in done]
+        content: dict[str, Any] = {"target": choice.target, "files": states}
         if problem is not None:
             content["problems"] = [problem]
         echo_json(content, ["rageval doctor", "rageval run"])

@@ -63,7 +63,7 @@ def judge_check(repeats: int, *, as_json: bool, **options: Any) -> None:
 
 def table_lines(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Yield each canary with the expected and the actual result."""
-    rows = [("", "rubric", "canary", "expected", "came")]
+    rows = [("", "rubric", "canary", "expected", "received")]
     for verdict in verdicts:
         mark = "✓" if verdict.passed else "✗"
         rows.append((mark, verdict.rubric, verdict.canary, _expected(verdict), _received(verdict)))

@@ -241,11 +241,16 @@ def open_side(reports: Path, baseline: Path, reference: str) -> Side:
     return Side(reference, metrics, None, note=_only_means(reference))
 
 
-def side_of_run(run: StoredRun, name: str = "") -> Side:
-    """Return a finished run as a side; raise SettingsError if it has not ended. `name` is its id by default."""
+def side_of_run(run: StoredRun, name: str = "", cases: CaseColumns | None = None) -> Side:
+    """Return a finished run as a side; raise SettingsError if it has not ended.
+
+    name   its id by default
+    cases  its cases if they are in memory; else they are read
+    """
     name = name or run.run_id
-    note = _only_means(name) if run.scores is None else None
-    return Side(name, run.finished_metrics, run.scores, run.config, run, note)
+    scores = run.scores if cases is None else cases
+    note = _only_means(name) if scores is None else None
+    return Side(name, run.finished_metrics, scores, run.config, run, note)
 
 
 def _of_baseline(name: str, path: Path, reports: Path) -> Side:
@@ -279,6 +284,13 @@ def _of_baseline(name: str, path: Path, reports: Path) -> Side:
 
 def _only_means(name: str) -> str:
     return f"{name} holds no cases: means are compared as they are, without pairing and without evidence"
+
+
+def with_stored_run(side: Side, reports: Path) -> Side:
+    """Return a baseline with the run that it came from, if that is still stored here."""
+    if side.run is not None:
+        return side
+    return replace(side, run=_run_of(side.metrics, reports))
 
 
 def _run_of(metrics: Mapping[str, Any], reports: Path) -> StoredRun | None:

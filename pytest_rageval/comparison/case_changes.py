@@ -37,7 +37,7 @@ def changes_of(comparison: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def new_causes_of(comparison: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the cause of each known failure that fails a new gate, in place of the one in its record."""
+    """Return the causes that the comparison shows, by case, in place of those in the records."""
     if comparison is None or not comparison.get("compared", True):
         return {}
     return {key: cause["kind"] for key, cause in comparison.get("new_causes", NOTHING).items()}

@@ -104,7 +104,14 @@ def place_of(chunk: Mapping[str, Any]) -> str:
     heading = chunk["heading_path"]
     if path and heading:
         return f"{path} > {heading}"
-    return str(path or heading or chunk["chunk_id"] or "?")
+    if path or heading:
+        return str(path or heading)
+    return named_chunk(str(chunk["chunk_id"] or "?"))
+
+
+def named_chunk(chunk_id: str) -> str:
+    """Return an id as people are shown it: beside a rank or a score, a bare number would read as another figure."""
+    return f"chunk {chunk_id}" if chunk_id.isdecimal() else chunk_id
 
 
 class AlignedChunk(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -108,11 +108,11 @@ def list_cases(
 
     before      the scores of the other run; None if it is not read
     names       the other run's metrics → their names in this one
-    new_causes  the causes of known failures that fail a new gate, by case
+    new_causes  the causes that only the comparison shows, by case
     """
     metrics = side.metrics["metrics"]
     now = side.cases
-    recorded: Mapping[str, Sequence[Any]] = {}
+    recorded: dict[str, Sequence[Any]] = {}
     places: Mapping[str, Place] = {}
     if side.run is not None:
         recorded, places = _recorded(side.run)
@@ -128,7 +128,9 @@ def list_cases(
     for place, (key, level) in enumerate(zip(now.case_keys, levels, strict=True)):
         drop, fallen = largest.get(place, _NO_FALL)
         change = changes.get(key, UNCHANGED)
-        case = ListedCase._make((*recorded[key], "unknown", change, drop, fallen, level))
+        # Taken out, with the key of the columns: neither the fields nor the keys of all cases are held twice.
+        _, *fields = recorded.pop(key)
+        case = ListedCase._make((key, *fields, "unknown", change, drop, fallen, level))
         if key in new_causes:
             case = case._replace(cause=new_causes[key])
         cases.append(case)
@@ -225,36 +227,47 @@ def recorded_side(run: StoredRun, metrics: Mapping[str, Any]) -> Side:
     return Side(run.run_id, {"metrics": metrics, "volatile": {}}, scores, run.config, run)
 
 
+class _Trial(NamedTuple):
+    """A recorded trial of a case: its place among the trials, the fields of its record, and where that is."""
+
+    order: tuple[int, int]
+    fields: Sequence[Any]
+    place: Place
+
+
 def _recorded(run: StoredRun) -> tuple[dict[str, Sequence[Any]], dict[str, Place]]:
     """Return the fields that its record fills of each recorded case, by key, and the place of the record.
 
     Of several trials, that is shown which stands for the case; none that confirms a new failure.
     """
-    trials: dict[tuple[str, int], tuple[Sequence[Any], Place]] = {}
-    ranks: dict[tuple[str, int], int] = {}
-    passed_trials: dict[str, set[bool]] = {}
+    # Nearly all runs have one trial a case: a key of case and trial for each, and a set of verdicts, took 0.5 kB.
+    shown: dict[str, _Trial] = {}
+    further: dict[tuple[str, int], _Trial] = {}
+    passed: dict[str, bool] = {}
+    flaky: set[str] = set()
     for place, record in whole_records(record_paths(run.path, RESULTS), RESULT, members=_LISTED):
+        key = record["case_key"]
         try:
             if not record.get("confirms"):
-                trials[record["case_key"], record["trial"]] = record_fields(record), place
-                ranks[record["case_key"], record["trial"]] = trial_rank(record)
-            passed_trials.setdefault(record["case_key"], set()).add(bool(record["verdict"].get("trial_passed")))
+                number = record["trial"]
+                trial = _Trial((trial_rank(record), number), record_fields(record), place)
+                # Of a trial that was recorded twice, the last record counts.
+                if number:
+                    further[key, number] = trial
+                else:
+                    shown[key] = trial
+            has_passed = bool(record["verdict"].get("trial_passed"))
         except (KeyError, TypeError, AttributeError) as error:
-            case = f"{run.path / RESULTS}: case {record['case_key']!r}"
+            case = f"{run.path / RESULTS}: case {key!r}"
             reason = f"{type(error).__name__}: {error}"
             raise SettingsError(f"{case}: not a record: {reason}; was the file changed?") from None
-
-    def order(item: tuple[tuple[str, int], tuple[Sequence[Any], Place]]) -> tuple[int, int]:
-        key_and_trial, _ = item
-        return ranks[key_and_trial], key_and_trial[1]
-
-    in_order: Iterable[tuple[tuple[str, int], tuple[Sequence[Any], Place]]] = trials.items()
-    if any(trial for _, trial in trials):  # nearly all runs have one trial a case, and nothing to sort
-        in_order = sorted(in_order, key=order, reverse=True)
-    shown = {key: trial for (key, _), trial in in_order}  # the last one of a case counts
-    fields_of = {key: fields for key, (fields, _) in shown.items()}
-    place_of = {key: place for key, (_, place) in shown.items()}
-    for key, passed in passed_trials.items():
-        if len(passed) > 1 and key in fields_of:
-            fields_of[key] = (*fields_of[key][:_FLAKY], FLAKY, *fields_of[key][_FLAKY + 1 :])
+        if passed.setdefault(key, has_passed) != has_passed:
+            flaky.add(key)
+    for (key, _), trial in further.items():
+        if key not in shown or trial.order < shown[key].order:
+            shown[key] = trial
+    fields_of = {key: trial.fields for key, trial in shown.items()}
+    place_of = {key: trial.place for key, trial in shown.items()}
+    for key in flaky & fields_of.keys():
+        fields_of[key] = (*fields_of[key][:_FLAKY], FLAKY, *fields_of[key][_FLAKY + 1 :])
     return fields_of, place_of

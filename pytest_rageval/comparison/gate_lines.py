@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from pytest_rageval.gates.gate import FEWEST_FOR_P95
-from pytest_rageval.text import NO_VALUE, counted, figures, short
+from pytest_rageval.text import AS_WRITTEN, NO_VALUE, counted, figures, short
 
 UNCOMPARED = {
     "incomparable": "is not compared: this run and the baseline cannot be",
@@ -38,11 +38,11 @@ def gate_line(gate: Mapping[str, Any], *, is_partial: bool = False) -> str:
         value = "has no value in this run" if gate["value"] is None else f"is {_measured(gate)}"
         if gate["value"] is None and gate.get("statistic") == "p95":
             value += f" (a p95 needs {FEWEST_FOR_P95})"
-        line = f"{name} {value}, gate {gate['op']} {short(gate['limit'])}"
+        line = f"{name} {value}, gate {gate['op']} {short(gate['limit'], AS_WRITTEN)}"
         if "n_scored" in gate:
             line += f" · {gate['n_scored']} of {gate['n_expected']} cases"
         return line
-    limit = f"tolerated {gate['op']} {short(gate['limit'])}"
+    limit = f"tolerated {gate['op']} {short(gate['limit'], AS_WRITTEN)}"
     if _is_lost(gate):
         lost_in = counted(gate["n_unmeasured"], "case")
         return f"{name} was not measured in {lost_in} that the baseline measured; {limit}"
@@ -79,9 +79,9 @@ def gate_reason(gate: Mapping[str, Any]) -> str:
     if gate["value"] is None or _is_lost(gate):
         return f"run gate {name} was not measured"
     if not is_regression(gate):
-        return f"run gate {name} {_measured(gate)} {_OPPOSITE[gate['op']]} {short(gate['limit'])}"
+        return f"run gate {name} {_measured(gate)} {_OPPOSITE[gate['op']]} {short(gate['limit'], AS_WRITTEN)}"
     moved = "fell" if gate["op"] == "drop" else "rose"
-    return f"{name} {moved} by {_measured(gate).removeprefix('-')}, tolerated {short(gate['limit'])}"
+    return f"{name} {moved} by {_measured(gate).removeprefix('-')}, tolerated {short(gate['limit'], AS_WRITTEN)}"
 
 
 def _is_lost(gate: Mapping[str, Any]) -> bool:

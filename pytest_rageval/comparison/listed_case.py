@@ -131,7 +131,7 @@ def record_fields(record: Mapping[str, Any]) -> Sequence[Any]:
     Values without names: lists of many cases keep them as columns.
     """
     error = record["error"] or NOTHING
-    failed = [(gate["metric"], gate["tag"] or gate["metric"]) for gate in record["verdict"]["failed_gates"]]
+    failed = tuple((gate["metric"], gate["tag"] or gate["metric"]) for gate in record["verdict"]["failed_gates"])
     # The tags of failed gates are found like those of the case.
     tags = tuple(dict.fromkeys(chain(record["tags"], (tag for _, tag in failed))))
     message = error.get("message") or record["reason"]

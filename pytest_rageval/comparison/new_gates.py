@@ -1,13 +1,19 @@
-"""Known failures that fail a new gate: their cause is that of the new gates, not of those that failed before."""
+"""Causes that only a comparison shows: of the new gates of known failures, and of golds under another name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from pytest_rageval.comparison.baseline import Side
+from pytest_rageval.comparison.baseline import Side, with_stored_run
+from pytest_rageval.comparison.case_diff import records_of
 from pytest_rageval.comparison.compared_sides import Comparison
+from pytest_rageval.comparison.moved_golds import causes_of_moved_golds
+from pytest_rageval.comparison.slower_answers import slower_answers
 from pytest_rageval.runs.causes import Cause, causes_content, earliest, recorded_causes
+from pytest_rageval.runs.folder import RunFolder
+from pytest_rageval.runs.records.line_form import RESULTS
 from pytest_rageval.runs.row import Row
 
 NewGates = Mapping[str, Sequence[str]]
@@ -16,19 +22,46 @@ Causes = Sequence[Mapping[str, Any]]
 """Causes with the keys of their cases, as in metrics.json."""
 
 
-def with_comparison(metrics: Mapping[str, Any], comparison: Comparison | None, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the content of metrics.json with the comparison, its gates, and the causes of new gates."""
-    if comparison is None:
+def with_comparison(
+    metrics: Mapping[str, Any],
+    comparison: Comparison | None,
+    rows: Sequence[Row],
+    baseline: Side | None,
+    folder: RunFolder,
+) -> dict[str, Any]:
+    """Return the content of metrics.json with the comparison, its gates, and the causes that it shows.
+
+    folder  of this run
+    """
+    if comparison is None or baseline is None:
         return {**metrics, "comparison": None}
     content = comparison.content
-    new_causes = _new_causes_of_rows(content["new_gates"], rows)
+    now = partial(records_of, folder.path / RESULTS)
+    before = with_stored_run(baseline, folder.reports)
+    moved = causes_of_moved_golds(metrics["causes"], newly_failing(content), before.records, now)
+    new_causes = moved | _new_causes_of_rows(content["new_gates"], rows)
     shown_causes = {key: cause._asdict() for key, cause in new_causes.items()}
+    # Two runs of equal results differ in their times: these stand with all that is of one run alone.
+    volatile = metrics["volatile"]
+    if content["compared"]:
+        shared = before.cases.keys() & {row.key for row in rows}
+        slower = slower_answers(before.metrics, metrics, shared, before.records, now)
+        if slower is not None:
+            volatile = {**volatile, "slower_answers": slower}
     return {
         **metrics,
+        "volatile": volatile,
         "causes": with_new_causes(metrics["causes"], new_causes),
         "comparison": {**content, "new_causes": shown_causes},
         "gates": [*metrics["gates"], *comparison.gates],
     }
+
+
+def newly_failing(content: Mapping[str, Any]) -> frozenset[str]:
+    """Return the cases that passed before, or fail a new gate; none if nothing is compared."""
+    if not content["compared"]:
+        return frozenset()
+    return frozenset([*content["flipped_to_fail"], *content["fails_new_gate"]])
 
 
 def _new_causes_of_rows(new_gates: NewGates, rows: Iterable[Row]) -> dict[str, Cause]:
@@ -36,12 +69,18 @@ def _new_causes_of_rows(new_gates: NewGates, rows: Iterable[Row]) -> dict[str, C
     return _new_causes(new_gates, {row.key: row.causes_of_gates for row in rows if row.key in new_gates})
 
 
-def new_causes_of_side(new_gates: NewGates, side: Side) -> dict[str, Cause]:
-    """Return the cause of each case of `new_gates`, from its record; none of a baseline, which keeps no causes."""
-    if side.run is None or not new_gates:
+def new_causes_of_sides(content: Mapping[str, Any], before: Side, after: Side) -> dict[str, Cause]:
+    """Return the causes that the comparison of two sides shows, by case; none of a baseline, which keeps no causes."""
+    if after.run is None:
         return {}
-    records = side.records({*new_gates})
-    return _new_causes(new_gates, {key: recorded_causes(record) for key, record in records.items()})
+    moved = causes_of_moved_golds(
+        after.metrics.get("causes", ()), newly_failing(content), before.records, after.records
+    )
+    new_gates: NewGates = content["new_gates"]
+    if not new_gates:
+        return moved
+    records = after.records({*new_gates})
+    return moved | _new_causes(new_gates, {key: recorded_causes(record) for key, record in records.items()})
 
 
 def _new_causes(new_gates: NewGates, causes: Mapping[str, Mapping[str, Cause]]) -> dict[str, Cause]:

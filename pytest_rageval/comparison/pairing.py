@@ -16,10 +16,11 @@ from pytest_rageval.comparison.compared_sides import Comparison, compare_sides
 from pytest_rageval.comparison.gates_now import Both
 from pytest_rageval.comparison.known_failures import ADDED_GATES, WORSE_KNOWN_FAILURES
 from pytest_rageval.comparison.lost_retrieval import LOST_RETRIEVAL
-from pytest_rageval.comparison.new_gates import new_causes_of_side, with_new_causes
+from pytest_rageval.comparison.new_gates import new_causes_of_sides, with_new_causes
 from pytest_rageval.comparison.notes import comparison_notes
 from pytest_rageval.comparison.operation_changes import operation_changes, timed_otherwise
 from pytest_rageval.comparison.pair_verdict import pair_verdict
+from pytest_rageval.comparison.slower_answers import slower_answers
 from pytest_rageval.comparison.verdict_sentence import RunVerdict
 from pytest_rageval.comparison.what_changed import changes_between
 from pytest_rageval.config.settings import Settings
@@ -188,8 +189,12 @@ def build_comparison(
         other_concurrency = timed_otherwise(before.metrics, after.metrics)
         if content["operations"].keys() & {"latency_ms", "ttft_ms"} and other_concurrency is not None:
             content["notes"] = list(dict.fromkeys([*content["notes"], other_concurrency]))
+        shared = before.cases.keys() & after.cases.keys()
+        slower = slower_answers(before.metrics, after.metrics, shared, before.records, after.records)
+        if slower is not None:
+            content["slower_answers"] = slower
         content["gates"] = list(comparison.gates)
-        new_causes = new_causes_of_side(compared["new_gates"], after)
+        new_causes = new_causes_of_sides(compared, before, after)
         content["new_causes"] = {key: cause._asdict() for key, cause in new_causes.items()}
         content["causes"] = _causes_of_new_failures(after, compared, new_causes)
         if is_detailed:

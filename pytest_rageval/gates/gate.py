@@ -16,6 +16,7 @@ from pytest_rageval.metrics.answer import answer_kinds
 from pytest_rageval.metrics.registry import Measure, Metric, Registry
 from pytest_rageval.model import EvalCase, GoldKind
 from pytest_rageval.model.case_fields import DESCRIPTIVE_NAMES, UNCATEGORISED
+from pytest_rageval.text import plain
 
 HOLDS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -91,7 +92,7 @@ class Gate:
 
     def __str__(self) -> str:
         percent = "%" if self.percent else ""
-        return f"{self.subject} {self.op} {self.limit:g}{percent}"
+        return f"{self.subject} {self.op} {plain(self.limit)}{percent}"
 
 
 def conditions_text(conditions: Conditions) -> str:
@@ -170,7 +171,7 @@ def resolve(gate: Gate, registry: Registry, k: int) -> Gate:
     low, high = measure.metric.scale
     if not gate.off and not low <= resolved_gate.threshold <= high:
         is_percentage = not gate.percent and high == 1 < gate.limit <= 100
-        remedy = f"; did you mean {gate.limit:g}%?" if is_percentage else ""
+        remedy = f"; did you mean {plain(gate.limit)}%?" if is_percentage else ""
         raise SettingsError(
             f"gate '{resolved_gate}': the limit is beyond the scale of {resolved_gate.name}, "
             f"{low:g} to {high:g}{remedy}"
@@ -187,7 +188,7 @@ def _check_units(gate: Gate, metric: Metric) -> None:
     if gate.statistic != "mean" and metric.run_level:
         raise SettingsError(
             f"gate '{gate}': {gate.name} is one value of the whole run, which has no {gate.statistic}; "
-            f"write 'run {gate.name} {gate.op} {gate.limit:g}'"
+            f"write 'run {gate.name} {gate.op} {plain(gate.limit)}'"
         )
 
 
@@ -305,7 +306,7 @@ def doubtful_limits(gates: Iterable[Gate]) -> Iterator[str]:
             share = replace(gate, limit=100 * gate.limit, percent=True)
             yield (
                 f"gate '{gate}': {gate.name} has a scale of {low:g} to {high:g}, and the limit is on it; if a share is "
-                f"meant, write '{share}', which is {gate.op} {share.threshold:g}"
+                f"meant, write '{share}', which is {gate.op} {plain(share.threshold)}"
             )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics.registry import GENERATED, Measure, Registry
+from pytest_rageval.text import plain
 
 if TYPE_CHECKING:
     from pytest_rageval.config.tables import Regression
@@ -40,7 +41,7 @@ class RegressionGate:
 
     def __str__(self) -> str:
         condition = " if significant" if self.significant else ""
-        return f"{self.name} {self.word} <= {self.tolerance:g}{condition}"
+        return f"{self.name} {self.word} <= {plain(self.tolerance)}{condition}"
 
 
 REGRESSION_FORM = "METRIC drop|rise NUMBER[%]"

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from pytest_rageval.gates.gate import Gate, is_meant_for
 from pytest_rageval.metrics.answer import answer_kinds
 from pytest_rageval.model import FailedGate, Observation, Outcome, Problem
+from pytest_rageval.text import plain
 
 KEY_FACTS = "key_fact_recall"
 _JUDGED_BY_REFERENCE = frozenset({"correctness", "composite"})
@@ -70,7 +71,7 @@ def gate_verdict(gates: Iterable[Gate], trials: Sequence[GatedTrial]) -> GateVer
             held += 1
         else:
             percent = "%" if gate.percent else ""
-            threshold = f"{gate.op} {gate.limit:g}{percent}"
+            threshold = f"{gate.op} {plain(gate.limit)}{percent}"
             failed[name, threshold] = FailedGate(name, value, threshold, gate.tag)
     has_ungated_facts = not are_facts_examined and any(map(_has_facts_alone, trials))
     has_ungated_answer = not is_answer_compared and any(map(_has_gold_answer, trials))

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.gate import HOLDS
 from pytest_rageval.io.suggestions import did_you_mean
+from pytest_rageval.text import plain
 
 SUBJECTS = ("win_rate", "win_rate.low", "win_rate.high", "position_flips")
 _NAMED = re.compile(r"\s*(?:run\s+)?(?:win_rate|position_flips)\b")
@@ -27,7 +28,7 @@ class WinRateGate(NamedTuple):
     limit: float
 
     def __str__(self) -> str:
-        return f"run {self.subject} {self.op} {self.limit:g}"
+        return f"run {self.subject} {self.op} {plain(self.limit)}"
 
     def holds(self, content: Mapping[str, Any]) -> bool | None:
         """Return whether the result is within the limit; None if it does not have the figure."""
@@ -68,5 +69,5 @@ def parse_win_rate_gate(written: str, place: str) -> WinRateGate:
     if match["percent"]:
         limit /= 100
     if limit > 1:
-        raise SettingsError(f"{place}: gate {written!r}: the limit is beyond 1; did you mean {limit:g}%?")
+        raise SettingsError(f"{place}: gate {written!r}: the limit is beyond 1; did you mean {plain(limit)}%?")
     return WinRateGate(subject, match["op"], limit)

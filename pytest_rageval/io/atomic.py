@@ -7,7 +7,6 @@ import errno
 import json
 import os
 import stat
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -15,6 +14,7 @@ from typing import IO, Any, BinaryIO
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.strict_json import StrictJsonError, parse
+from pytest_rageval.io.temporary_file import temporary_file
 
 LARGEST = 1 << 28
 """Largest JSON file in bytes that is read."""
@@ -28,6 +28,11 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 def write_text(path: Path, text: str) -> None:
     """Replace a file atomically: readers see the old or the new content, never a mix."""
     _replace(path, lambda file: file.write(text.encode("utf-8")))
+
+
+def write_parts(path: Path, parts: Iterable[str]) -> None:
+    """Replace a file atomically by these texts one after the other, without joining them in memory."""
+    _replace(path, lambda file: file.writelines(part.encode("utf-8") for part in parts))
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
@@ -91,18 +96,14 @@ def _replace(path: Path, write: Callable[[IO[bytes]], object], mode: int = 0o644
 
 @contextlib.contextmanager
 def _written(path: Path, write: Callable[[IO[bytes]], object], mode: int) -> Iterator[str]:
-    """Write a temporary file in the folder of `path`, flushed before the body runs; remove it on any exception."""
+    """Write a temporary file in the folder of `path`, flushed before the body runs."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # In the same folder: a rename is atomic only within a file system.
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
+    with temporary_file(path) as (handle, temporary):
         with os.fdopen(handle, "wb") as file:
             _fill(file, write)
         # A temporary file is readable by its owner alone; reports are read by others, too.
         os.chmod(temporary, mode)
         yield temporary
-    finally:
-        Path(temporary).unlink(missing_ok=True)
 
 
 def _fill(file: IO[bytes], write: Callable[[IO[bytes]], object]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import json
 import re
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -28,6 +30,8 @@ START = """\
 ({command}) > bot.log 2>&1 &{remark}
 waiting='until curl --silent --output /dev/null "$URL"; do sleep 1; done'
 timeout {patience} sh -c "$waiting" || {{ cat bot.log; exit 1; }}"""
+US = "pytest-rageval"
+_OURS = re.compile(r"pytest[-_.]+rageval(?![\w-])", re.IGNORECASE)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN_FOLDER = re.compile(r"\w[\w./-]*", re.ASCII)
 
@@ -113,20 +117,51 @@ def _folder_of(glob: str) -> str:
 
 def _installation(root: Path) -> str:
     """Return the words that install the project beside rageval."""
+    requirements = _text_of(root / "requirements.txt")
+    package = _package(root)
     words: list[str] = []
-    if (root / "requirements.txt").is_file():
+    if requirements is not None:
         words.append("-r requirements.txt")
-    if _is_package(root):
+    if package is not None:
         words.append("-e .")
-    if words:
-        return " ".join([*words, "pytest-rageval"])
-    return "pytest-rageval # and what your system needs"
+    required = [*(requirements or "").splitlines(), *(package or ())]
+    if any(_OURS.match(line.strip()) for line in required):
+        # The project itself says which version; two demands on one package could be at odds.
+        words.append(US)
+    else:
+        words.append(pinned())
+    if len(words) == 1:
+        words.append("# and what your system needs")
+    return " ".join(words)
 
 
-def _is_package(root: Path) -> bool:
-    if (root / "setup.py").is_file():
-        return True
+def pinned() -> str:
+    """Return our requirement for a file that stays: as new as this version, without the next one's new rules.
+
+    A release with another minor number may gate otherwise, and turn a build red that nobody changed.
+    """
+    return f"{US}~={version(US).partition('+')[0]}"
+
+
+def _text_of(path: Path) -> str | None:
+    """Return a file's text, empty if it is not UTF-8; None if there is no such file."""
+    if not path.is_file():
+        return None
     try:
-        return "build-system" in tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
-        return False
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _package(root: Path) -> Sequence[str] | None:
+    """Return what the project requires as a package, as far as that is in pyproject.toml; None if it is no package."""
+    table: Mapping[str, object] = {}
+    with contextlib.suppress(tomllib.TOMLDecodeError):
+        table = tomllib.loads(_text_of(root / "pyproject.toml") or "")
+    if "build-system" not in table and not (root / "setup.py").is_file():
+        return None
+    project = table.get("project")
+    required = project.get("dependencies") if isinstance(project, dict) else None
+    if not isinstance(required, list):
+        return ()
+    return [line for line in required if isinstance(line, str)]

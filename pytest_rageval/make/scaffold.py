@@ -1,4 +1,4 @@
-"""The first files of a project, and the folder of the demo; no file is ever overwritten."""
+"""The first files of a project, and the folder of the demo; no file that somebody edited is ever overwritten."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from pytest_rageval.config.files import case_globs, has_table
 from pytest_rageval.config.options import HTTP, kind_of
 from pytest_rageval.config.toml_text import toml_document, toml_value
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.atomic import write_text
 from pytest_rageval.make.ci_files import CI_FILES, ci_file
+from pytest_rageval.make.unfinished_init import UnfinishedInit
 from pytest_rageval.runs.folder import GITIGNORE
 
 CONFIGURATION = "rageval.toml"
@@ -26,6 +28,8 @@ FIRST_CASES = "evalcases/first.jsonl"
 CASES_GITIGNORE = """\
 # Files as they were before `rageval label` and others changed them.
 *.bak
+# Left by a writer that was killed; removed later.
+.*.rageval-tmp
 """
 FROM_NOTES = 3
 LOOKED_AT = 200
@@ -57,21 +61,33 @@ class ScaffoldFile(NamedTuple):
 
     path: str
     state: str
+    is_written: bool = False
 
 
-def scaffold(root: Path, choice: Choice) -> list[ScaffoldFile]:
-    """Write all files; raise SettingsError if one cannot be written, or the notes are no folder."""
+def scaffold(root: Path, choice: Choice, *, is_unfinished: bool) -> list[ScaffoldFile]:
+    """Write all files; raise SettingsError if one cannot be written, or the notes are no folder.
+
+    If something is still missing, such as a reply of the server, the next call replaces what nobody has edited by then.
+    """
     if choice.notes is not None and not choice.notes.is_dir():
         raise SettingsError(f"--notes: {choice.notes} is not a folder; name the one that your system answers from")
-    contents = dict(_contents(root, choice))  # render all before writing the first
-    written = [_write(root, name, text) for name, text in contents.items()]
+    unfinished = UnfinishedInit(root)
+    contents = dict(_contents(root, choice, unfinished))  # render all before writing the first
+    written = [_write(root, name, text, unfinished) for name, text in contents.items()]
+    try:
+        if is_unfinished:
+            unfinished.remember(file.path for file in written if file.is_written)
+        elif not choice.is_ci_alone:
+            unfinished.forget()
+    except OSError as error:
+        raise SettingsError(f"{error.filename}: cannot be written: {error.strerror}") from None
     if FIRST_CASES not in contents and not choice.is_ci_alone:
         there = _case_files(root, "")[0].relative_to(root).as_posix()
         written.append(ScaffoldFile(FIRST_CASES, f"not written: there are cases already, such as {there}"))
     return written
 
 
-def _contents(root: Path, choice: Choice) -> Iterator[tuple[str, str]]:
+def _contents(root: Path, choice: Choice, unfinished: UnfinishedInit) -> Iterator[tuple[str, str]]:
     """Yield the files by name. If pyproject.toml configures the project already, ours gets the suffix `.new`."""
     if choice.is_ci_alone:
         yield CI_FILES[choice.ci], ci_file(choice.ci, root, choice.target, choice.start, choice.headers)
@@ -93,7 +109,7 @@ def _contents(root: Path, choice: Choice) -> Iterator[tuple[str, str]]:
         values["target"] += f"\nheaders = {toml_value(choice.headers)}"
     yield configuration, Template(_template("rageval.toml")).substitute(values)
     first_cases = _template("demo_cases.jsonl") if choice.target == "demo" else _first_cases(choice.notes)
-    are_cases_missing = not _case_files(root, first_cases)
+    are_cases_missing = unfinished.has_written(FIRST_CASES) or not _case_files(root, first_cases)
     if are_cases_missing:
         yield FIRST_CASES, first_cases
     yield "reports/.gitignore", GITIGNORE
@@ -121,8 +137,11 @@ def _template(name: str) -> str:
     return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
 
 
-def _write(root: Path, name: str, text: str) -> ScaffoldFile:
-    """Write a file, or `X.new` (`X.new2`, …) next to one with other content."""
+REPLACED = "replaced: written by the last `rageval init`, and edited by nobody"
+
+
+def _write(root: Path, name: str, text: str, unfinished: UnfinishedInit) -> ScaffoldFile:
+    """Write a file, or `X.new` (`X.new2`, …) next to one with other content that somebody edited."""
     numbered = [f"{name}.new{number}" for number in range(2, 100)]
     names = [name, f"{name}.new", *numbered]
     try:
@@ -135,9 +154,13 @@ def _write(root: Path, name: str, text: str) -> ScaffoldFile:
             except FileExistsError:
                 if path.is_file() and path.read_bytes() == text.encode():
                     return ScaffoldFile(place, "was there already")
+                if unfinished.has_written(place):
+                    write_text(path, text)
+                    return ScaffoldFile(place, REPLACED, is_written=True)
                 continue
             is_own = place == name and not name.endswith(".new")
-            return ScaffoldFile(place, "written" if is_own else "written beside yours: take from it what you want")
+            state = "written" if is_own else "written beside yours: take from it what you want"
+            return ScaffoldFile(place, state, is_written=True)
     except OSError as error:
         raise SettingsError(f"{error.filename or root / name}: cannot be written: {error.strerror}") from None
     raise SettingsError(f"{root / name}: there are {len(names)} of it already; remove some")

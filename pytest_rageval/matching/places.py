@@ -371,9 +371,14 @@ def matching_fields(result: CaseResult, rules: PlaceRules) -> dict[str, Json]:
         return {"flags": []}
     matching = obs.matching
     flags = list(matching.flags)
+    elsewhere = ""
     if result.failed_gates and matching.kind == "anchors":
-        flags += missed_golds(obs, rules)
+        missed = list(missed_golds(obs, rules))
+        flags += [gold.note for gold in missed]
+        elsewhere = next((gold.elsewhere for gold in missed if gold.elsewhere), "")
     fields: dict[str, Json] = {"flags": flags}
+    if elsewhere:
+        fields["elsewhere"] = elsewhere
     if matching.loose and matching.doubts:
         fields["doubt"] = matching.doubts
     return fields

@@ -316,7 +316,7 @@ def f1(obs: Observation, k: int) -> float | NotApplicable:
     better="higher",
     binary=True,
     needs=("chunks", "gold"),
-    terms=lambda obs, _: f"{counted(len(obs.hits), 'chunk')} came, none should",
+    terms=lambda obs, _: f"{counted(len(obs.hits), 'chunk')} retrieved, none expected",
     gates=("negative_accuracy >= 1 tag L2_negative_fail",),
 )
 def negative_accuracy(obs: Observation) -> float | NotApplicable:

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 from pytest_rageval.model.case import Answer, Dialogue, EvalCase, Gold, Json
 from pytest_rageval.model.conversation_scores import ConversationScores
 from pytest_rageval.model.rewritten_scores import RewrittenFollowUp, RewrittenScores
+from pytest_rageval.text import short
 
 BLOCKED = "blocked"
 """The kind of problem of a turn that was not asked, because an earlier one broke the conversation."""
@@ -255,9 +256,8 @@ class FailedGate(NamedTuple):
     tag: str | None = None
 
     def __str__(self) -> str:
-        is_large = 10_000 <= abs(self.value) < 1e15
-        value = f"{self.value:,.0f}" if is_large else f"{self.value:.4g}"
-        return f"{self.metric} is {value}, gate {self.threshold}" + (f" ({self.tag})" if self.tag else "")
+        text = f"{self.metric} is {short(self.value)}, gate {self.threshold}"
+        return f"{text} ({self.tag})" if self.tag else text
 
 
 class Confirmation(NamedTuple):

@@ -331,9 +331,11 @@ class Controller:
             # Here, because the HTML report and its templates take a fifth of a short run.
             from pytest_rageval.render.html.report_writer import end_report
 
-            folder = self.active.finished.folder
+            finished = self.active.finished
             baseline = prepared.project.baseline_file
-            self._report = end_report(folder, prepared.settings, baseline, exit_status=int(exitstatus))
+            self._report = end_report(
+                finished.folder, prepared.settings, baseline, exit_status=int(exitstatus), scores=finished.cases
+            )
 
     def _write(self) -> None:
         """Write metrics and reports of the records."""

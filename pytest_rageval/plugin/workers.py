@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from importlib.metadata import version
 from typing import Any, NoReturn
 
@@ -127,10 +128,11 @@ class ControlledWorkers:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Let the reports of a test share their properties, as they do in one process.
 
-        pytest keeps all reports, and each comes from a worker with copies of its own: 8 MB for 1,000 cases.
+        pytest keeps all reports, and each comes from a worker with copies of its own: 8 MB for 1,000 cases, and 2 MB
+        where tests do not share their equal properties either.
         """
         if report.when == "call" and report.user_properties:
-            named = [(sys.intern(str(name)), value) for name, value in report.user_properties]
+            named = [_shared_property(str(name), value) for name, value in report.user_properties]
             report.user_properties = self._properties[report.nodeid] = named
         elif report.when == "teardown":
             of_call = self._properties.pop(report.nodeid, None)
@@ -171,3 +173,15 @@ class ControlledWorkers:
                 self._active.writer.crashed(case, str(report.longrepr))
             except OSError as error:
                 self._cannot_write(error)
+
+
+def _shared_property(name: str, value: object) -> tuple[str, object]:
+    """Return a property of a report, the same tuple for equal numbers and texts: most scores are 0 or 1."""
+    if isinstance(value, int | float | str):
+        return _property(name, value, repr(value))
+    return sys.intern(name), value
+
+
+@lru_cache(maxsize=10_000)
+def _property(name: str, value: object, text: str) -> tuple[str, object]:  # noqa: ARG001 because 1, 1.0 and True are equal
+    return sys.intern(name), value

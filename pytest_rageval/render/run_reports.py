@@ -11,6 +11,7 @@ from pytest_rageval.io.atomic import write_text
 from pytest_rageval.render.html.report_file import EndReport
 from pytest_rageval.render.markdown.summary_markdown import summary_markdown
 from pytest_rageval.run.plan import Plan
+from pytest_rageval.runs.columns import CaseColumns
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.views.run_digest import run_digest
 
@@ -50,7 +51,8 @@ def write_all_reports(folder: Path, plan: Plan, cases: Cases, baseline: Path, *,
         # Imported here, because templates are a fifth of a short run.
         from pytest_rageval.render.html.report_writer import end_report
 
-        page = end_report(folder, plan.settings, baseline, exit_status=exit_status)
+        scores = cases if isinstance(cases, CaseColumns) else None
+        page = end_report(folder, plan.settings, baseline, exit_status=exit_status, scores=scores)
     # Last, since it raises: the page is written by then.
     problems = write_reports(folder, plan, cases, baseline)
     return RunReports((*problems, *left_out), page)
@@ -60,7 +62,8 @@ def write_reports(folder: Path, plan: Plan, cases: Cases, baseline: Path) -> tup
     """Write the reports of a finished run from its cases; return a line for each that could not be written."""
     run = StoredRun(folder)
     previous = compare_with_previous(run, cases, plan)
-    digest = run_digest(run, run.finished_metrics, baseline, previous=previous)
+    scores = cases if isinstance(cases, CaseColumns) else None
+    digest = run_digest(run, run.finished_metrics, baseline, previous=previous, scores=scores)
     write_text(folder / "summary.md", summary_markdown(digest, run.config, previous, has_page=plan.settings.report))
     problem = write_report_json(run, cases) if plan.settings.report_json else None
     return (problem,) if problem is not None else ()

@@ -125,7 +125,8 @@ def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | Non
     comparison = None
     if baseline is not None:
         comparison = compare_with_baseline(measured, rows, baseline, plan, config)
-    metrics = _with_spot_check(with_comparison(measured, comparison, rows), extent.earlier or {})
+    compared = with_comparison(measured, comparison, rows, baseline, writer.folder)
+    metrics = _with_spot_check(compared, extent.earlier or {})
     lost = sorted(key for key in extent.expected if key not in recorded)
     problems = dict(run_problems(plan, extent, rows, comparison, lost, is_partial=info.is_partial))
     for name, error in metric_errors(metrics["metrics"]).items():

@@ -23,6 +23,7 @@ TITLES: Mapping[str, str] = {
     "reference_not_resolved": "passes only as its rewrite",
     "nothing_retrieved": "nothing was retrieved",
     "no_paths": "no retrieved chunk names its path",
+    "gold_elsewhere": "the text of the gold was retrieved under another name",
     "gold_not_retrieved": "the gold was not retrieved",
     "gold_partly_retrieved": "only a part of the gold was retrieved",
     "refused": "refused although an answer exists",
@@ -36,6 +37,10 @@ TITLES: Mapping[str, str] = {
     "gate": "fails",
 }
 """Kinds of causes with their titles, in the order of the stages; the words of the filter `cause:`."""
+GOLD_ELSEWHERE = "gold_elsewhere"
+"""The kind of cause that is no failure of retrieval: a folder was renamed, or ids were given anew."""
+ELSEWHERE = "elsewhere"
+"""The member of a record that says how the place of a missed gold differs from that of a chunk with its text."""
 GATE_CAUSES = "gate_causes"
 """The member of a record with the causes of single gates, by metric, as far as they differ from that of the case."""
 NO_CAUSE = "none"
@@ -254,6 +259,8 @@ def _cause_behind_retrieval(record: Mapping[str, Any], failed: Sequence[Mapping[
 
 
 def _cause_in_retrieval(record: Mapping[str, Any]) -> Cause:
+    if record.get(ELSEWHERE):
+        return Cause(GOLD_ELSEWHERE, record[ELSEWHERE])
     is_any_retrieved = any(chunk["matches"] for chunk in record["retrieved_chunks"] or ())
     if is_any_retrieved:
         return Cause("gold_partly_retrieved")

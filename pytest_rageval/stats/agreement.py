@@ -13,6 +13,7 @@ from itertools import groupby
 from operator import attrgetter, mul
 from typing import NamedTuple
 
+from pytest_rageval.stats.design_effect import Effect, independent, widened
 from pytest_rageval.stats.intervals import Interval, Z, wilson
 
 
@@ -256,12 +257,13 @@ def _ranks(values: Sequence[float]) -> list[float]:
     return ranks
 
 
-def auroc(pairs: Sequence[LabelPair]) -> Estimate | None:
+def auroc(pairs: Sequence[LabelPair], effect_of: Effect = independent) -> Estimate | None:
     """Return the chance that the judge scores a passing answer higher than a failing one, with ties counting half.
 
     0 to 1, 0.5 for guessing; None without answers of both kinds. The interval is that of DeLong, DeLong and
     Clarke-Pearson 1988 on the logit scale (Qin and Hotilovac 2008); if its variance is 0, as for kinds that do not
-    overlap, Newcombe's 2006 (method 5); None with fewer than two of a kind.
+    overlap, Newcombe's 2006 (method 5); None with fewer than two of a kind. If answers depend on each other, the
+    variance has the design effect of what each adds to the area, as in Obuchowski 1997.
     """
     good = [pair.score for pair in pairs if pair.passes]
     bad = [pair.score for pair in pairs if not pair.passes]
@@ -280,13 +282,25 @@ def auroc(pairs: Sequence[LabelPair]) -> Estimate | None:
     # One answer has no variance.
     if n_good < 2 or n_bad < 2:
         return Estimate(area, None)
-    variance = _variance(beaten) / n_good + _variance(beaten_by) / n_bad
+    by_good = [(share - area) / n_good for share in beaten]
+    by_bad = [(share - area) / n_bad for share in beaten_by]
+    effect = effect_of(_in_order(pairs, by_good, by_bad))
+    if effect is None:
+        return Estimate(area, None)
+    variance = effect * (_variance(beaten) / n_good + _variance(beaten_by) / n_bad)
     # A variance of 0 would claim certainty, and the logit of 0 or 1 is infinite.
     if variance <= 1e-12 or not 0 < area < 1:
-        return Estimate(area, _newcombe(area, n_good, n_bad))
+        return Estimate(area, widened(area, _newcombe(area, n_good, n_bad), effect, (0.0, 1.0)))
     centre = math.log(area / (1 - area))
     half = Z * math.sqrt(variance) / (area * (1 - area))
     return Estimate(area, (_logistic(centre - half), _logistic(centre + half)))
+
+
+def _in_order(pairs: Sequence[LabelPair], good: Iterable[float], bad: Iterable[float]) -> list[float]:
+    """Return the values of passing and failing answers in the order of the pairs."""
+    of_good = iter(good)
+    of_bad = iter(bad)
+    return [next(of_good if pair.passes else of_bad) for pair in pairs]
 
 
 def _variance(values: Sequence[float]) -> float:

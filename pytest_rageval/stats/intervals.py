@@ -53,9 +53,10 @@ _HALVINGS = 26
 """Of the range of the values: the quantile is exact to 2⁻²⁷ of it, far below what is shown."""
 
 
-def wilson(share: float, n: int) -> Interval:
+def wilson(share: float, n: float) -> Interval:
     """Return the interval for a share (0 to 1) of n independent cases; never empty, never outside 0 to 1.
 
+    Cases that depend on each other are worth fewer, so that n need not be whole.
     Source: Wilson 1927, without continuity correction.
     """
     shrink = 1 + Z * Z / n

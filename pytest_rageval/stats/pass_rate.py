@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pytest_rageval.stats.agreement import Estimate
+from pytest_rageval.stats.design_effect import Effect, independent
 from pytest_rageval.stats.intervals import Interval, Z
 
 
@@ -18,6 +19,10 @@ class IntervalPart(NamedTuple):
 
     def plus(self, other: IntervalPart) -> IntervalPart:
         return IntervalPart(self.centre + other.centre, self.variance + other.variance)
+
+    def times(self, effect: float) -> IntervalPart:
+        """Return the part with a design effect in its variance."""
+        return IntervalPart(self.centre, effect * self.variance)
 
     def interval(self) -> Interval:
         """Return the 95 % interval."""
@@ -48,7 +53,12 @@ def share(values: Sequence[float]) -> IntervalPart:
     return IntervalPart(centre=mean, variance=mean * (1 - mean) / n_adjusted)
 
 
-def corrected_pass_rate(labelled: Sequence[tuple[bool, bool]], unlabelled: Sequence[float]) -> Estimate | None:
+def corrected_pass_rate(
+    labelled: Sequence[tuple[bool, bool]],
+    unlabelled: Sequence[float],
+    effect_of_labelled: Effect = independent,
+    effect_of_unlabelled: Effect = independent,
+) -> Estimate | None:
     """Return the share of answers that people would pass, though most have a judge's score only; None without a part.
 
     labelled    for each answer with both: whether it passes by the judge, and by people
@@ -58,7 +68,7 @@ def corrected_pass_rate(labelled: Sequence[tuple[bool, bool]], unlabelled: Seque
     right for any judge, provided that the labelled answers are a random sample of all.
     Source: prediction-powered inference for a mean (Angelopoulos et al. 2023). The variances of the two parts add up;
     each part has an interval that is also valid for few cases. There is no interval if it would lie wholly outside
-    0 to 1: then the labelled answers are no sample of the others.
+    0 to 1: then the labelled answers are no sample of the others; none either for too few clusters of one part.
     """
     if not labelled or not unlabelled:
         return None
@@ -67,7 +77,12 @@ def corrected_pass_rate(labelled: Sequence[tuple[bool, bool]], unlabelled: Seque
     by_judge = math.fsum(unlabelled) / len(unlabelled)
     correction = (missed - let_through) / len(labelled)
     value = max(0.0, min(1.0, by_judge + correction))
-    sum_of_parts = share(unlabelled).plus(paired_difference(missed, let_through, len(labelled)))
+    effect = effect_of_unlabelled(unlabelled)
+    effect_of_correction = effect_of_labelled([float(human) - float(judge) for judge, human in labelled])
+    if effect is None or effect_of_correction is None:
+        return Estimate(value, None)
+    by_people = paired_difference(missed, let_through, len(labelled)).times(effect_of_correction)
+    sum_of_parts = share(unlabelled).times(effect).plus(by_people)
     low, high = sum_of_parts.interval()
     if low > 1 or high < 0:
         return Estimate(value, None)

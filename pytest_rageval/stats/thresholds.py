@@ -49,7 +49,12 @@ class Threshold:
 
 
 def best_threshold(
-    pairs: Sequence[LabelPair], scale: Interval, holds: Callable[[float], bool], present: float, aim: Aim
+    pairs: Sequence[LabelPair],
+    scale: Interval,
+    holds: Callable[[float], bool],
+    present: float,
+    aim: Aim,
+    effect: float = 1.0,
 ) -> Threshold | str:
     """Return the best limit for `score >= limit`, or a line that says why there is none.
 
@@ -58,6 +63,7 @@ def best_threshold(
     holds    the present gate, `present` its limit; of equally good limits the nearest is chosen
     aim      'youden': recall + specificity - 1, which does not depend on how many answers fail (Youden 1950);
              'agreement': the share of answers decided correctly
+    effect   the design effect on right decisions, if answers depend on each other; folds are of single answers
 
     Limits that fail or pass all answers are skipped. Held-out figures come from ten-fold cross-validation with folds
     drawn by a fixed seed, each with its share of passing and of failing answers. The gain's interval comes from
@@ -88,7 +94,7 @@ def best_threshold(
         held_out=held_out,
         present=reached_now,
         gain=held_out - reached_now,
-        gain_interval=_gain_interval(decided, holds, aim),
+        gain_interval=_gain_interval(decided, holds, aim, effect),
         chosen=(min(limits), max(limits)),
         is_present=best.limit == present,
     )
@@ -168,13 +174,15 @@ def _folds(pairs: Sequence[LabelPair]) -> Iterator[tuple[list[LabelPair], list[L
         yield chosen_on, left_out
 
 
-def _gain_interval(decided: Sequence[tuple[LabelPair, bool]], holds: Callable[[float], bool], aim: Aim) -> Interval:
+def _gain_interval(
+    decided: Sequence[tuple[LabelPair, bool]], holds: Callable[[float], bool], aim: Aim, effect: float
+) -> Interval:
     """Return the interval over all answers; for Youden's J the sum of those over each kind."""
     if aim == "agreement":
-        return _gain(decided, holds).interval()
+        return _gain(decided, holds).times(effect).interval()
     good = [(pair, judge) for pair, judge in decided if pair.passes]
     bad = [(pair, judge) for pair, judge in decided if not pair.passes]
-    return _gain(good, holds).plus(_gain(bad, holds)).interval()
+    return _gain(good, holds).plus(_gain(bad, holds)).times(effect).interval()
 
 
 def _gain(decided: Sequence[tuple[LabelPair, bool]], holds: Callable[[float], bool]) -> IntervalPart:

@@ -9,7 +9,7 @@ from pytest_rageval.check.calibrate import Calibration, UnlabelledCases
 from pytest_rageval.check.judged_labels import ScoredLabel
 from pytest_rageval.stats.agreement import Estimate
 from pytest_rageval.stats.thresholds import Threshold
-from pytest_rageval.text import NO_VALUE, counted, short
+from pytest_rageval.text import NO_VALUE, counted, plain, short
 from pytest_rageval.views.parts import Block, FigureTable, Fold, FoldList, LabelledText, Line, Section, TableRow
 
 MOST_SHOWN = 5
@@ -78,10 +78,12 @@ def judged_by(calibration: Calibration) -> str:
 
 def verdict_of(calibration: Calibration) -> str:
     """Return the agreement in words, with the figure behind them."""
-    kappa = calibration.confusion.kappa
+    kappa = calibration.kappa
     if kappa is None:
         return f"{calibration.verdict}: judge or people say the same of all answers"
-    figure = f"kappa {kappa.value:.2f}, 95 % {_interval(kappa)}"
+    figure = f"kappa {kappa.value:.2f}"
+    if kappa.interval is not None:
+        figure += f", 95 % {_interval(kappa)}"
     return f"{calibration.verdict}: {figure} (in the words of Landis and Koch 1977)"
 
 
@@ -89,8 +91,8 @@ def _figures(calibration: Calibration) -> Iterator[TableRow]:
     """Yield rows of each measure: name, value, interval, meaning."""
     confusion = calibration.confusion
     figures = calibration.of_scores
-    yield _estimate("agreement", confusion.agreement, "share on the same side of the gate")
-    yield _estimate("Cohen's kappa", confusion.kappa, "agreement beyond chance; 1 at best")
+    yield _estimate("agreement", calibration.agreement, "share on the same side of the gate")
+    yield _estimate("Cohen's kappa", calibration.kappa, "agreement beyond chance; 1 at best")
     yield _number("precision", confusion.precision, "of those that the judge fails, people fail")
     yield _number("recall", confusion.recall, "of those that people fail, the judge fails")
     yield _number("specificity", confusion.specificity, "of those that people pass, the judge passes")
@@ -140,7 +142,7 @@ def _suggestions(calibration: Calibration) -> Iterator[str]:
         if isinstance(limit, str):
             yield f"{AIMS[aim]}: no limit is suggested: {limit}"
         else:
-            gate = f"{calibration.gate.name} >= {limit.limit:.12g}"
+            gate = f"{calibration.gate.name} >= {plain(limit.limit)}"
             yield f"{gate}  {AIMS[aim]} {_result_of(limit, str(calibration.gate))}"
 
 

@@ -70,7 +70,7 @@ class CaseContext:
         return new.get(key, ())
 
     def cause(self, record: Mapping[str, Any]) -> Cause | None:
-        """Return why a case fails: that of its new gates if it is a known failure, else that of its record."""
+        """Return why a case fails: what the comparison shows, as of its new gates, else that of its record."""
         new: Mapping[str, Any] = (self.comparison or {}).get("new_causes", {})
         cause = new.get(record["case_key"]) or record.get("cause")
         return Cause(**cause) if cause else None

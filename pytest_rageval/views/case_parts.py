@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pytest_rageval.assertions.checking import assertion_words
 from pytest_rageval.cases.drafts import answer_draft, drafts_file_of
-from pytest_rageval.comparison.case_diff import best_chunks, place_of
+from pytest_rageval.comparison.case_diff import best_chunks, named_chunk, place_of
 from pytest_rageval.metrics.answer import stated_facts
 from pytest_rageval.metrics.tools import expected_words
 from pytest_rageval.model import EvalCase
@@ -174,7 +174,7 @@ def _gold_names(case: EvalCase | None) -> list[str]:
         return []
     if case.gold.supports:
         return [str(anchor) for anchor in case.gold.supports]
-    return list(case.gold.chunk_ids or ())
+    return list(map(named_chunk, case.gold.chunk_ids or ()))
 
 
 def gold_labels(case: EvalCase) -> Iterator[tuple[str, str]]:
@@ -182,8 +182,8 @@ def gold_labels(case: EvalCase) -> Iterator[tuple[str, str]]:
     gold = case.gold
     for number, answer in enumerate(gold.answers or (), start=1):
         yield f"answer {number}", answer
-    for number, name in enumerate(gold.supports or gold.chunk_ids or (), start=1):
-        yield f"gold {number}", str(name)
+    for number, name in enumerate(_gold_names(case), start=1):
+        yield f"gold {number}", name
     if gold.support_groups:
         yield "groups", " or ".join(str([index + 1 for index in group]) for group in gold.support_groups)
     for field in ("key_facts", "concepts", "constraints", "kg_entities", "kg_edges"):

@@ -15,6 +15,8 @@ ADVICE = {
     "history that it gets, and at how it rewrites questions.",
     "nothing_retrieved": "Nothing is retrieved: lower the score threshold, and check filters, folders and the index.",
     "no_paths": "Chunks name no path, which golds need: report rel_path, or correct its expression in target.mapping.",
+    "gold_elsewhere": "The passages are retrieved, but not under the paths or ids of the golds: set path_prefix, "
+    "or correct the golds (`rageval cases audit` names them).",
     "gold_not_retrieved": "The right passages are not retrieved: look at chunking, the query and k.",
     "gold_partly_retrieved": "Only a part of the passages is retrieved: try a larger k, or split the question.",
     "refused": "The system refuses what it could answer: lower the abstention threshold.",

@@ -16,6 +16,7 @@ from pytest_rageval.text import NO_VALUE, change, counted
 from pytest_rageval.views.causes import CauseView, advice_on
 from pytest_rageval.views.compared_metrics import Content, metrics_section
 from pytest_rageval.views.flipped_case import flipped_case
+from pytest_rageval.views.operations import slower_line
 from pytest_rageval.views.parts import (
     TONES,
     Block,
@@ -85,7 +86,7 @@ def comparison_view(content: Content) -> ComparisonView:
     # Runs that cannot be compared show why, and no figure that would be read as a change.
     shown = content if content["compared"] else _NO_COMPARISON
     return ComparisonView(
-        head=(_verdict_line(content), _settings_line(content), settings_table(content)),
+        head=(_verdict_line(content), *_slower_lines(content), _settings_line(content), settings_table(content)),
         sides=tuple(_sides(content)),
         causes=tuple(_causes(content)),
         metrics=tuple(metrics_section(shown)),
@@ -111,6 +112,11 @@ _NO_COMPARISON: Content = {
 def _verdict_line(content: Content) -> Line:
     verdict = content["verdict"]
     return Line(f"{SYMBOLS[verdict['tone']]} {verdict['sentence']}", TONES[verdict["tone"]], "title")
+
+
+def _slower_lines(content: Content) -> Iterator[Line]:
+    for text in slower_line(content.get("slower_answers")):
+        yield Line(text, "doubtful")
 
 
 def _causes(content: Content) -> Iterator[Line]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_rageval.text import NO_VALUE, change, score_text
+from pytest_rageval.text import NO_VALUE, change, counted, duration, score_text
 from pytest_rageval.views.parts import FigureTable, Line, TableRow
 
 Content = Mapping[str, Any]
@@ -31,6 +31,14 @@ def operation_lines(metrics: Content) -> Iterator[Line]:
             cases = figures.pop("cases")
             shown = [f"{head} {text}" for head, text in figures.items() if text != NO_VALUE]
             yield Line(f"{name}: {', '.join(shown)} ({cases} answers)")
+
+
+def slower_line(slower: Content | None) -> Iterator[str]:
+    """Yield `answers take 2.1 times as long: median 900 ms → 1.9 s (135 cases)` if they clearly do."""
+    if slower is None:
+        return
+    medians = f"{duration(slower['before_ms'])} → {duration(slower['after_ms'])}"
+    yield f"answers take {slower['ratio']:.1f} times as long: median {medians} ({counted(slower['n'], 'case')})"
 
 
 def operations_section(operations: Content) -> Iterator[FigureTable]:

@@ -33,7 +33,7 @@ class RewriteView:
 
 
 def rewrite_view(record: Record, line: Record | None, metrics: Mapping[str, Any]) -> RewriteView | None:
-    """Return what came of the rewrite; None for a case that was not asked as one.
+    """Return the rewrite with its answer, places and gaps; None for a case that was not asked as one.
 
     line     the observation, with the full answer; None if the run keeps none
     metrics  the metrics of metrics.json

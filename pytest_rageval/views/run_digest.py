@@ -13,6 +13,7 @@ from pytest_rageval.comparison.case_changes import changes_of, new_causes_of
 from pytest_rageval.comparison.case_list import list_cases
 from pytest_rageval.comparison.listed_case import FLAKY, ListedCase
 from pytest_rageval.comparison.what_changed import changes_since
+from pytest_rageval.runs.columns import CaseColumns
 from pytest_rageval.runs.config_diff import arrow_text
 from pytest_rageval.runs.flaky_cases import CASES as FLAKY_CASES
 from pytest_rageval.runs.reader import StoredRun
@@ -76,15 +77,23 @@ class RunDigest:
     """The metrics that moved against the baseline, the worst verdict first."""
 
 
-def run_digest(run: StoredRun, metrics: Content, baseline: Path, *, previous: Content | None = None) -> RunDigest:
+def run_digest(
+    run: StoredRun,
+    metrics: Content,
+    baseline: Path,
+    *,
+    previous: Content | None = None,
+    scores: CaseColumns | None = None,
+) -> RunDigest:
     """Return the digest of a finished run.
 
     metrics   the content of metrics.json, with its verdict
     baseline  the file of the baseline
     previous  the comparison with the run before, whose settings are compared if there is no baseline
+    scores    those of the run if they are in memory; else they are read
     """
     comparison = metrics.get("comparison")
-    listed = _listed(run, metrics)
+    listed = _listed(run, metrics, scores)
     failing = _failing(listed, comparison)
     causes = tuple(causes_of(metrics, sorted(case.key for case in failing)))
     known = {key for cause in metrics.get("causes", ()) for key in cause["cases"]}
@@ -103,13 +112,14 @@ def run_digest(run: StoredRun, metrics: Content, baseline: Path, *, previous: Co
     )
 
 
-def _listed(run: StoredRun, metrics: Content) -> Sequence[ListedCase]:
+def _listed(run: StoredRun, metrics: Content, scores: CaseColumns | None) -> Sequence[ListedCase]:
     """Return the cases of a run that has failing or flaky ones."""
     is_any_failing = any(metrics["outcomes"].get(outcome) for outcome in FAILING)
     if not is_any_failing and not metrics.get(FLAKY_CASES):
         return []  # most runs: their records need not be read
     comparison = metrics.get("comparison")
-    return list_cases(side_of_run(run), changes_of(comparison), new_causes=new_causes_of(comparison)).cases
+    side = side_of_run(run, cases=scores)
+    return list_cases(side, changes_of(comparison), new_causes=new_causes_of(comparison)).cases
 
 
 def _failing(listed: Sequence[ListedCase], comparison: Content | None) -> list[ListedCase]:

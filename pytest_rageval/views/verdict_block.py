@@ -13,6 +13,7 @@ from pytest_rageval.runs.config_diff import SettingChange, arrow_text
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import counted
 from pytest_rageval.views.causes import advice_on, causes_of
+from pytest_rageval.views.operations import slower_line
 from pytest_rageval.views.parts import TONES, Line, Section, Tone
 
 Content = Mapping[str, Any]
@@ -45,7 +46,7 @@ def verdict_view(metrics: Content, rows: Sequence[Row], changes: Sequence[Settin
     advice = advice_lines(metrics, failing)
     return VerdictView(
         causes=tuple(causes_lines(metrics, failing)),
-        verdict=(verdict_line(metrics), *changes_lines(changes), *advice),
+        verdict=(verdict_line(metrics), *_slower_lines(metrics), *changes_lines(changes), *advice),
     )
 
 
@@ -54,6 +55,12 @@ def verdict_line(metrics: Content) -> Line:
     verdict = with_verdict(metrics)["verdict"]
     tone: Tone = "strong" if verdict["tone"] == "grey" else TONES[verdict["tone"]]
     return Line(f"{SYMBOLS[verdict['tone']]} {verdict['sentence']}", tone)
+
+
+def _slower_lines(metrics: Content) -> Iterator[Line]:
+    """Yield how much longer answers take; they fail no build, so that the verdict does not say it."""
+    for text in slower_line(metrics["volatile"].get("slower_answers")):
+        yield Line(text, "doubtful", "title")
 
 
 def changes_lines(changes: Sequence[SettingChange]) -> Iterator[Line]:

@@ -110,13 +110,54 @@ def a_labelled_turn(turn: int, conversation: str) -> ScoredLabel:
     return replace(label, observation=observe(case, Answer(text="a"), k=5))
 
 
-def test_intervals_over_turns_are_said_to_take_them_as_independent():
+def test_turns_of_a_few_conversations_give_no_interval():
     labels = [a_labelled_turn(turn, conversation) for conversation in "ab" for turn in (1, 2, 3)]
     unlabelled = UnlabelledCases("r1", (1.0,) * 4, conversations=("f::a", "f::a", "f::b", "f::b"))
-    notes = compare(*labels, unlabelled=unlabelled).notes
+    found = compare(*labels, unlabelled=unlabelled)
+    notes = found.notes
+    estimates = [found.agreement, found.kappa, found.auroc, *found.rates.values()]
+    assert [estimate.interval for estimate in estimates if estimate is not None] == [None] * 7
+    assert set(found.thresholds.values()) == {"too few conversations: at least five are needed"}
     assert (
-        "6 of the labelled answers are turns of 2 conversations: taken as independent, so that intervals are too narrow"
+        "6 of the labelled answers are turns of 2 conversations: too few for an interval, at least 5 are needed"
     ) in notes
     assert any(note.startswith("4 of the unlabelled answers of run r1 are turns of 2 conversations") for note in notes)
     alone = compare(*[a_labelled_turn(1, conversation) for conversation in "abc"]).notes
     assert not any("turns of" in note for note in alone)
+
+
+def test_turns_that_say_the_same_count_as_one_answer():
+    kinds = {f"c{number}": (number % 2 == 0, 5.0 * (number % 3 != 0)) for number in range(40)}
+
+    def labels(turns: int) -> list[ScoredLabel]:
+        made = []
+        for conversation, (passes, score) in kinds.items():
+            for turn in range(1, turns + 1):
+                case = EvalCase(f"{conversation}[{turn}]", "q", conversation=conversation, turn=turn)
+                label = judged(case.id, passes, score)
+                made.append(replace(label, observation=observe(case, Answer(text="a"), k=5)))
+        return made
+
+    alone = compare(*labels(1))
+    four = compare(*labels(4))
+    assert (
+        "160 of the labelled answers are turns of 40 conversations: intervals are as wide as those allow" in four.notes
+    )
+    for one, many in (
+        (alone.agreement, four.agreement),
+        (alone.kappa, four.kappa),
+        (alone.auroc, four.auroc),
+        (alone.rates["by_people"], four.rates["by_people"]),
+    ):
+        assert one is not None
+        assert one.interval is not None
+        assert many is not None
+        assert many.interval is not None
+        assert many.value == pytest.approx(one.value)
+        # A repeated answer says nothing new: the interval is that of one answer for each conversation, and of Student.
+        assert _width(many.interval) == pytest.approx(_width(one.interval), rel=0.12)
+
+
+def _width(interval: tuple[float, float]) -> float:
+    low, high = interval
+    return high - low

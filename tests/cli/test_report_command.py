@@ -89,7 +89,7 @@ def test_a_report_that_cannot_be_written_is_a_line_and_no_more(project: Project,
     def broken(*args: object, **named: object) -> str:
         raise ValueError("a fault of ours")
 
-    monkeypatch.setattr(report_writer, "report_html", broken)
+    monkeypatch.setattr(report_writer, "report_parts", broken)
     project.cases(SOME)
     result = project.run()
     assert result.ret == 0

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from packaging.specifiers import SpecifierSet
 from processes import PATIENCE_S
 from project import Project
 
 from pytest_rageval.make.ci_files import CI_FILES
 
+ROOT = Path(__file__).parents[2]
+EXAMPLES = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/examples/*/.github/workflows/*.yml")]
 TWO_FOLDERS = " tests/cases more"
 LOCAL = "http://localhost:8080"
 
@@ -60,25 +65,58 @@ def test_a_server_of_the_same_machine_is_started_before_the_cases(
     assert all(number < asking for number in starting)
 
 
+PINNED = f"pytest-rageval~={version('pytest-rageval')}"
+PACKAGE = "[build-system]\nrequires = []\n"
+
+
 @pytest.mark.parametrize(
     ("files", "installed"),
     [
-        ({}, "pytest-rageval"),
-        ({"requirements.txt": "x"}, "-r requirements.txt pytest-rageval"),
-        ({"pyproject.toml": "[build-system]\nrequires = []\n"}, "-e . pytest-rageval"),
-        ({"setup.py": "", "requirements.txt": "x"}, "-r requirements.txt -e . pytest-rageval"),
-        ({"pyproject.toml": "not TOML"}, "pytest-rageval"),
-        ({"pyproject.toml": "[tool.other]\n"}, "pytest-rageval"),
+        ({}, PINNED),
+        ({"requirements.txt": "x"}, f"-r requirements.txt {PINNED}"),
+        ({"pyproject.toml": PACKAGE}, f"-e . {PINNED}"),
+        ({"setup.py": "", "requirements.txt": "x"}, f"-r requirements.txt -e . {PINNED}"),
+        ({"pyproject.toml": "not TOML"}, PINNED),
+        ({"pyproject.toml": "[tool.other]\n"}, PINNED),
+        ({"requirements.txt": "x\nPytest_RagEval[yaml]==9\n"}, "-r requirements.txt pytest-rageval"),
+        ({"requirements.txt": "pytest-rageval-extra\n# pytest-rageval\n"}, f"-r requirements.txt {PINNED}"),
+        (
+            {"pyproject.toml": f'{PACKAGE}[project]\nname = "a"\ndependencies = ["pytest-rageval >= 9"]\n'},
+            "-e . pytest-rageval",
+        ),
+        ({"pyproject.toml": f"{PACKAGE}[project]\ndependencies = 7\n"}, f"-e . {PINNED}"),
+        ({"pyproject.toml": f"project = 7\n{PACKAGE}"}, f"-e . {PINNED}"),
     ],
 )
-def test_the_project_is_installed_as_it_can_be(project: Project, files: dict[str, str], installed: str):
+@pytest.mark.parametrize("ci", ["github", "gitlab"])
+def test_the_project_is_installed_as_it_can_be_beside_a_version_that_stays(
+    project: Project, ci: str, files: dict[str, str], installed: str
+):
     for path in project.path.iterdir():
         path.unlink()
     for name, text in files.items():
         project.write(name, text)
-    project.rageval("init", "--yes", "--ci", "github")
-    content = yaml.safe_load((project.path / CI_FILES["github"]).read_text(encoding="utf-8"))
-    assert scripts(content, "github")[0] == f"python -m pip install {installed}"
+    project.rageval("init", "--yes", "--ci", ci)
+    content = yaml.safe_load((project.path / CI_FILES[ci]).read_text(encoding="utf-8"))
+    assert scripts(content, ci)[0] == f"python -m pip install {installed}"
+
+
+def test_the_requirement_takes_later_fixes_and_no_later_rules():
+    name, _, specifier = PINNED.partition("~")
+    allowed = SpecifierSet(f"~{specifier}")
+    assert name == "pytest-rageval"
+    assert [number for number in ("0.0.9", "0.1.0", "0.1.7", "0.2.0", "1.0.0") if number in allowed] == [
+        "0.1.0",
+        "0.1.7",
+    ]
+
+
+@pytest.mark.parametrize("page", ["docs/ci.md", "docs/scale.md", "templates/gitlab.yml", *EXAMPLES], ids=str)
+def test_what_the_documentation_installs_in_ci_is_pinned_as_well(page: str):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    installing = [line for line in text.splitlines() if re.search(r"pip install (?!\$)|RAGEVAL_INSTALL: ", line)]
+    assert installing
+    assert all(PINNED in line for line in installing)
 
 
 @pytest.mark.parametrize("ci", ["github", "gitlab"])

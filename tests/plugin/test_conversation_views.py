@@ -92,7 +92,7 @@ def test_explain_of_a_conversation_shows_all_its_turns(talks: Project):
             "conversation broken   1 of 3 turns pass, broke first at turn 2",
             "evalcases/a.jsonl::broken[[]1]   passed",
             "question   A return?",
-            "came       1 returns.md  gold 1",
+            "retrieved  1. returns.md  gold 1",
             "evalcases/a.jsonl::broken[[]2]   failed   broke first",
             "fails      gold_in_answer*",
             "evalcases/a.jsonl::broken[[]3]   failed",

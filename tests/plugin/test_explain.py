@@ -106,7 +106,7 @@ def test_texts_of_chunks_golds_that_are_missing_and_claims_are_shown(told: Proje
     shown = told.rageval("explain", "latest", "boil")
     shown.stdout.fnmatch_lines(
         [
-            "came",
+            "retrieved",
             "  1  notes/a.md > # A *",
             "       Line 0 of a long passage.",
             "       Line 2 of a long passage.",
@@ -128,8 +128,8 @@ def test_what_is_shown_is_no_wider_than_the_terminal(told: Project, width: int):
     told.cases([a_case("boil", gold_supports=TWO_GOLDS, gold={"answer": "물은 해수면에서 섭씨 백 도에 끓는다. " * 9})])
     told.run()
     lines = told.rageval("explain", "latest", "boil", "--full", COLUMNS=str(width)).outlines
-    came = lines[lines.index("came") : lines.index("gates")]
-    assert [line for line in came if cell_len(line) > width] == []
+    chunks = lines[lines.index("retrieved") : lines.index("gates")]
+    assert [line for line in chunks if cell_len(line) > width] == []
 
 
 def test_as_json_it_is_the_record_with_its_observation(told: Project):

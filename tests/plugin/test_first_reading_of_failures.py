@@ -111,7 +111,10 @@ def test_an_id_of_a_chunk_is_not_read_as_a_number_of_chunks(project: Project):
     project.cases([{"id": "q", "question": "Fees?", "gold": {"chunk_ids": ["1"]}}])
     lines = project.run().outlines
     assert "  expected   chunk 1" in lines
-    assert "  came       1 chunk 0" in lines
+    assert "  retrieved  1. chunk 0" in lines
+    explained = project.rageval("explain", "latest", "q")
+    explained.stdout.fnmatch_lines(["retrieved", "  1  chunk 0*", "  –  chunk 1 * gold 1 of 1 was not retrieved"])
+    assert "came" not in explained.stdout.str()
 
 
 def test_the_terminal_says_how_rewrites_score_even_if_gaps_cancel(talk: Project):

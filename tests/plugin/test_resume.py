@@ -94,7 +94,7 @@ def test_a_resumed_failure_is_shown_as_it_was(counting: Project):
     counting.run()
     result = counting.run("--rageval-resume", "latest")
     result.stdout.fnmatch_lines(
-        ["exception: *the index is gone*", "recall_any@5 is 0, gate >= 1*", "  came *water.md*"]
+        ["exception: *the index is gone*", "recall_any@5 is 0, gate >= 1*", "  retrieved *water.md*"]
     )
 
 

@@ -300,7 +300,7 @@ def test_explain_and_the_report_show_the_arithmetic_of_a_follow_up(talks: Projec
         [
             "asked as its rewrite, without history",
             "*question*and note0 0 ?",
-            "*came*notes/note0.md   gold 1",
+            "*retrieved*1. notes/note0.md   gold 1",
             "*rewrite_gap@recall_any@5*1.000 alone - 0.000 in conversation = 1.000",
         ]
     )

@@ -63,17 +63,17 @@ def test_a_time_out_of_another_plugin_is_one_line(project: Project):
     assert not lines_with(shown, "another exception")
 
 
-def test_what_came_is_one_chunk_a_line(project: Project):
+def test_what_was_retrieved_is_one_chunk_a_line(project: Project):
     chunks = [{"chunk_id": f"c{n}", "rel_path": f"notes/{n}.md", "text": "x"} for n in range(1, 12)]
     project.write(
         "many.py", f"def answer(question):\n    return {{'answer': 'x', 'debug': {{'retrieved_chunks': {chunks}}}}}\n"
     )
     project.cases([a_case("q", gold_supports=[{"rel_path": "notes/7.md"}])])
     lines = project.run("--rageval-target", "many:answer").outlines
-    first = lines.index("  came       1   notes/1.md")
+    first = lines.index("  retrieved  1.   notes/1.md")
     assert lines[first + 6 : first + 9] == [
-        "             7 ✓ notes/7.md",
-        "             8   notes/8.md",
+        "             7. ✓ notes/7.md",
+        "             8.   notes/8.md",
         "             and 3 more",
     ]
 

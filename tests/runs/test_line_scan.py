@@ -10,7 +10,7 @@ from stored_runs import PAGE_PLAN
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.model import Answer, CaseResult, Chunk, EvalCase, Matching, Observation, Problem
 from pytest_rageval.runs.records.line_form import RESULT, record_of
-from pytest_rageval.runs.records.line_scan import ended_trial, trials_of
+from pytest_rageval.runs.records.line_scan import ended_trial, places_of_cases, trials_at, trials_of
 from pytest_rageval.runs.records.result_line import result_record, to_line
 
 IMITATED = '","outcome":"passed","trial":0,"judge_cost_usd":99.5,"case_key":"other'
@@ -50,6 +50,25 @@ def test_a_case_is_found_by_its_key_alone(tmp_path: Path, outcome: str):
     found = trials_of(path, {key}, {"question"})
     assert found.keys() == {key}
     assert found[key].keys() == {0, 1}
+
+
+def test_the_places_of_a_case_hold_what_its_lines_say(tmp_path: Path):
+    path = tmp_path / "results.jsonl"
+    lines = [line_of(name, case, trial) for name, case in CASES.items() for trial in (0, 1, 1)]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    keys = {json.loads(line)["case_key"] for line in lines}
+    places = places_of_cases(path, keys)
+    assert [place.number for of_case in places.values() for place in of_case] == list(range(1, 10))
+    read = {key: trials_at(of_case, {"question"}) for key, of_case in places.items()}
+    assert read == trials_of(path, keys, {"question"})
+
+
+def test_a_damaged_line_is_an_error_before_its_case_is_read(tmp_path: Path):
+    path = tmp_path / "results.jsonl"
+    line = line_of("failed", CASES["failed"], 0)
+    path.write_text(f"{line.replace('failed', 'passed', 1)}\n", encoding="utf-8")
+    with pytest.raises(SettingsError, match=r"results\.jsonl:1: does not match its checksum"):
+        places_of_cases(path, {json.loads(line)["case_key"]})
 
 
 def test_a_damaged_line_of_a_wanted_case_is_an_error_with_its_place(tmp_path: Path):

@@ -54,10 +54,12 @@ def ending(process: subprocess.Popen[Any]) -> Any:
 
 
 @contextlib.contextmanager
-def running(command: Sequence[str | Path], **options: Any) -> Iterator[subprocess.Popen[Any]]:
+def running(
+    command: Sequence[str | Path], within_s: float = 2 * PATIENCE_S, **options: Any
+) -> Iterator[subprocess.Popen[Any]]:
     """A process in a group of its own, which is killed at the end and, lest a read wait for ever, after a while."""
     process = subprocess.Popen(command, start_new_session=True, **options)
-    watch = threading.Timer(2 * PATIENCE_S, kill, [process])
+    watch = threading.Timer(within_s, kill, [process])
     watch.daemon = True
     watch.start()
     try:

@@ -71,7 +71,7 @@ def test_the_card_of_a_run_goes_on_asking_until_it_ends_and_moves_nothing(chromi
             os.close(writing)
             writing = -1
             page.wait_for_function("() => document.querySelector('#running')?.textContent.includes('Nothing runs.')")
-            assert page.evaluate("document.activeElement.textContent") == "Show what came of it"
+            assert page.evaluate("document.activeElement.textContent") == "Show the finished runs"
             assert page.shifts(300) == []
             assert page.locator("#running[hx-trigger]").count() == 0, "it asks no more"
             assert page.problems == []

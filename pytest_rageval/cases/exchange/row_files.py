@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -224,11 +225,30 @@ def _parquet_rows(path: Path, report: Report) -> Iterator[PlacedRow]:
     number = 0
     try:
         for batch in parquet.ParquetFile(path).iter_batches(_BATCH):
-            for row in batch.to_pylist():
+            for row in batch.to_pylist(maps_as_pydicts="lossy"):
                 number += 1
-                yield number, {name: value for name, value in json_value(row).items() if value is not None}
+                values = json_value(_without_nulls(row))
+                yield number, {name: value for name, value in values.items() if value is not None}
     except (OSError, ValueError) as error:  # pyarrow raises ValueError for a broken file
         report.add_whole(f"not valid Parquet: {error}")
+
+
+def _without_nulls(value: Any) -> Any:
+    """Return a value of a column without null members, and with decimals as numbers.
+
+    All structs of a column have the same members: those that one tool's arguments do not have are null there.
+    """
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    members = {}
+    for name, member in value.items():
+        if member is not None:
+            members[name] = _without_nulls(member)
+    return members
 
 
 # ── SQuAD ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pytest_rageval.cases.conversations import MOST_TURNS
 from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.case_diff import READ, CaseLines, Record, representative_trial
 from pytest_rageval.comparison.listed_case import ListedCase, listed_case
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.sealed_lines import Place
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.model.case import turn_id
 from pytest_rageval.render.html.page_run import PageRun, compared_side
@@ -19,11 +19,14 @@ from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.case_place import conversation_unit
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.line_form import OBSERVATIONS, RESULTS
-from pytest_rageval.runs.records.line_scan import trials_of
+from pytest_rageval.runs.records.line_scan import places_of_cases, trials_at
 from pytest_rageval.runs.records.record_files import record_paths
 from pytest_rageval.views.case import case_view
 from pytest_rageval.views.case_content import CaseContext, CaseView
 from pytest_rageval.views.conversation import TurnView, turn_view
+
+OBSERVED = frozenset({"case_key", "trial", "case", "answer"})
+"""The members of an observation that a view needs."""
 
 
 def case_views(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[CaseView | None]:
@@ -32,13 +35,15 @@ def case_views(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[CaseView 
     units = {_unit(case) for case in cases if case.conversation}
     # The other turns are read too: the page of a turn shows its conversation.
     others = {case.key for case in page.cases if case.conversation and _unit(case) in units} - keys
-    lines: dict[str, CaseLines] = {}
-    if page.side.run and page.side.has_records:
-        lines = read_case_lines(page.side.run, keys | others, page.damages)
+    if not page.side.run or not page.side.has_records:
+        return
+    lines = read_case_lines(page.side.run, keys | others, page.damages)
     other = page.before if page.compared else None
     before = _read_answers(other, keys, page.damages) if other else {}
     if not lines:
         return
+    in_conversation = {case.key for case in cases if case.conversation} | others
+    talks = (lines.trials(key) for key in lines if key in in_conversation)
     context = CaseContext(
         page.run_id,
         page.config,
@@ -47,18 +52,14 @@ def case_views(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[CaseView 
         page.names,
         other=other.run_id if other else None,
         comparison=page.compared,
-        turns=_turns(lines, page.config.get("k")) if units else {},
+        turns=_turns(talks, page.config.get("k")),
     )
-    # They are read for the conversation alone, and have no page of their own here.
-    for key in others:
-        lines.pop(key, None)
     for case in cases:
-        # Taken out, so that the records of a case are given up with its view.
-        records = lines.pop(case.key, None)
-        if records is None:
+        of_case = lines.get(case.key)
+        if of_case is None:
             yield None
         else:
-            yield case_view(records, before.pop(case.key, None), case.change, context)
+            yield case_view(of_case, before.get(case.key), case.change, context)
 
 
 def _unit(case: ListedCase) -> tuple[str, str]:
@@ -66,11 +67,11 @@ def _unit(case: ListedCase) -> tuple[str, str]:
     return case.file, case.conversation
 
 
-def _turns(lines: Mapping[str, CaseLines], k: int | None) -> Mapping[str, Sequence[TurnView]]:
-    """Return the turns among these cases by the key of their conversation."""
+def _turns(recorded: Iterable[Mapping[int, Record]], k: int | None) -> Mapping[str, Sequence[TurnView]]:
+    """Return the turns among recorded cases, each with its trials, by the key of their conversation."""
     turns: dict[str, list[TurnView]] = {}
-    for case in lines.values():
-        record = representative_trial(case.records)
+    for trials in recorded:
+        record = representative_trial(trials)
         unit = conversation_unit(record)
         if unit is not None:
             turns.setdefault(unit, []).append(turn_view(record, k))
@@ -80,9 +81,9 @@ def _turns(lines: Mapping[str, CaseLines], k: int | None) -> Mapping[str, Sequen
 def conversation_turns(run: StoredRun, unit: str) -> Sequence[TurnView]:
     """Return the recorded turns of a conversation, from its key."""
     keys = {turn_id(unit, number) for number in range(1, MOST_TURNS + 1)}
-    records = _trials(run, RESULTS, keys, READ)
-    lines = {key: CaseLines(trials, {}) for key, trials in records.items()}
-    turns = _turns(lines, run.config.get("k")).get(unit, ())
+    places = _places(run, RESULTS, keys)
+    trials = (trials_at(of_case, READ) for of_case in places.values())
+    turns = _turns(trials, run.config.get("k")).get(unit, ())
     return sorted(turns, key=lambda turn: turn.number)
 
 
@@ -143,55 +144,96 @@ def _earlier(run: StoredRun, key: str, baseline: Path) -> CaseLines | None:
     return read_case_lines(side.run, {key}).get(key)
 
 
-def read_case_lines(run: StoredRun, keys: Set[str], damages: list[str] | None = None) -> dict[str, CaseLines]:
-    """Return records and observations of some cases; each file is read once from front to back.
+class StoredLines(Mapping[str, CaseLines]):
+    """The lines of some cases by case, read from their files on each access.
+
+    Parsed, those of 1,000 cases take 30 MB, and a report shows one case after the other.
+
+    damages  where an observation is noted that is damaged and left out; None to raise its SettingsError
+    effect   what is not shown without an observation
+    """
+
+    def __init__(
+        self,
+        records: Mapping[str, Sequence[Place]],
+        observations: Mapping[str, Sequence[Place]],
+        damages: list[str] | None,
+        effect: str,
+    ) -> None:
+        self._records = records
+        self._observations = observations
+        self._damages = damages
+        self._effect = effect
+
+    def trials(self, key: str) -> Mapping[int, Record]:
+        """Return the records of a case by trial, without its observations."""
+        return trials_at(self._records[key], READ)
+
+    def __getitem__(self, key: str) -> CaseLines:
+        records = self.trials(key)
+        try:
+            observations = trials_at(self._observations.get(key, ()), OBSERVED)
+        except SettingsError as damage:
+            if self._damages is None:
+                raise
+            self._damages.append(f"{damage}; {self._effect}")
+            observations = {}
+        return CaseLines(records, observations)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._records)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+
+def read_case_lines(run: StoredRun, keys: Set[str], damages: list[str] | None = None) -> StoredLines:
+    """Find records and observations of some cases; each file is read once from front to back.
 
     With `damages`, unreadable observations are listed there and left out; without, the first is a SettingsError.
     """
+    effect = "expected answers and golds that were not retrieved are not shown"
+    observations: Mapping[str, Sequence[Place]] = {}
     try:
-        observations = _observations(run, keys)
+        observations = _places(run, OBSERVATIONS, keys)
     except SettingsError as damage:
         if damages is None:
             raise
-        damages.append(f"{damage}; expected answers and golds that were not retrieved are not shown")
-        observations = {}
-    records = _trials(run, RESULTS, keys, READ)
-    return {key: CaseLines(trials, observations.get(key, {})) for key, trials in records.items()}
+        damages.append(f"{damage}; {effect}")
+    return StoredLines(_places(run, RESULTS, keys), observations, damages, effect)
 
 
-def _read_answers(side: Side, keys: Set[str], damages: list[str]) -> dict[str, CaseLines]:
-    """Read the records of some cases, and observations of those whose answer is cut in its record; `damages` as above.
+def _read_answers(side: Side, keys: Set[str], damages: list[str]) -> Mapping[str, CaseLines]:
+    """Find the records of some cases, and observations of those whose answer is cut in its record; `damages` as above.
 
     For a baseline whose run is gone, read the records stored next to it.
     """
     if side.run is None:
         return {key: CaseLines({record["trial"]: record}, {}) for key, record in side.records(keys).items()}
+    effect = "cases are not shown as they were before"
     try:
-        records = trials_of(side.run.path / RESULTS, keys, READ)
+        records = places_of_cases(side.run.path / RESULTS, keys)
         # Observations are the largest file: only a cut answer needs its own.
-        cut_keys = {key for key, trials in records.items() if _has_cut_answer(trials.values())}
-        observations = _observations(side.run, cut_keys)
+        cut_keys = {key for key, places in records.items() if _has_cut_answer(places)}
+        observations = _places(side.run, OBSERVATIONS, cut_keys)
     except SettingsError as damage:
-        damages.append(f"{damage}; cases are not shown as they were before")
+        damages.append(f"{damage}; {effect}")
         return {}
-    return {key: CaseLines(trials, observations.get(key, {})) for key, trials in records.items()}
+    return StoredLines(records, observations, damages, effect)
 
 
-def _has_cut_answer(records: Iterable[Record]) -> bool:
-    return any((record["answer"] or "").endswith("…") for record in records)
+def _has_cut_answer(places: Iterable[Place]) -> bool:
+    """Return True if a record at these places holds the beginning of its answer only."""
+    return any((record["answer"] or "").endswith("…") for record in trials_at(places, READ).values())
 
 
-def _observations(run: StoredRun, keys: Set[str]) -> dict[str, dict[int, Record]]:
-    return _trials(run, OBSERVATIONS, keys, {"case_key", "trial", "case"})
-
-
-def _trials(run: StoredRun, name: str, keys: Set[str], fields: Set[str]) -> dict[str, dict[int, Mapping[str, Any]]]:
-    """Return the lines of one kind by case and trial."""
-    lines: dict[str, dict[int, Record]] = {}
+def _places(run: StoredRun, name: str, keys: Set[str]) -> dict[str, list[Place]]:
+    """Return the places of the lines of one kind by case."""
+    places: dict[str, list[Place]] = {}
     if not keys:
-        return lines
+        return places
     # A killed run has a file for each worker as well.
     for path in record_paths(run.path, name):
-        for key, trials in trials_of(path, keys, fields).items():
-            lines.setdefault(key, {}).update(trials)
-    return lines
+        for key, in_file in places_of_cases(path, keys).items():
+            places.setdefault(key, []).extend(in_file)
+    return places

@@ -12,6 +12,7 @@ from pytest_rageval.render.markdown.markdown_text import MARKS, as_code, as_html
 from pytest_rageval.text import NO_VALUE, counted
 from pytest_rageval.views.causes import CauseView, advice_on
 from pytest_rageval.views.compared_metrics import ComparedMetric, fallen_lines
+from pytest_rageval.views.operations import slower_line
 from pytest_rageval.views.run_digest import FailingCase, RunDigest
 
 ALERTS = {"red": "CAUTION", "amber": "WARNING", "green": "TIP", "grey": "NOTE"}
@@ -37,6 +38,7 @@ def run_markdown(digest: RunDigest, *, link: str | None = None) -> str:
     """
     sections = [
         _head(digest, link),
+        slower_line(digest.metrics["volatile"].get("slower_answers")),
         _changes(digest.changes),
         _gates(digest.metrics),
         _causes(digest),

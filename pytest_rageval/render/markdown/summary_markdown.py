@@ -19,6 +19,7 @@ from pytest_rageval.stats.intervals import share_interval
 from pytest_rageval.text import NO_VALUE, case_count, change, counted, dollars_text, duration, score_text
 from pytest_rageval.views.causes import CauseView
 from pytest_rageval.views.compared_metrics import ComparedMetric, fallen_lines
+from pytest_rageval.views.operations import slower_line
 from pytest_rageval.views.parts import Line
 from pytest_rageval.views.run import cases_by_change, run_notes, trials_line
 from pytest_rageval.views.run_digest import FailingCase, RunDigest, moved_against
@@ -56,6 +57,7 @@ def summary_markdown(digest: RunDigest, config: Content, previous: Content | Non
     metrics = digest.metrics
     before = [
         _section(f"# Run {bounded(str(metrics['volatile']['run_id']), 120)}", _head(metrics, config)),
+        _section("## Slower answers", slower_line(metrics["volatile"].get("slower_answers"))),
         _section("## What changed", _points(map(_code, digest.changes), SHOWN_CHANGES)),
         _section("## Why cases fail", _reasons(digest)),
         _section("## What to do", [f"- {text}" for text in recommendations(digest)]),

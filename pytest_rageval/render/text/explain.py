@@ -63,6 +63,8 @@ def _lines(explained: Explained, form: Form) -> Iterator[str]:
     if case.head.has_notable_operations and case.head.latency:
         yield f"latency: {case.head.latency}"
     yield from _section("fails", [(gate,) for gate in explained.failed_gates], form.width)
+    if explained.failed_gates and case.failure.cause:
+        yield f"  cause: {_short(case.failure.cause)}"
     yield from _section("errors", [(error,) for error in case.failure.errors], form.width)
     yield ""
     if not case.texts.has_observation:
@@ -123,11 +125,11 @@ def _whole_conversation(conversation: ConversationView, form: Form) -> Iterator[
         if turn.answer is not None:
             yield from _labelled_text("answer", turn.answer, form)
         if turn.no_chunks:
-            yield f"{'came':<10} {turn.no_chunks}"
-        label = "came"
+            yield f"{'retrieved':<10} {turn.no_chunks}"
+        label = "retrieved"
         for chunk in turn.chunks:
             mark = f"  {chunk.mark}" if chunk.kind == "gold" else ""
-            yield f"{label:<10} {chunk.rank} {shortened(chunk.place, 90)}{mark}"
+            yield f"{label:<10} {chunk.rank}. {shortened(chunk.place, 90)}{mark}"
             label = ""
 
 
@@ -145,7 +147,7 @@ def _turns(conversation: ConversationView, form: Form) -> Iterator[str]:
 
 
 def _rewrite(rewrite: RewriteView, form: Form) -> Iterator[str]:
-    """Yield what came of the question asked as its rewrite, without history."""
+    """Yield answer, places and arithmetic of the question asked as its rewrite, without history."""
     rows: list[tuple[str, str]] = []
     if rewrite.question is not None:
         rows.append(("question", _short(rewrite.question)))
@@ -153,8 +155,10 @@ def _rewrite(rewrite: RewriteView, form: Form) -> Iterator[str]:
         rows.append(("error", rewrite.error))
     if rewrite.answer is not None:
         rows.append(("answer", _short(rewrite.answer)))
-    for golds, place in rewrite.places:
-        rows.append(("came", f"{place}   {golds}".rstrip()))
+    label = "retrieved"
+    for rank, (golds, place) in enumerate(rewrite.places, start=1):
+        rows.append((label, f"{rank}. {place}   {golds}".rstrip()))
+        label = ""
     rows += rewrite.gaps
     yield from _section("asked as its rewrite, without history", rows, form.width)
 
@@ -202,7 +206,7 @@ def _retrieved(case: CaseView, obs: Observation | None, form: Form) -> Iterator[
     room = min(max(form.width - len("  ") - taken, LEAST // 2), 70)
     rows = [(rank, shortened(place, room), score, mark) for rank, place, score, mark in rows]
     yield ""
-    yield "came"
+    yield "retrieved"
     for line, chunk in zip(aligned(rows, indent="  ", to_the_left=True), chunks, strict=True):
         yield line
         yield from _chunk_text(chunk, obs, form)

@@ -131,22 +131,23 @@ def _retrieved(obs: Observation) -> Iterator[tuple[str, str]]:
     """Yield a line for each chunk: its rank, whether it is gold, its place."""
     chunks = obs.answer.chunks or ()
     if not chunks:
-        yield "came", "no chunk"
+        yield "retrieved", "no chunk"
     shown = chunks[:CHUNKS]
     hits = [rank < len(obs.hits) and bool(obs.hits[rank]) for rank in range(len(shown))]
-    label = "came"
+    label = "retrieved"
     for rank, (chunk, is_hit) in enumerate(zip(shown, hits, strict=True), start=1):
         place = " > ".join(filter(None, (chunk.rel_path, chunk.heading_path)))
         name = place or _id(chunk)
         mark = "✓ " if is_hit else "  "
-        yield label, f"{rank} {mark}{name}" if any(hits) else f"{rank} {name}"
+        # With its dot, `retrieved  1. notes/a.md` reads as a rank, and not as a count.
+        yield label, f"{rank}. {mark}{name}" if any(hits) else f"{rank}. {name}"
         label = ""
     if len(chunks) > CHUNKS:
         yield "", and_more(len(chunks) - CHUNKS)
 
 
 def _id(chunk: Chunk) -> str:
-    """Return the id of a chunk without a place, with the kind of id: `1 0` would read as two numbers."""
+    """Return the id of a chunk without a place, with the kind of id: `1. 0` would read as a figure."""
     if chunk.chunk_id:
         return f"chunk {chunk.chunk_id}"
     if chunk.doc_id:

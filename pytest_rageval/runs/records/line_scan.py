@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_rageval.io.atomic import open_regular
 from pytest_rageval.io.lines import BUFFER
-from pytest_rageval.io.sealed_lines import DamagedLineError
+from pytest_rageval.io.sealed_lines import DamagedLineError, Place, check_seal
 from pytest_rageval.runs.records.line_form import check_members, record_of
 from pytest_rageval.runs.records.record_files import damaged_line
 
@@ -33,28 +33,65 @@ def trials_of(path: Path, keys: Set[str], fields: Set[str]) -> dict[str, dict[in
 
     The file may be of any length: only the lines of these cases are parsed.
     """
+    trials: dict[str, dict[int, Mapping[str, Any]]] = {}
+    for key, place, line in _lines_of_cases(path, keys):
+        record = _record(place, line, fields)
+        trials.setdefault(key, {})[record["trial"]] = record
+    return trials
+
+
+def places_of_cases(path: Path, keys: Set[str]) -> dict[str, list[Place]]:
+    """Return the places of the lines of some cases, in order; {} without a file.
+
+    A wrong checksum raises SettingsError.
+    """
+    places: dict[str, list[Place]] = {}
+    for key, place, line in _lines_of_cases(path, keys):
+        try:
+            check_seal(line)
+        except DamagedLineError as damage:
+            raise damaged_line(place, damage) from None
+        places.setdefault(key, []).append(place)
+    return places
+
+
+def trials_at(places: Iterable[Place], fields: Set[str]) -> dict[int, Mapping[str, Any]]:
+    """Read the records at the places of one case, by trial; each must have these fields."""
+    trials: dict[int, Mapping[str, Any]] = {}
+    for place in places:
+        record = _record(place, place.read(), fields)
+        trials[record["trial"]] = record
+    return trials
+
+
+def _record(place: Place, line: bytes, fields: Set[str]) -> Mapping[str, Any]:
+    try:
+        record = record_of(line)
+        check_members(record, fields)
+    except DamagedLineError as damage:
+        raise damaged_line(place, damage) from None
+    return record
+
+
+def _lines_of_cases(path: Path, keys: Set[str]) -> Iterator[tuple[str, Place, bytes]]:
+    """Yield the lines of some cases, each with its case and place."""
     if not keys or not path.is_file():
-        return {}
-    named = {json.dumps(key, ensure_ascii=False).encode("utf-8", "surrogatepass") for key in keys}
+        return
+    key_of = {json.dumps(key, ensure_ascii=False).encode("utf-8", "surrogatepass"): key for key in keys}
     # Compare keys up to the first `",`, which is the end of most: that takes a quarter of the time of matching the
     # beginning of each line.
-    beginnings = {(key + b",").partition(_END)[0] for key in named}
-    trials: dict[str, dict[int, Mapping[str, Any]]] = {}
+    beginnings = {(written + b",").partition(_END)[0] for written in key_of}
+    offset = 0
     with open_regular(path, BUFFER) as file:
         for number, line in enumerate(file, start=1):
+            offset += len(line)
             start = line.find(_NAME, 0, _FURTHEST) + len(_NAME)
             if line[start : line.find(_END, start)] not in beginnings:
                 continue
             beginning = _BEGINNING.match(line)
-            if beginning is None or beginning[1] not in named or not line.endswith(b"\n"):
+            if beginning is None or beginning[1] not in key_of or not line.endswith(b"\n"):
                 continue
-            try:
-                record = record_of(line)
-                check_members(record, fields)
-            except DamagedLineError as damage:
-                raise damaged_line(f"{path}:{number}", damage) from None
-            trials.setdefault(record["case_key"], {})[record["trial"]] = record
-    return trials
+            yield key_of[beginning[1]], Place(path, offset - len(line), len(line), number), line
 
 
 class EndedTrial(NamedTuple):

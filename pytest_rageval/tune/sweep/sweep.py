@@ -226,8 +226,8 @@ class SweepRunner:
         for consequence, keys in self._otherwise.items():
             if keys:
                 self._note(
-                    f"{counted(len(keys), 'case')} of {len(self._cases)} came otherwise than cut from the widest "
-                    f"point, so {consequence}: {listed(sorted(keys))}"
+                    f"results other than predicted from the widest point in {counted(len(keys), 'case')} of "
+                    f"{len(self._cases)}, so {consequence}: {listed(sorted(keys))}"
                 )
 
     def _note_unread(self) -> None:
@@ -239,7 +239,7 @@ class SweepRunner:
                 groups.setdefault(others, []).append(scored.answers)
             values = len(self._grid.values[name])
             if all(len(answers) == values and len({*answers}) == 1 for answers in groups.values()):
-                self._note(f"no answer changed with {name}: the same chunks came at all of its values")
+                self._note(f"no answer changed with {name}: the same chunks are retrieved at all of its values")
 
     # ── the best point ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -252,8 +252,8 @@ class SweepRunner:
             moved = [key for key, scores in derived.cases.items() if measured.cases.get(key) != scores]
             if moved:
                 self._note(
-                    f"{self._named(derived.point)}: {counted(len(moved), 'case')} came otherwise than derived, what "
-                    f"was measured counts: {listed(moved)}"
+                    f"{self._named(derived.point)}: results other than derived in {counted(len(moved), 'case')}; "
+                    f"what was measured counts: {listed(moved)}"
                 )
             self._points = [measured if scored.point is derived.point else scored for scored in self._points]
             self._file.keep(self._points)
