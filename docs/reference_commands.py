@@ -47,11 +47,11 @@ def _exit_code_lines(described: dict[str, Any]) -> Iterator[str]:
         yield f"| any other | {code} | {meaning} |"
     commands: dict[tuple[str, str], list[str]] = {}
     for name, command in described.items():
-        for code, meaning in command["exit_codes"].items():
-            if int(code) > 0 and meaning not in COMMON_MEANINGS:
-                commands.setdefault((code, meaning), []).append(f"`{name}`")
-    for (code, meaning), names in sorted(commands.items(), key=lambda item: int(item[0][0])):
-        yield f"| {', '.join(names)} | {code} | {meaning} |"
+        for number, meaning in command["exit_codes"].items():
+            if int(number) > 0 and meaning not in COMMON_MEANINGS:
+                commands.setdefault((number, meaning), []).append(f"`{name}`")
+    for (number, meaning), names in sorted(commands.items(), key=lambda item: int(item[0][0])):
+        yield f"| {', '.join(names)} | {number} | {meaning} |"
     yield ""
     yield from EXIT_CODES_AND_VERDICT
     yield ""
