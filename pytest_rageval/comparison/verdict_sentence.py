@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pytest_rageval.comparison.gate_lines import gate_name
 from pytest_rageval.comparison.verdict_facts import VerdictFacts
 from pytest_rageval.comparison.verdict_reasons import pass_rate, passing_words, reasons_to_fail, reservations
-from pytest_rageval.runs.reservations import is_unjudged
+from pytest_rageval.runs.reservations import LEAKS, is_unjudged
 
 VerdictTone = Literal["red", "amber", "green", "grey"]
 SYMBOLS: Mapping[str, str] = {"red": "✘", "amber": "!", "green": "✔", "grey": "○"}
@@ -21,6 +21,7 @@ WORDS = (
     "Gate failed",
     "Errors",
     "Failed",
+    "Repeats a credential",
     "Partial",
     "Nothing examined",
     "Not judged",
@@ -29,6 +30,7 @@ WORDS = (
     "Not comparable",
     "Partly comparable",
     "Worse",
+    "Fewer gates",
     "Failing",
     "Better",
     "Not worse",
@@ -171,6 +173,8 @@ def _failing_word(facts: VerdictFacts) -> str:
 
 def _amber_words(facts: VerdictFacts) -> Iterator[str]:
     """Yield the reasons that keep a run that passes from being good, the worst first."""
+    if facts.metrics.get(LEAKS):
+        yield "Repeats a credential"
     if facts.is_partial:
         yield "Partial"
     if facts.is_refused:
@@ -182,9 +186,11 @@ def _amber_words(facts: VerdictFacts) -> Iterator[str]:
     newly_failing = facts.flips("flipped_to_fail") or facts.flips("fails_new_gate")
     if newly_failing or facts.worse_known_failures or facts.regressed:
         yield "Worse"
+    if facts.weaker_gates:
+        yield "Fewer gates"
     if facts.has_lost_answers:
         yield "Answers unmeasured"
     if facts.lost_retrieval:
         yield "Retrieval unmeasured"
-    if facts.changed:
+    if facts.changed or facts.removed:
         yield "Partly comparable"

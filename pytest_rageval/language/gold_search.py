@@ -18,7 +18,7 @@ from pytest_rageval.language.directions import says_the_opposite
 from pytest_rageval.language.gold_content import GoldContent, gold_content
 from pytest_rageval.language.identifiers import as_named
 from pytest_rageval.language.named_figures import unit_forms
-from pytest_rageval.language.quantity_names import SIGNS, UNIT_PHRASES
+from pytest_rageval.language.quantity_names import COMPARISONS_BEFORE, SIGNS, UNIT_PHRASES
 from pytest_rageval.language.question_fit import FigureFit, compare_figures
 from pytest_rageval.language.stated_quantities import Quantity, are_same_number
 from pytest_rageval.language.stated_words import StatedWord, folded_word, has_alike
@@ -225,7 +225,7 @@ def _why_missing(wanted: Quantity, answer: Statement, gold: GoldContent) -> str 
     for quantity in answer.quantities:
         if not _are_equal(wanted, quantity, answer, gold):
             if wanted.unit and quantity.unit == wanted.unit and not quantity.is_denied and wanted.unit != "date":
-                instead = instead or f"it says {_as_written(quantity, answer.text)}"
+                instead = instead or f"it says {_with_bound(quantity, answer.text)}"
         elif quantity.is_denied is not wanted.is_denied and not gold.is_asked_negatively:
             instead = "it is denied there"
         elif quantity.is_choice and not gold.has_choice and not _compared(wanted, answer, gold).is_ahead:
@@ -294,6 +294,23 @@ def _as_written(quantity: Quantity, text: str) -> str:
                 return text[start : behind.end()].strip()
         start = text.find(quantity.figure, start + 1)
     return quantity.written
+
+
+def _with_bound(quantity: Quantity, text: str) -> str:
+    """Return a quantity as its text has it, with the words of a bound: `fewer than 20 employees`."""
+    shown = _as_written(quantity, text)
+    words = _BOUNDS.get(quantity.comparison)
+    if words is None:
+        return shown
+    ahead = text.partition(shown)[0].rstrip().lower()
+    for phrases in COMPARISONS_BEFORE.values():
+        for phrase, sign in phrases.items():
+            if sign == quantity.comparison and ahead.endswith(f" {phrase}"):
+                return f"{phrase} {shown}"
+    return f"{words} {shown}"
+
+
+_BOUNDS = {"<": "less than", ">": "more than", "≤": "at most", "≥": "at least", "≈": "about"}
 
 
 @lru_cache(maxsize=256)

@@ -15,12 +15,13 @@ import pytest
 
 from pytest_rageval.cases.discovery import (
     NO_CASES,
-    SUFFIXES,
     case_files_of,
+    has_case_suffix,
     is_case_file,
     is_reference_file,
     literal_folder,
     unmatched_globs,
+    unread_note,
 )
 from pytest_rageval.config.files import case_globs, has_table, reports_of
 from pytest_rageval.config.options import OPTIONS
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 FIXTURES = "rageval-fixtures"
 """The name under which our fixtures are registered."""
+
+_TABLES_BELOW = ("*/pyproject.toml", "*/rageval.toml", "*/*/pyproject.toml", "*/*/rageval.toml")
+"""Where projects of a repository of several stand, as in services/desk."""
 
 
 # Not in `items`: pytest cuts tracebacks at the file of this function, and would begin them in our code.
@@ -111,7 +115,7 @@ class LightSession:
     def owns(self, path: Path) -> bool:
         """Return True if this is a case file: found by the globs, or named and with a case as its first record."""
         # The suffix first: this is asked of every file of every suite.
-        if path.suffix not in SUFFIXES or path.is_relative_to(self.reports_folder):
+        if not has_case_suffix(path) or path.is_relative_to(self.reports_folder):
             return False
         is_named = path in self.named_files
         if is_case_file(path, self.root, self.globs):
@@ -124,7 +128,7 @@ class LightSession:
 
     def is_faulty(self, path: Path) -> bool:
         """Return True if this file is named like a case file: if it is not collected, its mistakes are shown."""
-        is_named = path.suffix in SUFFIXES and path in self.named_files
+        is_named = has_case_suffix(path) and path in self.named_files
         return is_named and not any(mark in path.name for mark in NO_CASES)
 
     def files_to_collect(self) -> list[Path]:
@@ -202,19 +206,24 @@ class LightSession:
         """
         projects = self.projects()
         if is_empty and not projects:
-            tables = [*self.root.glob("*/pyproject.toml"), *self.root.glob("*/rageval.toml")]
-            projects = sorted({table.parent for table in tables if has_table(table.parent)})
+            folders: set[Path] = set()
+            for pattern in _TABLES_BELOW:
+                folders.update(table.parent for table in self.root.glob(pattern))
+            projects = sorted(folder for folder in folders if has_table(folder))
         unread = [folder for folder in projects if folder != self.root]
         for folder in unread[:5]:
             yield (
                 f"rageval: the configuration table in {folder} is not read: pytest's root directory is "
-                f"{self.root}{self._root_file}; run pytest with --rootdir {folder}, or move the table there"
+                f"{self.root}{self._root_file}; run `pytest --rootdir .` in that folder, or move the table to the root"
             )
         if unread or not has_table(self.root):
             return
         are_named = self.config.args_source is pytest.Config.ArgsSource.ARGS
         if any("::" in place for place in self.config.args) or (are_named and self.named_files):
             return
+        unread_files = unread_note(self.found_files, self.root)
+        if unread_files is not None:
+            yield f"rageval: {unread_files}"
         inside = {*self.files_to_collect()}
         outside = [path for path in self.found_files if path not in inside]
         if outside:
