@@ -14,12 +14,11 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from click.testing import CliRunner
-from reference_tables import assertion_types_page, fixtures_page, rubrics_page, verbs_at_a_glance
+from reference_commands import commands_page
+from reference_tables import assertion_types_page, fixtures_page, rubrics_page
 
 import pytest_rageval
 from pytest_rageval.cases.schema import case_schema
-from pytest_rageval.cli.main import rageval
 from pytest_rageval.cli.schema import fields_of_run_files
 from pytest_rageval.config.options import OPTIONS, Option
 from pytest_rageval.config.settings import ENVIRONMENT, Settings
@@ -94,7 +93,7 @@ def options_page() -> str:
         "",
         "This page lists every option of pytest, every key of the table `[tool.rageval]` and every environment",
         "variable. [Configuration](configuration.md) shows how to use them. An option takes precedence over the",
-        "environment, and the environment over the table. `docs/make_reference.py` writes the page from the code.",
+        "environment, and the environment over the table.",
         "",
         "## Options of pytest",
         "",
@@ -175,55 +174,6 @@ def _cell(meaning: str, name: str) -> str:
     return f"{text} See [{page}]({SEE[name]})."
 
 
-def commands_page() -> str:
-    """Return the page of the commands with their options and exit codes."""
-    lines = [
-        "# Commands",
-        "",
-        "This page lists every command of `rageval` with its options and exit codes. `docs/make_reference.py` writes",
-        "it from the code. `rageval COMMAND --help` shows the same. `pytest` ends with the codes of",
-        "[rageval run](#rageval-run).",
-        "",
-        *verbs_at_a_glance(),
-        "",
-    ]
-    described = json.loads(CliRunner().invoke(rageval, ["schema", "commands"]).stdout)
-    for name, command in described.items():
-        lines += _command_lines(name, command)
-    return "\n".join(lines)
-
-
-def _command_lines(name: str, command: dict[str, Any]) -> Iterator[str]:
-    arguments = [argument["name"].upper() + ("…" if argument["many"] else "") for argument in command["arguments"]]
-    yield f"## rageval {name}"
-    yield ""
-    yield f"`{' '.join(['rageval', name, *arguments])}`"
-    yield ""
-    yield command["help"].partition("\n\nExit codes:")[0]
-    yield ""
-    if command["options"]:
-        yield "| option | meaning |"
-        yield "| --- | --- |"
-        for option in command["options"]:
-            yield f"| {', '.join(f'`{one}`' for one in option['names'])} | {_option_text(option)} |"
-        yield ""
-    if command["exit_codes"]:
-        yield "| exit code | meaning |"
-        yield "| --- | --- |"
-        yield from (f"| {code} | {meaning} |" for code, meaning in command["exit_codes"].items())
-        yield ""
-
-
-def _option_text(option: dict[str, Any]) -> str:
-    """Return the help of an option of a command, with its choices unless the help names them."""
-    text = " ".join((option["help"] or "").split()).replace("|", "\\|")
-    choices = option.get("choices", [])
-    if not choices or all(choice in text for choice in choices):
-        return text
-    listed = ", ".join(f"`{choice}`" for choice in choices)
-    return f"{text} One of {listed}.".strip()
-
-
 def fields_page() -> str:
     """Return the page of the fields of case files and of a run's files."""
     case = case_schema()
@@ -232,7 +182,7 @@ def fields_page() -> str:
         "# Fields of files",
         "",
         "This page lists every field of a case file and of the files of a run. [Cases](cases.md) and [runs](runs.md)",
-        "show how they work together. `docs/make_reference.py` writes the page from the code.",
+        "show how they work together.",
         "",
         "## Case file",
         "",
@@ -271,7 +221,7 @@ def api_page() -> str:
         "# Python interface",
         "",
         "This page lists the public names of `pytest_rageval` and its hooks. [Extend](extending.md) and",
-        "[Use it from Python](python.md) show how to use them. `docs/make_reference.py` writes the page from the code.",
+        "[Use it from Python](python.md) show how to use them.",
         "",
     ]
     for name in sorted(set(pytest_rageval.__all__) - {"__version__"}, key=str.lower):

@@ -23,6 +23,7 @@ WORDS = [
     *("judge", "rubric", "judgement", "claim", "label", "calibration", "spot check"),
     *("run", "baseline", "comparison", "regression", "flip", "known failure", "sweep"),
     *("pairwise comparison", "win rate", "position flip"),
+    *("draft", "layer", "overall score", "folder mode", "prefetch", "canary", "fence", "partial run", "vault"),
 ]
 
 

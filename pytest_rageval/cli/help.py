@@ -20,6 +20,9 @@ NO_TOPICS = ("SKILL", "examples")
 """What stands beside the pages in the repository: a text for programs, and projects."""
 WIDEST = 100
 """Columns of a page at most: longer lines of running text are hard to read."""
+WORDS = "words"
+"""The page of the words of other tools."""
+_FIRST_CELL = re.compile(r"^\| ([^|]+) \|", re.MULTILINE)
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _LINK_TO_PAGE = re.compile(r"(!?)\[([^\]\n]{1,200})\]\((?:([\w./-]{1,100})\.md)?(?:#[\w-]{0,100})?\)")
@@ -75,6 +78,8 @@ def _known(topic: str, pages: dict[str, Path], verbs: Collection[str]) -> str:
     in_folders = [known for known in pages if known.rpartition("/")[2] == wanted]
     if len(in_folders) == 1:
         return in_folders[0]
+    if _is_word_elsewhere(topic, pages):
+        raise click.UsageError(f"there is no page {topic!r}; `rageval help {WORDS}` says where it is")
     remedy = did_you_mean(wanted, pages)
     about = [known for known, path in pages.items() if _has_heading(path, topic)]
     if not remedy and wanted in verbs:
@@ -82,6 +87,13 @@ def _known(topic: str, pages: dict[str, Path], verbs: Collection[str]) -> str:
     elif not remedy and about:
         remedy = f"; there is a section about it in: {listed(about)}"
     raise click.UsageError(f"there is no page {topic!r}{remedy or '; `rageval help` lists all topics'}")
+
+
+def _is_word_elsewhere(topic: str, pages: dict[str, Path]) -> bool:
+    """Return True if the page of other tools' words has a row of this word."""
+    wanted = topic.strip().casefold()
+    words = _FIRST_CELL.findall(pages[WORDS].read_text(encoding="utf-8"))
+    return any(re.search(rf"\b{re.escape(wanted)}\b", cell.casefold()) for cell in words)
 
 
 def _has_heading(path: Path, words: str) -> bool:

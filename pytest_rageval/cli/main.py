@@ -118,8 +118,9 @@ def rageval() -> None:
     `rageval help TOPIC` shows a page of the documentation.
 
     \b
-    Exit codes: 0 fine; 1 a case, a gate, a check or a comparison failed; 2 wrong usage, or interrupted.
-    `rageval run` has the exit codes of pytest.
+    Exit codes: 0 fine; 1 a case, a gate, a check or a comparison failed; 2 wrong usage or wrong settings;
+    3 a batch of judgements has not ended; 130 interrupted, and what was done is kept.
+    `rageval run` has those of pytest: 2 interrupted or a broken case file, 4 wrong settings, 5 no cases.
     """
     click.get_current_context().color = wants_colour()
 

@@ -20,11 +20,12 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.render.run_reports import write_all_reports
 from pytest_rageval.run.extent import Extent
-from pytest_rageval.run.finish import FinishedRun
+from pytest_rageval.run.finish import FinishedRun, fail_judging
 from pytest_rageval.run.ongoing_run import INTERRUPTED, OngoingRun
 from pytest_rageval.run.prepare import Preparation, prepare, run_configuration
 from pytest_rageval.runs.interrupts import Interrupts, is_called_by_script
 from pytest_rageval.runs.judge_notes import estimate
+from pytest_rageval.runs.reservations import IN_A_BATCH, LEFT_OUT
 from pytest_rageval.runs.run_files import put_in_order
 from pytest_rageval.scale.dispatch import ClusterRun, Crew, crew_size, waiting_cases
 from pytest_rageval.targets.target import BaseTarget
@@ -59,11 +60,14 @@ class CommandRun:
         screen: Screen,
         workers: Workers | None = None,
         left_out_judge: str | None = None,
+        *,
+        is_batched: bool = False,
     ) -> None:
         """Open the run, without its judge if that cannot be asked; raise SettingsError if that fails.
 
         workers         those that ask, if it is not this process
         left_out_judge  the specification of the judge that could not be asked
+        is_batched      True if the judging is submitted as a batch, once the run is finished
         """
         self.prepared = prepared
         self._cases = cases
@@ -71,13 +75,14 @@ class CommandRun:
         self._screen = screen
         self._workers = workers
         self._left_out_judge = left_out_judge
+        self._is_batched = is_batched
         self.is_interrupted = False
         self._is_ordered = workers is None
         self.finished: FinishedRun | None = None
         try:
             self.run = self._open()
         except JudgeUnavailable as error:
-            screen.step_failed("judging", "; ".join(error.problems))
+            screen.step_failed("judging", as_written_here("; ".join(error.problems)))
             self._left_out_judge = prepared.settings.judge
             self.prepared = prepare_unjudged(prepared.project)
             self.run = self._open()
@@ -187,6 +192,19 @@ class CommandRun:
         extent = self._extent()
         finished = run.finish(extent)
         self.finished = finished
+        self._write_reports(finished, extent)
+        run.accept(finished)
+
+    def fail_judging(self, judge: str | None) -> None:
+        """Decide the finished run again, whose answers could not be submitted to this judge."""
+        assert self.finished is not None
+        self._left_out_judge = judge
+        extent = self._extent()
+        self.finished = fail_judging(self.run.writer, self.prepared.plan, extent, self.finished)
+        self._write_reports(self.finished, extent)
+
+    def _write_reports(self, finished: FinishedRun, extent: Extent) -> None:
+        run = self.run
         try:
             reports = write_all_reports(
                 finished.folder,
@@ -201,7 +219,6 @@ class CommandRun:
             run.notes += reports.notes
             if reports.page is not None and reports.page.problem is not None:
                 self._screen.step_failed("report", reports.page.problem)
-        run.accept(finished)
 
     def _extent(self) -> Extent:
         mask = self.prepared.mask
@@ -212,8 +229,14 @@ class CommandRun:
             selection=selection,
             is_ended_early=self.is_interrupted or self.run.broken_off is not None,
             exit_status=self.run.exit_status(is_interrupted=self.is_interrupted),
-            is_judge_left_out=self._left_out_judge is not None,
+            unjudged_because=self._unjudged_because,
         )
+
+    @property
+    def _unjudged_because(self) -> str | None:
+        if self._left_out_judge is not None:
+            return LEFT_OUT
+        return IN_A_BATCH if self._is_batched else None
 
     @property
     def _resume_command(self) -> str | None:

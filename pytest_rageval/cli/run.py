@@ -21,6 +21,7 @@ from pytest_rageval.cli.options import (
     NO_CASES,
     PLACE,
     USAGE,
+    as_written_here,
     echo_json,
     exit_codes,
     run_options,
@@ -197,7 +198,7 @@ def run_project(
                 raise SettingsError(f"--judge-batch: batches are for a judge {' or '.join(BATCHED)}")
             prepared = prepare_unjudged(project)
     except JudgeUnavailable as error:
-        screen.step_failed("judging", "; ".join(error.problems))
+        screen.step_failed("judging", as_written_here("; ".join(error.problems)))
         prepared = prepare_unjudged(project)
         left_out_judge = project.settings.judge
     screen.mask = prepared.mask
@@ -214,30 +215,38 @@ def run_project(
     # A dry run asks nothing: it checks files of answers only.
     is_checkable_unasked = kind_of(prepared.settings.target or "").is_checkable
     if is_checkable_unasked or not prepared.settings.dry_run:
-        check_can_answer(prepared, target, cases.cases)
+        check_can_answer(prepared, target, cases.asked, cases.cases)
     if prepared.settings.dry_run:
         number = counted(len(cases.asked), "case")
         screen.line(f"dry run: {number}; settings, cases and gates are fine, nothing was asked")
         return 0, {"cases": len(cases.asked), "next": ["rageval run"]}
     with crew as workers:
-        ended = CommandRun(prepared, cases, target, screen, workers, left_out_judge)
+        ended = CommandRun(prepared, cases, target, screen, workers, left_out_judge, is_batched=is_batched)
         with without_pytest():
             ended.take_all_steps()
-        code = ended.show()
-        content = ended.outcome()
+        submitted: list[str] = []
         if is_batched and ended.finished is not None and not ended.is_interrupted:
-            _submit_judging(ended, project.settings, screen)
-        return code, content
+            # Before the verdict is shown: a batch that cannot be submitted fails the run.
+            _submit_judging(ended, project.settings, screen, submitted.append)
+        code = ended.show()
+        for line in submitted:
+            screen.line(line)
+        return code, ended.outcome()
 
 
-def _submit_judging(ended: CommandRun, settings: Settings, screen: Screen) -> None:
+def _submit_judging(ended: CommandRun, settings: Settings, screen: Screen, tell: Callable[[str], None]) -> None:
+    """Submit the answers of a run to its judge as a batch, or fail the run."""
     from pytest_rageval.cli.judge_batch import submit_batch  # here, because few runs are judged so
     from pytest_rageval.cli.stored_run import open_run
 
     judging = {"judge": settings.judge, "judge_base_url": settings.judge_base_url, "retrieval_only": False}
     reports = str(ended.prepared.project.reports)
-    at = open_run(ended.run_id, reports=reports, judge=settings.judge)
-    submit_batch(at, judging, tell=screen.line)
+    try:
+        at = open_run(ended.run_id, reports=reports, judge=settings.judge)
+        submit_batch(at, judging, tell=tell)
+    except RagevalError as error:
+        screen.step_failed("judging", as_written_here("; ".join(error.problems)))
+        ended.fail_judging(settings.judge)
 
 
 @contextmanager

@@ -22,7 +22,9 @@ METRIC_FAILED = "metric "
 """The beginning of the name of a problem that a metric of the whole run raised."""
 RECORDS_OF = "records of "
 """The beginning of the name of a problem with the records of one side of a comparison."""
-OF_THE_RUN = frozenset({"completeness", "records", "verdicts", "examined", "baseline", "update-baseline"})
+JUDGING = "judging"
+"""The name of the problem that the judge could not be asked."""
+OF_THE_RUN = frozenset({JUDGING, "completeness", "records", "verdicts", "examined", "baseline", "update-baseline"})
 """Names of problems that are no gate's text."""
 _END_OF_CLAUSE = re.compile(r"[:;]\s")
 _NAME_OF_RUN = re.compile(r"\Arun \S+: ")

@@ -241,8 +241,24 @@ class PoolSource:
             # A system that gives nothing for a case must not change how its notes are named.
             await self._has_first.wait()
             prefix = path_prefix(self._search.folder, self._paths)
+            if "://" in prefix and not _has_gold_by_url(case):
+                # A note is labelled by its own name: another system of the same notes has another host.
+                retrievals = [_without_prefix(retrieval, prefix) for retrieval in retrievals]
+                prefix = ""
             found = [replace(section, rel_path=f"{prefix}{section.rel_path}") for section in sections]
         return merged(case, retrievals, found, is_shuffled=self._is_shuffled)
+
+
+def _has_gold_by_url(case: EvalCase) -> bool:
+    return any("://" in anchor.rel_path for anchor in case.gold.supports or ())
+
+
+def _without_prefix(retrieval: Retrieval, prefix: str) -> Retrieval:
+    """Return the chunks of a system with their paths as they follow a prefix."""
+    chunks = [
+        replace(chunk, rel_path=(chunk.rel_path or "").removeprefix(prefix) or None) for chunk in retrieval.chunks
+    ]
+    return retrieval._replace(chunks=tuple(chunks))
 
 
 async def _asked(case: EvalCase, system: AskedSystem) -> Retrieval:

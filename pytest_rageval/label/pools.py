@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +15,9 @@ from pytest_rageval.matching.places import in_rank_order, match
 from pytest_rageval.matching.spellings import path_form, read_headings
 from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase
 from pytest_rageval.text import counted
+
+MOST_READ_PATHS = 20
+"""Paths of chunks that are searched for the names of notes."""
 
 
 class Retrieval(NamedTuple):
@@ -195,7 +198,8 @@ def path_prefix(notes: Path, paths: Collection[str]) -> str:
     """Return the prefix of these paths before a note's path within its folder: nothing, `notes/` and so on."""
     folders = notes.resolve().parts[1:]
     ends = ["/".join(folders[at:]) + "/" for at in reversed(range(len(folders)))]
-    prefixes = ["", *ends]  # the shortest first, which is taken of those that fit alike
+    # The shortest first, which is taken of those that fit alike.
+    prefixes = ["", *ends, *_prefixes_of(list(paths)[:MOST_READ_PATHS], notes)]
 
     def fit(prefix: str) -> tuple[int, int]:
         """Return how many notes exist after the prefix, then how many paths begin with it."""
@@ -204,6 +208,17 @@ def path_prefix(notes: Path, paths: Collection[str]) -> str:
         return existing, len(rests) if prefix else 0  # every path begins with none, which says nothing
 
     return max(prefixes, key=fit)
+
+
+def _prefixes_of(paths: Iterable[str], notes: Path) -> Iterator[str]:
+    """Yield what stands before the name of a note in these paths, such as `https://host/notes/`."""
+    for path in paths:
+        folders, _, name = path.rpartition("/")
+        parts = folders.split("/")
+        for at in range(len(parts), 0, -1):
+            rest = "/".join([*parts[at:], name])
+            if (notes / rest).is_file():
+                yield path.removesuffix(rest)
 
 
 def _unmatched(places: Sequence[Place], hits: Sequence[frozenset[int]]) -> Iterator[Place]:

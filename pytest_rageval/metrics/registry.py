@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_type_hints
 from pytest_rageval.errors import OddScoreError, SettingsError, UnknownMetric
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import did_you_mean
+from pytest_rageval.metrics.names_elsewhere import name_here
 from pytest_rageval.metrics.needs import guard_of
 from pytest_rageval.model import NotApplicable, Observation, RunFacts, Score
 
@@ -326,6 +327,9 @@ class Registry:
         if name.casefold().replace("-", "_") in ("pass_rate", "passrate"):
             remedy = ", because each failing case fails the build by itself"
             return UnknownMetric(f"{written!r} is not a metric{remedy}", name)
+        elsewhere = name_here(name)
+        if elsewhere is not None:
+            return UnknownMetric(f"unknown metric {written!r}; here it is {elsewhere}", name)
         remedy = did_you_mean(name, [*self._metrics, *self._aliases])
         return UnknownMetric(f"unknown metric {written!r}{remedy}", name)
 

@@ -162,7 +162,7 @@ class Controller:
             # A dry run checks files of answers only.
             is_checked = target is None or not prepared.settings.dry_run or kind_of(target).is_checkable
             if is_checked and None in overrides(session, CLIENT, files).values():
-                check_can_answer(prepared, self.active.fixtures.make_target(), self.active.all_cases())
+                check_can_answer(prepared, self.active.fixtures.make_target(), cases, self.active.all_cases())
             if prepared.settings.dry_run:
                 return
             run = self._new_run(is_judge_asked=is_judge_asked, judges=judges_of_files(session))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from pytest_rageval.comparison.compared_sides import Comparison
+from pytest_rageval.comparison.verdict_reasons import JUDGING
 from pytest_rageval.comparison.verdict_sentence import NOT_COMPARABLE, not_comparable
 from pytest_rageval.gates.gate import is_meant_for
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.run.extent import Extent
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.decision_hash import labelled_case
+from pytest_rageval.runs.reservations import has_left_out_judge
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import counted
 
@@ -57,6 +60,14 @@ def run_problems(
         and not (is_partial or settings.update_baseline or settings.ignore_invariants)
     ):
         yield NOT_COMPARABLE, not_comparable(comparison.problems)
+
+
+def judging_problem(metrics: Mapping[str, Any]) -> dict[str, str]:
+    """Return what fails a run whose judge could not be asked; empty if it could."""
+    if not has_left_out_judge(metrics):
+        return {}
+    # Without the run's id: two runs with the same records have the same verdict.
+    return {JUDGING: "the judge could not be asked; `rageval judge RUN --judge SPEC` judges the answers later"}
 
 
 def _is_xfailed_early(row: Row) -> bool:

@@ -24,7 +24,8 @@ class Extent:
     uncounted       keys of cases that failed or ended in errors, and that pytest did not count so
     damage          how the records of a stored run differ from those that it wrote
     overcounted     keys of cases that passed when run again after their worker died, which pytest counts as an error
-    is_judge_left_out  True if the judge could not be asked at the start, and the run went on without
+    unjudged_because  why no answer was judged though a judge is named: it could not be asked at the start, or judges
+                    a batch later; None if it judged
     """
 
     every: Collection[str]
@@ -38,7 +39,7 @@ class Extent:
     uncounted: Sequence[str] = ()
     damage: str | None = None
     overcounted: Sequence[str] = ()
-    is_judge_left_out: bool = False
+    unjudged_because: str | None = None
 
     @property
     def is_interrupted(self) -> bool:

@@ -25,7 +25,7 @@ from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.index_coverage import not_understood
 from pytest_rageval.run.acceptance import refusal_of_baseline
-from pytest_rageval.run.end_checks import run_problems
+from pytest_rageval.run.end_checks import judging_problem, run_problems
 from pytest_rageval.run.extent import Extent
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate, metric_errors
@@ -36,7 +36,7 @@ from pytest_rageval.runs.folder import write_metrics
 from pytest_rageval.runs.judge_notes import failure_note, judge_notes, served_change, served_names
 from pytest_rageval.runs.reader import CONFIG, METRICS
 from pytest_rageval.runs.record_seal import RECORDED
-from pytest_rageval.runs.reservations import RERUN, judge_left_out, reruns, skip_notes, still_left_out
+from pytest_rageval.runs.reservations import LEFT_OUT, RERUN, judge_left_out, reruns, skip_notes, still_left_out
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.rewritten_follow_ups import rewrite_note
 from pytest_rageval.runs.row import Row, cases_of, flagged, in_order
@@ -104,6 +104,16 @@ def accept(finished: FinishedRun, baseline_file: Path) -> None:
         write_baseline(baseline_file, finished.metrics, finished.rows, finished.config, finished.folder)
 
 
+def fail_judging(writer: RunWriter, plan: Plan, extent: Extent, finished: FinishedRun) -> FinishedRun:
+    """Decide a finished run again whose answers could not be submitted to its judge; write its metrics.json."""
+    metrics = {**finished.metrics, **judge_left_out(finished.rows, LEFT_OUT), "can_be_baseline": False}
+    problems = {**finished.problems, **judging_problem(metrics)}
+    failed = _with_verdict(replace(finished, metrics=metrics, problems=problems), plan, extent)
+    write_metrics(writer.folder.path / METRICS, failed.metrics)
+    write_metrics(writer.folder.reports / METRICS, failed.metrics)
+    return failed
+
+
 def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None) -> FinishedRun:
     """Return the run's verdict; write nothing."""
     trials = in_order(writer.rows.values())
@@ -121,6 +131,7 @@ def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | Non
     problems = dict(run_problems(plan, extent, rows, comparison, lost, is_partial=info.is_partial))
     for name, error in metric_errors(metrics["metrics"]).items():
         problems[f"{METRIC_FAILED}{name}"] = error
+    problems |= judging_problem(metrics)
     problems = plan.mask.value(problems)
     metrics["can_be_baseline"] = _is_advised_as_baseline(plan, extent, metrics, problems)
     finished = FinishedRun(
@@ -147,8 +158,8 @@ def _measured(
     """Return metrics.json as far as it follows from this run alone."""
     # The description and gates may hold a credential, as records may not.
     metrics = plan.mask.value(aggregate(trials, plan, info))
-    if extent.is_judge_left_out:
-        metrics |= judge_left_out(rows)
+    if extent.unjudged_because is not None:
+        metrics |= judge_left_out(rows, extent.unjudged_because)
     elif extent.earlier is not None and metrics["judge"] is None:
         metrics |= still_left_out(extent.earlier)
     if info.is_partial:

@@ -189,10 +189,16 @@ def target_in(project: Project, spec: str, environment: Mapping[str, str] | None
     return target_from_spec(spec, root=project.root, reports=project.reports, connection=connection, mapping=mapping)
 
 
-def check_can_answer(prepared: Preparation, target: BaseTarget, cases: Sequence[EvalCase]) -> None:
-    """Raise CaseError if the configured target cannot be reached or lacks answers."""
+def check_can_answer(
+    prepared: Preparation, target: BaseTarget, cases: Sequence[EvalCase], others: Sequence[EvalCase] = ()
+) -> None:
+    """Raise CaseError if the configured target cannot be reached or lacks answers.
+
+    `others`: cases that are not asked now, to which a file may have answers.
+    """
     settings = prepared.settings
-    problems = check_target(target, settings.target or "", cases, is_partial_allowed=settings.allow_partial)
+    spec = settings.target or ""
+    problems = check_target(target, spec, cases, is_partial_allowed=settings.allow_partial, others=others)
     if problems:
         raise CaseError(*problems)
 
@@ -224,7 +230,7 @@ def check_judge(prepared: Preparation, loop: BackgroundLoop) -> None:
         return
     problem = loop.run(judge.check())
     if problem is not None:
-        raise JudgeUnavailable(f"judge {judge.model!r}: {problem}")
+        raise JudgeUnavailable(f"judge {judge.model!r}: {problem}; start it, or run without it: --rageval-judge none")
 
 
 def run_check(project: Project, judge: BaseJudge, plan: Plan) -> Mapping[str, Any] | None:

@@ -17,7 +17,7 @@ from pytest_rageval.io.lock import LockHeld, take_lock
 from pytest_rageval.text import printable
 
 GITIGNORE = """\
-# Written once by rageval; yours to change. Only baselines are committed, with the texts of their failing cases.
+# Written once by rageval; yours to change. Only baselines are committed, with the texts of their cases.
 /cache/
 /metrics.json
 /runs/

@@ -44,7 +44,9 @@ WITHOUT_CONTENT = frozenset({"abstention", "operations"})
 JUDGE_ERROR = "judge"
 """The beginning of the kinds of error of a judge."""
 LEFT_OUT = "judge_unavailable"
-"""Why no answer of a run was judged whose judge could not be asked at its start."""
+"""Why no answer of a run was judged whose judge could not be asked."""
+IN_A_BATCH = "judge_batch"
+"""Why no answer of a run was judged whose judging was submitted as a batch: it is scored when that is collected."""
 
 
 def not_judged(rows: Sequence[Row]) -> dict[str, Any]:
@@ -61,17 +63,24 @@ def not_judged(rows: Sequence[Row]) -> dict[str, Any]:
     return {UNJUDGED: {"cases": len(failed), "of": judged, "kinds": dict(sorted(kinds.items()))}}
 
 
-def judge_left_out(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the same for a run whose judge could not be asked: no answer was judged."""
+def judge_left_out(rows: Sequence[Row], why: str) -> dict[str, Any]:
+    """Return the same for a run in which no answer was judged, for one reason."""
     # A case without an answer had nothing to judge.
     answered = sum(row.outcome != "error" for row in rows)
-    return {UNJUDGED: {"cases": answered, "of": answered, "kinds": {LEFT_OUT: answered}}} if answered else {}
+    return {UNJUDGED: {"cases": answered, "of": answered, "kinds": {why: answered}}} if answered else {}
 
 
 def still_left_out(earlier: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the same for a stored run that is decided again, and whose judge could not be asked at its time."""
+    """Return the same for a stored run that is decided again, and in which no answer was judged at its time."""
     unjudged = earlier.get(UNJUDGED)
-    return {UNJUDGED: unjudged} if unjudged is not None and LEFT_OUT in unjudged["kinds"] else {}
+    if unjudged is None or not {LEFT_OUT, IN_A_BATCH}.intersection(unjudged["kinds"]):
+        return {}
+    return {UNJUDGED: unjudged}
+
+
+def has_left_out_judge(metrics: Mapping[str, Any]) -> bool:
+    """Return True if the judge that the run names could not be asked."""
+    return LEFT_OUT in metrics.get(UNJUDGED, {}).get("kinds", ())
 
 
 def _reasons(row: Row) -> Iterator[str]:

@@ -93,16 +93,17 @@ class AnswersTarget(BaseTarget):
     async def aclose(self) -> None:
         """Do nothing: the target holds no resources."""
 
-    def check_coverage(self, cases: Sequence[EvalCase], *, is_partial_allowed: bool = False) -> list[str]:
+    def check_coverage(
+        self, cases: Sequence[EvalCase], *, is_partial_allowed: bool = False, others: Sequence[EvalCase] = ()
+    ) -> list[str]:
         """Return all mismatches between the file and the cases, one line each.
 
         These are cases without an answer (unless `is_partial_allowed`), ids and questions that no case or several cases
-        have, and cases with two answers.
+        have, and cases with two answers. `others`: cases that are not asked now, whose answers may be in the file.
         """
-        by_name: dict[str, list[str]] = {}
-        for case in cases:
-            for name in (case.key, case.id, asking(case.question)):
-                by_name.setdefault(name, []).append(case.key)
+        by_name = _keys_by_name(cases)
+        # An answer to a case that is asked is meant for that one, whatever cases of other files are named alike.
+        by_name = {**_keys_by_name(others), **by_name}
         answered: dict[str, int] = {}
         problems = []
         for name, record in self._answers.records.items():
@@ -133,6 +134,15 @@ class AnswersTarget(BaseTarget):
                 return name
         by_question = asking(question)
         return by_question if by_question in records else None
+
+
+def _keys_by_name(cases: Iterable[EvalCase]) -> dict[str, list[str]]:
+    """Return the keys of cases by the names that an answer may have."""
+    by_name: dict[str, list[str]] = {}
+    for case in cases:
+        for name in (case.key, case.id, asking(case.question)):
+            by_name.setdefault(name, []).append(case.key)
+    return by_name
 
 
 def _mismatch(name: str, keys: Sequence[str], names: Iterable[str]) -> str:

@@ -26,7 +26,7 @@ from pytest_rageval.text import counted, cut, printable
 NATIVE = "/api/v1/ask"
 MESSAGES = "messages"
 """The key of a chat: a list of messages in place of one question."""
-_PLACES = (NATIVE, "/ask", "/query", "/chat", "/api/ask", "/api/query", "/api/chat", "")
+_PLACES = (NATIVE, "/ask", "/query", "/chat", "/api/ask", "/api/query", "/api/chat", "", "/v1/chat/completions")
 _KEYS = ("question", "query", "message", "input", "prompt", "text", "q", MESSAGES)
 _COMPLETIONS = "/chat/completions"
 _MOST_TRIES = 24
@@ -131,11 +131,30 @@ async def _model(client: SlottedClient, address: str) -> dict[str, Json]:
 
 def contact_of_sample(body: bytes, name: str) -> FirstContact:
     """Return what a sample reply says, without asking; that the question is sent as `question` is a guess."""
-    contact = _read(body, f"{name}: a sample reply, nothing was asked", "", _KEYS[0])
+    model = _model_of_completion(body)
+    key = _KEYS[0] if model is None else MESSAGES
+    contact = _read(body, f"{name}: a sample reply, nothing was asked", "", key)
     if contact.mapping is None:
         return contact
-    guess = f'guess: {{"{_KEYS[0]}": "…"}} as the request, which no reply shows; correct it in rageval.toml'
-    return contact._replace(said=(*contact.said, guess))
+    request = contact.mapping["request"]
+    shown = {key: "…"}
+    if model is not None:
+        request = {**request, "model": model}
+        shown["model"] = model
+    shown_request = printable(json.dumps(shown, ensure_ascii=False))
+    guess = f"guess: {shown_request} as the request, which no reply shows; correct it in rageval.toml"
+    return contact._replace(mapping={**contact.mapping, "request": request}, said=(*contact.said, guess))
+
+
+def _model_of_completion(body: bytes) -> str | None:
+    """Return the model that a chat completion of OpenAI's interface names; None for another reply."""
+    try:
+        data = parse(body)
+    except StrictJsonError:
+        return None
+    if not isinstance(data, dict) or data.get("object") != "chat.completion":
+        return None
+    return str(data.get("model") or "default")
 
 
 def _missed_first(keys: Sequence[str], refusal: str) -> list[str]:

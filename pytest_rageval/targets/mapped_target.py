@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -228,15 +228,6 @@ class MappedTarget(BaseTarget):
         if not reply.body.strip():
             raise TargetError("empty", f"{self._where}: the response has no body")
         return self._answer(data_from_body(reply.body, self._where))
-
-    def params_problem(self, names: Sequence[str]) -> str:
-        """Return which of these parameters the request has no place for: a server would skip them in silence."""
-        known = _placed(self._mapping.request) | self._mapping.request.keys()
-        unplaced = [name for name in names if name not in known]
-        if not unplaced:
-            return ""
-        places = " and ".join(f"{{{PARAMS}{name}}}" for name in unplaced)
-        return f"{PLACE}.request has no place for {', '.join(unplaced)}; put {places} where it belongs"
 
     async def aclose(self) -> None:
         """Close the connections."""

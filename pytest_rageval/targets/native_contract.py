@@ -25,6 +25,7 @@ from pytest_rageval.matching.spellings import heading_text
 from pytest_rageval.model import NOTHING, Answer, Chunk, Entity, FolderSelection, Json, Reference, ToolCall, Trace
 from pytest_rageval.model.versions import A_VERSION, VERSION_NAMES, is_version
 from pytest_rageval.targets.blank_answers import sign_of_no_answer, without_thoughts
+from pytest_rageval.targets.event_replies import remedy_for_events
 from pytest_rageval.targets.native_shapes import Debug, FlatResponse, NativeResponse
 from pytest_rageval.targets.tool_calls import may_hold_calls, with_contract_calls
 
@@ -61,7 +62,7 @@ def data_from_body(body: bytes, where: str) -> Json:
             raise TargetError("invalid_json", f"{where}: {error}") from None
         if error.kind == "syntax":
             line, column = error.place(oddity.offset)
-            begin = f"the response begins with {shown_value(error.text)}"
+            begin = remedy_for_events(error.text) or f"the response begins with {shown_value(error.text)}"
             message = f"{where}: invalid JSON at line {line}, column {column}: {oddity.message}; {begin}"
             raise TargetError("invalid_json", message) from None
         if error.kind == "size":

@@ -43,7 +43,13 @@ class OwnTarget(BaseTarget):
         problem = getattr(self.own, "params_problem", None)
         return "" if problem is None else problem(names)
 
-    def check_coverage(self, cases: Sequence[EvalCase], *, is_partial_allowed: bool = False) -> Sequence[str]:
+    def check_coverage(
+        self,
+        cases: Sequence[EvalCase],
+        *,
+        is_partial_allowed: bool = False,
+        others: Sequence[EvalCase] = (),  # noqa: ARG002 because only a file of answers is for a set of cases
+    ) -> Sequence[str]:
         """Return what the object says of these cases, if it has such a method."""
         check = getattr(self.own, "check_coverage", None)
         return () if check is None else check(cases, is_partial_allowed=is_partial_allowed)

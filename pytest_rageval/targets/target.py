@@ -64,8 +64,12 @@ class BaseTarget(Target):
         cases: Sequence[EvalCase],  # noqa: ARG002 because most systems are asked to know
         *,
         is_partial_allowed: bool = False,  # noqa: ARG002
+        others: Sequence[EvalCase] = (),  # noqa: ARG002
     ) -> Sequence[str]:
-        """Return why these cases have no answer, one line each, as far as that is known before they are asked."""
+        """Return why these cases have no answer, one line each, as far as that is known before they are asked.
+
+        `others`: cases that are not asked now, to which there may be answers.
+        """
         return ()
 
 

@@ -92,13 +92,19 @@ def target_from_object(
 
 
 def check_target(
-    target: BaseTarget, spec: str, cases: Sequence[EvalCase], *, is_partial_allowed: bool = False
+    target: BaseTarget,
+    spec: str,
+    cases: Sequence[EvalCase],
+    *,
+    is_partial_allowed: bool = False,
+    others: Sequence[EvalCase] = (),
 ) -> list[str]:
     """Return why the target of `spec` cannot answer, before any question is sent, one line each; empty if it can.
 
-    One connection to the host of an HTTP target is tried; a file of answers must cover all cases.
+    One connection to the host of an HTTP target is tried; a file of answers must cover all cases. It may have answers
+    to `others`, which are not asked now.
     """
-    uncovered = list(target.check_coverage(cases, is_partial_allowed=is_partial_allowed))
+    uncovered = list(target.check_coverage(cases, is_partial_allowed=is_partial_allowed, others=others))
     if uncovered or target.url is None or not kind_of(spec).is_over_http:
         return uncovered
     from pytest_rageval.http.address import probe  # here, because it loads httpx

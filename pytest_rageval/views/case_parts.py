@@ -106,8 +106,11 @@ class ChunkRow(NamedTuple):
 def chunk_rows(
     record: Mapping[str, Any], case: EvalCase | None, earlier: Mapping[str, Any] | None, k: int | None
 ) -> Iterator[ChunkRow]:
-    """Yield the retrieved chunks by rank, then the golds that were not retrieved."""
-    golds = _gold_names(case)
+    """Yield the retrieved chunks by rank, then the golds that were not retrieved.
+
+    None of these for a system that reports no chunks: it may have retrieved all of them.
+    """
+    golds = () if _reports_no_chunks(record) else _gold_names(case)
     matched: set[int] = set()
     for chunk in record["retrieved_chunks"]:
         matches = chunk["matches"]
@@ -149,9 +152,12 @@ def no_chunks(record: Mapping[str, Any]) -> str:
         return ""
     if record["error"]:
         return "no chunks were recorded: the case ended in an error"
+    return "the system reports no chunks" if _reports_no_chunks(record) else "no chunks were retrieved"
+
+
+def _reports_no_chunks(record: Mapping[str, Any]) -> bool:
     reported = record.get("reported")
-    is_silent = reported is not None and "chunks" not in reported
-    return "the system reports no chunks" if is_silent else "no chunks were retrieved"
+    return reported is not None and "chunks" not in reported
 
 
 def _snippets(case: EvalCase | None, record: Mapping[str, Any], golds: Sequence[int]) -> list[str]:

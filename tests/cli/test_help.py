@@ -36,6 +36,8 @@ def test_a_topic_is_found_as_people_write_it(project: Project, written: str):
     ("topic", "remedy"),
     [
         ("gaets", "; did you mean 'gates'?"),
+        ("faithfulness", "; `rageval help words` says where it is"),
+        ("Semantic similarity", "; `rageval help words` says where it is"),
         ("explain", "; `rageval explain --help` tells all of that verb"),
         ("known failures", "; there is a section about it in: gates"),
         ("quxquux", "; `rageval help` lists all topics"),

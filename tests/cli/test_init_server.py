@@ -186,3 +186,30 @@ def test_a_question_that_nobody_is_asked_is_wrong_usage(empty: Project, options:
     result = empty.rageval("init", "--yes", *options)
     assert result.ret == 2
     assert problem in result.stderr.str()
+
+
+COMPLETION = {"object": "chat.completion", "model": "lib-1", "choices": [{"message": {"content": "At 100 degrees."}}]}
+
+
+async def completes_chats_alone(connection: Connection) -> None:
+    asked = connection.request
+    is_chat = asked.path == "/v1/chat/completions" and "messages" in json.loads(asked.body or b"{}")
+    await connection.reply(200 if is_chat else 404, json.dumps(COMPLETION if is_chat else {}).encode())
+
+
+def test_a_server_of_chat_completions_is_found_by_its_host_alone(empty: Project):
+    with FaultServer(completes_chats_alone) as server:
+        assert empty.rageval("init", "--yes", "--target", server.url).ret == 0
+    mapping = tomllib.loads((empty.path / "rageval.toml").read_text(encoding="utf-8"))["target"]["mapping"]
+    assert mapping["path"] == "/v1/chat/completions"
+    assert mapping["request"] == {"messages": "{messages}", "model": "default"}
+
+
+def test_a_sample_of_a_chat_completion_guesses_messages_and_model(empty: Project):
+    empty.write("reply.json", json.dumps(COMPLETION))
+    shown = empty.rageval(
+        "init", "--yes", "--target", "http://127.0.0.1:9/v1/chat", "--reply", "reply.json"
+    ).stdout.str()
+    assert 'guess: {"messages": "…", "model": "lib-1"} as the request' in shown
+    mapping = tomllib.loads((empty.path / "rageval.toml").read_text(encoding="utf-8"))["target"]["mapping"]
+    assert mapping["request"] == {"messages": "{messages}", "model": "lib-1"}

@@ -202,3 +202,34 @@ def test_a_run_that_is_judged_again_keeps_what_is_known_of_its_judge(project: Pr
         result = project.rageval("judge", "latest", "--judge-cache", "refresh")
     assert project.config()["judge"] == before
     assert "named to be scored" not in "\n".join([*result.outlines, *result.errlines])
+
+
+@pytest.mark.parametrize("command", ["run", "pytest"])
+def test_a_named_case_file_needs_answers_to_its_own_cases_alone(project: Project, command: str):
+    project.cases([{"id": "one", "question": "One?"}, {"id": "both", "question": "Both?"}], "evalcases/a.jsonl")
+    project.cases([{"id": "two", "question": "Two?"}, {"id": "both", "question": "And?"}], "evalcases/b.jsonl")
+    project.write("given.jsonl", '{"id": "one", "answer": "x"}\n{"id": "both", "answer": "x"}\n')
+
+    def run(*paths: str) -> pytest.RunResult:
+        if command == "run":
+            return project.rageval("run", *paths, "--target", "answers:given.jsonl")
+        return project.run(*paths, "--rageval-target", "answers:given.jsonl")
+
+    assert run("evalcases/a.jsonl").ret == 0
+    assert project.metrics()["outcomes"]["passed"] == 2
+    project.write("given.jsonl", '{"id": "one", "answer": "x"}\n{"id": "two", "answer": "x"}\n')
+    refused = run("evalcases/a.jsonl")
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    assert lines_with(refused, "given.jsonl: no answer for evalcases/a.jsonl::both")
+
+
+def test_a_gold_of_a_system_that_reports_no_chunks_is_not_said_to_be_missed(project: Project):
+    project.write("bare.py", "def answer(question):\n    return 'It is blue.'\n")
+    project.cases(
+        [{"id": "one", "question": "One?", "gold": {"answer": "red"}, "gold_supports": [{"rel_path": "a.md"}]}]
+    )
+    assert project.rageval("run", "--target", "bare:answer").ret == 1
+    explained = project.rageval("explain", "latest", "one")
+    assert lines_with(explained, "the system reports no retrieved chunks")
+    assert not lines_with(explained, "was not retrieved")
+    assert "was not retrieved" not in (project.runs[-1] / "report.html").read_text("utf-8")

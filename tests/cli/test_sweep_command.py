@@ -10,8 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from fault_server import FaultServer, gives
 from processes import PATIENCE_S, wait_until
-from project import Project
+from project import Project, lines_with
 from scored_bot import ScoredBot
 
 CASES = 20
@@ -221,15 +222,19 @@ def test_parameters_that_a_function_cannot_be_given_are_refused_before_the_first
     assert not project.runs
 
 
-def test_parameters_that_a_mapping_has_no_place_for_are_refused_before_the_first_question(project: Project):
-    bot = ScoredBot(project)
-    mapping = '{ request = { q = "{question}", n = "{params.top}", least = 0.2 }, response = { answer = "answer" } }'
-    project.configure(f'target = {{ url = "http://127.0.0.1:9/ask", mapping = {mapping} }}')
-    grid = ("--grid", "top=1,2", "--grid", "least=.1,.3", "--grid", "style=a,b", "--grid", "k=1,5")
-    line = "--grid: target.mapping.request has no place for style; put {params.style} where it belongs"
-    assert line in bot.sweep(*grid, code=2)
-    assert "cannot connect" in bot.sweep(*grid[:4], code=2), "those that have one pass"
-    assert not project.runs
+def test_a_parameter_without_a_place_in_a_mapping_is_sent_at_the_top_level_as_in_a_run(project: Project):
+    project.cases(
+        {"id": name, "question": f"{name}?", "gold_supports": [{"rel_path": "a.md"}]} for name in ("one", "two")
+    )
+    with FaultServer(gives({"answer": "blue", "hits": [{"path": "a.md"}]})) as server:
+        response = '{ answer = "answer", retrieved_chunks = { each = "hits", rel_path = "path" } }'
+        mapping = f'{{ request = {{ q = "{{question}}", n = "{{params.top}}" }}, response = {response} }}'
+        project.configure(f'target = {{ url = "{server.url}/ask", mapping = {mapping} }}')
+        ran = project.rageval("sweep", "--grid", "top=1,2", "--grid", "threshold=.3,.7")
+        bodies = [request.json for request in server.requests]
+    assert ran.ret == 0
+    assert {(body.get("n"), body.get("threshold")) for body in bodies} >= {(1, 0.3), (1, 0.7), (2, 0.3), (2, 0.7)}
+    assert lines_with(ran, "no answer changed with")
 
 
 @pytest.mark.parametrize(("style", "is_noted"), [("plain,fancy", True), ("plain", False)])

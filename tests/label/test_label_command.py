@@ -237,3 +237,25 @@ def test_the_plain_face_shows_the_expected_answer_and_o_the_rest_of_a_long_quest
     assert [line for line in lines if line.endswith("… (o shows the rest)")]
     assert f"Q  {question}" in lines
     assert lines.count("A  32,000 won") == 2
+
+
+BY_URL = """
+def answer(question):
+    place = {"rel_path": "https://lib.example/notes/films.md", "heading_path": "# Films > ## Loan"}
+    return {"answer": "7 days", "retrieved_chunks": [{**place, "text": "Films are lent for 7 days."}]}
+"""
+
+
+def test_a_passage_of_a_note_that_the_system_names_by_url_is_shown_once_and_labelled_by_the_note(
+    desk: Project, typed: Any
+):
+    desk.cases([{"id": "f", "question": "How long are films lent?"}], "cases.jsonl")
+    desk.write("by_url.py", BY_URL)
+    desk.write("pages/films.md", "# Films\n\n## Loan\nFilms are lent for 7 days.\n")
+    desk.configure('target = "by_url:answer"\nnotes = "pages"')
+    typed("1", "", "q")
+    result = desk.rageval("label", "cases.jsonl", "--plain")
+    assert result.outlines.count("        Films are lent for 7 days.") == 1
+    (gold,) = case(desk, "f").gold.supports
+    assert (gold.rel_path, gold.heading_path) == ("films.md", "# Films > ## Loan")
+    assert desk.rageval("run", "cases.jsonl", "--gate", "recall_any@5 >= 1").ret == 0

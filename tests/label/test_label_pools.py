@@ -112,7 +112,7 @@ def test_notes_are_named_as_the_systems_name_them_also_where_a_system_gives_noth
     notes.mkdir(parents=True)
     (notes / "a.md").write_text("# A\nsoap\n")
     (notes / "b.md").write_text("# B\ncream\n")
-    for written in ("a.md", "notes/a.md", "vault/notes/a.md", "notes/elsewhere.md"):
+    for written in ("a.md", "notes/a.md", "vault/notes/a.md", "notes/elsewhere.md", "https://host/x/a.md"):
         folder.write(a_bare("one", "cream"), a_bare("two", "soap"))
         bot = Bot({"cream": (Chunk("1", rel_path=written, text="x"),)})
         session = folder.session(bot, search=NotesSearch(notes))

@@ -12,9 +12,10 @@ from click.testing import CliRunner
 
 from pytest_rageval.cli.main import rageval
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.metrics import builtin_metrics, worked_examples
+from pytest_rageval.metrics import builtin_metrics, load_registry, worked_examples
 from pytest_rageval.metrics.definitions_page import ROWS, f1_of, metrics_page
 from pytest_rageval.metrics.doc_parts import doc_parts
+from pytest_rageval.metrics.names_elsewhere import NAMES_HERE
 
 
 def output(*arguments: str) -> str:
@@ -114,3 +115,24 @@ def test_every_example_of_the_page_is_true():
 @pytest.mark.parametrize("row", [row for row in ROWS if row.reader == "right"], ids=lambda row: row.answer)
 def test_what_a_reader_calls_right_passes_the_default_gate(row):
     assert f1_of(row, "word") >= 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "here"),
+    [
+        ("context_precision", "'map@k' or 'precision@k'"),
+        ("Semantic Similarity", "an assertion `similar`"),
+        ("answer-relevancy", "'relevance'"),
+    ],
+)
+def test_a_name_of_another_tool_leads_to_what_measures_the_same(name: str, here: str):
+    with pytest.raises(SettingsError, match=rf"unknown metric '{name}'; here it is {here}"):
+        load_registry().measure(name, 5)
+
+
+def test_names_of_other_tools_lead_to_metrics_that_exist_and_are_none_of_ours():
+    registry = load_registry()
+    for name, here in NAMES_HERE.items():
+        assert name not in registry
+        for metric in re.findall(r"'([^']+)'", here):
+            registry.measure(metric.replace("@k", "@5"), 5)

@@ -61,6 +61,15 @@ def test_figures_of_cost_are_those_of_all_trials(judged: Project):
     assert (cost["judgements"], cost["judgements_cached"], cost["judge_total_tokens"]) == (6, 0, 720)
 
 
+def test_where_a_judge_decided_that_an_answer_declines_the_case_says_so(project: Project):
+    project.write("talk.py", "def answer(question):\n    return 'A colleague will call you back.'\n")
+    project.cases([{"id": "gym", "question": "When does the gym open?", "answerable": False}])
+    with JudgeServer() as server:
+        result = project.run("--rageval-target", "talk:answer", *judge_at(server))
+    assert project.records()["gym"]["abstention"]["decided_by"] == "judge"
+    result.stdout.fnmatch_lines(["*judge      no abstention, by the judge: if that is wrong, have the system send*"])
+
+
 @pytest.mark.parametrize("judge", ["lexical", "none"])
 def test_where_phrasing_alone_decided_a_gate_the_case_says_so_and_the_project_can_name_its_bots_refusals(
     project: Project, judge: str

@@ -99,11 +99,42 @@ def test_a_spent_budget_says_so_in_pytest(answered: Project):
 @pytest.mark.parametrize("gate", [NO_GATE, ("--gate", "correctness >= 3")])
 def test_a_judge_that_cannot_be_reached_is_in_the_sentence(answered: Project, gate: tuple[str, ...]):
     result = run(answered, NOWHERE, *gate)
-    assert result.ret == 1
-    assert lines_with(result, "4 of 4 answers were not judged (judge_unavailable)")
-    assert answered.metrics()["not_judged"]["cases"] == 4
+    assert_failed_unjudged(answered, result)
     scored_again = answered.rageval("score", "latest")
+    assert scored_again.ret == 1
     assert lines_with(scored_again, "4 of 4 answers were not judged (judge_unavailable)")
+
+
+def assert_failed_unjudged(project: Project, result: pytest.RunResult) -> None:
+    """Check that exit code, sentence, record and comment of a run agree that its answers could not be judged."""
+    assert result.ret == 1
+    assert says(result, "Fails the build:", "the judge could not be asked")
+    assert lines_with(result, "4 of 4 answers were not judged (judge_unavailable)")
+    metrics = project.metrics()
+    assert metrics["not_judged"]["cases"] == 4
+    assert metrics["verdict"]["fails_build"]
+    assert not metrics["can_be_baseline"]
+    comment = project.rageval("comment")
+    assert lines_with(comment, "the judge could not be asked")
+    for report in ("summary.md", "report.html"):
+        assert "the judge could not be asked" in (project.runs[-1] / report).read_text("utf-8")
+
+
+def test_a_batch_that_cannot_be_submitted_fails_the_run_in_every_place(answered: Project):
+    with JudgeServer(score=5) as server:  # a server without /v1/files
+        result = run(answered, f"openai:judge-1@{server.url}", "--judge-batch", "--run-id", "batched", *NO_GATE)
+        assert_failed_unjudged(answered, result)
+        assert lines_with(result, f"judge its answers later: rageval judge batched --judge openai:judge-1@{server.url}")
+        judged = answered.rageval("judge", "batched", "--judge", f"openai:judge-1@{server.url}")
+    assert judged.ret == 0
+    assert lines_with(judged, "Passes: ")
+    assert not lines_with(judged, "not judged")
+
+
+def test_pytest_names_a_way_on_if_the_judge_cannot_be_reached(answered: Project):
+    result = answered.run("--rageval-target", "bot:answer", "--rageval-judge", NOWHERE)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: judge 'm': *start it, or run without it: --rageval-judge none"])
 
 
 def test_a_comparison_with_a_run_that_was_not_judged_is_not_better(answered: Project):
@@ -114,7 +145,8 @@ def test_a_comparison_with_a_run_that_was_not_judged_is_not_better(answered: Pro
         assert "not_judged" not in answered.metrics()
     run(answered, NOWHERE, "--run-id", "after", *NO_GATE)
     compared = answered.rageval("compare", "before", "after")
-    assert says(compared, "Passes:", "4 of 4 answers were not judged")
+    assert compared.ret == 1
+    assert says(compared, "Fails the build: the judge could not be asked", "4 of 4 answers were not judged")
     assert not lines_with(compared, "▲")
     markdown = answered.rageval("compare", "before", "after", "--format", "markdown")
-    assert says(markdown, "Passes:", "4 of 4 answers were not judged")
+    assert says(markdown, "Fails the build:", "4 of 4 answers were not judged")

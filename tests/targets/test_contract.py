@@ -229,6 +229,12 @@ def test_an_answer_needs_a_text_or_chunks_or_to_say_that_it_abstained():
     [
         (b"", "empty", "no body"),
         (b" \r\n", "empty", "no body"),
+        (
+            b'data: {"choices": []}\n\ndata: [DONE]\n',
+            "invalid_json",
+            "a stream of events, not JSON; send `stream = false`",
+        ),
+        (b"event: message\ndata: hi\n\n", "invalid_json", "ask the server with a Python function"),
         (b"<html>502</html>", "invalid_json", "line 1, column 1: expecting value; the response begins with '<html>502"),
         (b'{"answer":\n "x"', "invalid_json", "line 2, column 5"),
         (b'{"answer": "\xff"}', "invalid_json", "byte 0xff at offset 12 is not UTF-8"),

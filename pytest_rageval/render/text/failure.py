@@ -27,7 +27,7 @@ def failure_text(result: CaseResult, reason: str | None = None) -> str:
     lines = [reason or "; ".join(map(str, result.failed_gates))]
     if result.observation is not None:
         if any(gate.metric in _OF_ABSTENTION for gate in result.failed_gates):
-            lines += _by_phrasing(result.observation)
+            lines += _who_decided(result.observation)
         lines += [f"  {name:<10} {printable(text)}".rstrip() for name, text in _facts(result)]
     lines.append(f"  case       {result.case.source}")
     return "\n".join(lines)
@@ -36,11 +36,13 @@ def failure_text(result: CaseResult, reason: str | None = None) -> str:
 _OF_ABSTENTION = frozenset({"abstention_accuracy", "over_abstention", "hallucinated"})
 
 
-def _by_phrasing(obs: Observation) -> Iterator[str]:
-    """Yield a note if the abstention was detected from the wording alone, not by the system or a model."""
+def _who_decided(obs: Observation) -> Iterator[str]:
+    """Yield a note if the abstention was detected from the wording, or by a judge, and not by the system."""
     seen = abstention(obs)
+    verdict = "an abstention" if seen.value else "no abstention"
+    if seen.decided_by == "judge":
+        yield f"  judge      {verdict}, by the judge: if that is wrong, have the system send 'abstained'"
     if seen.decided_by == "phrasing":
-        verdict = "an abstention" if seen.value else "no abstention"
         yield (
             f"  phrasing   {verdict}, by the wording of the answer alone: if that is wrong, have the system send "
             "'abstained', use a model as judge, or list your bot's refusals as abstention.phrases"
