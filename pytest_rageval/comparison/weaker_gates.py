@@ -29,7 +29,10 @@ class _WrittenGate(NamedTuple):
     """The unit of the limit, and for which cases it is."""
 
     def is_as_strict_as(self, other: _WrittenGate) -> bool:
-        if (self.subject, self.sign, self.condition) != (other.subject, other.sign, other.condition):
+        if (self.subject, self.sign) != (other.subject, other.sign):
+            return False
+        # A gate without a condition is for all cases.
+        if self.condition not in ("", other.condition):
             return False
         if self.sign.startswith(">"):
             return self.limit >= other.limit

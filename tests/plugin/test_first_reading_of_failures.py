@@ -144,4 +144,4 @@ def test_the_arithmetic_of_f1_counts_ranks_that_bring_a_new_gold(project: Projec
     text = project.rageval("compare", "one", "one").stdout.str()
     measured = sum(metric["mean"] is not None for metric in project.metrics()["metrics"].values())
     unmeasured = sum(metric["mean"] is None for metric in project.metrics()["metrics"].values())
-    assert f"{measured} more metrics did not move; {unmeasured} have no value in either run" in text
+    assert f"{measured} metrics did not move; {unmeasured} have no value in either run" in text
