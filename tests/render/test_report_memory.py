@@ -9,6 +9,8 @@ import pytest
 from stored_pages import page_between
 from stored_runs import some_cases, store_full
 
+from pytest_rageval.comparison.baseline import side_of_run
+from pytest_rageval.comparison.case_list import list_cases
 from pytest_rageval.io.atomic import write_parts
 from pytest_rageval.render.html.case_view import read_case_lines
 from pytest_rageval.render.html.report_page import report_html, report_parts
@@ -51,3 +53,11 @@ def test_a_report_in_parts_is_the_report(tmp_path: Path, budget: int | None):
     path = tmp_path / "report.html"
     write_parts(path, report_parts(page, budget=budget))
     assert path.read_text(encoding="utf-8") == report_html(page, budget=budget)
+
+
+def test_places_of_records_are_kept_where_they_are_asked_for(tmp_path: Path):
+    run = StoredRun(store_full(tmp_path, "now", some_cases(1, cases=3)))
+    side = side_of_run(run)
+    assert not list_cases(side).places
+    listed = list_cases(side, with_places=True)
+    assert listed.places.keys() == {case.key for case in listed.cases}
