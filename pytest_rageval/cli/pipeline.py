@@ -189,7 +189,7 @@ class CommandRun:
         self.finished = finished
         try:
             reports = write_all_reports(
-                finished.folder,
+                finished.stored,
                 self.prepared.plan,
                 finished.cases,
                 self.prepared.project.baseline_file,
