@@ -27,6 +27,7 @@ _END = b'",'
 _OUTCOME = re.compile(rb'"outcome":"(\w+)"')
 _COST = re.compile(rb'"judge_cost_usd":(null|[0-9.eE+-]+),"judge_saved_usd":')
 _TRIAL = b'"trial":'
+_CUT_ANSWER = re.compile(rb'"answer":"[^"\\]*(?:\\.[^"\\]*)*' + "…".encode() + b'"')
 
 
 def trials_of(path: Path, keys: Set[str], fields: Set[str]) -> dict[str, dict[int, Mapping[str, Any]]]:
@@ -93,6 +94,11 @@ def _lines_of_cases(path: Path, keys: Set[str]) -> Iterator[tuple[str, Place, by
             if beginning is None or beginning[1] not in key_of or not line.endswith(b"\n"):
                 continue
             yield key_of[beginning[1]], Place(path, offset - len(line), len(line), number), line
+
+
+def may_have_cut_answer(line: bytes) -> bool:
+    """Return False if the answer in a line of results is whole; True if it, or a text of that name, is cut."""
+    return _CUT_ANSWER.search(line) is not None
 
 
 def repeated_cases(paths: Iterable[Path]) -> set[str]:
