@@ -10,13 +10,15 @@ from functools import partial
 import pytest
 from project import Project, a_case
 
+from pytest_rageval.abstention.courtesies import without_courtesies
 from pytest_rageval.abstention.detector import declines
+from pytest_rageval.comparison.case_filter import FilterError, read_terms
 from pytest_rageval.io.masking import Mask, public_target, public_url
 from pytest_rageval.io.secret_forms import secrets_by_form
 from pytest_rageval.language.words import content_tokens, fold, normalise, sentences, squad_normalise, tokens
-from pytest_rageval.llm.chat_protocol import thoughts_and_text
 from pytest_rageval.llm.json_exchange import UnreadableReply
 from pytest_rageval.llm.reply_object import stated_object
+from pytest_rageval.llm.thoughts import thoughts_and_answer, thoughts_and_text
 from pytest_rageval.matching.spellings import (
     heading_form,
     headings,
@@ -71,6 +73,11 @@ def stated(text: str) -> None:
             stated_object(written)
 
 
+def filter_terms(text: str) -> None:
+    with suppress(FilterError):
+        assert len(list(read_terms(text))) <= len(text)
+
+
 BOT = """
 PLACE = "# Water" + " " * 20_000 + "> " * 5_000 + "[" * 5_000
 
@@ -121,7 +128,10 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "public_target": public_target,
     "reply": mapping_of_reply,
     "declines": declines,
+    "without_courtesies": without_courtesies,
+    "filter": filter_terms,
     "thoughts": thoughts_and_text,
+    "thoughts of a system": thoughts_and_answer,
     "judge's reply": stated,
 }
 

@@ -21,10 +21,15 @@ LONGEST_COURTESY = 240
 
 
 class PlainAnswer(NamedTuple):
-    """An answer without its courtesies. `is_announcement`: nothing is left, and it said what the system will do."""
+    """An answer without its courtesies.
+
+    is_announcement  nothing is left, and it said what the system will do
+    is_offer         nothing is left, and it asked what the system can do: "Hi! What would you like to know?"
+    """
 
     text: str
     is_announcement: bool = False
+    is_offer: bool = False
 
 
 @lru_cache(maxsize=64)  # the features, several metrics and the judge ask for the same answer in turn
@@ -40,7 +45,19 @@ def without_courtesies(answer: str) -> PlainAnswer:
     rest, closers = _without(_closer, rest)
     if _LETTER.search(rest):
         return PlainAnswer(rest)
-    return PlainAnswer(answer, is_announcement="announcement" in (*openers, *closers))
+    kinds = {*openers, *closers}
+    return PlainAnswer(answer, is_announcement="announcement" in kinds, is_offer="offer" in kinds)
+
+
+def is_greeting(question: str) -> bool:
+    """Return True if a question only greets or thanks: it asks nothing that an answer could decline.
+
+    >>> is_greeting("Hello there!")
+    True
+    >>> is_greeting("Hello, what does it cost?")
+    False
+    """
+    return len(question) <= LONGEST_COURTESY and _GREETING.fullmatch(question) is not None
 
 
 class _Courtesy(NamedTuple):
@@ -105,7 +122,7 @@ def _last_sentence_start(text: str) -> int:
 
 @lru_cache(maxsize=4096)  # a bot's courtesies are few, and come again in each answer
 def _kind(sentence: str) -> str:
-    """Return the kind of courtesy that a sentence is, `announcement` or `courtesy`; empty if it is none."""
+    """Return the kind of courtesy that a sentence is: `announcement`, `offer` or `courtesy`; empty if it is none."""
     if len(sentence) > LONGEST_COURTESY:
         return ""
     folded = _AROUND.sub("", _folded(sentence))
@@ -114,6 +131,8 @@ def _kind(sentence: str) -> str:
     kind = ""
     if _is_sentence_of("announcement", folded):
         kind = "announcement"
+    elif _is_sentence_of("offer", folded):
+        kind = "offer"
     # A figure is content: "Take it back within 14 days" only sounds like a farewell.
     elif not _FIGURE.search(folded) and _is_sentence_of("courtesy", folded):
         kind = "courtesy"
@@ -187,6 +206,14 @@ _LITTLE = r"[^.!?。！？\n:]{0,20}?"
 """What `…` and `‥` stand for in a pattern."""
 _AROUND = re.compile(r"^[^\w{}]+|[^\w{}]+$")
 """Punctuation, marks and emoji around a sentence; the braces of a tool call stay."""
+_GREETING = re.compile(
+    r"\W*(?:hi|hello|hey|hiya|howdy|greetings|good (?:morning|afternoon|evening|day)|thanks|thank you|thx|bye|goodbye"
+    r"|hallo|moin|guten (?:tag|morgen|abend)|danke(?: schön)?|vielen dank|tschüss|bonjour|bonsoir|salut|merci|au revoir"
+    r"|hola|buenos días|buenas (?:tardes|noches)|gracias|adiós|olá|bom dia|boa (?:tarde|noite)|obrigad[oa]"
+    r"|안녕(?:하세요|하십니까)?|감사합니다|고마워요?|고맙습니다|こんにちは|こんばんは|おはよう(?:ございます)?|ありがとう(?:ございます)?|你好|您好|谢谢)"
+    r"(?:\W+(?:there|all|everyone|you|so much|very much|a lot|again|beaucoup|sehr|muchas|bot|assistant))*\W*",
+    re.IGNORECASE,
+)
 _LETTER = re.compile(r"\w")
 _FIGURE = re.compile(r"\d")
 _BORDER = re.compile(

@@ -5,21 +5,35 @@ steps. A block of features is worth scale x sum of weights / √(features); an a
 and those of the sentence where they are highest. Sums of integers and `math.fsum` give the same figure on all machines.
 Where the retrieved passages are known, the share of the answer that they hold shifts the log odds. Between two limits
 the answer is undecided. `benchmarks/train_abstention.py` makes the file.
+
+An answer that sounds like a refusal is none if one of its parts gives what is asked, or the gold answer.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import unicodedata
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
+from pytest_rageval.abstention.answering_part import answering_part, parts_of
+from pytest_rageval.abstention.courtesies import is_greeting
 from pytest_rageval.abstention.evidence import held_share
-from pytest_rageval.abstention.features import TABLE, FeatureBlock, Word, features_of, sentences_of
+from pytest_rageval.abstention.features import (
+    TABLE,
+    FeatureBlock,
+    Word,
+    features_of,
+    kind_of_question,
+    sentences_of,
+)
 from pytest_rageval.abstention.own_words import own_words
+from pytest_rageval.language.gold_content import gold_content
+from pytest_rageval.language.gold_search import best_fit
 from pytest_rageval.language.words import normalise
 
 LONGEST_TEXT = 20_000
@@ -30,6 +44,8 @@ SHORTEST_QUOTE = 20
 """Characters of a gold answer from which a refusal does not hold it by chance; "no" stands in many."""
 SURELY = 3.0
 """Log odds above the threshold from which a lone sentence is no claim: without its answer it is easily mistaken."""
+IN_PART = 0.75
+"""Confidence in an answer that is one in part: 2 of 100 refusals tell something that looks like it."""
 SUREST = {True: 6.0, False: 3.0}
 """Log odds beyond which a verdict gets no surer: more abstentions are missed than answers mistaken for one."""
 
@@ -99,8 +115,10 @@ def declines(
         # The project knows the words of its bot better than any weights do.
         return Detection(True, 0.95, own)
     detection = _detect(answer, question, tuple(passages))
-    if detection.abstained is not False and _quotes_one(answer, golds):
-        # A gold such as "There is no deadline" sounds like a refusal.
+    if detection.abstained is False or not golds:
+        return detection
+    # A gold such as "There is no deadline" sounds like a refusal.
+    if _quotes_one(answer, golds) or _states_one(answer, question, golds):
         return Detection(False, 0.95)
     return detection
 
@@ -117,13 +135,29 @@ def _phrase_in(answer: str, phrases: Sequence[str]) -> str | None:
 
 def _quotes_one(answer: str, golds: Sequence[str]) -> bool:
     """Return True if an answer is a gold answer, or holds one that is too long to stand in a refusal by chance."""
-    if not golds:
-        return False
     # Spaces at both ends, so that only whole words are found.
     said = f" {normalise(answer[:LONGEST_TEXT])} "
     for gold in golds:
         wanted = f" {normalise(gold)} "
         if wanted == said or (len(wanted) >= SHORTEST_QUOTE and wanted in said):
+            return True
+    return False
+
+
+def _states_one(answer: str, question: str, golds: Sequence[str]) -> bool:
+    """Return True if a part of an answer that does not decline states all of a gold answer.
+
+    A gold of yes or no is not looked for, since "no information" has it too, nor is one that the question has.
+    """
+    wanted = []
+    for gold in golds:
+        content = gold_content(gold, question)
+        if content.answers_yes is None and not content.is_old:
+            wanted.append(gold)
+    if not wanted:
+        return False
+    for part in parts_of(own_words(answer[:LONGEST_TEXT]).text):
+        if best_fit(part, wanted, question).share == 1 and log_odds(part, question) < weights().limits.answers:
             return True
     return False
 
@@ -178,17 +212,40 @@ def _detect(answer: str, question: str, passages: tuple[str, ...]) -> Detection:
     own = own_words(answer)
     if own.is_announcement:
         return Detection(False, 1.0, is_announcement=True)
+    if is_greeting(question) or _is_plain_no(own.text, question):
+        return Detection(False, 0.9)
+    if own.is_offer:
+        return Detection(None, 0.5)
     odds, sentences = _odds(answer, question)
     limits = weights().limits
     if passages:
         limits = weights().passage_limits
         odds = _shifted(odds, limits, question, own.text, passages)
-    if limits.answers <= odds < limits.declines:
-        return Detection(None, 0.5)
     if odds < limits.answers:
         return Detection(False, _confidence(limits.answers - odds, SUREST[False]))
+    part = answering_part(own.text, question, lambda text: log_odds(text, question))
+    if part is not None and part.is_clear:
+        return Detection(False, IN_PART)
+    if part is not None or odds < limits.declines:
+        return Detection(None, 0.5)
     _, most_declining = max(zip(sentences, sentences_of(own.text), strict=True))
     return Detection(True, _confidence(odds - limits.declines, SUREST[True]), most_declining)
+
+
+def _is_plain_no(answer: str, question: str) -> bool:
+    """Return True for "I'm afraid not." as the answer to a question that wants yes or no."""
+    return kind_of_question(question.casefold()) == "choice" and _PLAIN_NO.fullmatch(answer) is not None
+
+
+_PLAIN_NO = re.compile(
+    r"\W*(?:(?:i'm|i am|we're|we are) afraid not|(?:unfortunately|regrettably|sadly|sorry)\W+(?:not|no)"
+    r"|leider (?:nein|nicht)|malheureusement (?:non|pas)|infelizmente\W+não"
+    r"|(?:lamentablemente|desafortunadamente|por desgracia)\W+no"
+    r"|(?:아쉽지만|안타깝지만|죄송하지만)\W*(?:아니요|아닙니다|안 됩니다|불가능합니다)"
+    r"|(?:残念ながら|申し訳ございませんが|申し訳ありませんが)\W*(?:いいえ|できません)"
+    r"|(?:很遗憾|抱歉)\W*(?:不行|不可以|不能))\W*",
+    re.IGNORECASE,
+)
 
 
 def _shifted(odds: float, zone: DoubtZone, question: str, own: str, passages: tuple[str, ...]) -> float:

@@ -230,7 +230,7 @@ def _signs_of_answer(sentences: list[_Sentence], question: str, length: int) -> 
     shapes = tuple([(sentence.flags, _size(sentence)) for sentence in sentences])
     # By doublings: a length in characters would be another sign in each answer.
     size = min(length.bit_length(), 12)
-    return _signs_of_shapes(shapes, said=min(said.bit_length(), 7), kind=_kind(question), size=size)
+    return _signs_of_shapes(shapes, said=min(said.bit_length(), 7), kind=kind_of_question(question), size=size)
 
 
 @lru_cache(maxsize=4096)
@@ -282,8 +282,8 @@ def _signs_of_kind(kind: str, together: str, first: str, denies: bool, size: int
 
 
 @lru_cache(maxsize=64)
-def _kind(question: str) -> str:
-    """Return the kind of a question; the first of several in the order of the tables."""
+def kind_of_question(question: str) -> str:
+    """Return the kind of a question in lower case; the first of several in the order of the tables."""
     words = _QUESTION_WORD.findall(question)
     phrases = {*words, *map(" ".join, pairwise(words))}
     ranks = [_RANKS[known] for known in phrases & _RANKS.keys()]

@@ -73,6 +73,12 @@ def _languages_of_words() -> dict[str, list[str]]:
     return languages
 
 
+def is_common_word(word: str) -> bool:
+    """Return True if a word is frequent in a language of the training, whatever the text is about."""
+    return not _TRAINED_CODES.isdisjoint(_languages_of_words().get(word, ()))
+
+
+_TRAINED_CODES = frozenset(TRAINED)
 _COMMON_WORDS = {
     "English": (
         "the and is are of to in that it for not with was on as this by be from or have has you can at "

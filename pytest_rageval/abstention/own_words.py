@@ -13,10 +13,15 @@ QUOTED = "…"
 
 
 class OwnWords(NamedTuple):
-    """What an answer says itself. `is_announcement`: it says only what the system is going to do."""
+    """What an answer says itself.
+
+    is_announcement  it says only what the system is going to do
+    is_offer         it says only that the system would help, as at the beginning of a talk
+    """
 
     text: str
     is_announcement: bool = False
+    is_offer: bool = False
 
 
 @lru_cache(maxsize=64)  # several metrics and the judge ask about the same answer, one after the other
@@ -32,7 +37,7 @@ def own_words(answer: str) -> OwnWords:
     blanked = _QUOTATION.sub(QUOTED, plain.text)
     if not _LETTER.search(blanked):
         blanked = plain.text
-    return OwnWords(blanked, plain.is_announcement)
+    return OwnWords(blanked, plain.is_announcement, plain.is_offer)
 
 
 _LETTER = re.compile(r"\w")

@@ -22,7 +22,7 @@ WIDEST = 100
 """Columns of a page at most: longer lines of running text are hard to read."""
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-_LINK_TO_PAGE = re.compile(r"(!?)\[([^\]\n]+)\]\((?:([\w./-]+)\.md)?(?:#[\w-]*)?\)")
+_LINK_TO_PAGE = re.compile(r"(!?)\[([^\]\n]{1,200})\]\((?:([\w./-]{1,100})\.md)?(?:#[\w-]{0,100})?\)")
 _EXAMPLE = re.compile(r"^```(\w+) [^\n]+$", re.MULTILINE)
 
 

@@ -34,7 +34,7 @@ from pytest_rageval.runs.records.result_line import result_record
 PARTS = ("commands", "pytest_options", "settings", "environment", "case", "result", "gates", "metrics")
 PACKAGE = Path(__file__).parents[1]
 SKILL = "SKILL.md"
-_LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
+_LINK = re.compile(r"\[([^\]]{1,200})\]\([^)]{1,200}\)")
 
 
 @click.command()

@@ -70,9 +70,11 @@ ALWAYS: Mapping[str, Collection[str]] = {
     "answer": ANSWER_CHANGES,
 }
 """Values that are valid even if no case of the run has them."""
+LONGEST = 4_000
+"""Characters of an expression: a row of quotation marks takes a time that grows with its square."""
 # Python and JavaScript agree on the whitespace and letters in this expression.
 _TERM = re.compile(r'(-?)(?:([^\W\d][\w.@-]*?)(:|<=|>=|<|>|=))?("(?:[^"\\]|\\.)*"|[^\s\ufeff"]+)', re.DOTALL)
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _WHOLE = (0, 1)
 Test = Callable[[int], bool]
 """Tells of a case by its number whether it meets a term."""
@@ -92,7 +94,12 @@ class Term(NamedTuple):
 
 
 def read_terms(expression: str) -> Iterator[Term]:
-    """Yield the terms of an expression; skip what is no term, such as a single quotation mark."""
+    """Yield the terms of an expression; skip what is no term, such as a single quotation mark.
+
+    Raise FilterError for an expression that is too long to be one.
+    """
+    if len(expression) > LONGEST:
+        raise FilterError(f"the filter is longer than {LONGEST:,} characters")
     for minus, word, sign, written in _TERM.findall(expression):
         value = written
         if written.startswith('"'):

@@ -7,7 +7,6 @@ import errno
 import json
 import os
 import stat
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -15,6 +14,7 @@ from typing import IO, Any, BinaryIO
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.strict_json import StrictJsonError, parse
+from pytest_rageval.io.temporary_file import temporary_file
 
 LARGEST = 1 << 28
 """Largest JSON file in bytes that is read."""
@@ -96,18 +96,14 @@ def _replace(path: Path, write: Callable[[IO[bytes]], object], mode: int = 0o644
 
 @contextlib.contextmanager
 def _written(path: Path, write: Callable[[IO[bytes]], object], mode: int) -> Iterator[str]:
-    """Write a temporary file in the folder of `path`, flushed before the body runs; remove it on any exception."""
+    """Write a temporary file in the folder of `path`, flushed before the body runs."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # In the same folder: a rename is atomic only within a file system.
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
+    with temporary_file(path) as (handle, temporary):
         with os.fdopen(handle, "wb") as file:
             _fill(file, write)
         # A temporary file is readable by its owner alone; reports are read by others, too.
         os.chmod(temporary, mode)
         yield temporary
-    finally:
-        Path(temporary).unlink(missing_ok=True)
 
 
 def _fill(file: IO[bytes], write: Callable[[IO[bytes]], object]) -> None:

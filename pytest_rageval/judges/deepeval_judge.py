@@ -19,10 +19,11 @@ from pytest_rageval.judges.judge import JudgeSpec, Share, ShareJudge, sum_costs
 from pytest_rageval.judges.model_judge import LONGEST_RAW, MOST_TOKENS, AsksModel
 from pytest_rageval.judges.requests import reference_texts
 from pytest_rageval.llm.chat_model import ChatModel, chat_model
-from pytest_rageval.llm.chat_protocol import ChatReply, Message, unopened_thoughts
+from pytest_rageval.llm.chat_protocol import ChatReply, Message
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.json_exchange import UnreadableReply
 from pytest_rageval.llm.reply_object import stated_object
+from pytest_rageval.llm.thoughts import unopened_thoughts
 from pytest_rageval.model import Json, JudgeRequest
 from pytest_rageval.text import cut, excerpt, printable
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping
 
 from pytest_rageval.io.strict_json import LONE_SURROGATE
-from pytest_rageval.llm.chat_protocol import CLOSING_TAG
 from pytest_rageval.llm.json_exchange import (
     QUOTES_THE_MARKER,
     UnreadableReply,
@@ -18,6 +17,7 @@ from pytest_rageval.llm.json_exchange import (
     value_of,
 )
 from pytest_rageval.llm.reply_object import reply_object
+from pytest_rageval.llm.thoughts import CLOSING_TAG
 from pytest_rageval.model import NOTHING, Json, Judgement, Rubric
 from pytest_rageval.text import counted, cut
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pytest_rageval.io.abandoning import abandonable
 from pytest_rageval.judges.judge import BaseJudge, Judge
 from pytest_rageval.model import Judgement, JudgeRequest
 
@@ -40,7 +41,7 @@ class OwnJudge(BaseJudge):
 
     async def judge(self, request: JudgeRequest) -> Judgement:
         """Ask the object."""
-        return await self._own.judge(request)
+        return await abandonable(self._own.judge(request))
 
     async def check(self) -> str | None:
         """Ask the object whether it can judge, if it has such a method."""

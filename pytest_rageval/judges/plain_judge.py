@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_rageval.errors import JudgeError, SettingsError, ends_the_run
+from pytest_rageval.io.abandoning import abandonable
 from pytest_rageval.judges.judge import FREE, BaseJudge, JudgeSpec, check_rubric
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
 from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest
@@ -53,7 +54,7 @@ class PlainJudge(BaseJudge):
         try:
             score = getattr(self._plain, method)(*_arguments(request))
             if inspect.isawaitable(score):
-                score = await score
+                score = await abandonable(score)
         except JudgeError:
             raise
         # A user's own code may raise anything, including pytest.skip(); the error belongs to this case.

@@ -223,7 +223,7 @@ _UNIT = re.compile(r"[ -](?<=[0-9][ -])[ -]{0,2}(?P<word>(?:[^\W\d_]|°[cf])[^\W
 _SMALL = re.compile(r"[0-9]{1,2}(?![0-9])")
 _LATIN = re.compile("[a-z]+")
 _LONGEST_NAME = 5
-_LAST_WORD = re.compile(r"([^\W\d_]+) ?$")
+_LAST_WORD = re.compile(r"([^\W\d_]{1,24}) ?$")
 _FIRST_WORD = re.compile(r"[ -]?([^\W\d_]+)")
 _BEHIND_KOREAN_UNITS = _words(
     """

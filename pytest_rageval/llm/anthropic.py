@@ -15,6 +15,7 @@ from pytest_rageval.llm.chat_model import ChatModel, model_at
 from pytest_rageval.llm.credentials import KeySource, judge_key, key_header
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.server_error import refusal_in
+from pytest_rageval.llm.thoughts import thoughts_and_text
 from pytest_rageval.llm.wire import Wire
 from pytest_rageval.model import Json
 from pytest_rageval.providers import PROVIDERS, ProviderRow
@@ -136,7 +137,7 @@ class AnthropicWire(Wire):
             written: str | None = json.dumps(inputs[0], ensure_ascii=False)
         else:
             written = chat.text_at(content, "content")
-        thoughts, text = chat.thoughts_and_text(written)
+        thoughts, text = thoughts_and_text(written)
         if not thoughts:
             thinking = [str(part.get("thinking", "")) for part in content if part.get("type") == "thinking"]
             thoughts = "".join(thinking)

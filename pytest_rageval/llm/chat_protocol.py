@@ -287,45 +287,6 @@ def server_name(value: Json) -> str | None:
     return printable(value)[:200] if isinstance(value, str) and value.strip() else None
 
 
-def thoughts_and_text(content: str | None) -> tuple[str, str | None]:
-    """Split a reply into the thoughts between a pair of tags at its very beginning and what it says.
-
-    A reply cut off within its thoughts has no text.
-    """
-    if content is None:
-        return "", None
-    opening = _OPENING_TAG.match(content)
-    if opening is None:
-        return "", content
-    thoughts, is_closed, text = content[opening.end() :].partition(f"</{opening[1]}>")
-    return thoughts.strip(), text if is_closed else ""
-
-
-def unopened_thoughts(text: str) -> tuple[str, str]:
-    """Split a text without a form into thoughts without an opening tag, and what it says.
-
-    Servers that put the opening tag into the prompt send only the closing one, behind a sentence or on a line of its
-    own. A tag in the middle of a sentence, in quotes or in code is mentioned: the text says something about it.
-    """
-    closing = _END_OF_THOUGHTS.search(text)
-    if closing is None:
-        return "", text
-    thoughts = text[: closing.start("tag")]
-    if thoughts.count("```") % 2 == 1 or _ANY_OPENING_TAG.search(thoughts):
-        return "", text
-    return thoughts.strip(), text[closing.end() :]
-
-
-_TAGS = "(think|thinking|thought|thoughts|reasoning)"
-_OPENING_TAG = re.compile(rf"[\s\ufeff]*<{_TAGS}>")
-CLOSING_TAG = re.compile(rf"</{_TAGS}>")
-_ANY_OPENING_TAG = re.compile(rf"<{_TAGS}>")
-# Behind a sentence or at the beginning of a line, and the line ends there or the answer begins at once.
-_END_OF_THOUGHTS = re.compile(
-    rf"""(?:\A\s*|[.!?…。！？)\]}}]["'”’]?[^\S\n]*|\n[^\S\n]*)(?P<tag></{_TAGS}>)(?=[^\S\n]*(?:\n|\Z)|[\w#*\[(])"""
-)
-
-
 def unread_fields(part: Mapping[str, Json], read: Collection[str]) -> dict[str, Json]:
     """Return the fields of a part of a reply except those already read, its role and its index."""
     known = (*read, "role", "index")

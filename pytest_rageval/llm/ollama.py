@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pytest_rageval.http.address import endpoint
 from pytest_rageval.llm import chat_protocol as chat
 from pytest_rageval.llm.credentials import KeySource, judge_key, key_header
+from pytest_rageval.llm.thoughts import thoughts_and_text
 from pytest_rageval.llm.wire import Wire
 from pytest_rageval.model import Json
 from pytest_rageval.providers import PROVIDERS, ProviderRow
@@ -58,7 +59,7 @@ class OllamaWire(Wire):
         counts = {name: _count(name, reply.get(name)) for name in _COUNTS}
         message = chat.object_at(reply.get("message") or {}, "message")
         reason = chat.string_at(reply.get("done_reason"), "done_reason")
-        thoughts, text = chat.thoughts_and_text(chat.text_at(message.get("content"), self.text_path))
+        thoughts, text = thoughts_and_text(chat.text_at(message.get("content"), self.text_path))
         ending: chat.StopReason | None = None
         if reason == "length":
             ending = "length"

@@ -23,6 +23,7 @@ from pytest_rageval.llm.chat_model import ChatModel, body_of, model_at
 from pytest_rageval.llm.credentials import KeySource, judge_key, key_header
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.model_spec import model_and_url
+from pytest_rageval.llm.thoughts import thoughts_and_text
 from pytest_rageval.llm.wire import Wire
 from pytest_rageval.model import Json
 from pytest_rageval.providers import PROVIDERS, ProviderRow
@@ -196,7 +197,7 @@ class OpenAiWire(Wire):
         message = chat.object_at(choice.get("message") or {}, "choices[0].message")
         reason = chat.string_at(choice.get("finish_reason"), "choices[0].finish_reason")
         refusal = chat.string_at(message.get("refusal"), "choices[0].message.refusal")
-        thoughts, text = chat.thoughts_and_text(chat.text_at(message.get("content"), self.text_path))
+        thoughts, text = thoughts_and_text(chat.text_at(message.get("content"), self.text_path))
         if refusal and not (text and text.strip()):
             text = refusal
         ending: chat.StopReason | None = "refusal" if refusal else _ENDINGS.get((reason or "").lower())

@@ -10,8 +10,8 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from pytest_rageval.io.strict_json import LONE_SURROGATE, StrictJsonError, limits_broken, parse_beginning
-from pytest_rageval.llm.chat_protocol import CLOSING_TAG
 from pytest_rageval.llm.json_exchange import INVISIBLE, UnreadableReply, quoted_json
+from pytest_rageval.llm.thoughts import CLOSING_TAG
 from pytest_rageval.model import Json
 from pytest_rageval.text import excerpt
 

@@ -28,6 +28,8 @@ FIRST_CASES = "evalcases/first.jsonl"
 CASES_GITIGNORE = """\
 # Files as they were before `rageval label` and others changed them.
 *.bak
+# Left by a writer that was killed; removed later.
+.*.rageval-tmp
 """
 FROM_NOTES = 3
 LOOKED_AT = 200

@@ -19,6 +19,7 @@ from pytest_rageval.matching.spellings import (
     WEAK,
     FilePath,
     HeadingFit,
+    bounded_place,
     can_be_same_name,
     heading_fit,
     heading_form,
@@ -308,6 +309,7 @@ class _Search:
 
     def _is_one_heading(self, reported: str, wanted: Anchor) -> bool:
         """Return True if a gold or the notes know the reported text as one heading."""
+        reported = bounded_place(reported)
         known = [anchor.heading_path for anchor in self._golds]
         notes = self._rules.notes
         if notes is not None and WEAK.search(reported):

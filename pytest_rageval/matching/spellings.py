@@ -178,7 +178,7 @@ def path_fit(gold: FilePath, reported: FilePath, prefixes: Collection[tuple[str,
 
 
 STRONG = re.compile(r"\s*(?:[>＞]+|[\n\t])\s*|\s+(?:›|»|→|⟶|▸|▶|❯|⟩|::|[-=]>)\s+")
-WEAK = re.compile(r"\s+(?:/|\||\\|·|•|-|–|—)\s+")
+WEAK = re.compile(r"(?<!\s)\s+(?:/|\||\\|·|•|-|–|—)\s+")
 _TIGHT = re.compile(r"[/|\\›»→]|::")
 """Separators of headings, from sure to unsure."""
 _MARKS = re.compile(
@@ -194,7 +194,7 @@ _LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)|</?(?:h[1-6]|a|b|i|em|strong|code|spa
 _CLOSING_QUOTES = "\"'“”„«»‘’"
 _OPENING_QUOTES = _CLOSING_QUOTES + "‚"
 _QUOTES = re.compile(r"[\"“”„]")
-_NUMBER = re.compile(r"\(?\d{1,2}(?:\.\d+)*\)?\s+")
+_NUMBER = re.compile(r"^\(?\d{1,2}(?:\.\d+)*\)?\s+")
 
 
 @_remembered
@@ -362,7 +362,7 @@ def _unnumbered(parts: tuple[str, ...]) -> tuple[str, ...]:
     for part in parts:
         # Most have none, and a look at the first character is cheaper than the pattern.
         may_be_numbered = part[:1].isdigit() or part[:1] == "("
-        bare.append(_NUMBER.sub("", part, count=1) if may_be_numbered else part)
+        bare.append(_NUMBER.sub("", part) if may_be_numbered else part)
     return tuple(bare)
 
 

@@ -161,21 +161,26 @@ class BackgroundLoop:
         if self._loop.is_closed() or not self._thread.is_alive() or self.is_blocked:
             # A blocked loop hears of nothing. Its thread is a daemon and ends with the process.
             return
-        self.run(self._finish())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(timeout=1)
-        if not self._thread.is_alive():
-            self._loop.close()
+        if self.run(self._finish()):
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(timeout=1)
+            if not self._thread.is_alive():
+                self._loop.close()
+        # Else the thread is left with its loop, as it is a daemon. A coroutine that swallows its end would be ended
+        # once more when it is collected: without a loop `asyncio.sleep` fails at once, and it would turn for ever here.
         self._collect_as_usual()
 
-    async def _finish(self) -> None:
+    async def _finish(self) -> bool:
+        """Cancel all tasks; return True if they end within a second."""
         # Those of targets and judges, too: asyncio warns of a task that outlives its loop.
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()
+        unfinished: set[asyncio.Task[Any]] = set()
         if tasks:
-            await asyncio.wait(tasks, timeout=1)
+            _, unfinished = await asyncio.wait(tasks, timeout=1)
         await self._loop.shutdown_asyncgens()
+        return not unfinished
 
 
 class Prefetcher:

@@ -22,6 +22,8 @@ GITIGNORE = """\
 /metrics.json
 /runs/
 /sweeps/
+# Left by a writer that was killed; removed later.
+.*.rageval-tmp
 """
 SECRET = "judge_secret"  # noqa: S105 - the name of the file
 FIRST = ("partial", "selection")

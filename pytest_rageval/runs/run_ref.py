@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from pytest_rageval.io.suggestions import suggestion
 
 LATEST = "latest"
 BASELINE = "baseline"
+FIRST_MOMENT = datetime.min.replace(tzinfo=UTC)
+LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
 SHOWN = 3
 """How many of the last ids an error names if none is similar."""
 
@@ -37,7 +40,7 @@ def find_run(reports: Path, reference: str, baseline: Path | None = None, *, is_
 def in_time(runs: Path) -> list[Path]:
     """Return the folders of runs in the order in which they began."""
     folders = (path.parent for path in runs.glob("*/config.json"))
-    return sorted(folders, key=lambda path: (_begun(path), path.name))
+    return sorted(folders, key=lambda path: (_begun_at(path / "config.json"), path.name))
 
 
 def next_moment(runs: Path) -> datetime:
@@ -47,9 +50,13 @@ def next_moment(runs: Path) -> datetime:
     """
     now = datetime.now(UTC)
     # A folder that was changed before now began before now: most need not be read.
-    suspects = [path for path in runs.glob("*/config.json") if path.parent.stat().st_mtime >= now.timestamp() - 1]
-    last = max(map(_begun_at, suspects), default=now)
-    return max(now, last + timedelta(microseconds=1)) if suspects else now
+    suspects = [path for path in runs.glob("*/config.json") if _changed(path.parent) >= now.timestamp() - 1]
+    if not suspects:
+        return now
+    last = max(map(_begun_at, suspects))
+    if last > LAST_MOMENT - timedelta(microseconds=1):
+        return last  # nothing is later; the names decide
+    return max(now, last + timedelta(microseconds=1))
 
 
 def is_of_sweep(run: Path) -> bool:
@@ -58,16 +65,29 @@ def is_of_sweep(run: Path) -> bool:
     return bool(sweep_id) and (run.parent.parent / "sweeps" / sweep_id).is_dir()
 
 
-def _begun(folder: Path) -> float:
-    return _begun_at(folder / "config.json").timestamp()
-
-
 def _begun_at(config: Path) -> datetime:
     """Return when a run began; without a recorded time, when its configuration was written."""
     try:
         return datetime.fromisoformat(read_json(config, "run")["begun"]).astimezone(UTC)
-    except (SettingsError, ValueError, TypeError, KeyError):
-        return datetime.fromtimestamp(config.stat().st_mtime, UTC)
+    # OverflowError: a moment of the year 9999 that lies in the year 10000 here.
+    except (SettingsError, ValueError, TypeError, KeyError, OverflowError):
+        return _moment(_changed(config))
+
+
+def _changed(path: Path) -> float:
+    """Return when a file or folder was changed, in seconds; of one that another process has removed, long ago."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return -math.inf
+
+
+def _moment(seconds: float) -> datetime:
+    """Return a moment in seconds since 1970; file systems hold some that no date can have."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError, OSError):
+        return FIRST_MOMENT if seconds < 0 else LAST_MOMENT
 
 
 def _back_from_latest(runs: Path, reference: str, *, is_finished: bool) -> Path:

@@ -11,6 +11,7 @@ from pytest_rageval.language.words import fold
 from pytest_rageval.model import Answer, AskRequest, EvalCase
 from pytest_rageval.targets.answer_files import AnswersFile, load_answers
 from pytest_rageval.targets.answer_records import AnswerRecord, CheckedAnswers
+from pytest_rageval.targets.blank_answers import THOUGHTS
 from pytest_rageval.targets.target import BaseTarget, Surroundings
 from pytest_rageval.targets.usual_answers import ASKING, asking
 
@@ -83,7 +84,11 @@ class AnswersTarget(BaseTarget):
             expected = f"but the case asks {shown_value(request.question)}"
             remedy = "answer that one, or leave question out"
             raise TargetError("invalid_response", f"{place}: {found}, {expected}; {remedy}")
-        return self._answers.answer(record)
+        answer = self._answers.answer(record)
+        is_blank = answer.text is not None and not answer.text.strip()
+        if is_blank and answer.abstained is None and THOUGHTS in answer.extra:
+            raise TargetError("no_answer", f"{self._answers.file}:{record.line}: the answer holds thoughts alone")
+        return answer
 
     async def aclose(self) -> None:
         """Do nothing: the target holds no resources."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from pytest_rageval.config.options import is_target
 from pytest_rageval.errors import TargetError
+from pytest_rageval.io.abandoning import abandonable
 from pytest_rageval.io.importing import described_exception
 from pytest_rageval.model import Answer, AskRequest, Chunk, Json
 from pytest_rageval.targets.foreign_code import must_pass, too_large
@@ -101,7 +102,7 @@ class AsgiTarget(BaseTarget):
             await send(message)
 
         try:
-            await self._app(scope, receive, send_bounded)
+            await abandonable(self._app(scope, receive, send_bounded))
         # Converted here already: further out the application's httpx errors would look like ours.
         except BaseException as error:
             if must_pass(error) or isinstance(error, TargetError):

@@ -1,10 +1,11 @@
-"""Signs in a reply that a blank answer is no abstention: the system was not done, or failed."""
+"""Signs in a reply that a blank answer is no abstention: the system was not done, failed, or only thought."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_rageval.io.messages import shown_value
+from pytest_rageval.llm.thoughts import thoughts_and_answer
 from pytest_rageval.model import Json
 
 
@@ -23,6 +24,15 @@ def sign_of_no_answer(reply: Json) -> str | None:
             if isinstance(reason, str) and not is_regular_end(reason):
                 return f"{name!r} is {shown_value(reason)}"
     return None
+
+
+def without_thoughts(text: str | None, extra: Mapping[str, Json]) -> tuple[str | None, Mapping[str, Json]]:
+    """Return an answer without the thoughts in front of it, and its other members with them."""
+    thoughts, said = thoughts_and_answer(text or "")
+    if text is None or said == text:
+        return text, extra
+    # What a system sends as thoughts stays as it is.
+    return said, {THOUGHTS: thoughts, **extra} if thoughts else extra
 
 
 def is_regular_end(reason: str) -> bool:
@@ -47,6 +57,8 @@ def _objects(reply: Json) -> Iterator[Mapping[str, Json]]:
 
 
 _CALLS = ("tool_calls", "function_call")
-_THOUGHTS = ("thoughts", "reasoning_content", "reasoning", "thinking")
+THOUGHTS = "thoughts"
+"""The member that keeps the thoughts in front of an answer, which are no part of it."""
+_THOUGHTS = (THOUGHTS, "reasoning_content", "reasoning", "thinking")
 _ENDINGS = ("finish_reason", "done_reason", "stop_reason")
 _REGULAR_ENDS = frozenset({"stop", "end_turn", "stop_sequence", "eos", "end", "eos_token", "complete", "completed"})

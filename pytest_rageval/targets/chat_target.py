@@ -15,9 +15,10 @@ from pytest_rageval.io.masking import public_target, public_url
 from pytest_rageval.io.messages import Unsound
 from pytest_rageval.io.strict_json import plain_json
 from pytest_rageval.llm.chat_model import Endpoint, wire_of
-from pytest_rageval.llm.chat_protocol import ChatReply, Message, Question, misfit, read_by, unopened_thoughts
+from pytest_rageval.llm.chat_protocol import ChatReply, Message, Question, misfit, read_by
 from pytest_rageval.llm.credentials import KeySource, target_key, unneeded_key
 from pytest_rageval.llm.model_spec import model_and_url
+from pytest_rageval.llm.thoughts import thoughts_and_answer
 from pytest_rageval.model import Answer, AskRequest, Json
 from pytest_rageval.model.versions import is_version
 from pytest_rageval.providers import ASKED
@@ -77,8 +78,7 @@ class ChatTarget(BaseTarget):
             reply = read_by(self._wire.read, data, self._endpoint.where)
         except ModelFailure as failure:
             raise TargetError(failure.kind, str(failure), status=failure.status) from None
-        # Servers that put the opening tag of the thoughts into the prompt send only the closing one.
-        _, text = unopened_thoughts(reply.text or "")
+        _, text = thoughts_and_answer(reply.text or "")
         if not text.strip() and not _is_withheld(reply) and not _calls_tool(reply):
             self._raise_without_answer(reply)
         try:
@@ -89,7 +89,7 @@ class ChatTarget(BaseTarget):
     def _raise_without_answer(self, reply: ChatReply) -> None:
         """Raise TargetError for a reply without text; one that is blank by the model's own will is an abstention."""
         reason = reply.finish_reason or ""
-        has_thoughts = reply.holds_thoughts or bool(unopened_thoughts(reply.text or "")[0])
+        has_thoughts = reply.holds_thoughts or bool(thoughts_and_answer(reply.text or "")[0])
         if reply.text is not None and not has_thoughts and not reply.is_truncated and is_regular_end(reason):
             return
         ended = f" (it ended with {reason!r})" if reason else ""
@@ -149,7 +149,7 @@ def _answer(reply: ChatReply, text_path: str) -> Answer:
     is_withheld = _is_withheld(reply)
     if not isinstance(reply.usage, Mapping | None):
         raise misfit("usage", reply.usage, "an object")
-    thoughts, text = unopened_thoughts(reply.text or "")
+    thoughts, text = thoughts_and_answer(reply.text or "")
     unread = {part: dict(fields) for part, fields in reply.unread.items()}
     if thoughts:
         unread["message"] = {**unread.get("message", {}), "thoughts": thoughts}

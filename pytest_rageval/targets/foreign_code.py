@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from pytest_rageval.errors import TargetError, ends_the_run
 from pytest_rageval.http.failures import retry_after_of, status_of
+from pytest_rageval.io.abandoning import abandonable
 from pytest_rageval.io.importing import described_exception
 
 T = TypeVar("T")
@@ -33,7 +34,7 @@ async def call_foreign(
     try:
         async with limit:
             result = call() if is_async else await _in_thread(call)
-            return await result if inspect.isawaitable(result) else result
+            return await abandonable(result) if inspect.isawaitable(result) else result
     # User code may raise anything, SystemExit and pytest.skip() included: it is an error of this case alone.
     except BaseException as error:
         if must_pass(error):

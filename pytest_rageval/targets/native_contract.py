@@ -24,7 +24,7 @@ from pytest_rageval.matching.places import in_rank_order
 from pytest_rageval.matching.spellings import heading_text
 from pytest_rageval.model import NOTHING, Answer, Chunk, Entity, FolderSelection, Json, Reference, ToolCall, Trace
 from pytest_rageval.model.versions import A_VERSION, VERSION_NAMES, is_version
-from pytest_rageval.targets.blank_answers import sign_of_no_answer
+from pytest_rageval.targets.blank_answers import sign_of_no_answer, without_thoughts
 from pytest_rageval.targets.native_shapes import Debug, FlatResponse, NativeResponse
 from pytest_rageval.targets.tool_calls import may_hold_calls, with_contract_calls
 
@@ -261,8 +261,9 @@ def answer_in(response: NativeResponse, extra: Mapping[str, Json]) -> Answer:
         latency = {phase: duration for phase, duration in latency.items() if duration is not None}
     if debug.extra:
         extra = {**extra, "debug": debug.extra}
+    text, extra = without_thoughts(response.answer, extra)
     return Answer(
-        text=response.answer,
+        text=text,
         references=response.references,
         abstained=response.abstained,
         abstain_reason=response.abstain_reason,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pytest_rageval.io.abandoning import abandonable
 from pytest_rageval.model import Answer, AskRequest, EvalCase
 from pytest_rageval.targets.callable_target import answer_of
 from pytest_rageval.targets.target import BaseTarget, Target
@@ -32,7 +33,7 @@ class OwnTarget(BaseTarget):
     async def ask(self, request: AskRequest) -> Answer:
         """Ask the object; raise TargetError if what it returns is no sound answer."""
         # An Answer is a plain dataclass: code from outside may have put anything into its fields.
-        return answer_of(await self.own.ask(request), self.name)
+        return answer_of(await abandonable(self.own.ask(request)), self.name)
 
     def params_problem(self, names: Sequence[str]) -> str:
         """Return why the object cannot be given these parameters, if it knows."""

@@ -29,6 +29,7 @@ NOT_FOR_GIT = """# Versions of agents and datasets are for git; the app's key an
 /uploads/
 /datasets/*/*.open
 /datasets/*/*.bak
+.*.rageval-tmp
 """
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import open_files
+from processes import open_files, python
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import write_new
+from pytest_rageval.io.atomic import replacing, write_new, write_text
 from pytest_rageval.io.lock import LockHeld, is_locked, take_lock
+from pytest_rageval.io.temporary_file import ABANDONED_S, SUFFIX
 
 pytestmark = pytest.mark.reliability("disk", "files replaced in one step, and locks")
 
@@ -66,6 +68,78 @@ def test_what_is_written_reaches_the_disk_before_its_name_does(tmp_path: Path, m
     monkeypatch.setattr(os, "link", noted("name", os.link))
     write_new(tmp_path / "v1.toml", b"x")
     assert steps == ["sync", "name", "sync"]
+
+
+DYING = """
+import os, pathlib, signal, sys
+from pytest_rageval.io.atomic import replacing
+with replacing(pathlib.Path(sys.argv[1])):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def temporary_files(folder: Path) -> list[Path]:
+    return list(folder.glob(f".*{SUFFIX}"))
+
+
+def make_old(path: Path) -> None:
+    before = time.time() - ABANDONED_S - 1
+    os.utime(path, (before, before))
+
+
+@pytest.mark.child_process
+def test_what_a_killed_writer_left_is_removed_when_it_is_old(tmp_path: Path):
+    path = tmp_path / "baseline.json"
+    assert python("-c", DYING, path).returncode < 0
+    [left] = temporary_files(tmp_path)
+    write_text(path, "{}")
+    assert left.exists(), "it may be a writer's that has no lock yet"
+    make_old(left)
+    write_text(tmp_path / "another.json", "{}")
+    assert temporary_files(tmp_path) == []
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["another.json", "baseline.json"]
+
+
+def test_the_file_of_a_slow_writer_is_never_removed(tmp_path: Path):
+    path = tmp_path / "baseline.json"
+    with replacing(path) as slow:
+        slow.write_text("slow")
+        make_old(slow)
+        write_text(path, "fast")
+        assert slow.exists()
+    assert path.read_text() == "slow"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_whose_replacement_failed_leaves_nothing_beside_it(tmp_path: Path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError):
+        write_text(tmp_path / "folder", "x")
+    assert temporary_files(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "link", "of the user"])
+def test_only_a_plain_file_with_the_whole_name_is_removed(tmp_path: Path, kind: str):
+    other = tmp_path / f".baseline.json.12345678{SUFFIX}"
+    if kind == "folder":
+        other.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(other)
+    elif kind == "link":
+        other.symlink_to(tmp_path / "elsewhere")
+    else:
+        other = tmp_path / ".baseline.json.original"
+        other.write_text("mine")
+    if kind != "link":
+        make_old(other)
+    write_text(tmp_path / "baseline.json", "{}")
+    assert other.is_symlink() or other.exists()
+
+
+def test_a_file_with_a_long_name_is_written(tmp_path: Path):
+    path = tmp_path / ("물" * 83)
+    write_text(path, "{}")
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_lock_is_held_by_one_until_it_is_given_back(tmp_path: Path):

@@ -15,9 +15,9 @@ from test_model_judge import a_judge, judged
 
 from pytest_rageval.judges.judge_reply import QUOTES_THE_MATERIAL, read_reply
 from pytest_rageval.judges.rubrics import load_rubric
-from pytest_rageval.llm.chat_protocol import thoughts_and_text, unopened_thoughts
 from pytest_rageval.llm.json_exchange import UnreadableReply
 from pytest_rageval.llm.reply_object import STOP_TOKENS, reply_object, stated_object
+from pytest_rageval.llm.thoughts import thoughts_and_text, unopened_thoughts
 from pytest_rageval.model import Judgement
 
 pytestmark = pytest.mark.reliability("judge replies", "thoughts, stop tokens and quoted verdicts", costs="false green")

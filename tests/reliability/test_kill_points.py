@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -180,6 +182,21 @@ def test_a_run_killed_at_any_change_of_its_files_is_finished(judged: Judged, tal
         judged.killing.die(point, "pytest", *plain((*RUN, "--rageval-run-id", "one")))
         judged.check_dead()
         judged.finish()
+
+
+@pytest.mark.reliability("crashes", "temporary files that a killed run left beside the baseline")
+def test_what_a_killed_run_left_beside_the_baseline_is_not_for_git_and_goes(judged: Judged):
+    judged.start_over()
+    judged.killing.die("rename baseline.json 1", "pytest", *plain((*RUN, "--rageval-run-id", "one")))
+    [left] = judged.reports.glob(".baseline*")
+    git = ("git", "-c", "safe.directory=*")
+    assert judged.project.process(*git, "init", "--quiet").ret == 0
+    listed = judged.project.process(*git, "ls-files", "--others", "--exclude-standard", "reports").outlines
+    assert sorted(listed) == ["reports/.gitignore", "reports/baseline.json", "reports/baseline.texts.json.gz"]
+    an_hour_ago = time.time() - 3600
+    os.utime(left, (an_hour_ago, an_hour_ago))
+    judged.finish()
+    assert not list(judged.reports.rglob(".*.rageval-tmp"))
 
 
 @pytest.mark.torture

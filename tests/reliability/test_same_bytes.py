@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -133,6 +134,27 @@ def with_environment(**environment: str) -> Way:
     return Way(lambda project: in_a_process(project, environment))
 
 
+TAKES_LOCALE = """
+import locale
+locale.setlocale(locale.LC_ALL, "")
+assert locale.str(1.5) == "1,5", locale.setlocale(locale.LC_ALL)
+"""
+
+
+def in_locale(project: Project, name: str) -> None:
+    """Run in a locale with a decimal comma, which is made for the test, as few machines have it installed."""
+    localedef = shutil.which("localedef")
+    if localedef is None or not Path("/usr/share/i18n/locales", name).exists():
+        pytest.skip(f"no sources of the locale {name}: apt-get install locales")
+    locales = project.path.parent / "locales"
+    locales.mkdir()
+    # Its exit code says that there were warnings as well; the assertion in the run says whether it works.
+    subprocess.run([localedef, "-i", name, "-f", "UTF-8", str(locales / f"{name}.UTF-8")], check=False, timeout=60)
+    # Python itself takes the encoding alone of what is set; projects and their libraries take the rest.
+    project.write("conftest.py", TAKES_LOCALE)
+    in_a_process(project, {"LOCPATH": str(locales), "LC_ALL": f"{name}.UTF-8"})
+
+
 WAYS = {
     "another machine and order": Way(elsewhere, is_usual=True),
     "-n 2": Way(lambda project: in_pytest(project, "-n", "2"), is_usual=True),
@@ -147,7 +169,9 @@ WAYS = {
     "one at a time": Way(lambda project: in_pytest(project, "--rageval-concurrency", "1")),
     "umask": Way(lambda project: in_a_process(project, {}, 0o077)),
     **{f"hash seed {seed}": with_environment(PYTHONHASHSEED=str(seed)) for seed in (0, 1, 2, 42)},
-    **{f"LC_ALL={locale}": with_environment(LC_ALL=locale) for locale in ("C", "POSIX", "C.UTF-8", "de_DE.UTF-8")},
+    **{f"LC_ALL={locale}": with_environment(LC_ALL=locale) for locale in ("C", "POSIX", "C.UTF-8")},
+    "decimal comma": Way(lambda project: in_locale(project, "de_DE"), is_usual=True),
+    "dotless i": Way(lambda project: in_locale(project, "tr_TR")),
     **{f"TZ={zone}": with_environment(TZ=zone) for zone in ("Asia/Seoul", "Pacific/Kiritimati", "America/St_Johns")},
 }
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from processes import ForkedProcess
 
-_RANDOM_ENDING = re.compile(r"^(\..+\.)\w{8}$")
+_RANDOM_ENDING = re.compile(r"^(\..+\.)\w{8}\.rageval-tmp$")
 """Of the name of a temporary file."""
 _NEW_NAME = frozenset({"os.rename", "os.link"})
 _GONE = frozenset({"os.remove", "os.rmdir"})

@@ -111,21 +111,27 @@ def _exit_code(run: Callable[[], None]) -> int:
 @contextlib.contextmanager
 def _as_if_alone(folder: Path) -> Iterator[None]:
     """In this folder, with none of its modules imported yet; afterwards they are forgotten."""
+    # Compiled files are told apart by second and size: a bot written anew within a second would be the old one.
+    with contextlib.chdir(folder), mock.patch.object(sys, "dont_write_bytecode", True), own_modules(folder):
+        yield
+
+
+@contextlib.contextmanager
+def own_modules(folder: Path) -> Iterator[None]:
+    """With none of the modules of this folder imported yet; afterwards they are forgotten."""
     modules, path = dict(sys.modules), list(sys.path)
     # A test before this one may have had a module of the same name somewhere else.
     for name in {path.stem for path in folder.rglob("*.py")} & sys.modules.keys():
         del sys.modules[name]
     importlib.invalidate_caches()
-    # Compiled files are told apart by second and size: a bot written anew within a second would be the old one.
-    with contextlib.chdir(folder), mock.patch.object(sys, "dont_write_bytecode", True):
-        try:
-            yield
-        finally:
-            sys.path[:] = path
-            for name, module in list(sys.modules.items()):
-                if name not in modules and _lies_below(module, folder):
-                    del sys.modules[name]
-            sys.modules.update(modules)
+    try:
+        yield
+    finally:
+        sys.path[:] = path
+        for name, module in list(sys.modules.items()):
+            if name not in modules and _lies_below(module, folder):
+                del sys.modules[name]
+        sys.modules.update(modules)
 
 
 def _lies_below(module: ModuleType, folder: Path) -> bool:

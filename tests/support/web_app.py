@@ -20,7 +20,7 @@ import httpx
 import pytest
 from browser import LOGINS
 from processes import PATIENCE_S
-from project import FOUNDING
+from project import FOUNDING, own_modules
 
 from pytest_rageval.web.app import create_web_app
 from pytest_rageval.web.jobs.job import Job, JobStatus
@@ -104,7 +104,8 @@ def served(root: Path, **settings: Any) -> Iterator[WebApp]:
     """The app over the project in `root`; `settings` are those of WebSettings. It waits for what it reads."""
     own: dict[str, Any] = {"port": 0, "token": TOKEN, "root": root, "reports": root / "reports", "data": root / "data"}
     chosen = WebSettings(**own | settings)
-    with open_socket(chosen) as listening:
+    # The app imports the project's systems into this process: the next test may have a `bot.py` of its own.
+    with own_modules(root), open_socket(chosen) as listening:
         web_app = create_web_app(chosen)
         server = make_server(web_app, chosen)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)

@@ -6,13 +6,14 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from browser import Chromium, KeyboardUser
 from labelling import FILE, Labeller, label_project
-from processes import PATIENCE_S
+from processes import PATIENCE_S, wait_until
 from web_app import WebApp, served
 
 from pytest_rageval.config.project import Project
@@ -275,3 +276,32 @@ def test_the_whole_question_the_expected_answer_and_the_first_words_are_shown(ap
         page = app.page(f"/label/cases?file={FILE}")
     assert re.search(r'class="beginning">[^<]*The cream costs 32,000 won\.', page)
     assert person.title == "long"
+
+
+WAITING = """
+import pathlib, time
+
+HERE = pathlib.Path(__file__).parent
+
+def answer(question):
+    (HERE / "asked").touch()
+    while not (HERE / "go").exists():
+        time.sleep(0.02)
+    chunk = {"rel_path": "price.md", "text": "The cream costs 32,000 won."}
+    return {"answer": "", "debug": {"retrieved_chunks": [chunk]}}
+"""
+
+
+def test_a_page_whose_file_is_read_again_meanwhile_still_waits_for_its_chunks(file: Path, tmp_path: Path):
+    (tmp_path / "waiting_bot.py").write_text(WAITING, encoding="utf-8")
+    (tmp_path / "rageval.toml").write_text('target = "waiting_bot:answer"\n', encoding="utf-8")
+    address = f"/label/cases?file={FILE}&case=price"
+    with served(tmp_path) as app, ThreadPoolExecutor(1) as window:
+        first = window.submit(app.page, address)
+        wait_until((tmp_path / "asked").exists, "the system is asked")
+        app.post("/label/anew", {"file": FILE, "case": "price"})
+        page = first.result(PATIENCE_S)
+        assert 'hx-trigger="every 1s"' in page
+        assert "no chunks; ask another query below" not in page
+        (tmp_path / "go").touch()
+        assert "price.md" in Labeller(app, address).page

@@ -123,6 +123,9 @@ def label_page(
             raise
         return pages.render(store.newest(place.dataset), status=409, problems=error.problems)
     _wait_for_pool(labelling, place, POOL_WITHIN_S)
+    if labelling.is_closed:
+        # Finished or read again in another window: what was waited for is cancelled, and would never come.
+        labelling = _open(site, desk, place)
     return _render(request, labelling, place, shows_scores=place.scores)
 
 
