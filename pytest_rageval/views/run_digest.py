@@ -128,7 +128,7 @@ def _notable(run: StoredRun, cases: CaseColumns, metrics: Content) -> set[str]:
     """Return the keys of all cases that fail, and of all that can be flaky."""
     outcomes = zip(cases.case_keys, cases.outcomes, strict=True)
     keys = {key for key, outcome in outcomes if outcome in FAILING}
-    keys.update(case["case_key"] for case in metrics.get(FLAKY_CASES, ()))
+    keys.update(case["case_key"] for case in metrics.get(FLAKY_CASES) or ())
     # A case is flaky as well if its trials differ, and may show a failed one though it passes.
     return keys | repeated_cases(record_paths(run.path, RESULTS))
 
